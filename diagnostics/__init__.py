@@ -1,0 +1,24 @@
+"""What the tools say when something is wrong, and how it reaches a person or an editor.
+
+A failure is a value: a `Diagnostic` names the place (file, line and column, or an option), the
+offending value with its limit, and a remedy. Stages collect all of them; `DiagnosticError` carries
+them outward; `run` is the one place where they are printed and turned into an exit status.
+
+Ranges of the codes: 0xx files and system, 1xx reading a description, 2xx resolving it with weights
+and sample, 3xx constraints of the hardware, 4xx placement, 5xx checkpoint files, 6xx training,
+7xx quantization, 8xx emulator and compiler. E is an error, W a warning, N a notice.
+"""
+
+from diagnostics.diagnostic import Diagnostic, DiagnosticError, Place, Severity
+from diagnostics.guard import run
+from diagnostics.report import as_json, print_diagnostics
+
+__all__ = [
+    "Diagnostic",
+    "DiagnosticError",
+    "Place",
+    "Severity",
+    "as_json",
+    "print_diagnostics",
+    "run",
+]

@@ -1,0 +1,61 @@
+"""The values: a diagnostic, where it stands, how bad it is."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+class Severity(enum.StrEnum):
+    """How bad it is: an error ends the run with status 1, the others do not."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    NOTICE = "notice"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a diagnostic stands: a file with line and column (from 1), or a command line option."""
+
+    file: str | None = None
+    line: int | None = None
+    column: int | None = None
+    option: str | None = None
+
+    def __str__(self) -> str:
+        if self.option is not None:
+            return f"option {self.option}"
+        parts = [self.file or "", *(str(n) for n in (self.line, self.column) if n is not None)]
+        return ":".join(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """One complaint.
+
+    `message` holds the offending value and the limit in one sentence; `remedy` says what to do
+    about it; `code` (`E204`) is the key of docs/errors.md.
+    """
+
+    code: str
+    message: str
+    place: Place | None = None
+    remedy: str | None = None
+    severity: Severity = Severity.ERROR
+
+    def __str__(self) -> str:
+        where = f"{self.place}: " if self.place else ""
+        remedy = f"\n  {self.remedy}" if self.remedy else ""
+        return f"{where}{self.severity}: {self.message} [{self.code}]{remedy}"
+
+
+class DiagnosticError(Exception):
+    """Ends a run: carries every diagnostic found so far, in the order found."""
+
+    def __init__(self, diagnostics: Iterable[Diagnostic] | Diagnostic) -> None:
+        if isinstance(diagnostics, Diagnostic):
+            diagnostics = (diagnostics,)
+        self.diagnostics = tuple(diagnostics)
+        super().__init__("\n".join(map(str, self.diagnostics)))

@@ -1,0 +1,57 @@
+"""Printing diagnostics: for people (coloured on a terminal) and as JSON for editors."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable
+from typing import TextIO
+
+from diagnostics.diagnostic import Diagnostic, Severity
+
+_STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "yellow", Severity.NOTICE: "green"}
+
+
+def print_diagnostics(diagnostics: Iterable[Diagnostic], stream: TextIO | None = None) -> None:
+    """Print each diagnostic as place, severity, message and code, with its remedy below.
+
+    `stream` is standard error unless given. Colours appear on terminals only, so that files and
+    pipes hold plain text.
+    """
+    stream = stream or sys.stderr
+    found = tuple(diagnostics)
+    if not stream.isatty():
+        stream.writelines(f"{d}\n" for d in found)
+        return
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(file=stream, highlight=False, soft_wrap=True)
+    for diagnostic in found:
+        text = Text(f"{diagnostic.place}: " if diagnostic.place else "", style="bold")
+        text.append(f"{diagnostic.severity}: ", style=_STYLES[diagnostic.severity])
+        text.append(diagnostic.message, style="default")
+        text.append(f" [{diagnostic.code}]", style="dim")
+        if diagnostic.remedy:
+            text.append(f"\n  {diagnostic.remedy}", style="default")
+        console.print(text)
+
+
+def as_json(diagnostics: Iterable[Diagnostic]) -> str:
+    """Return the diagnostics as a JSON list; places that are unknown are null."""
+    return json.dumps(
+        [
+            {
+                "code": d.code,
+                "severity": str(d.severity),
+                "message": d.message,
+                "file": d.place.file if d.place else None,
+                "line": d.place.line if d.place else None,
+                "column": d.place.column if d.place else None,
+                "option": d.place.option if d.place else None,
+                "remedy": d.remedy,
+            }
+            for d in diagnostics
+        ],
+        indent=2,
+    )
