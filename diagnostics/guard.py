@@ -1,4 +1,4 @@
-"""The outer shell of every script: failures become messages and an exit status, never a traceback."""
+"""The outer shell of every script: a failure becomes a message and an exit status."""
 
 from __future__ import annotations
 

@@ -4,7 +4,15 @@ import errno
 import io
 import json
 
-from diagnostics import Diagnostic, DiagnosticError, Place, Severity, as_json, print_diagnostics, run
+from diagnostics import (
+    Diagnostic,
+    DiagnosticError,
+    Place,
+    Severity,
+    as_json,
+    print_diagnostics,
+    run,
+)
 
 
 def test_diagnostic_prints_place_message_code_and_remedy() -> None:
