@@ -1,0 +1,81 @@
+# One command each; `make` alone lists them. Everything happens in this folder, nothing needs root.
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.SUFFIXES:
+
+VENV := .venv
+PYTHON := $(VENV)/bin/python
+# The interpreter that creates the virtual environment (default: the first one from 3.11 on)
+PYTHON3 ?=
+# Processes for tests and known answers
+JOBS ?= 2
+# Further arguments of `make demo` and `make test`
+ARGS ?=
+
+# Known answers: their folder, the cases of `make kat`, and those of `make kat-selection`
+KAT ?= ../shared/kat
+KAT_GLOBS ?= *
+KAT_SELECTION := max78000-mnist max78000-cifar-10 opt-*-mnist pooling* mlp* burnin* conv1x1 nonsquare*
+# Cases of the selection that need MAX78002, the FIFOs or the RISC-V core
+KAT_BEYOND := ai87|fifo|riscv|deepsleep
+
+RUNTIME := $(VENV)/.installed
+DEVELOPMENT := $(VENV)/.installed-dev
+
+# A virtual environment that does not run (Python was replaced, a copied folder) is made anew
+ifneq ($(shell $(PYTHON) -c 'print("runs")' 2>/dev/null),runs)
+.PHONY: $(RUNTIME)
+endif
+
+.PHONY: help setup demo test test-fast lint format kat kat-selection benchmarks clean
+
+help: ## list the commands
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
+
+setup: $(RUNTIME) ## create .venv and install what the tools need
+
+demo: $(RUNTIME) ## train, quantize, synthesize and verify a small network on bundled digits
+	@$(PYTHON) scripts/demo.py $(ARGS)
+
+test: $(DEVELOPMENT) ## run the whole default test suite
+	@$(PYTHON) -m pytest -n $(JOBS) $(ARGS)
+
+test-fast: $(DEVELOPMENT) ## run the tests that take less than ten seconds each
+	@$(PYTHON) -m pytest -n $(JOBS) -m "not slow" $(ARGS)
+
+lint: $(DEVELOPMENT) ## check style, formatting, types and import rules
+	$(PYTHON) -m ruff check .
+	$(PYTHON) -m ruff format --check .
+	$(PYTHON) -m mypy
+	$(VENV)/bin/lint-imports --no-logo
+
+format: $(DEVELOPMENT) ## mend formatting and what ruff can mend by itself
+	$(PYTHON) -m ruff check --fix .
+	$(PYTHON) -m ruff format .
+
+kat: $(RUNTIME) $(KAT)/check.py ## check against the known answers (KAT_GLOBS='name*' for some)
+	@set -f; $(PYTHON) $(KAT)/check.py --jobs $(JOBS) $(KAT_GLOBS)
+
+kat-selection: $(RUNTIME) $(KAT)/check.py ## the known answers of the features that exist today
+	@set -f; cases=$$($(PYTHON) $(KAT)/check.py --list $(KAT_SELECTION) | grep -vE '$(KAT_BEYOND)') \
+		&& $(PYTHON) $(KAT)/check.py --jobs $(JOBS) $$cases
+
+benchmarks: $(RUNTIME) ## measure speed and memory next to a yardstick
+	@set -e; for script in benchmarks/*.py; do $(PYTHON) "$$script"; done
+
+clean: ## remove caches and generated projects; keeps .venv, logs and trained networks
+	rm -rf build demo-output .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	find . -name __pycache__ -type d -not -path './$(VENV)/*' -prune -exec rm -rf {} +
+
+$(RUNTIME): requirements.txt requirements-emulator.txt scripts/setup.sh
+	@PYTHON3="$(PYTHON3)" scripts/setup.sh $(VENV) requirements.txt requirements-emulator.txt
+	@touch $@
+
+$(DEVELOPMENT): $(RUNTIME) requirements-dev.txt
+	@PYTHON3="$(PYTHON3)" scripts/setup.sh $(VENV) requirements-dev.txt
+	@touch $@
+
+$(KAT)/check.py:
+	@echo "error: $(KAT)/check.py is not there" >&2; \
+		echo "  Name the folder of the known-answer suite: make kat KAT=/path/to/kat" >&2; exit 1
