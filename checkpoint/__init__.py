@@ -1,0 +1,20 @@
+"""Reading and writing checkpoint files without torch, executing nothing from them.
+
+`read_checkpoint` gives a `Checkpoint` of plain values and numpy arrays, `write_checkpoint` the file
+that `torch.load` reads. `atomic` makes files appear completely or not at all; `errors` is the
+exception of rooms that do not print. Only numpy and the standard library are used. The format is
+described in docs/checkpoints.md.
+"""
+
+from checkpoint.errors import CheckpointError
+from checkpoint.reader import read_checkpoint
+from checkpoint.values import Array, Checkpoint, ClassReference, Value
+
+__all__ = [
+    "Array",
+    "Checkpoint",
+    "CheckpointError",
+    "ClassReference",
+    "Value",
+    "read_checkpoint",
+]

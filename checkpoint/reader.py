@@ -1,0 +1,94 @@
+"""Reading a checkpoint file: container, top-level entries, and the checks every user needs."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+
+from checkpoint.containers import read_container
+from checkpoint.errors import CheckpointError
+from checkpoint.names import printable
+from checkpoint.values import Array, Checkpoint, Value
+
+MAX_FILE_BYTES = 4 << 30
+
+
+def read_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
+    """Read a checkpoint file without torch and without executing anything from it.
+
+    Arrays are read-only views of the file's bytes. `state_dict` holds only tensors, all finite, and
+    printable names. Raises CheckpointError with `place` = path: E501 unreadable, E502 another kind
+    of file, E503 damaged, E504 names foreign objects, E505 exceeds a limit, E506 lacks or misuses
+    an entry, E507 NaN or infinity. Source: spec/training.md 8.
+    """
+    try:
+        root, container = read_container(_file_bytes(Path(path)))
+        checkpoint = Checkpoint(_entries(root), container)
+        for name, tensor in checkpoint.state_dict.items():
+            _check_finite(name, tensor)
+    except CheckpointError as exc:
+        exc.place = str(path)
+        raise
+    return checkpoint
+
+
+def _file_bytes(path: Path) -> bytes:
+    try:
+        if path.stat().st_size > MAX_FILE_BYTES:
+            raise CheckpointError("E505", f"the file is larger than {MAX_FILE_BYTES >> 30} GiB")
+        return path.read_bytes()
+    except OSError as exc:
+        raise CheckpointError(
+            "E501",
+            f"the checkpoint cannot be read: {exc.strerror}",
+            remedy="Check the path and the permissions.",
+        ) from None
+
+
+def _entries(root: Value) -> dict[str, Value]:
+    """Check the top level: text keys, a state_dict of named tensors, sensible companions."""
+    if not isinstance(root, dict):
+        raise _misused("a checkpoint is a dictionary", root)
+    for key in root:
+        _check_name(key)
+    state = root.get("state_dict")
+    if state is None:
+        bare = root and all(isinstance(value, np.ndarray) for value in root.values())
+        raise CheckpointError(
+            "E506",
+            "the file holds no state_dict" + (", it is one itself" if bare else ""),
+            remedy='Save {"state_dict": model.state_dict(), "epoch": 0, "arch": "NAME"}.',
+        )
+    if not isinstance(state, dict):
+        raise _misused("state_dict is a dictionary of tensors", state)
+    for name, tensor in state.items():
+        _check_name(name)
+        if not isinstance(tensor, np.ndarray):
+            raise _misused(f"{name} in state_dict is a tensor", tensor)
+    for key, kind in (("epoch", int), ("arch", str), ("extras", dict)):
+        if not isinstance(root.get(key), kind | None):
+            raise _misused(f"{key} is of type {kind.__name__}", root[key])
+    return dict(root)
+
+
+def _check_name(name: Value) -> None:
+    """Names reach terminals and comments of generated sources: keep them on one line."""
+    if not isinstance(name, str) or not name.isprintable():
+        shown = printable(str(name))
+        raise CheckpointError("E506", f"the file uses {shown!r} as a name; names are plain text")
+
+
+def _check_finite(name: str, tensor: Array) -> None:
+    if tensor.dtype.kind == "f" and not np.isfinite(tensor).all():
+        raise CheckpointError(
+            "E507",
+            f"{name} holds values that are not finite numbers (NaN or infinity)",
+            remedy="Training diverged: train again with a smaller learning rate.",
+        )
+
+
+def _misused(rule: str, value: Value) -> CheckpointError:
+    kind = "tensor" if isinstance(value, np.ndarray) else type(value).__name__
+    return CheckpointError("E506", f"{rule}; this file has a value of type {kind} there")

@@ -1,0 +1,72 @@
+"""What a checkpoint holds, as plain Python values and numpy arrays."""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, TypeAlias, cast
+
+from numpy.typing import NDArray
+
+Array: TypeAlias = NDArray[Any]
+# Scalars, text, bytes, lists, tuples, dictionaries with scalar keys, arrays, class references.
+Value: TypeAlias = Any
+Container: TypeAlias = Literal["zip", "legacy"]
+
+
+@dataclass(frozen=True, slots=True)
+class ClassReference:
+    """The name of a class that a checkpoint mentions (`optimizer_type`); inert, never imported."""
+
+    module: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.module}.{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A whole checkpoint: every top-level entry, in the order of the file.
+
+    Tensors are numpy arrays of the stored dtype and shape (bfloat16: widened to float32, which is
+    exact). Arrays that were read are views of the file's bytes and read-only.
+    Source: spec/training.md 8.3.
+    """
+
+    entries: Mapping[str, Value]
+    container: Container = field(default="zip", compare=False)
+
+    @property
+    def state_dict(self) -> dict[str, Array]:
+        """Parameters and buffers by name; their order numbers the layers."""
+        return cast("dict[str, Array]", self.entries["state_dict"])
+
+    @property
+    def epoch(self) -> int | None:
+        """Number of the last completed epoch, from 0; None where the file does not say."""
+        return self.entries.get("epoch")
+
+    @property
+    def arch(self) -> str | None:
+        """Name of the model; None where the file does not say."""
+        return self.entries.get("arch")
+
+    @property
+    def extras(self) -> dict[str, Value]:
+        """Scores and notes (`best_top1`, `clipping_method`); empty where the file has none."""
+        return self.entries.get("extras") or {}
+
+    @property
+    def masks(self) -> dict[str, Value] | None:
+        """`compression_sched.masks_dict`: one entry per trained parameter; None if absent."""
+        schedule = self.entries.get("compression_sched")
+        masks = schedule.get("masks_dict") if isinstance(schedule, dict) else None
+        return masks if isinstance(masks, dict) else None
+
+    def with_entries(self, **changes: Value) -> Checkpoint:
+        """Return a copy with top-level entries replaced in place, or added at the end."""
+        entries = collections.OrderedDict(self.entries)
+        entries.update(changes)
+        return replace(self, entries=dict(entries))
