@@ -9,6 +9,7 @@ described in docs/checkpoints.md.
 from checkpoint.errors import CheckpointError
 from checkpoint.reader import read_checkpoint
 from checkpoint.values import Array, Checkpoint, ClassReference, Value
+from checkpoint.writer import write_checkpoint
 
 __all__ = [
     "Array",
@@ -17,4 +18,5 @@ __all__ = [
     "ClassReference",
     "Value",
     "read_checkpoint",
+    "write_checkpoint",
 ]

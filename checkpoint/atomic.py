@@ -20,7 +20,11 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    try:
+        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    except OSError as exc:
+        exc.filename = str(target)  # name the file the user asked for
+        raise
     try:
         with os.fdopen(handle, "wb") as file:
             yield file
@@ -32,7 +36,7 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         with contextlib.suppress(OSError):
             os.unlink(name)
         if isinstance(exc, OSError) and exc.filename in (None, name):
-            exc.filename = str(target)  # name the file the user asked for
+            exc.filename = str(target)
         raise
 
 

@@ -1,0 +1,90 @@
+"""Folding batch normalization into the weights before it. Source: spec/training.md 3.5."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import numpy as np
+
+from checkpoint import Array, Checkpoint
+from checkpoint.errors import InputError
+from quantization.arithmetic import Float32s
+
+# The fused modules divide the normalized output by 4, so that it fits the range of activations.
+_OUTPUT_SCALE = np.float32(0.25)
+_EPSILON = np.float32(1e-20)
+_STATISTICS = ".bn.running_mean"
+_OPERATIONS = ("op", "conv2d", "conv1d", "linear")  # the latter three in files of 2020
+
+
+def fuse_batchnorm(
+    checkpoint: Checkpoint, arch: str, transposed: Collection[str] = ()
+) -> Checkpoint:
+    """Return the checkpoint of the network `arch`, which has no batch normalization.
+
+    Output channels lie on axis 0 of a weight tensor, but on axis 1 for transposed convolutions.
+    These are recognized by their shape; `transposed` names the layers whose shape does not tell,
+    having as many input as output channels. A layer without bias gets one, at the end. Raises
+    InputError E706 when tensors do not fit together or there is nothing to fuse.
+    """
+    state = checkpoint.state_dict.copy()
+    layers = [name.removesuffix(_STATISTICS) for name in state if name.endswith(_STATISTICS)]
+    if not layers:
+        raise InputError(
+            "E706",
+            f"the checkpoint holds no batch normalization (no name ends in {_STATISTICS})",
+            remedy="Quantize it as it is.",
+        )
+    for layer in transposed:
+        if layer not in layers:
+            raise InputError("E706", f"there is no layer {layer} with batch normalization")
+    for layer in layers:
+        _fuse_layer(state, layer, layer in transposed)
+    return checkpoint.with_entries(state_dict=state, arch=arch)
+
+
+def _fuse_layer(state: dict[str, Array], layer: str, transposed: bool) -> None:
+    """Replace weight and bias of one layer and remove its normalization, in place."""
+    names = [f"{layer}.{operation}" for operation in _OPERATIONS]
+    operation = next((name for name in names if f"{name}.weight" in state), None)
+    if operation is None:
+        raise InputError("E706", f"{layer} has batch normalization but no weights")
+    weight = state[f"{operation}.weight"]
+    channels = state[f"{layer}.bn.running_mean"].size
+    axis = _channel_axis(layer, weight, channels, transposed)
+
+    def channel_values(name: str, default: float) -> Float32s:
+        values = state.get(name)
+        if values is None:
+            return np.full(channels, default, np.float32)
+        if values.shape != (channels,):
+            raise InputError("E706", f"{name} has shape {values.shape} instead of ({channels},)")
+        return values.astype(np.float32)
+
+    if f"{layer}.bn.running_var" not in state:
+        raise InputError("E706", f"{layer}.bn.running_var is missing")
+    average = channel_values(f"{layer}.bn.running_mean", 0)
+    deviation = np.sqrt(channel_values(f"{layer}.bn.running_var", 1) + _EPSILON)
+    gamma = _OUTPUT_SCALE * channel_values(f"{layer}.bn.weight", 1)
+    beta = _OUTPUT_SCALE * channel_values(f"{layer}.bn.bias", 0)
+    bias = channel_values(f"{operation}.bias", 0)
+
+    shape = [1] * weight.ndim
+    shape[axis] = channels
+    state[f"{operation}.weight"] = weight.astype(np.float32) * (gamma / deviation).reshape(shape)
+    state[f"{operation}.bias"] = (bias - average) / deviation * gamma + beta
+    for name in [name for name in state if name.startswith(f"{layer}.bn.")]:
+        del state[name]
+
+
+def _channel_axis(layer: str, weight: Array, channels: int, transposed: bool) -> int:
+    axes = [axis for axis in (0, 1) if axis < weight.ndim and weight.shape[axis] == channels]
+    if transposed:
+        axes = [axis for axis in axes if axis == 1]
+    if not axes:
+        raise InputError(
+            "E706",
+            f"the weights of {layer} have shape {weight.shape}, which does not fit "
+            f"{channels} normalized channels",
+        )
+    return axes[0]
