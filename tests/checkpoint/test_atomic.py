@@ -1,0 +1,39 @@
+"""Files appear completely or not at all."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from checkpoint.atomic import atomic_file, write_bytes
+
+
+def test_file_has_its_content_and_the_usual_permissions(tmp_path: Path) -> None:
+    write_bytes(tmp_path / "new" / "file", b"content")
+    (tmp_path / "plain").touch()
+    assert (tmp_path / "new" / "file").read_bytes() == b"content"
+    assert (tmp_path / "new" / "file").stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+
+@pytest.mark.parametrize("failure", [KeyboardInterrupt, OSError(28, "No space left on device")])
+def test_failure_leaves_the_old_file_and_nothing_else(
+    tmp_path: Path, failure: type[BaseException] | BaseException
+) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+    with pytest.raises((KeyboardInterrupt, OSError)), atomic_file(path) as file:
+        file.write(b"half")
+        raise failure
+    assert path.read_bytes() == b"old" and os.listdir(tmp_path) == ["file"]
+
+
+def test_errors_name_the_file_that_was_asked_for(tmp_path: Path) -> None:
+    with pytest.raises(OSError) as caught:
+        write_bytes("/proc/file", b"")
+    assert caught.value.filename == "/proc/file"
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(OSError) as caught:
+        write_bytes(tmp_path / "folder", b"")
+    assert caught.value.filename == str(tmp_path / "folder")
