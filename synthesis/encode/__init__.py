@@ -1,0 +1,9 @@
+"""Sixth stage: network, placement and activations become the words of a `Program`.
+
+Field values are computed by name; `device` packs them. C and files are unknown here.
+Source: spec/registers.md, spec/memory.md.
+"""
+
+from synthesis.encode.program import encode
+
+__all__ = ["encode"]

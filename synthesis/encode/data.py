@@ -1,0 +1,162 @@
+"""Input data, expected output and the order in which outputs are delivered.
+
+Source: spec/memory.md sections 3 and 4, spec/generated-project.md section 5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from device import Chip
+from device.chip import PROCESSORS_PER_INSTANCE
+from synthesis.network import Layer, Network, Tensor, bits
+from synthesis.place.data import WORD_BYTES, input_words, instances
+from synthesis.program import ExpectedOutput, InputBlock, UnloadLayer, UnloadPiece, Words
+
+_ALTERNATING = (0x55555555, 0xAAAAAAAA)
+
+
+def input_blocks(network: Network, apb_base: int, *, fixed: bool) -> Iterator[InputBlock]:
+    """Yield the words of the sample for each data memory instance, or a fixed pattern."""
+    layer = network.first
+    blocks = _planar_input if layer.channels_first else _interleaved_input
+    for number, words in blocks(layer, network.sample):
+        instance = number // PROCESSORS_PER_INSTANCE
+        address = apb_base + network.chip.data_address(instance, layer.in_offset)
+        if fixed:
+            words = np.resize(np.array(_ALTERNATING, np.uint32), len(input_words(layer)))
+        yield InputBlock(number, address, words)
+
+
+def _planar_input(layer: Layer, sample: Tensor) -> Iterator[tuple[int, Words]]:
+    """CHW: each word holds four successive pixels of one channel, one processor per instance."""
+    for channel, processor in enumerate(bits(layer.processors)):
+        pixels = (sample[channel].reshape(-1) & 0xFF).astype(np.uint8)
+        padded = np.zeros(-(-pixels.size // 4) * 4, np.uint8)
+        padded[: pixels.size] = pixels
+        yield processor, padded.view("<u4").astype(np.uint32)
+
+
+def _interleaved_input(layer: Layer, sample: Tensor) -> Iterator[tuple[int, Words]]:
+    """HWC: each word holds a pixel of four channels; passes and operands follow each other."""
+    share, passes, operands = layer.in_share, layer.in_passes, layer.operands
+    pixels = sample.shape[1] * sample.shape[2]
+    values = (sample.reshape(operands, layer.in_channels, pixels) & 0xFF).astype(np.uint8)
+    padded = np.zeros((operands, share * passes, pixels), np.uint8)
+    padded[:, : layer.in_channels] = values
+    by_pass = padded.reshape(operands, passes, share, pixels).transpose(3, 1, 0, 2)
+    rank = {processor: i for i, processor in enumerate(bits(layer.processors))}
+    for instance in instances(layer.processors):
+        first = instance * PROCESSORS_PER_INSTANCE
+        lanes = np.zeros((pixels, passes, operands, PROCESSORS_PER_INSTANCE), np.uint8)
+        for lane in range(PROCESSORS_PER_INSTANCE):
+            if first + lane in rank:
+                lanes[..., lane] = by_pass[..., rank[first + lane]]
+        yield first, lanes.reshape(-1).view("<u4").astype(np.uint32)
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """Channels of one output pass that share an instance: `count` of them from `channel` on."""
+
+    instance: int
+    lanes: tuple[int, ...]
+    channel: int
+    word: int
+
+
+def _pieces(layer: Layer) -> Iterator[_Piece]:
+    """Yield the pieces of an output, pass by pass, instances ascending; only valid channels."""
+    size = layer.output_words_per_value
+    used = instances(layer.output_processors)
+    mask = layer.output_processors
+    channel = 0
+    for output_pass in range(layer.out_passes):
+        remaining = min(layer.out_share, layer.out_channels - channel)
+        for instance in used:
+            slots = mask >> PROCESSORS_PER_INSTANCE * instance & 0xF
+            lanes = bits(slots)[:remaining]
+            if lanes:
+                word = output_pass * size * (layer.write_gap + 1)
+                yield _Piece(instance, lanes, channel, word)
+            channel += len(lanes)
+            remaining -= len(lanes)
+
+
+def expected_output(
+    network: Network, outputs: dict[int, Tensor] | object, apb_base: int
+) -> ExpectedOutput:
+    """Return the words that the output layers leave in data memory, sorted by mask and address."""
+    parts: list[tuple[Words, Words, Words]] = []
+    for layer in network.outputs():
+        values = outputs[layer.index]  # type: ignore[index]
+        flat = values.reshape(layer.out_channels, -1)
+        for piece in _pieces(layer):
+            base = apb_base + network.chip.data_address(piece.instance, layer.out_offset)
+            addresses = base + WORD_BYTES * (
+                np.arange(flat.shape[1]) * _pixel_step(layer) + piece.word
+            )
+            make = _narrow_words if layer.output_width == 8 else _wide_words
+            parts.append(make(piece, flat, addresses))
+    columns = [np.concatenate([p[i] for p in parts]) for i in range(3)]
+    order = np.lexsort((columns[0], columns[1]))
+    return ExpectedOutput(*(c[order].astype(np.uint32) for c in columns))
+
+
+def _pixel_step(layer: Layer) -> int:
+    """Words from one pixel of an output to the next."""
+    return layer.out_passes * layer.output_words_per_value * (layer.write_gap + 1)
+
+
+def _narrow_words(piece: _Piece, flat: Tensor, addresses: Tensor) -> tuple[Words, Words, Words]:
+    """8 bit: one word per pixel with each channel in its lane.
+
+    The mask covers as many bytes as there are channels, from the lowest lane on: with unused lanes
+    in between the uppermost are not compared (as in the reference tool).
+    """
+    words = np.zeros(len(addresses), np.int64)
+    for i, lane in enumerate(piece.lanes):
+        words |= (flat[piece.channel + i] & 0xFF) << 8 * lane
+    count = len(piece.lanes)
+    mask = ((1 << 8 * count) - 1) << 8 * piece.lanes[0] & 0xFFFFFFFF
+    masks = np.full(len(addresses), mask, np.int64)
+    return addresses, masks, words & mask  # type: ignore[return-value]
+
+
+def _wide_words(piece: _Piece, flat: Tensor, addresses: Tensor) -> tuple[Words, Words, Words]:
+    """32 bit: one word per lane; as many lanes from lane 0 on as there are channels.
+
+    A lane without a channel is expected to be zero (as in the reference tool).
+    """
+    count = len(piece.lanes)
+    by_lane = dict(zip(piece.lanes, range(piece.channel, piece.channel + count), strict=True))
+    zeros = np.zeros(len(addresses), np.int64)
+    values = [flat[by_lane[i]] & 0xFFFFFFFF if i in by_lane else zeros for i in range(count)]
+    where = [addresses + WORD_BYTES * i for i in range(count)]
+    masks = np.full(count * len(addresses), 0xFFFFFFFF, np.int64)
+    return np.concatenate(where), masks, np.concatenate(values)  # type: ignore[return-value]
+
+
+def unload_layers(network: Network, apb_base: int) -> Iterator[UnloadLayer]:
+    """Yield what `cnn_unload` copies: exactly the valid channels of each output layer."""
+    for layer in network.outputs():
+        yield UnloadLayer(
+            layer.output_width,
+            layer.out_channels,
+            layer.out_dim[0] * layer.out_dim[1],
+            tuple(_unload_pieces(layer, network.chip, apb_base)),
+        )
+
+
+def _unload_pieces(layer: Layer, chip: Chip, apb_base: int) -> Iterator[UnloadPiece]:
+    for piece in _pieces(layer):
+        address = apb_base + chip.data_address(piece.instance, layer.out_offset)
+        yield UnloadPiece(
+            address + WORD_BYTES * piece.word,
+            piece.lanes,
+            piece.channel,
+            WORD_BYTES * _pixel_step(layer),
+        )

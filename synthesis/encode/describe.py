@@ -1,0 +1,144 @@
+"""The network in words: one line per layer, and the lists of the verbose log.
+
+Source: spec/generated-project.md sections 1.3 and 8.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from device.chip import GROUPS
+from synthesis.network import Activation, Layer, Network, Operator, Size
+from synthesis.place import Placement
+
+_ACTIVATIONS = {None: "no activation", Activation.RELU: "ReLU", Activation.ABS: "abs"}
+
+
+def description(network: Network, repeat: int) -> Iterator[str]:
+    """Yield the description of the network, as it stands at the head of cnn.c."""
+    count = repeat * len(network.layers)
+    yield f"Configuring {count} layer{'s' if count != 1 else ''}"
+    yield f"Input data: {'CHW' if network.first.channels_first else 'HWC'}"
+    for repetition in range(repeat):
+        for layer in network.layers:
+            index = repetition * len(network.layers) + layer.index
+            yield f"Layer {index}: {_layer_text(layer)}"
+
+
+def _pair(size: Size, one_dimensional: bool, separator: str) -> str:
+    return str(size[0]) if one_dimensional else f"{size[0]}{separator}{size[1]}"
+
+
+def _layer_text(layer: Layer) -> str:
+    flat = layer.operator is Operator.CONV1D or (not layer.has_weights and layer.in_dim[1] == 1)
+    rows, columns = layer.pooled_dim
+    operands = f"{layer.operands}x" if layer.operands > 1 else ""
+    text = f"{operands}{layer.in_channels}x{_pair(layer.in_dim, flat, 'x')}"
+    if layer.flatten:
+        text += f" flattened to {layer.in_channels * rows * columns}x1x1"
+    combined = f"{layer.operands}-element {layer.combination}" if layer.combination else ""
+    parts = [text]
+    if combined and not layer.pool_first:
+        parts.append(combined)
+    parts.append(_pooling_text(layer, flat))
+    if combined and layer.pool_first:
+        parts.append(combined)
+    parts += _operator_text(layer, flat)
+    parts.append(f"{layer.out_channels}x{_pair(layer.out_dim, flat, 'x')} output")
+    return ", ".join(parts)
+
+
+def _pooling_text(layer: Layer, flat: bool) -> str:
+    pooling = layer.pooling
+    if not pooling.active and pooling.stride == (1, 1):
+        return "no pooling"
+    kind = "avg" if pooling.average else "max"
+    text = f"{kind} pool {_pair(pooling.window, flat, 'x')}"
+    text += f" with stride {_pair(pooling.stride, flat, '/')}"
+    if pooling.dilation != (1, 1):
+        text += f" and dilation {_pair(pooling.dilation, flat, '/')}"
+    return text
+
+
+def _operator_text(layer: Layer, flat: bool) -> list[str]:
+    if not layer.has_weights:
+        return ["no convolution"]
+    if layer.operator is Operator.LINEAR:
+        return ["linear", _ACTIVATIONS[layer.activation]]
+    stride = (layer.stride, layer.stride)
+    words = [
+        f"{layer.operator} with kernel size {_pair(layer.kernel, flat, 'x')}",
+        f"stride {_pair(stride, flat, '/')}",
+        f"pad {_pair(layer.pad, flat, '/')}",
+        _ACTIVATIONS[layer.activation],
+    ]
+    if layer.dilation > 1:
+        words.append(f"dilation {_pair((layer.dilation, layer.dilation), flat, '/')}")
+    return words
+
+
+def configuration(
+    network: Network, placement: Placement
+) -> tuple[tuple[str, tuple[tuple[str, str], ...]], ...]:
+    """Return headings with rows of (name, value) for the verbose log."""
+    processors = 0
+    for layer in network.layers:
+        processors |= layer.processors
+    rows: dict[str, Callable[[Layer], object]] = {
+        "input offset": lambda x: f"0x{x.in_offset:04x}",
+        "input channels": lambda x: x.in_channels,
+        "input dimensions": lambda x: x.in_dim,
+        "flatten": lambda x: x.flatten,
+        "input expansion": lambda x: x.in_passes,
+        "expansion threshold": lambda x: x.in_share,
+        "pooling": lambda x: x.pooling.window,
+        "pooling stride": lambda x: x.pooling.stride,
+        "pooled dimensions": lambda x: x.pooled_dim,
+        "processor map": lambda x: f"0x{x.processors:016x}",
+        "element-wise op": lambda x: x.combination.value if x.combination else "none",
+        "operand expansion": lambda x: x.operands,
+        "output channels": lambda x: x.out_channels,
+        "output dimensions": lambda x: x.out_dim,
+        "write gap": lambda x: x.write_gap,
+        "output expansion": lambda x: x.out_passes,
+        "output expansion threshold": lambda x: x.out_share,
+        "output shift": lambda x: x.shift,
+        "output processors": lambda x: f"0x{x.output_processors:016x}",
+        "output data bits": lambda x: x.output_width,
+        "quadrant with bias": lambda x: _bias(placement, x, "group"),
+        "bias offset": lambda x: _bias(placement, x, "offset"),
+        "output offset": lambda x: f"0x{x.out_offset:04x}",
+        "operator": lambda x: x.operator.value,
+        "activation": lambda x: x.activation.value if x.activation else "none",
+        "kernel offset": lambda x: placement.kernels[x.index].first,
+        "kernel length": lambda x: placement.kernels[x.index].length,
+        "kernel count": lambda x: placement.kernels[x.index].count,
+        "kernel dimensions": lambda x: x.hardware.kernel,
+        "kernel size": lambda x: "b" if x.weight_bits < 0 else x.weight_bits,
+        "convolution groups": lambda x: x.groups,
+        "padding": lambda x: x.pad,
+        "stride": lambda x: x.stride,
+    }
+    sizes = [memory.size for memory in placement.bias_memory]
+    return (
+        (
+            "Global configuration",
+            (
+                ("used processors", f"0x{processors:016x}"),
+                ("used quadrants", str(list(network.groups_used))),
+            ),
+        ),
+        ("Per-quadrant configuration", (("used bias memory", str(sizes[:GROUPS])),)),
+        (
+            "Per-layer configuration",
+            tuple(
+                (name, "[" + ", ".join(str(value(x)) for x in network.layers) + "]")
+                for name, value in rows.items()
+            ),
+        ),
+    )
+
+
+def _bias(placement: Placement, layer: Layer, field: str) -> object:
+    found = placement.biases[layer.index]
+    return "none" if found is None else getattr(found, field)

@@ -1,0 +1,349 @@
+"""Registers of a layer: one function for each group of registers that belong together.
+
+Every function takes a `LayerView` and returns field values by register name, in the order in which
+they are written. Source: spec/registers.md sections 3 and 4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from device import Chip, FieldOverflowError
+from device.chip import GROUPS, PROCESSORS_PER_GROUP, PROCESSORS_PER_INSTANCE
+from diagnostics import DiagnosticError
+from synthesis.encode.writer import RegisterWriter
+from synthesis.network import (
+    Activation,
+    Combination,
+    Layer,
+    Network,
+    Operator,
+    bits,
+    group_slice,
+    lowest_bit,
+)
+from synthesis.place import BiasRange, KernelRange, Placement
+from synthesis.place.data import WORD_BYTES
+from synthesis.program import Block, Write
+
+_WEIGHT_SIZES = {0: 0, 8: 0, 1: 1, -1: 1, 2: 2, 4: 3}
+_COMBINATIONS = {
+    Combination.SUB: 0,
+    Combination.ADD: 1,
+    Combination.OR: 2,
+    Combination.XOR: 3,
+}
+_FLATTEN_LONG = 16
+"""From this many passes on, a flattened layer counts them in registers of its own."""
+_KERNEL_UNIT = 8
+"""The kernel counters count bits of a weight: 8 for each kernel of 8-bit weights."""
+
+Fields = dict[str, int]
+Registers = Iterator[tuple[str, Fields]]
+
+
+@dataclass(frozen=True)
+class LayerView:
+    """What the registers of one layer depend on."""
+
+    layer: Layer
+    network: Network
+    kernels: KernelRange
+    bias: BiasRange | None
+
+    @property
+    def chip(self) -> Chip:
+        """The chip of the network."""
+        return self.network.chip
+
+    @property
+    def passthrough(self) -> bool:
+        """Whether data passes without a convolution."""
+        return self.layer.hardware.operator is Operator.NONE
+
+    @property
+    def small_kernel(self) -> bool:
+        """Whether the hardware runs a 1x1 kernel on two-dimensional data."""
+        return self.layer.hardware.operator in (
+            Operator.CONV2D,
+            Operator.LINEAR,
+        ) and self.layer.hardware.kernel == (1, 1)
+
+    @property
+    def weight_unit(self) -> int:
+        """Steps of the kernel counters for one kernel."""
+        return abs(self.layer.weight_bits)
+
+    @property
+    def master(self) -> int:
+        """The group that collects the sums."""
+        return self.network.groups_used[0]
+
+    @cached_property
+    def image(self) -> tuple[int, int]:
+        """Rows and columns that the hardware counts through."""
+        rows, columns = self.layer.hardware.in_dim
+        if self.layer.flatten:
+            return self.layer.pooling.window
+        if self.layer.hardware.operator is Operator.CONVTRANSPOSE2D:
+            return 2 * rows, 2 * columns
+        return rows, columns
+
+    @cached_property
+    def time_slots(self) -> int:
+        """Time slots of a pixel less one: pass-through delivers its lanes one after the other."""
+        if not self.passthrough:
+            return 0
+        counts = (
+            group_slice(self.layer.processors, g).bit_count() for g in self.network.groups_used
+        )
+        return max(
+            (n * self.layer.output_words_per_value - 1) // PROCESSORS_PER_INSTANCE
+            for n in counts
+            if n
+        )
+
+    @cached_property
+    def local_output(self) -> bool:
+        """Whether outputs with uneven gaps stay in the memories of their own group."""
+        for group in self.network.groups_used:
+            used = bits(group_slice(self.layer.output_processors, group))
+            gaps = [b - a - 1 for a, b in zip(used, used[1:], strict=False)]
+            if gaps and (min(gaps) != max(gaps) or (max(gaps) > 0 and self.passthrough)):
+                return True
+        return False
+
+    @cached_property
+    def first_kernel(self) -> tuple[int, int]:
+        """First kernel in counter steps, and the bytes before it in its first column."""
+        rows, columns = self.layer.hardware.kernel
+        kernel, remainder = divmod(9 * self.kernels.first, rows * columns)
+        return kernel * _KERNEL_UNIT, remainder
+
+
+def layer_blocks(
+    network: Network, placement: Placement, writer: RegisterWriter, repeat: int
+) -> Iterator[Block]:
+    """Yield the register writes of every layer and group, `repeat` times over."""
+    count = len(network.layers)
+    for repetition in range(repeat):
+        for layer in network.layers:
+            index = repetition * count + layer.index
+            view = LayerView(
+                layer, network, placement.kernels[layer.index], placement.biases[layer.index]
+            )
+            for group in network.groups_used:
+                yield Block(
+                    f"Layer {index} quadrant {group}", tuple(_writes(view, group, index, writer))
+                )
+
+
+def _writes(view: LayerView, group: int, index: int, writer: RegisterWriter) -> Iterator[Write]:
+    try:
+        for name, fields in _registers(view, group):
+            yield writer.layer(group, index, name, **fields)
+    except FieldOverflowError as exc:
+        raise DiagnosticError(view.layer.diagnostic("E405", str(exc))) from None
+
+
+def _registers(view: LayerView, group: int) -> Registers:
+    """All registers of a layer for one group, in the order of writing."""
+    yield from _counts(view)
+    yield from _write_pointers(view, group)
+    yield "RPTR_BASE", {"word": view.layer.in_offset // WORD_BYTES}
+    yield "LCTL", _layer_control(view, group)
+    yield "LCTL2", _layer_control2(view)
+    yield from _kernel_counters(view)
+    yield "ONED", _one_dimensional(view)
+    yield "TPTR", _line_buffer(view)
+    yield "POST", _post_processing(view, group)
+    enabled = group_slice(view.layer.processors, group)
+    yield "ENA", {"processors": enabled, "kernels": 0 if view.passthrough else enabled}
+
+
+def _counts(view: LayerView) -> Registers:
+    """Rows, columns, pooling window and stride."""
+    layer, pooling = view.layer, view.layer.pooling
+    stride = pooling.stride[0] if pooling.stride[0] > 1 else 1
+    if layer.hardware.operator is Operator.CONVTRANSPOSE2D:
+        stride = 1
+    last = [(w - 1) * d for w, d in zip(pooling.window, pooling.dilation, strict=True)]
+    if not view.chip.has_next_layer:
+        for name, length, pad in zip(("RCNT", "CCNT"), view.image, layer.hardware.pad, strict=True):
+            yield name, {"last": length - 1 + 2 * pad, "pad": pad}
+        yield "PRCNT", {"last": last[0]}
+        yield "PCCNT", {"last": last[1]}
+        yield "STRIDE", {"stride": stride - 1}
+        return
+    yield "NXTLYR", {}
+    yield from _counts_by_step(view)
+    yield "PRCNT", {"last": last[0], "dilation": pooling.dilation[0] - 1}
+    yield "PCCNT", {"last": last[1], "dilation": pooling.dilation[1] - 1}
+    words = pooling.stride[0] * layer.operands * layer.in_passes * (layer.read_gap + 1)
+    yield "STRIDE", {"stride": stride - 1, "words": words}
+
+
+def _counts_by_step(view: LayerView) -> Registers:
+    """MAX78002: the last row and column that are fetched, and the words that remain."""
+    layer, pooling = view.layer, view.layer.pooling
+    ends = [
+        (length - window - dilation + 1) // stride * stride
+        for length, window, dilation, stride in zip(
+            view.image, pooling.window, pooling.dilation, pooling.stride, strict=True
+        )
+    ]
+    rest = view.image[1] - ends[1]
+    across = 1 if layer.hardware.operator is Operator.CONV1D else rest
+    words = (across + (pooling.stride[0] - 1) * view.image[1]) * (layer.read_gap + 1)
+    skips = (words * layer.operands * layer.in_passes, rest)
+    for name, end, pad, skip in zip(("RCNT", "CCNT"), ends, layer.hardware.pad, skips, strict=True):
+        yield name, {"last": end, "pad": max(pad - 1, 0), "padded": int(pad > 0), "skip": skip}
+
+
+def _write_pointers(view: LayerView, group: int) -> Registers:
+    """Where outputs go: start, and the distances to the next time slot, instance and pass."""
+    layer = view.layer
+    shift = view.chip.write_pointer_shift
+    yield "WPTR_BASE", {"pointer": _write_start(view, group)}
+    far = 4 * view.chip.instance_words
+    if view.passthrough:
+        many = layer.processors.bit_count() > PROCESSORS_PER_INSTANCE
+        wide = many or (layer.operands > 1 and layer.in_passes > 1)
+        yield "WPTR_TOFFS", {"words": far if wide else view.chip.instance_words}
+    else:
+        yield "WPTR_TOFFS", {"words": int(view.small_kernel)}
+        yield "WPTR_MOFFS", {"words": 1 << shift}
+    step = layer.output_words_per_value * (layer.write_gap + 1)
+    yield "WPTR_CHOFFS", {"words": step if layer.out_passes > 1 else 0}
+
+
+def _write_start(view: LayerView, group: int) -> int:
+    """Instance (counted over the chip) and word of the first output."""
+    layer = view.layer
+    shift = view.chip.write_pointer_shift
+    start = (layer.out_offset - layer.hardware.leading_bytes) // WORD_BYTES
+    if view.local_output:
+        rest = layer.output_processors >> PROCESSORS_PER_INSTANCE * group
+        first = lowest_bit(rest) & ~3 if rest else 0
+        return start | (first + PROCESSORS_PER_INSTANCE * group) * view.chip.instance_words
+    mask = layer.output_processors
+    if view.passthrough:
+        mask = group_slice(mask, group) << PROCESSORS_PER_GROUP * group
+        if not mask:
+            return start
+    return start | lowest_bit(mask) // PROCESSORS_PER_INSTANCE << shift
+
+
+def _layer_control(view: LayerView, group: int) -> Fields:
+    """Input format, pooling, activation, sources of sums, output width."""
+    layer = view.layer
+    fields = {
+        "always": 1,
+        "chw": int(layer.channels_first),
+        "pool": int(layer.pooling.active),
+        "max_pool": int(not layer.pooling.average),
+        "relu": int(layer.activation is Activation.RELU),
+        "shared_output": int(not view.local_output),
+        "sources": 0,
+        "wide": int(layer.output_width != 8),
+    }
+    if group == view.master and not view.passthrough:
+        sources = {g for g in range(GROUPS) if group_slice(layer.processors, g) and g > group}
+        if view.bias and view.bias.group != group:
+            sources.add(view.bias.group)
+        fields["sources"] = sum(1 << g for g in sources)
+    if "kernel_columns" in view.chip.layer_registers["LCTL"].by_name and not view.passthrough:
+        rows, columns = layer.hardware.kernel
+        fields |= {"kernel_columns": columns - 1, "kernel_rows": rows - 1}
+    return fields
+
+
+def _layer_control2(view: LayerView) -> Fields:
+    """Input passes, step of the output, last output."""
+    layer = view.layer
+    passes = layer.flat_passes & _FLATTEN_LONG - 1 if layer.flatten else layer.in_passes - 1
+    step = layer.write_gap if view.passthrough else layer.out_passes * (layer.write_gap + 1) - 1
+    mask = layer.output_processors
+    last = mask.bit_length() - 1 - (lowest_bit(mask) & ~3)
+    return {"passes": passes, "write_step": step, "last_output": last * view.weight_unit}
+
+
+def _kernel_counters(view: LayerView) -> Registers:
+    """First and last kernel; MAX78002 also counts the outputs."""
+    separate = "MCNT1" in view.chip.layer_registers
+    if view.passthrough:
+        last = (view.layer.out_passes - 1) * _KERNEL_UNIT
+        yield ("MCNT2", {"first": last}) if separate else ("MCNT", {"last": last})
+        if separate:
+            yield "OCHAN", {"last": view.time_slots}
+        return
+    first, _ = view.first_kernel
+    last = first + (view.kernels.count - 1) * view.weight_unit
+    if not separate:
+        yield "MCNT", {"last": last, "first": first}
+        return
+    yield "MCNT1", {"last": last}
+    yield "MCNT2", {"first": first}
+    yield "OCHAN", {"last": view.kernels.outputs - 1}
+
+
+def _one_dimensional(view: LayerView) -> Fields:
+    """One-dimensional kernels, operands, and where in a column the kernels begin."""
+    layer = view.layer
+    fields = {"time_slots": view.time_slots}
+    if not view.passthrough:
+        fields["kernel_remainder"] = view.first_kernel[1]
+    if layer.hardware.operator is Operator.CONV1D:
+        fields |= {"kernel_length": layer.hardware.kernel[0], "conv1d": 1}
+    elif view.small_kernel or (view.passthrough and layer.operands == 1):
+        fields["kernel_length"] = 1
+    if layer.combination and layer.operands > 1:
+        fields |= {
+            "elementwise": 1,
+            "operation": _COMBINATIONS[layer.combination],
+            "pool_first": int(layer.pooling.active and layer.pool_first),
+            "elementwise_convolution": int(not view.passthrough),
+            "operands": layer.operands - 1,
+        }
+    return fields
+
+
+def line_buffer_words(layer: Layer) -> int:
+    """Words of a line that a processor keeps while the kernel moves down."""
+    hardware = layer.hardware
+    if hardware.operator is Operator.NONE:
+        return 1
+    columns, pad, taps = hardware.pooled_dim[1], hardware.pad[1], hardware.kernel[1]
+    if hardware.operator is Operator.CONVTRANSPOSE2D:
+        columns = (columns - 1) * 2 + 1 + layer.output_pad
+    return max(0, columns + 2 * pad - taps) + 1
+
+
+def _line_buffer(view: LayerView) -> Fields:
+    """Range of the line buffer, or the pass counter of a long flattened layer."""
+    layer = view.layer
+    if layer.hardware.operator is Operator.CONV1D or view.small_kernel:
+        flat = layer.flat_passes
+        return {"first": flat, "last": 2 * flat + 1} if flat >= _FLATTEN_LONG else {}
+    return {"last": line_buffer_words(layer) - 1}
+
+
+def _post_processing(view: LayerView, group: int) -> Fields:
+    """Bias, shift, weight size, activation and how the sums are read."""
+    layer = view.layer
+    fields = {
+        "shift": abs(layer.shift),
+        "shift_right": int(layer.shift < 0),
+        "weight_size": _WEIGHT_SIZES[layer.weight_bits],
+        "time_slots": int(view.passthrough),
+        "one_by_one": int(view.passthrough and layer.operands == 1),
+        "absolute": int(layer.activation is Activation.ABS),
+        "transposed": int(layer.hardware.operator is Operator.CONVTRANSPOSE2D),
+    }
+    if view.bias and view.bias.group == group:
+        fields |= {"bias": 1, "bias_offset": view.bias.offset}
+    if layer.flat_passes >= _FLATTEN_LONG:
+        fields |= {"flatten": 1, "flatten_high": layer.flat_passes >> 4}
+    return fields

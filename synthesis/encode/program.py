@@ -1,0 +1,82 @@
+"""Put the parts together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from synthesis.encode.control import (
+    init_blocks,
+    interrupt_mask,
+    power,
+    start_blocks,
+    unused_blocks,
+)
+from synthesis.encode.data import expected_output, input_blocks, unload_layers
+from synthesis.encode.describe import configuration, description
+from synthesis.encode.layers import layer_blocks
+from synthesis.encode.memories import bias_blocks, kernel_blocks
+from synthesis.encode.statistics import statistics
+from synthesis.encode.writer import RegisterWriter
+from synthesis.network import Network
+from synthesis.options import EncodeOptions
+from synthesis.place import Placement
+from synthesis.program import LayerLog, Program
+from synthesis.simulate import Activations
+
+
+def encode(
+    network: Network, placement: Placement, activations: Activations, options: EncodeOptions
+) -> Program:
+    """Return the program of a placed and simulated network."""
+    chip = network.chip
+    writer = RegisterWriter(chip, options.apb_base, options.write_zero_registers)
+    configure = tuple(layer_blocks(network, placement, writer, options.repeat_layers))
+    if options.zero_unused:
+        last = options.repeat_layers * len(network.layers) - 1
+        configure += tuple(unused_blocks(network, writer, last))
+    final = network.final
+    return Program(
+        chip=chip,
+        apb_base=options.apb_base,
+        groups=network.groups_used,
+        express=options.express,
+        description=tuple(description(network, options.repeat_layers)),
+        power=power(network, options),
+        init=tuple(init_blocks(network, writer, options)),
+        kernels=tuple(kernel_blocks(placement.kernel_memory, chip, options)),
+        biases=tuple(bias_blocks(placement, chip, options)),
+        configure=configure,
+        input_text=f"{network.first.in_channels}x"
+        f"{network.first.in_dim[0]}x{network.first.in_dim[1]}",
+        inputs=tuple(input_blocks(network, options.apb_base, fixed=options.fixed_input)),
+        start=tuple(start_blocks(network, writer, options)),
+        interrupt_mask=interrupt_mask(),
+        control_addresses=tuple(
+            options.apb_base + chip.control_address(g, "CTL") for g in network.groups_used
+        ),
+        expected=expected_output(network, activations.outputs, options.apb_base),
+        unload=tuple(unload_layers(network, options.apb_base)),
+        output_count=final.out_channels * final.out_dim[0] * final.out_dim[1],
+        output_width=final.output_width,
+        softmax_shift=8 - abs(final.weight_bits) if final.has_weights else 0,
+        statistics=statistics(network, placement, options),
+        configuration=configuration(network, placement),
+        kernel_map=placement.kernel_memory.owner,
+        layer_logs=tuple(_layer_logs(network, activations)),
+    )
+
+
+def _layer_logs(network: Network, activations: Activations) -> Iterator[LayerLog]:
+    for layer in network.executed():
+        trace = activations.traces.get(layer.index)
+        if trace is not None:
+            weights = layer.weights
+            yield LayerLog(
+                layer.index,
+                layer.operator.value.upper(),
+                trace.input,
+                None if weights is None else weights.astype("int64"),
+                layer.bias,
+                trace.accumulator,
+                trace.output,
+            )

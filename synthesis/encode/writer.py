@@ -1,0 +1,55 @@
+"""Collects register writes: addresses, packing, and which zero values need not be written."""
+
+from __future__ import annotations
+
+from device import Chip
+from synthesis.program import Write
+
+
+class RegisterWriter:
+    """Makes `Write` values for one chip and base address.
+
+    A register is zero after a reset, so a zero is only written where the caller forces it or all
+    zeros are asked for. Source: spec/registers.md section 2.2.
+    """
+
+    def __init__(self, chip: Chip, apb_base: int, write_zeros: bool) -> None:
+        self.chip = chip
+        self.apb_base = apb_base
+        self.write_zeros = write_zeros
+
+    def layer(self, group: int, layer: int, name: str, comment: str = "", **fields: int) -> Write:
+        """Return the write of a per-layer register; `layer` counts hardware layers."""
+        register = self.chip.layer_registers[name]
+        value = register.pack(**fields)
+        return Write(
+            self.apb_base + self.chip.layer_address(group, layer, name),
+            value,
+            comment or register.meaning,
+            f"L{layer} G{group} R{register.number:02d}",
+            skipped=value == 0 and not self.write_zeros,
+        )
+
+    def control(
+        self, group: int, name: str, comment: str = "", *, forced: bool = False, **fields: int
+    ) -> Write:
+        """Return the write of a group control register."""
+        register = self.chip.control_registers[name]
+        value = register.pack(**fields)
+        return Write(
+            self.apb_base + self.chip.control_address(group, name),
+            value,
+            comment or register.meaning,
+            f"R{register.number:02d}",
+            skipped=value == 0 and not forced and not self.write_zeros,
+        )
+
+    def word(self, offset: int, value: int, comment: str, *, forced: bool = False) -> Write:
+        """Return the write of a word of the FIFO and always-on block."""
+        return Write(
+            self.apb_base + offset,
+            value,
+            comment,
+            f"F{offset // 4:02d}",
+            skipped=value == 0 and not forced and not self.write_zeros,
+        )

@@ -1,0 +1,279 @@
+"""The resolved network: layers with operator, shapes, weights and shifts; nothing is defaulted.
+
+`resolve` builds these values; `check`, `place`, `simulate` and `encode` read them. Each layer keeps
+the positions of its keys in the description, so that any later complaint can name the line.
+Source: spec/registers.md section 3, spec/network-description.md sections 1.3 and 1.4.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from device import Chip
+from device.chip import GROUPS, PROCESSORS, PROCESSORS_PER_GROUP
+from diagnostics import Diagnostic, Place, Severity
+
+Tensor = NDArray[np.int64]
+Size = tuple[int, int]
+
+NETWORK_INPUT = -1
+"""In `Layer.sources`: the sample instead of a layer's output."""
+
+
+class Operator(enum.StrEnum):
+    """What a layer computes after pooling and element-wise combination."""
+
+    NONE = "passthrough"
+    CONV1D = "conv1d"
+    CONV2D = "conv2d"
+    CONVTRANSPOSE2D = "convtranspose2d"
+    LINEAR = "linear"
+
+
+class Combination(enum.StrEnum):
+    """How several operands become one."""
+
+    ADD = "add"
+    SUB = "sub"
+    OR = "or"
+    XOR = "xor"
+
+
+class Activation(enum.StrEnum):
+    """What follows the output shift."""
+
+    RELU = "ReLU"
+    ABS = "Abs"
+
+
+def bits(mask: int) -> tuple[int, ...]:
+    """Return the numbers of the bits that are set, ascending."""
+    return tuple(i for i in range(mask.bit_length()) if mask >> i & 1)
+
+
+def lowest_bit(mask: int) -> int:
+    """Return the number of the lowest set bit; the mask is not zero."""
+    return (mask & -mask).bit_length() - 1
+
+
+def group_slice(mask: int, group: int) -> int:
+    """Return the 16 bits of a processor mask that belong to a group."""
+    return mask >> PROCESSORS_PER_GROUP * group & (1 << PROCESSORS_PER_GROUP) - 1
+
+
+def passes(channels: int) -> int:
+    """Return in how many passes of at most 64 channels they are handled."""
+    return -(-channels // PROCESSORS)
+
+
+def channels_per_pass(channels: int) -> int:
+    """Return the channels of one pass: equal shares, a multiple of 4 when there are several."""
+    share = -(-channels // passes(channels))
+    return min((share + 3) // 4 * 4, PROCESSORS) if channels > PROCESSORS else share
+
+
+@dataclass(frozen=True, slots=True)
+class Pooling:
+    """Pooling in front of the operator; window 1×1 is none, a stride alone only decimates.
+
+    All pairs are (rows, columns).
+    """
+
+    window: Size = (1, 1)
+    stride: Size = (1, 1)
+    dilation: Size = (1, 1)
+    average: bool = False
+
+    @property
+    def active(self) -> bool:
+        """Whether there is a window (a stride may act without one)."""
+        return self.window != (1, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Hardware:
+    """The layer as the hardware runs it; differs from the description where it is emulated.
+
+    `weights` is int8 [output channel, input channel of the group, row, column], None without.
+    `surplus_words` are written behind, `leading_bytes` in front of the valid output.
+    """
+
+    operator: Operator
+    kernel: Size
+    pad: Size
+    in_dim: Size
+    pooled_dim: Size
+    out_dim: Size
+    weights: NDArray[np.int8] | None
+    surplus_words: int = 0
+    leading_bytes: int = 0
+
+
+@dataclass(frozen=True)
+class Layer:
+    """One layer, fully determined.
+
+    `in_channels` counts before flattening; sizes are (rows, columns); one-dimensional data has one
+    column. `weight_bits` is 8, 4, 2, 1, -1 for binary and 0 without weights; `shift` includes the
+    implicit part. `weights` is int8 [out, in/groups, rows, columns] as the operator uses them (a
+    transposed convolution flipped), `bias` int64 in units of 128.
+    """
+
+    index: int
+    name: str | None
+    place: Place
+    places: Mapping[str, Place] = field(repr=False)
+    operator: Operator
+    combination: Combination | None
+    operands: int
+    pool_first: bool
+    processors: int
+    output_processors: int
+    in_offset: int
+    out_offset: int
+    in_channels: int
+    out_channels: int
+    in_dim: Size
+    in_crop: Size
+    pooling: Pooling
+    pooled_dim: Size
+    kernel: Size
+    pad: Size
+    stride: int
+    dilation: int
+    output_pad: int
+    out_dim: Size
+    activation: Activation | None
+    weight_bits: int
+    shift: int
+    output_width: Literal[8, 32]
+    groups: int
+    flatten: bool
+    channels_first: bool
+    write_gap: int
+    read_gap: int
+    bias_groups: tuple[int, ...] | None
+    is_output: bool
+    sources: tuple[int, ...] | None
+    next_layer: int | None
+    weights: NDArray[np.int8] | None = field(repr=False)
+    bias: Tensor | None = field(repr=False)
+    hardware: Hardware = field(repr=False)
+
+    def __str__(self) -> str:
+        return f"layer {self.index}" + (f" ({self.name})" if self.name else "")
+
+    def place_of(self, *keys: str) -> Place:
+        """Position of the first of these keys that the description has, else of the layer."""
+        return next((self.places[k] for k in keys if k in self.places), self.place)
+
+    def diagnostic(
+        self,
+        code: str,
+        message: str,
+        keys: str | tuple[str, ...] = (),
+        remedy: str | None = None,
+        severity: Severity = Severity.ERROR,
+    ) -> Diagnostic:
+        """Return a diagnostic about this layer at the position of one of its keys."""
+        keys = (keys,) if isinstance(keys, str) else keys
+        return Diagnostic(code, f"{self}: {message}", self.place_of(*keys), remedy, severity)
+
+    @property
+    def has_weights(self) -> bool:
+        """Whether the operator multiplies by weights."""
+        return self.operator is not Operator.NONE
+
+    @property
+    def in_passes(self) -> int:
+        """Input passes of at most 64 channels."""
+        return passes(self.in_channels)
+
+    @property
+    def in_share(self) -> int:
+        """Input channels of one pass."""
+        return channels_per_pass(self.in_channels)
+
+    @property
+    def out_passes(self) -> int:
+        """Output passes of at most 64 channels."""
+        return passes(self.out_channels)
+
+    @property
+    def out_share(self) -> int:
+        """Output channels of one pass."""
+        return channels_per_pass(self.out_channels)
+
+    @property
+    def flat_channels(self) -> int:
+        """Input channels of the operator: after flattening, if it does."""
+        rows, columns = self.pooled_dim
+        return self.in_channels * rows * columns if self.flatten else self.in_channels
+
+    @property
+    def flat_passes(self) -> int:
+        """Passes of a flattened layer less one (one for each pixel and pass), else 0."""
+        rows, columns = self.pooled_dim
+        return self.in_passes * rows * columns - 1 if self.flatten else 0
+
+    @property
+    def output_words_per_value(self) -> int:
+        """Data words that one output lane takes: 1 for 8-bit, 4 for 32-bit outputs."""
+        return self.output_width // 8
+
+
+@dataclass(frozen=True)
+class Network:
+    """A network on a chip, ready to be checked, placed, simulated and encoded.
+
+    `layers` are all layers that are configured, in the order of the description; `order` lists the
+    indices of those that are executed, in execution order. `sample` is int64
+    [channel, row, column].
+    """
+
+    chip: Chip
+    arch: str
+    place: Place
+    layers: tuple[Layer, ...]
+    order: tuple[int, ...]
+    sample: Tensor
+    sample_file: str
+
+    @property
+    def first(self) -> Layer:
+        """The layer that is executed first."""
+        return self.layers[self.order[0]]
+
+    @property
+    def final(self) -> Layer:
+        """The layer that is executed last."""
+        return self.layers[self.order[-1]]
+
+    def executed(self) -> Iterator[Layer]:
+        """The executed layers in execution order."""
+        return (self.layers[i] for i in self.order)
+
+    def predecessor(self, layer: Layer) -> Layer | None:
+        """The layer executed before this one."""
+        position = self.order.index(layer.index)
+        return self.layers[self.order[position - 1]] if position else None
+
+    @cached_property
+    def groups_used(self) -> tuple[int, ...]:
+        """Groups in which a layer or the final output has a processor, ascending."""
+        used = self.final.output_processors
+        for layer in self.layers:
+            used |= layer.processors
+        return tuple(g for g in range(GROUPS) if group_slice(used, g))
+
+    def outputs(self) -> tuple[Layer, ...]:
+        """Layers whose output is checked and delivered, ascending."""
+        marked = tuple(layer for layer in self.layers if layer.is_output)
+        return marked or (self.final,)

@@ -1,0 +1,55 @@
+"""Options that change accelerator words; the command line fills one value of each.
+
+Options that change only the generated text are in `synthesis.emit.options`.
+Source: spec/network-description.md section 1.7.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class ResolveOptions:
+    """How the description, the weights and the sample become a network."""
+
+    sample_input: str | None = None
+    weight_input: str | None = None
+    bias_input: str | None = None
+    checkpoint_file: str | None = None
+    skip_checkpoint_layers: int = 0
+    skip_yaml_layers: int = 0
+    stop_after: int | None = None
+    no_bias: frozenset[int] | None = frozenset()
+    """Layers whose bias is ignored; None means all."""
+    ignore_bn: bool = False
+    ignore_activation: bool = False
+    input_offset: int | None = None
+    output_width: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EncodeOptions:
+    """What changes words beyond the network itself."""
+
+    apb_base: int = 0x50000000
+    express: bool = True
+    ready_select: int = 0
+    ready_select_aon: int = 0
+    average_rounding: bool = False
+    simple_1bit: bool = False
+    external_ready: bool = False
+    powerdown: bool = False
+    init_tram: bool = False
+    zero_sram: bool = False
+    zero_unused: bool = False
+    write_zero_registers: bool = False
+    repeat_layers: int = 1
+    weight_start: int = 0
+    deduplicate: bool = True
+    fixed_input: bool = False
+    known_answer: bool = True
+    clock_divider: int | None = None
+    switch_delay_ms: int | None = None
+    overlap_data: bool = False
+    keep_layer_logs: bool = False

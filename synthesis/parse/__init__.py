@@ -1,0 +1,11 @@
+"""First stage: the text of a network description becomes a `Description`.
+
+Every value keeps the line and column at which it stood. All complaints about a file are collected
+and raised together. Chips, weights and shapes are unknown here.
+Source: spec/network-description.md sections 1.1 to 1.3.
+"""
+
+from synthesis.parse.description import Description, Entry, LayerDescription
+from synthesis.parse.parser import parse, parse_file
+
+__all__ = ["Description", "Entry", "LayerDescription", "parse", "parse_file"]

@@ -1,0 +1,71 @@
+"""The values that parsing gives: keys, their converted values, and where each stood."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from diagnostics import Diagnostic, Place
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A value, converted as the key table says, and the place of its text."""
+
+    value: Any
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A mapping of the file: its place and its entries by canonical key."""
+
+    place: Place
+    entries: Mapping[str, Entry]
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.entries
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """Value of a key, or the default if it is not in the file."""
+        entry = self.entries.get(key)
+        return default if entry is None else entry.value
+
+    def place_of(self, *keys: str) -> Place:
+        """Place of the first of the keys that is in the file, else of the section."""
+        return next((self.entries[k].place for k in keys if k in self.entries), self.place)
+
+
+@dataclass(frozen=True, slots=True)
+class LayerDescription(Section):
+    """One element of `layers`; `index` is its position after gaps in `sequence` are closed."""
+
+    index: int
+
+    @property
+    def name(self) -> str | None:
+        """The layer's name, in the spelling of the file."""
+        name: str | None = self.get("name")
+        return name
+
+    def __str__(self) -> str:
+        return f"layer {self.index}" + (f" ({self.name})" if self.name else "")
+
+    def error(self, code: str, message: str, *keys: str, remedy: str | None = None) -> Diagnostic:
+        """Return an error about this layer, placed at the first of the keys."""
+        return Diagnostic(code, f"{self}: {message}", self.place_of(*keys), remedy)
+
+
+@dataclass(frozen=True, slots=True)
+class Description(Section):
+    """A whole file: global keys and layers in order."""
+
+    file: str
+    layers: tuple[LayerDescription, ...]
+    warnings: tuple[Diagnostic, ...]
+
+    def layer_named(self, name: str) -> LayerDescription | None:
+        """Return the layer of a name, in any case."""
+        wanted = name.lower()
+        return next((x for x in self.layers if x.name and x.name.lower() == wanted), None)

@@ -1,0 +1,244 @@
+"""Kinds of values a key can have: each converts a YAML node and explains what it accepts.
+
+A kind returns the converted value or raises `KindError`; it never guesses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any, Protocol
+
+import yaml
+
+from synthesis.parse.nodes import kind_of, scalar
+
+
+class KindError(Exception):
+    """The node does not hold what the key needs; `remedy` may name the nearest valid value."""
+
+    def __init__(self, message: str, remedy: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.remedy = remedy
+
+
+class Kind(Protocol):
+    """What a key accepts."""
+
+    def read(self, node: yaml.Node) -> Any:
+        """Return the converted value of the node or raise KindError."""
+
+    def expected(self) -> str:
+        """Say what is accepted, to follow 'expected'."""
+
+
+def _scalar(node: yaml.Node) -> int | float | bool | str | None:
+    try:
+        return scalar(node)
+    except ValueError as exc:
+        raise KindError(f"is {kind_of(node)}") from exc
+
+
+def _integer(node: yaml.Node) -> int:
+    value = _scalar(node)
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise KindError(f"is {kind_of(node)}")
+    return value
+
+
+def _elements(node: yaml.Node) -> list[yaml.Node]:
+    return list(node.value) if isinstance(node, yaml.SequenceNode) else [node]
+
+
+@dataclass(frozen=True, slots=True)
+class Integer:
+    """A whole number within limits."""
+
+    low: int | None = None
+    high: int | None = None
+    unit: str = ""
+
+    def read(self, node: yaml.Node) -> int:  # noqa: D102 - see Kind
+        value = _integer(node)
+        if (self.low is not None and value < self.low) or (
+            self.high is not None and value > self.high
+        ):
+            nearest = max(value, self.low) if self.low is not None else value
+            nearest = min(nearest, self.high) if self.high is not None else nearest
+            raise KindError(f"is {value}", f"The nearest valid value is {nearest}.")
+        return value
+
+    def expected(self) -> str:  # noqa: D102 - see Kind
+        if self.low is None and self.high is None:
+            return "an integer"
+        if self.high is None:
+            return f"an integer of at least {self.low}"
+        return f"an integer from {self.low} to {self.high}"
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """True or false; 1 and 0 are accepted."""
+
+    def read(self, node: yaml.Node) -> bool:  # noqa: D102 - see Kind
+        value = _scalar(node)
+        if isinstance(value, bool) or (isinstance(value, int) and value in (0, 1)):
+            return bool(value)
+        raise KindError(f"is {kind_of(node)}", "Write true or false, without quotes.")
+
+    def expected(self) -> str:  # noqa: D102 - see Kind
+        return "true or false"
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A text; `numbers` says whether a number may stand without quotes (parts of file names)."""
+
+    numbers: bool = False
+
+    def read(self, node: yaml.Node) -> str:  # noqa: D102 - see Kind
+        value = _scalar(node)
+        if self.numbers and isinstance(value, int) and not isinstance(value, bool):
+            return str(node.value)
+        if not isinstance(value, str) or not value:
+            raise KindError(
+                f"is {kind_of(node)}", "Put the value in quotes if it is meant as text."
+            )
+        return value
+
+    def expected(self) -> str:  # noqa: D102 - see Kind
+        return "a text"
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One of several words (any case) or numbers, each standing for a value."""
+
+    choices: Mapping[str | int, Any]
+
+    def read(self, node: yaml.Node) -> Any:  # noqa: D102 - see Kind
+        value = _scalar(node)
+        key = value.lower() if isinstance(value, str) else value
+        if isinstance(key, (bool, float)) or key is None or key not in self.choices:
+            words = [str(c) for c in self.choices]
+            near = get_close_matches(str(key), words, 1)
+            raise KindError(f"is {kind_of(node)}", f"Did you mean {near[0]}?" if near else None)
+        return self.choices[key]
+
+    def expected(self) -> str:  # noqa: D102 - see Kind
+        words = [str(c) for c in self.choices]
+        return f"one of {', '.join(words)}" if len(words) > 1 else words[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Mask:
+    """A set of processors: an integer, or hexadecimal text with dots or underscores."""
+
+    bits: int = 64
+
+    def read(self, node: yaml.Node) -> int:  # noqa: D102 - see Kind
+        value = _scalar(node)
+        if isinstance(value, str):
+            try:
+                value = int(value.replace(".", "").replace("_", ""), 16)
+            except ValueError:
+                raise KindError(f"is {kind_of(node)}") from None
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise KindError(f"is {kind_of(node)}")
+        if value <= 0:
+            raise KindError("names no processor" if value == 0 else f"is {value}")
+        if value >> self.bits:
+            raise KindError(f"names processor {value.bit_length() - 1}")
+        return value
+
+    def expected(self) -> str:  # noqa: D102 - see Kind
+        return f"a mask of processors 0 to {self.bits - 1} such as 0x0000.0000.0000.000f"
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two numbers, rows and columns; a single number counts for both (or for `second`)."""
+
+    low: int
+    high: int | None = None
+    second: int | None = None
+
+    def read(self, node: yaml.Node) -> tuple[int, int]:  # noqa: D102 - see Kind
+        limits = Integer(self.low, self.high)
+        if not isinstance(node, yaml.SequenceNode):
+            value = limits.read(node)
+            return value, value if self.second is None else self.second
+        if len(node.value) != 2:
+            raise KindError(f"is a list of {len(node.value)}")
+        return limits.read(node.value[0]), limits.read(node.value[1])
+
+    def expected(self) -> str:  # noqa: D102 - see Kind
+        return f"{Integer(self.low, self.high).expected()}, or a list of two"
+
+
+@dataclass(frozen=True, slots=True)
+class KernelSize:
+    """A kernel: `HxW` as text, or a length; gives (rows, columns) with one column for a length."""
+
+    def read(self, node: yaml.Node) -> tuple[int, int]:  # noqa: D102 - see Kind
+        value = _scalar(node)
+        if isinstance(value, int) and not isinstance(value, bool):
+            return value, 0
+        rows, x, columns = str(value).lower().partition("x")
+        if not isinstance(value, str) or not (x and rows.isdecimal() and columns.isdecimal()):
+            raise KindError(f"is {kind_of(node)}")
+        return int(rows), int(columns)
+
+    def expected(self) -> str:  # noqa: D102 - see Kind
+        return "1x1 or 3x3 (two-dimensional), or a length from 1 to 9 (Conv1d)"
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A layer by number or name; `words` are names with a meaning of their own."""
+
+    words: Mapping[str, int]
+    several: bool = False
+
+    def read(self, node: yaml.Node) -> Any:  # noqa: D102 - see Kind
+        if not self.several:
+            return self._one(node)
+        found = tuple(self._one(n) for n in _elements(node))
+        if not found:
+            raise KindError("is an empty list")
+        return found
+
+    def _one(self, node: yaml.Node) -> int | str:
+        value = _scalar(node)
+        if isinstance(value, str) and value:
+            return self.words.get(value.lower(), value)
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise KindError(f"is {kind_of(node)}")
+        return value
+
+    def expected(self) -> str:  # noqa: D102 - see Kind
+        words = "".join(f", or {w}" for w in self.words)
+        return "a layer number or name" + words + (", or a list of these" if self.several else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Integers:
+    """An integer or a list of integers; gives a tuple."""
+
+    low: int
+    high: int
+    count: int | None = None
+
+    def read(self, node: yaml.Node) -> tuple[int, ...]:  # noqa: D102 - see Kind
+        found = tuple(Integer(self.low, self.high).read(n) for n in _elements(node))
+        if self.count is not None and len(found) != self.count:
+            raise KindError(f"is a list of {len(found)}")
+        return found
+
+    def expected(self) -> str:  # noqa: D102 - see Kind
+        each = Integer(self.low, self.high).expected()
+        return (
+            f"{each}, or a list" if self.count is None else f"a list of {self.count}, each {each}"
+        )

@@ -1,0 +1,204 @@
+"""YAML text to nodes with positions, refusing everything that is not plain data.
+
+PyYAML's `compose` gives the tree without constructing objects, so a tag can never run code. This
+module adds what it does not do: duplicate keys, foreign tags and recursive aliases are errors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import yaml
+
+from diagnostics import Diagnostic, DiagnosticError, Place
+
+_CORE = "tag:yaml.org,2002:"
+_SCALAR_TAGS = {_CORE + kind for kind in ("null", "bool", "int", "float", "str", "timestamp")}
+_TAGS = _SCALAR_TAGS | {_CORE + "map", _CORE + "seq", _CORE + "merge", _CORE + "value"}
+_Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_constructor = yaml.constructor.SafeConstructor()
+
+MAX_FILE_BYTES = 4 << 20
+MAX_DEPTH = 32
+
+
+def read_text(path: str) -> str:
+    """Return a description file's text; a missing or undecodable file is a DiagnosticError."""
+    try:
+        data = Path(path).read_bytes()
+    except OSError as exc:
+        raise DiagnosticError(
+            Diagnostic(
+                "E101",
+                f"cannot read the network description: {exc.strerror or exc}",
+                Place(file=path),
+                "Check the path given to --config-file.",
+            )
+        ) from None
+    if len(data) > MAX_FILE_BYTES:
+        raise DiagnosticError(
+            Diagnostic(
+                "E101",
+                f"the file has {len(data)} bytes, the limit is {MAX_FILE_BYTES}",
+                Place(file=path),
+                "Name a network description; the largest ones have a few kilobytes.",
+            )
+        )
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as exc:
+        line = data.count(b"\n", 0, exc.start) + 1
+        raise DiagnosticError(
+            Diagnostic(
+                "E102",
+                f"byte 0x{data[exc.start]:02x} is not UTF-8 text",
+                Place(path, line, exc.start - data.rfind(b"\n", 0, exc.start)),
+                "Save the file with UTF-8 encoding.",
+            )
+        ) from None
+
+
+def place_of(node: yaml.Node, file: str) -> Place:
+    """Return where a node begins."""
+    return Place(file, node.start_mark.line + 1, node.start_mark.column + 1)
+
+
+def compose(text: str, file: str) -> yaml.MappingNode:
+    """Return the root mapping of a document of plain data; raise DiagnosticError otherwise."""
+    try:
+        root = yaml.compose(text, Loader=_Loader)
+    except yaml.YAMLError as exc:
+        raise DiagnosticError(_syntax_error(exc, file)) from None
+    except RecursionError:
+        raise DiagnosticError(
+            Diagnostic("E111", "the file is nested too deeply", Place(file=file))
+        ) from None
+    if root is None:
+        raise DiagnosticError(
+            Diagnostic(
+                "E103",
+                "the network description is empty",
+                Place(file, 1, 1),
+                "It needs the keys arch, dataset and layers.",
+            )
+        )
+    problems = list(_foreign(root, file, [], set()))
+    if problems:
+        raise DiagnosticError(problems)
+    if not isinstance(root, yaml.MappingNode):
+        raise DiagnosticError(
+            Diagnostic(
+                "E103",
+                f"the network description is {kind_of(root)}, not a mapping of keys",
+                place_of(root, file),
+                "It needs the keys arch, dataset and layers.",
+            )
+        )
+    return root
+
+
+def _syntax_error(exc: yaml.YAMLError, file: str) -> Diagnostic:
+    mark = getattr(exc, "problem_mark", None)
+    problem = getattr(exc, "problem", None) or str(exc).splitlines()[0]
+    place = Place(file, mark.line + 1, mark.column + 1) if mark else Place(file=file)
+    context = getattr(exc, "context", None)
+    return Diagnostic(
+        "E102",
+        f"not valid YAML: {problem}" + (f" ({context})" if context else ""),
+        place,
+        "Check indentation, colons and brackets on this line and the one before.",
+    )
+
+
+def _foreign(node: yaml.Node, file: str, path: list[int], seen: set[int]) -> Iterator[Diagnostic]:
+    """Yield a diagnostic for each foreign tag, recursive alias or over-deep nesting."""
+    if id(node) in path:
+        yield Diagnostic(
+            "E111",
+            "this list or mapping contains itself",
+            place_of(node, file),
+            "Write the values out instead of using an alias here.",
+        )
+        return
+    if id(node) in seen:
+        return
+    seen.add(id(node))
+    if len(path) >= MAX_DEPTH:
+        yield Diagnostic("E111", f"nested deeper than {MAX_DEPTH} levels", place_of(node, file))
+        return
+    if node.tag not in _TAGS:
+        yield Diagnostic(
+            "E106",
+            f"the tag {node.tag!r} is not allowed; nothing was executed",
+            place_of(node, file),
+            "A network description holds plain numbers, texts, lists and mappings only.",
+        )
+    children: list[yaml.Node] = []
+    if isinstance(node, yaml.SequenceNode):
+        children = list(node.value)
+    elif isinstance(node, yaml.MappingNode):
+        children = [part for pair in node.value for part in pair]
+    path.append(id(node))
+    for child in children:
+        yield from _foreign(child, file, path, seen)
+    path.pop()
+
+
+def kind_of(node: yaml.Node) -> str:
+    """Say in words what a node is, with its text if it is short."""
+    if isinstance(node, yaml.SequenceNode):
+        return "a list"
+    if isinstance(node, yaml.MappingNode):
+        return "a mapping"
+    word = {
+        "null": "empty",
+        "bool": "the boolean",
+        "int": "the integer",
+        "float": "the number",
+        "str": "the text",
+    }.get(node.tag.removeprefix(_CORE), "the text")
+    text = node.value if len(node.value) <= 40 else node.value[:37] + "..."
+    return word if word == "empty" else f"{word} {text!r}"
+
+
+def scalar(node: yaml.Node) -> int | float | bool | str | None:
+    """Return the value of a scalar node by the YAML 1.1 rules; other nodes give a ValueError."""
+    if not isinstance(node, yaml.ScalarNode):
+        raise ValueError("not a scalar")
+    kind = node.tag.removeprefix(_CORE)
+    if kind == "int":
+        return int(_constructor.construct_yaml_int(node))
+    if kind == "float":
+        return float(_constructor.construct_yaml_float(node))
+    if kind == "bool":
+        return bool(_constructor.construct_yaml_bool(node))
+    return None if kind == "null" else str(node.value)
+
+
+def mapping_items(
+    node: yaml.MappingNode, file: str, problems: list[Diagnostic]
+) -> list[tuple[str, yaml.Node, yaml.Node]]:
+    """Return (key, key node, value node) of a mapping; duplicate and odd keys become problems."""
+    items: list[tuple[str, yaml.Node, yaml.Node]] = []
+    first: dict[str, int] = {}
+    for key_node, value_node in node.value:
+        if not isinstance(key_node, yaml.ScalarNode):
+            problems.append(
+                Diagnostic("E104", f"a key cannot be {kind_of(key_node)}", place_of(key_node, file))
+            )
+            continue
+        key = str(key_node.value)
+        if key in first:
+            problems.append(
+                Diagnostic(
+                    "E104",
+                    f"the key '{key}' stands here for the second time, first in line {first[key]}",
+                    place_of(key_node, file),
+                    "Remove one of the two.",
+                )
+            )
+            continue
+        first[key] = key_node.start_mark.line + 1
+        items.append((key, key_node, value_node))
+    return items

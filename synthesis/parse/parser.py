@@ -1,0 +1,178 @@
+"""Text to `Description`: sections, keys and values, collecting every complaint."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+
+import yaml
+
+from diagnostics import Diagnostic, DiagnosticError, Place
+from synthesis.parse import rules
+from synthesis.parse.description import Description, Entry, LayerDescription, Section
+from synthesis.parse.keys import GLOBAL_KEYS, LAYER_KEYS, NESTED_KEYS, Key
+from synthesis.parse.kinds import KindError
+from synthesis.parse.nodes import compose, kind_of, mapping_items, place_of, read_text
+
+MAX_LAYERS = 1024
+"""More list elements than any chip has layers: refuse before looking at each."""
+
+
+def parse_file(path: str) -> Description:
+    """Read and parse a network description; raise DiagnosticError with all its problems."""
+    return parse(read_text(path), path)
+
+
+def parse(text: str, file: str = "<text>") -> Description:
+    """Parse the text of a network description; `file` names it in messages."""
+    root = compose(text, file)
+    reader = _Reader(file)
+    globals_, others = reader.section(root, GLOBAL_KEYS, ("layers", *NESTED_KEYS), "")
+    entries = dict(globals_.entries)
+    for name, keys in NESTED_KEYS.items():
+        if name in others:
+            sections = tuple(
+                reader.section(node, keys, (), f"{name}: ")[0]
+                for node in reader.mappings(others[name], name)
+            )
+            entries[name] = Entry(sections, place_of(others[name], file))
+    layers: tuple[LayerDescription, ...] = ()
+    if "layers" not in others:
+        reader.problem("E108", "the key 'layers' is missing", place_of(root, file), "Add it.")
+    else:
+        found = [
+            reader.section(node, LAYER_KEYS, (), f"layer {i}: ")[0]
+            for i, node in enumerate(reader.mappings(others["layers"], "layers"))
+        ]
+        layers = reader.in_sequence(found)
+    description = Description(globals_.place, entries, file, layers, ())
+    problems = [*reader.problems, *rules.errors(description)]
+    if problems:
+        raise DiagnosticError(sorted(problems, key=_position))
+    return Description(globals_.place, entries, file, layers, tuple(rules.warnings(description)))
+
+
+def _position(diagnostic: Diagnostic) -> tuple[int, int]:
+    place = diagnostic.place or Place()
+    return place.line or 0, place.column or 0
+
+
+class _Reader:
+    """Reads sections of one file and collects their problems."""
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+        self.problems: list[Diagnostic] = []
+
+    def problem(self, code: str, message: str, place: Place, remedy: str | None = None) -> None:
+        """Note a complaint."""
+        self.problems.append(Diagnostic(code, message, place, remedy))
+
+    def mappings(self, node: yaml.Node, name: str) -> list[yaml.MappingNode]:
+        """Return the elements of a list of mappings; anything else is a problem."""
+        if not isinstance(node, yaml.SequenceNode):
+            self.problem(
+                "E109",
+                f"'{name}' is {kind_of(node)}, expected a list of mappings",
+                place_of(node, self.file),
+                f"Begin each element of '{name}' with a dash.",
+            )
+            return []
+        if not node.value or len(node.value) > MAX_LAYERS:
+            self.problem(
+                "E109",
+                f"'{name}' has {len(node.value)} elements, expected 1 to {MAX_LAYERS}",
+                place_of(node, self.file),
+            )
+            return []
+        found = []
+        for element in node.value:
+            if isinstance(element, yaml.MappingNode):
+                found.append(element)
+            else:
+                self.problem(
+                    "E109",
+                    f"an element of '{name}' is {kind_of(element)}, expected a mapping",
+                    place_of(element, self.file),
+                )
+        return found
+
+    def section(
+        self, node: yaml.MappingNode, keys: Sequence[Key], others: Iterable[str], prefix: str
+    ) -> tuple[Section, dict[str, yaml.Node]]:
+        """Convert the keys of a mapping; also return the nodes of `others`, unconverted."""
+        spellings = {s: key for key in keys for s in key.spellings}
+        names = set(others)
+        entries: dict[str, Entry] = {}
+        first: dict[str, str] = {}
+        rest: dict[str, yaml.Node] = {}
+        for spelling, key_node, value_node in mapping_items(node, self.file, self.problems):
+            key = spellings.get(spelling)
+            if key is None:
+                if spelling in names:
+                    rest[spelling] = value_node
+                else:
+                    self._unknown(spelling, key_node, [*spellings, *names], prefix)
+                continue
+            if key.name in first:
+                self.problem(
+                    "E107",
+                    f"{prefix}'{spelling}' and '{first[key.name]}' are the same key",
+                    place_of(key_node, self.file),
+                    "Keep one of the two.",
+                )
+                continue
+            first[key.name] = spelling
+            self._convert(key, spelling, value_node, prefix, entries)
+        for key in keys:
+            if key.required and key.name not in first:
+                self.problem(
+                    "E108",
+                    f"{prefix}the key '{key.name}' is missing",
+                    place_of(node, self.file),
+                    f"Add it: {key.sentence}",
+                )
+        return Section(place_of(node, self.file), entries), rest
+
+    def _unknown(self, key: str, node: yaml.Node, known: list[str], prefix: str) -> None:
+        near = get_close_matches(key.lower(), known, 1)
+        remedy = (
+            f"Did you mean '{near[0]}'?" if near else f"Known keys: {', '.join(sorted(known))}."
+        )
+        self.problem("E105", f"{prefix}unknown key '{key}'", place_of(node, self.file), remedy)
+
+    def _convert(
+        self, key: Key, spelling: str, node: yaml.Node, prefix: str, entries: dict[str, Entry]
+    ) -> None:
+        place = place_of(node, self.file)
+        try:
+            entries[key.name] = Entry(key.kind.read(node), place)
+        except (KindError, ValueError) as exc:
+            said = exc.message if isinstance(exc, KindError) else f"is {kind_of(node)}"
+            remedy = exc.remedy if isinstance(exc, KindError) else None
+            self.problem(
+                "E109",
+                f"{prefix}'{spelling}' {said}, expected {key.kind.expected()}",
+                place,
+                remedy,
+            )
+
+    def in_sequence(self, found: list[Section]) -> tuple[LayerDescription, ...]:
+        """Order the layers by their slots and close the gaps."""
+        slots: dict[int, Section] = {}
+        slot = -1
+        for section in found:
+            slot = section.get("sequence", slot + 1)
+            if slot in slots:
+                other = slots[slot].place
+                self.problem(
+                    "E112",
+                    f"sequence {slot} is used for the second time, first in line {other.line}",
+                    section.place_of("sequence"),
+                    "Give each layer a slot of its own.",
+                )
+            slots[slot] = section
+        return tuple(
+            LayerDescription(slots[s].place, slots[s].entries, index)
+            for index, s in enumerate(sorted(slots))
+        )

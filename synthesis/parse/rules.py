@@ -1,0 +1,247 @@
+"""Rules between the keys of a description that need neither chip nor weights.
+
+Each rule is a generator with a docstring that says why; `errors` runs all of them.
+Source: spec/network-description.md section 1.6, part 2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from difflib import get_close_matches
+
+from diagnostics import Diagnostic, Severity
+from synthesis.network import Combination, Operator
+from synthesis.parse.description import Description, LayerDescription
+
+Rule = Callable[[LayerDescription, Description], Iterator[Diagnostic]]
+
+DEFAULT_KERNELS = {
+    Operator.CONV1D: (9, 1),
+    Operator.CONV2D: (3, 3),
+    Operator.CONVTRANSPOSE2D: (3, 3),
+    Operator.LINEAR: (1, 1),
+    Operator.NONE: (1, 1),
+}
+
+
+def operation(layer: LayerDescription) -> tuple[Operator, Combination | None]:
+    """Return a layer's operator and element-wise combination, from `op` and `eltwise`."""
+    operator, combination = layer.get("op", (Operator.CONV2D, None))
+    return operator, combination or layer.get("eltwise")
+
+
+def kernel(layer: LayerDescription) -> tuple[int, int]:
+    """Return a layer's kernel as (rows, columns); a Conv1d has one column."""
+    operator, _ = operation(layer)
+    if operator in (Operator.NONE, Operator.LINEAR) or "kernel_size" not in layer:
+        return DEFAULT_KERNELS[operator]
+    rows, columns = layer.get("kernel_size")
+    return rows, columns or 1
+
+
+def operands_need_combination(layer: LayerDescription, _: Description) -> Iterator[Diagnostic]:
+    """Several operands only make sense where an element-wise combination joins them."""
+    if "operands" in layer and operation(layer)[1] is None:
+        yield layer.error(
+            "E120",
+            f"'operands' is {layer.get('operands')} without an element-wise operation",
+            "operands",
+            remedy="Add eltwise: add (or sub, or, xor), or remove 'operands'.",
+        )
+
+
+def kernel_fits_operator(layer: LayerDescription, _: Description) -> Iterator[Diagnostic]:
+    """The multipliers are wired for 1x1 and 3x3 kernels, and for 1 to 9 taps in a row."""
+    if "kernel_size" not in layer:
+        return
+    operator, _combination = operation(layer)
+    rows, columns = layer.get("kernel_size")
+    text = f"{rows}x{columns}" if columns else str(rows)
+    allowed = {
+        Operator.CONV2D: ("1x1", "3x3"),
+        Operator.CONVTRANSPOSE2D: ("3x3",),
+        Operator.CONV1D: tuple(map(str, range(1, 10))),
+        Operator.NONE: tuple(map(str, range(1, 10))),
+        Operator.LINEAR: (),
+    }[operator]
+    if text not in allowed:
+        limit = f"{operator} takes {', '.join(allowed)}" if allowed else "a linear layer has none"
+        remedy = "Remove the key." if not allowed else "Several small kernels replace a large one."
+        yield layer.error("E121", f"'kernel_size' is {text}, {limit}", "kernel_size", remedy=remedy)
+
+
+def stride_is_fixed(layer: LayerDescription, _: Description) -> Iterator[Diagnostic]:
+    """Convolutions move by one pixel, transposed ones by two; pooling decimates."""
+    if "stride" not in layer:
+        return
+    operator, _combination = operation(layer)
+    wanted = 2 if operator is Operator.CONVTRANSPOSE2D else 1
+    if layer.get("stride") != (wanted, wanted):
+        rows, columns = layer.get("stride")
+        yield layer.error(
+            "E122",
+            f"'stride' is {rows}/{columns}, {operator} works with {wanted}",
+            "stride",
+            remedy="Use pool_stride (with or without pooling) to reduce the size.",
+        )
+
+
+def pool_dilation_needs_pool(layer: LayerDescription, _: Description) -> Iterator[Diagnostic]:
+    """Dilation spreads the taps of a pooling window; without one there is nothing to spread."""
+    if "pool_dilation" in layer and "max_pool" not in layer and "avg_pool" not in layer:
+        yield layer.error(
+            "E123",
+            "'pool_dilation' without 'max_pool' or 'avg_pool'",
+            "pool_dilation",
+            remedy="Remove it or add the pooling.",
+        )
+
+
+def pool_first_needs_both(layer: LayerDescription, _: Description) -> Iterator[Diagnostic]:
+    """The order of pooling and combination exists only where a layer has both."""
+    window = layer.get("max_pool", layer.get("avg_pool", (1, 1)))
+    if layer.get("pool_first", True) or (window != (1, 1) and operation(layer)[1]):
+        return
+    yield layer.error(
+        "E124",
+        "'pool_first: false' needs pooling and an element-wise operation in the same layer",
+        "pool_first",
+        remedy="Remove the key.",
+    )
+
+
+def passthrough_has_no_dilation(layer: LayerDescription, _: Description) -> Iterator[Diagnostic]:
+    """A layer without a kernel has no taps to spread."""
+    if "dilation" in layer and operation(layer)[0] is Operator.NONE:
+        yield layer.error("E125", "'dilation' on a layer without a kernel", "dilation")
+
+
+def passthrough_has_no_activation(layer: LayerDescription, _: Description) -> Iterator[Diagnostic]:
+    """Data that passes through is not post-processed, so no activation can follow."""
+    if layer.get("activate") is not None and operation(layer)[0] is Operator.NONE:
+        yield layer.error(
+            "E126",
+            f"'activate' is {layer.get('activate')} on a layer without a convolution",
+            "activate",
+            remedy="Put the activation on the layer before or after.",
+        )
+
+
+def buffer_shift_needs_source(layer: LayerDescription, _: Description) -> Iterator[Diagnostic]:
+    """Shifting moves the entries of a rolling buffer, which `in_sequences` names."""
+    if "buffer_shift" not in layer:
+        return
+    if "in_sequences" not in layer:
+        yield layer.error("E127", "'buffer_shift' without 'in_sequences'", "buffer_shift")
+    if operation(layer)[0] is not Operator.NONE:
+        yield layer.error(
+            "E127", "'buffer_shift' on a layer that is not a passthrough", "buffer_shift"
+        )
+
+
+def buffer_insert_needs_offset(layer: LayerDescription, _: Description) -> Iterator[Diagnostic]:
+    """The position in the buffer is the output offset, which therefore must be explicit."""
+    if "buffer_insert" in layer and "out_offset" not in layer:
+        yield layer.error("E128", "'buffer_insert' without 'out_offset'", "buffer_insert")
+
+
+def names_are_unique(layer: LayerDescription, whole: Description) -> Iterator[Diagnostic]:
+    """A name must say which layer is meant; `stop` and `input` mean something else."""
+    name = (layer.name or "").lower()
+    if name in ("stop", "input"):
+        yield layer.error("E129", f"the name '{layer.name}' is reserved", "name")
+    other = whole.layer_named(name) if name else None
+    if other is not None and other.index < layer.index:
+        yield layer.error(
+            "E129",
+            f"the name '{layer.name}' already stands in line {other.place_of('name').line}",
+            "name",
+            remedy="Give each layer a name of its own.",
+        )
+
+
+def references_exist(layer: LayerDescription, whole: Description) -> Iterator[Diagnostic]:
+    """A reference to a layer must lead to one."""
+    buffers = {b.get("name") for b in whole.get("data_buffer", ())}
+    for key in ("in_sequences", "next_sequence", "simulated_sequence", "weight_source"):
+        value = layer.get(key, ())
+        for reference in value if isinstance(value, tuple) else (value,):
+            if isinstance(reference, str) and not (
+                whole.layer_named(reference) or (key == "in_sequences" and reference in buffers)
+            ):
+                names = [x.name for x in whole.layers if x.name]
+                near = get_close_matches(reference, names, 1)
+                yield layer.error(
+                    "E130",
+                    f"'{key}' names '{reference}', but no layer has this name",
+                    key,
+                    remedy=f"Did you mean '{near[0]}'?" if near else "Add name: to that layer.",
+                )
+
+
+def not_its_own_source(layer: LayerDescription, whole: Description) -> Iterator[Diagnostic]:
+    """A layer cannot read its own output or weights before they exist."""
+    for key in ("in_sequences", "weight_source"):
+        value = layer.get(key, ())
+        for reference in value if isinstance(value, tuple) else (value,):
+            if layer_index(reference, whole) == layer.index:
+                yield layer.error("E131", f"'{key}' names the layer itself", key)
+
+
+def layer_index(reference: int | str, whole: Description) -> int | None:
+    """Return the index that a reference by number or name means; None for an unknown name."""
+    if isinstance(reference, int):
+        return reference
+    found = whole.layer_named(reference)
+    return found.index if found else None
+
+
+LAYER_RULES: tuple[Rule, ...] = (
+    operands_need_combination,
+    kernel_fits_operator,
+    stride_is_fixed,
+    pool_dilation_needs_pool,
+    pool_first_needs_both,
+    passthrough_has_no_dilation,
+    passthrough_has_no_activation,
+    buffer_shift_needs_source,
+    buffer_insert_needs_offset,
+    names_are_unique,
+    references_exist,
+    not_its_own_source,
+)
+
+
+def errors(description: Description) -> Iterator[Diagnostic]:
+    """Run every rule on every layer."""
+    for layer in description.layers:
+        for rule in LAYER_RULES:
+            yield from rule(layer, description)
+
+
+def warnings(description: Description) -> Iterator[Diagnostic]:
+    """Say which important keys were left to their defaults."""
+    for layer in description.layers:
+        operator, _ = operation(layer)
+        missing = []
+        if "op" not in layer:
+            missing.append(("op", "Conv2d"))
+        if "out_offset" not in layer:
+            missing.append(("out_offset", "0"))
+        pooled = "max_pool" in layer or "avg_pool" in layer
+        if pooled and "pool_stride" not in layer:
+            missing.append(("pool_stride", "1"))
+        for key, default in missing:
+            yield Diagnostic(
+                "W150",
+                f"{layer}: '{key}' is not given, {default} is used",
+                layer.place,
+                severity=Severity.WARNING,
+            )
+        if operator is not Operator.NONE and "activate" not in layer:
+            yield Diagnostic(
+                "W151",
+                f"{layer}: 'activate' is not given, there is no activation",
+                layer.place,
+                severity=Severity.NOTICE,
+            )

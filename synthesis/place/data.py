@@ -1,0 +1,88 @@
+"""Data memory: which words a layer reads and writes, and whether they collide.
+
+Source: spec/memory.md section 3.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from device.chip import PROCESSORS, PROCESSORS_PER_INSTANCE
+from diagnostics import Diagnostic
+from synthesis.network import Layer, Network
+
+INSTANCES = PROCESSORS // PROCESSORS_PER_INSTANCE
+WORD_BYTES = 4
+
+
+def instances(mask: int) -> tuple[int, ...]:
+    """Return the data memory instances (0 to 15) in which a processor mask has lanes."""
+    lanes = (1 << PROCESSORS_PER_INSTANCE) - 1
+    return tuple(i for i in range(INSTANCES) if mask >> PROCESSORS_PER_INSTANCE * i & lanes)
+
+
+def output_words(layer: Layer) -> NDArray[np.int64]:
+    """Return the words that a layer writes in each of its output instances, in order.
+
+    The first axis counts pixels (row major), the second output passes, the third the words of a
+    32-bit value's lanes.
+    """
+    size = layer.output_words_per_value
+    pixels = layer.out_dim[0] * layer.out_dim[1]
+    steps = np.arange(pixels * layer.out_passes) * size * (layer.write_gap + 1)
+    words = layer.out_offset // WORD_BYTES + steps[:, None] + np.arange(size)
+    return words.reshape(pixels, layer.out_passes, size)
+
+
+def input_words(layer: Layer) -> NDArray[np.int64]:
+    """Return the words that the first layer's input takes in each of its instances."""
+    rows, columns = layer.in_dim
+    pixels = rows * columns
+    count = -(-pixels // 4) if layer.channels_first else pixels * layer.in_passes * layer.operands
+    return layer.in_offset // WORD_BYTES + np.arange(count)
+
+
+def check_overlap(network: Network, problems: list[Diagnostic]) -> None:
+    """Complain about a layer that overwrites its own input or an output that must survive.
+
+    Older data may be overwritten: only the direct predecessor's output is still needed, and the
+    outputs of layers that are delivered in the end.
+    """
+    words = network.chip.instance_stride // WORD_BYTES
+    live = np.full((INSTANCES, words), -2, np.int16)
+    kept = live.copy()
+    outputs = {layer.index for layer in network.outputs()}
+    first = network.first
+    for instance in instances(first.processors):
+        live[instance, input_words(first)] = -1
+    for layer in network.executed():
+        written = output_words(layer).reshape(-1)
+        owners: set[int] = set()
+        for instance in instances(layer.output_processors):
+            found = live[instance, written]
+            owners.update(found[found > -2].tolist())
+        if owners:
+            _complain(network, layer, min(owners), problems)
+        current = np.full_like(live, -2)
+        for instance in instances(layer.output_processors):
+            current[instance, written] = layer.index
+        if layer.index in outputs:
+            kept = np.maximum(kept, current)
+            live = kept.copy()
+        else:
+            live = np.maximum(kept, current)
+
+
+def _complain(network: Network, layer: Layer, owner: int, problems: list[Diagnostic]) -> None:
+    what = "the input data" if owner < 0 else f"the output of {network.layers[owner]}"
+    begin, end = layer.out_offset, layer.out_offset + output_words(layer).size * WORD_BYTES
+    problems.append(
+        layer.diagnostic(
+            "E404",
+            f"the output at 0x{begin:x} to 0x{end - 1:x} overwrites {what}, which is still needed",
+            ("out_offset",),
+            "Choose an out_offset outside that range, for example by alternating between "
+            "0 and half of the memory.",
+        )
+    )

@@ -1,0 +1,50 @@
+"""The values of this stage and the function that makes them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from diagnostics import Diagnostic, DiagnosticError
+from synthesis.network import Network
+from synthesis.place.biases import BiasRange, place_biases
+from synthesis.place.data import check_overlap
+from synthesis.place.kernels import KernelMemory, KernelRange, place_kernels
+
+__all__ = ["BiasRange", "KernelMemory", "KernelRange", "PlaceOptions", "Placement", "place"]
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceOptions:
+    """Choices that move things: first kernel column, sharing, whether data may overlap."""
+
+    weight_start: int = 0
+    deduplicate: bool = True
+    overlap_data: bool = False
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Kernel and bias memory of every layer (by layer index) and the images of both memories.
+
+    `bias_memory` holds, for each group, the bytes to load (uint8).
+    """
+
+    kernels: tuple[KernelRange, ...]
+    kernel_memory: KernelMemory
+    biases: tuple[BiasRange | None, ...]
+    bias_memory: tuple[NDArray[np.uint8], ...]
+
+
+def place(network: Network, options: PlaceOptions) -> Placement:
+    """Place a checked network; raise DiagnosticError naming every layer that does not fit."""
+    problems: list[Diagnostic] = []
+    kernels, memory = place_kernels(network, options.weight_start, options.deduplicate, problems)
+    biases, bias_memory = place_biases(network, options.deduplicate, problems)
+    if not options.overlap_data:
+        check_overlap(network, problems)
+    if problems:
+        raise DiagnosticError(problems)
+    return Placement(kernels, memory, biases, bias_memory)

@@ -1,0 +1,261 @@
+"""The program of the accelerator: everything that reaches the chip, in order, and nothing of C.
+
+`encode` builds it, the modules of `emit` print it, `words` lists what the bus will see. Addresses
+are absolute bus addresses, words are unsigned 32-bit integers, arrays are numpy `uint32` unless
+their comment says otherwise.
+Source: spec/registers.md section 5, spec/memory.md, spec/generated-project.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from device import Chip
+
+Words = NDArray[np.uint32]
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """One 32-bit store to a register.
+
+    `label` is how the log names the register (`R00`, `F1024`, `L0 G1 R05`). A `skipped` write has
+    the value 0 that the register has anyway: the log lists it, the program does not contain it.
+    `verifiable` tells whether reading back gives the value that was written.
+    """
+
+    address: int
+    value: int
+    comment: str
+    label: str = ""
+    skipped: bool = False
+    verifiable: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Read the register until all bits of `mask` are set."""
+
+    address: int
+    mask: int
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """Read the register; any bit of `mask` means failure."""
+
+    address: int
+    mask: int
+
+
+@dataclass(frozen=True, slots=True)
+class Clear:
+    """Set `size_bytes` bytes from `address` to zero."""
+
+    address: int
+    size_bytes: int
+    comment: str
+
+
+@dataclass(frozen=True, slots=True)
+class TimerStart:
+    """The moment at which the inference time starts to count."""
+
+
+Step = Write | Wait | Check | Clear | TimerStart
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Steps that belong together, with a title for readers (empty: none)."""
+
+    title: str
+    steps: tuple[Step, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class KernelBlock:
+    """Kernel columns that stand next to each other, as the loader transfers them.
+
+    `address` is what the loader is given: in express form the processor's base with a quarter of
+    the distance in its low bits, else the address of the first column. `words` holds the bytes of
+    all columns packed big-endian (express) or four words per column.
+    """
+
+    processor: int
+    address: int
+    words: Words
+
+
+@dataclass(frozen=True, slots=True)
+class BiasBlock:
+    """Bias bytes of one group (`values`: uint8), stored one per 32-bit word from `address` on."""
+
+    group: int
+    address: int
+    values: NDArray[np.uint8]
+
+
+@dataclass(frozen=True, slots=True)
+class InputBlock:
+    """Sample data of one data memory instance; `number` names the array (`SAMPLE_INPUT_4`)."""
+
+    number: int
+    address: int
+    words: Words
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedOutput:
+    """Words of the known answer, sorted by mask and address: `(word & mask) == value`."""
+
+    addresses: Words
+    masks: Words
+    values: Words
+
+    def __len__(self) -> int:
+        return len(self.addresses)
+
+
+@dataclass(frozen=True, slots=True)
+class UnloadPiece:
+    """Up to four channels that share words of one data memory instance, in one output pass.
+
+    `channel` is the layer's first channel here, `lanes` the byte (8 bit) or word (32 bit) lanes of
+    the successive channels, `address` the first pixel's word, `stride_bytes` the distance to the
+    next pixel.
+    """
+
+    address: int
+    lanes: tuple[int, ...]
+    channel: int
+    stride_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class UnloadLayer:
+    """One output layer as `cnn_unload` delivers it.
+
+    8 bit: byte [channel][pixel] (planar). 32 bit: one word per channel if there is one pixel, else
+    words in the order piece, pixel, lane.
+    """
+
+    width: Literal[8, 32]
+    channels: int
+    pixels: int
+    pieces: tuple[UnloadPiece, ...]
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes this layer takes in the result."""
+        return self.channels * self.pixels * self.width // 8
+
+
+@dataclass(frozen=True, slots=True)
+class Power:
+    """What `cnn_enable` does: groups to power, their clock, and the delay of the load switches."""
+
+    groups_mask: int
+    switch_delay_ms: int
+    clock_source: Literal["PCLK", "IPLL"]
+    clock_divider: int
+    start_divider: int | None
+    clock_mhz: float
+
+
+@dataclass(frozen=True, slots=True)
+class Operations:
+    """Operation counts of a layer."""
+
+    macc: int = 0
+    comp: int = 0
+    add: int = 0
+    mul: int = 0
+    bitwise: int = 0
+
+    @property
+    def total(self) -> int:
+        """All operations together."""
+        return self.macc + self.comp + self.add + self.mul + self.bitwise
+
+
+@dataclass(frozen=True, slots=True)
+class LayerStatistics:
+    """Cost of one layer; `cycles` is None where the chip's timing is not known."""
+
+    index: int
+    name: str | None
+    operations: Operations
+    cycles: int | None
+    cycles_estimated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """Cost of the network: operations, memory in bytes, cycles."""
+
+    layers: tuple[LayerStatistics, ...]
+    repeat: int
+    weight_bytes: int
+    weight_bytes_total: int
+    bias_bytes: int
+    bias_bytes_total: int
+    startup_cycles: int
+
+
+@dataclass(frozen=True, slots=True)
+class LayerLog:
+    """What the verbose log says of one layer's data (all arrays int64, [channel, row, column])."""
+
+    index: int
+    title: str
+    input: NDArray[np.int64]
+    weights: NDArray[np.int64] | None
+    bias: NDArray[np.int64] | None
+    accumulator: NDArray[np.int64]
+    output: NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """Everything that reaches the accelerator, phase by phase, and what to expect of it.
+
+    Phases are named after the functions of the generated C: power (cnn_enable), init, kernels,
+    biases, configure, inputs (load_input), start. `description` is the network in words, one line
+    per layer; `configuration` lists (heading, rows of (name, value)) for the log; `kernel_map` is
+    int16 [processor, column] holding the layer that owns a column, or -1.
+    """
+
+    chip: Chip
+    apb_base: int
+    groups: tuple[int, ...]
+    express: bool
+    description: tuple[str, ...]
+    power: Power
+    init: tuple[Block, ...]
+    kernels: tuple[KernelBlock, ...]
+    biases: tuple[BiasBlock, ...]
+    configure: tuple[Block, ...]
+    input_text: str
+    inputs: tuple[InputBlock, ...]
+    start: tuple[Block, ...]
+    interrupt_mask: int
+    control_addresses: tuple[int, ...]
+    expected: ExpectedOutput
+    unload: tuple[UnloadLayer, ...]
+    output_count: int
+    output_width: Literal[8, 32]
+    softmax_shift: int
+    statistics: Statistics
+    configuration: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
+    kernel_map: NDArray[np.int16]
+    layer_logs: tuple[LayerLog, ...]
+
+    @property
+    def master_control(self) -> int:
+        """Address of the control register that starts the network."""
+        return self.control_addresses[0]

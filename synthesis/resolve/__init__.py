@@ -1,0 +1,9 @@
+"""Second stage: a description, weights, a sample and a chip become a `Network`.
+
+Channels, sizes, output maps and shifts are inferred here; afterwards nothing is a default any more.
+Source: spec/network-description.md sections 1.4 and 1.5.
+"""
+
+from synthesis.resolve.network import resolve
+
+__all__ = ["resolve"]

@@ -1,0 +1,415 @@
+"""Walk the layers in execution order and fill in everything that the description leaves open."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from device import Chip
+from device.chip import PROCESSORS
+from diagnostics import Diagnostic, DiagnosticError, Severity
+from synthesis.network import (
+    NETWORK_INPUT,
+    Hardware,
+    Layer,
+    Network,
+    Operator,
+    Pooling,
+    Size,
+    Tensor,
+    channels_per_pass,
+)
+from synthesis.options import ResolveOptions
+from synthesis.parse import Description, LayerDescription
+from synthesis.parse.keys import STOP
+from synthesis.parse.rules import kernel, layer_index, operation
+from synthesis.resolve.sample import read_sample, sample_path
+from synthesis.resolve.shapes import output_size, pooled_size
+from synthesis.resolve.tensors import LayerTensors, layer_tensors
+
+_UNSUPPORTED_KEYS = (
+    "simulated_sequence",
+    "snoop_sequence",
+    "in_crop",
+    "in_channel_skip",
+    "streaming",
+    "bypass",
+    "calcx4",
+    "readahead",
+    "tcalc",
+    "buffer_shift",
+    "buffer_insert",
+)
+_UNSUPPORTED_GLOBALS = ("unload", "data_buffer", "snoop")
+
+
+def resolve(
+    description: Description, chip: Chip, options: ResolveOptions
+) -> tuple[Network, tuple[Diagnostic, ...]]:
+    """Return the network and warnings; raise DiagnosticError with every problem found."""
+    problems = list(description.warnings)
+    problems += _unsupported(description)
+    problems += _too_many_layers(description, chip)
+    _stop_at_errors(problems)
+    order = _execution_order(description, options, problems)
+    _stop_at_errors(problems)
+    tensors = layer_tensors(description, chip, options, problems)
+    sample = read_sample(description, options)
+    _stop_at_errors(problems)
+    builder = _Builder(description, options, sample, tensors, order, problems)
+    layers = builder.layers()
+    _stop_at_errors(problems)
+    network = Network(
+        chip,
+        description.get("arch"),
+        description.place,
+        layers,
+        order,
+        sample,
+        sample_path(description, options),
+    )
+    return network, tuple(problems)
+
+
+def _stop_at_errors(problems: list[Diagnostic]) -> None:
+    if any(p.severity is Severity.ERROR for p in problems):
+        raise DiagnosticError(problems)
+
+
+def _unsupported(description: Description) -> list[Diagnostic]:
+    """Name what the language knows and this version does not do yet."""
+    remedy = "This version of the loader does not support it yet; see README.md."
+    found = [
+        Diagnostic("E290", f"'{key}' is not supported", description.place_of(key), remedy)
+        for key in _UNSUPPORTED_GLOBALS
+        if key in description
+    ]
+    for layer in description.layers:
+        found += [
+            layer.error("E290", f"'{key}' is not supported", key, remedy=remedy)
+            for key in _UNSUPPORTED_KEYS
+            if layer.get(key, False) not in (False, (0, 0), 0)
+        ]
+    return found
+
+
+def _too_many_layers(description: Description, chip: Chip) -> list[Diagnostic]:
+    """The chip has registers for a fixed number of layers."""
+    return [
+        layer.error(
+            "E209",
+            f"sequence {layer.get('sequence', layer.index)} is beyond the last layer "
+            f"{chip.max_layers - 1} of {chip.name}",
+            "sequence",
+            remedy="Merge layers (pooling and element-wise operations share one with a convolution).",
+        )
+        for layer in description.layers
+        if layer.get("sequence", layer.index) >= chip.max_layers
+    ]
+
+
+def _execution_order(
+    description: Description, options: ResolveOptions, problems: list[Diagnostic]
+) -> tuple[int, ...]:
+    """Follow next_sequence from the first layer to the one that stops."""
+    order: list[int] = []
+    index = 0
+    while index < len(description.layers):
+        layer = description.layers[index]
+        order.append(index)
+        following = layer_index(layer.get("next_sequence", index + 1), description)
+        if options.stop_after == index or following == STOP:
+            break
+        if following != index + 1:
+            problems.append(
+                layer.error(
+                    "E213",
+                    f"'next_sequence' is {following}, expected {index + 1} or stop",
+                    "next_sequence",
+                    remedy="Put the layers in the order in which they are executed.",
+                )
+            )
+            break
+        index = following
+    if options.stop_after is not None and options.stop_after not in order:
+        problems.append(
+            Diagnostic(
+                "E214",
+                f"--stop-after is {options.stop_after}, the last layer is {order[-1]}",
+                description.place,
+            )
+        )
+    return tuple(order)
+
+
+class _Builder:
+    """Builds the layers one after the other; each sees the ones before it."""
+
+    def __init__(
+        self,
+        description: Description,
+        options: ResolveOptions,
+        sample: Tensor,
+        tensors: dict[int, LayerTensors],
+        order: tuple[int, ...],
+        problems: list[Diagnostic],
+    ) -> None:
+        self.description = description
+        self.options = options
+        self.sample = sample
+        self.tensors = tensors
+        self.order = order
+        self.problems = problems
+        self.built: list[Layer] = []
+
+    def layers(self) -> tuple[Layer, ...]:
+        """Build every executed layer; stop at one that has no size."""
+        for index in self.order:
+            layer = self._layer(self.description.layers[index])
+            if layer is None:
+                break
+            self.built.append(layer)
+        return tuple(self.built)
+
+    def _layer(self, layer: LayerDescription) -> Layer | None:
+        operator, combination = operation(layer)
+        operands = layer.get("operands", 2) if combination else 1
+        sources = self._sources(layer)
+        if sources is False:
+            return None
+        in_dim = self._in_dim(layer, sources)
+        pooling = self._pooling(layer, operator, in_dim)
+        one_dimensional = operator is Operator.CONV1D or in_dim[1] == 1
+        pooled = pooled_size(in_dim, pooling, one_dimensional)
+        if min(pooled) < 1:
+            self._too_small(layer, in_dim, pooling)
+            return None
+        tensors = self.tensors.get(layer.index)
+        in_channels, out_channels = self._channels(layer, tensors, sources, operands, pooled)
+        taps = kernel(layer)
+        pad, stride, dilation, output_pad = self._geometry(layer, operator)
+        flatten = layer.get("flatten", False)
+        size = (1, 1) if flatten else pooled
+        out_dim = output_size(size, operator, taps, pad, stride, dilation, output_pad)
+        if min(out_dim) < 1:
+            self.problems.append(
+                layer.error(
+                    "E216",
+                    f"a {taps[0]}x{taps[1]} kernel leaves nothing of a {size[0]}x{size[1]} image",
+                    "kernel_size",
+                    "pad",
+                    remedy="Add padding or pool less.",
+                )
+            )
+            return None
+        previous = self.built[-1] if self.built else None
+        weights = tensors.weights if tensors else None
+        width = layer.get("output_width", 8)
+        if layer.index == self.order[-1] and self.options.output_width is not None:
+            width = self.options.output_width
+        return Layer(
+            index=layer.index,
+            name=layer.name,
+            place=layer.place,
+            places={key: entry.place for key, entry in layer.entries.items()},
+            operator=operator,
+            combination=combination,
+            operands=operands,
+            pool_first=layer.get("pool_first", True),
+            processors=layer.get("processors"),
+            output_processors=self._output_processors(layer, out_channels),
+            in_offset=self._in_offset(layer, previous),
+            out_offset=layer.get("out_offset", 0),
+            in_channels=in_channels,
+            out_channels=out_channels,
+            in_dim=in_dim,
+            in_crop=(0, 0),
+            pooling=pooling,
+            pooled_dim=pooled,
+            kernel=taps,
+            pad=pad,
+            stride=stride,
+            dilation=dilation,
+            output_pad=output_pad,
+            out_dim=out_dim,
+            activation=None if self.options.ignore_activation else layer.get("activate"),
+            weight_bits=tensors.bits if tensors else 0,
+            shift=self._shift(layer, tensors),
+            output_width=width,
+            groups=layer.get("groups", 1),
+            flatten=flatten,
+            channels_first=layer.get("data_format", False),
+            write_gap=layer.get("write_gap", 0),
+            read_gap=layer.get("read_gap", 0),
+            bias_groups=layer.get("bias_group"),
+            is_output=layer.get("output", False),
+            sources=sources or None,
+            next_layer=None if layer.index == self.order[-1] else layer.index + 1,
+            weights=weights,
+            bias=self._bias(layer, tensors),
+            hardware=Hardware(operator, taps, pad, in_dim, pooled, out_dim, weights),
+        )
+
+    def _sources(self, layer: LayerDescription) -> tuple[int, ...] | bool | None:
+        """Indices of the layers read; None: the one before; False: impossible."""
+        if "in_sequences" not in layer:
+            return None
+        sources = []
+        for reference in layer.get("in_sequences"):
+            index = layer_index(reference, self.description)
+            if index is None or not (NETWORK_INPUT <= index < layer.index):
+                self.problems.append(
+                    layer.error(
+                        "E215",
+                        f"'in_sequences' names layer {index}, "
+                        f"only layers before {layer.index} have an output here",
+                        "in_sequences",
+                        remedy="Use the number or name of an earlier layer, or input.",
+                    )
+                )
+                return False
+            sources.append(index)
+        return tuple(sources)
+
+    def _source_shape(self, index: int) -> tuple[int, Size]:
+        """Channels and size of a layer's output or of the sample."""
+        if index == NETWORK_INPUT:
+            return self.sample.shape[0], (self.sample.shape[1], self.sample.shape[2])
+        source = self.built[index]
+        return source.out_channels, source.out_dim
+
+    def _in_dim(self, layer: LayerDescription, sources: tuple[int, ...] | bool | None) -> Size:
+        """Input size: stated, else that of the source; several sources must agree."""
+        indices = sources if isinstance(sources, tuple) else (len(self.built) - 1,)
+        sizes = [self._source_shape(i)[1] for i in indices]
+        stated: Size | None = layer.get("in_dim")
+        if stated is None and len(set(sizes)) > 1:
+            text = ", ".join(f"{r}x{c}" for r, c in sizes)
+            self.problems.append(
+                layer.error(
+                    "E217",
+                    f"the inputs have different sizes ({text})",
+                    "in_sequences",
+                    remedy="Make them equal with pooling, or state in_dim to join their pixels.",
+                )
+            )
+        return stated or sizes[0]
+
+    def _pooling(self, layer: LayerDescription, operator: Operator, in_dim: Size) -> Pooling:
+        """Pooling keys; data in one column is pooled along its length only."""
+        average = "max_pool" not in layer and "avg_pool" in layer
+        window = layer.get("max_pool", layer.get("avg_pool", (1, 1)))
+        stride = layer.get("pool_stride", (1, 1))
+        dilation = layer.get("pool_dilation", (1, 1))
+        if operator is Operator.CONV1D or in_dim[1] == 1:
+            window, stride, dilation = (window[0], 1), (stride[0], 1), (dilation[0], 1)
+        return Pooling(window, stride, dilation, average)
+
+    def _too_small(self, layer: LayerDescription, in_dim: Size, pooling: Pooling) -> None:
+        rows, columns = pooling.window
+        self.problems.append(
+            layer.error(
+                "E216",
+                f"a {rows}x{columns} pooling window leaves nothing of "
+                f"a {in_dim[0]}x{in_dim[1]} image",
+                "max_pool",
+                "avg_pool",
+                remedy=f"The largest window here is {min(in_dim)}.",
+            )
+        )
+
+    def _channels(
+        self,
+        layer: LayerDescription,
+        tensors: LayerTensors | None,
+        sources: tuple[int, ...] | bool | None,
+        operands: int,
+        pooled: Size,
+    ) -> tuple[int, int]:
+        """Input channels (before flattening) and output channels."""
+        flat = pooled[0] * pooled[1] if layer.get("flatten", False) else 1
+        ins = outs = 0
+        if tensors is not None:
+            ins = tensors.weights.shape[1] * layer.get("groups", 1)
+            outs = tensors.weights.shape[0]
+        if isinstance(sources, tuple):
+            counts = [self._source_shape(i)[0] for i in sources]
+            ins = (counts[0] if operation(layer)[1] else sum(counts)) * flat
+        if not ins:
+            count = self._source_shape(len(self.built) - 1)[0]
+            ins = count // operands if not self.built else count
+        ins = layer.get("in_channels", ins)
+        if tensors is not None and tensors.weights.shape[1] * layer.get("groups", 1) != ins:
+            self.problems.append(
+                layer.error(
+                    "E218",
+                    f"the weights are for {tensors.weights.shape[1]} input channels, "
+                    f"the layer has {ins}",
+                    "in_channels",
+                    "in_sequences",
+                    "op",
+                    remedy="Correct 'in_channels' or the order of the layers.",
+                )
+            )
+        outs = layer.get("out_channels", outs or ins)
+        if ins % flat:
+            self.problems.append(
+                layer.error(
+                    "E218",
+                    f"{ins} inputs of the flattened layer are not a multiple of "
+                    f"{pooled[0]}x{pooled[1]} pixels",
+                    "flatten",
+                    remedy="The weights need channels x rows x columns inputs.",
+                )
+            )
+        return max(ins // flat, 1), outs
+
+    def _geometry(self, layer: LayerDescription, operator: Operator) -> tuple[Size, int, int, int]:
+        """Padding (rows, columns), stride, dilation and output padding."""
+        convolution = operator not in (Operator.NONE, Operator.LINEAR)
+        rows, columns = layer.get("pad", (1, 1) if convolution else (0, 0))
+        pad = (rows, 0) if operator is Operator.CONV1D else (rows, columns)
+        transposed = operator is Operator.CONVTRANSPOSE2D
+        stride = 2 if transposed else 1
+        output_pad = layer.get("output_pad", (1, 1) if transposed else (0, 0))[0]
+        return pad, stride, layer.get("dilation", (1, 1))[0], output_pad
+
+    def _output_processors(self, layer: LayerDescription, out_channels: int) -> int:
+        """Own key; else the map of the next layer; for the last one processors from 0 on."""
+        final = layer.index == self.order[-1]
+        following = layer.index + 1
+        if final and "output_map" in self.description:
+            return int(self.description.get("output_map"))
+        if "output_processors" in layer:
+            return int(layer.get("output_processors"))
+        stopped = self.options.stop_after == layer.index
+        if following < len(self.description.layers) and (not final or stopped):
+            return int(self.description.layers[following].get("processors"))
+        return (1 << min(channels_per_pass(out_channels), PROCESSORS)) - 1
+
+    def _in_offset(self, layer: LayerDescription, previous: Layer | None) -> int:
+        if previous is None and self.options.input_offset is not None:
+            return self.options.input_offset
+        default = previous.out_offset if previous else 0
+        return int(layer.get("in_offset", default))
+
+    @staticmethod
+    def _shift(layer: LayerDescription, tensors: LayerTensors | None) -> int:
+        """Stated shift, else the file's, plus what narrow weights need."""
+        implicit = 8 - abs(tensors.bits) if tensors else 0
+        return int(layer.get("output_shift", tensors.shift if tensors else 0)) + implicit
+
+    def _bias(self, layer: LayerDescription, tensors: LayerTensors | None) -> Tensor | None:
+        """Bias values; all zero counts as none, with a warning."""
+        if tensors is None or tensors.bias is None:
+            return None
+        if not np.any(tensors.bias):
+            self.problems.append(
+                replace(
+                    layer.error("W219", "all bias values are zero, the bias is left out", "op"),
+                    severity=Severity.WARNING,
+                )
+            )
+            return None
+        return tensors.bias

@@ -1,0 +1,42 @@
+"""Sizes: what pooling and the operator make of an image.
+
+All sizes are (rows, columns). Source: spec/registers.md section 3, spec/numerics.md sections 5, 6.
+"""
+
+from __future__ import annotations
+
+from synthesis.network import Operator, Pooling, Size
+
+
+def pooled_size(size: Size, pooling: Pooling, one_dimensional: bool) -> Size:
+    """Return the size after pooling or decimation; incomplete windows at the edges are dropped."""
+    rows, columns = (
+        (length + stride - window - dilation + 1) // stride
+        for length, window, stride, dilation in zip(
+            size, pooling.window, pooling.stride, pooling.dilation, strict=True
+        )
+    )
+    return rows, 1 if one_dimensional else columns
+
+
+def output_size(
+    size: Size,
+    operator: Operator,
+    kernel: Size,
+    pad: Size,
+    stride: int,
+    dilation: int,
+    output_pad: int,
+) -> Size:
+    """Return the size after the operator, from the pooled size."""
+
+    def transposed(length: int, taps: int, border: int) -> int:
+        return (length - 1) * stride - 2 * border + dilation * (taps - 1) + output_pad + 1
+
+    def ordinary(length: int, taps: int, border: int) -> int:
+        return (length - dilation * (taps - 1) - 1 + 2 * border) // stride + 1
+
+    axis = transposed if operator is Operator.CONVTRANSPOSE2D else ordinary
+    rows = axis(size[0], kernel[0], pad[0])
+    columns = 1 if operator is Operator.CONV1D else axis(size[1], kernel[1], pad[1])
+    return rows, columns

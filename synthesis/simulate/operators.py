@@ -1,0 +1,119 @@
+"""Convolutions, element-wise combinations, scaling and activations, exact in integers.
+
+Source: spec/numerics.md sections 3, 5, 7 and 9.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+
+import numpy as np
+from numpy.typing import NDArray
+
+from device.chip import BIAS_UNIT
+from synthesis.network import Activation, Combination, Layer, Operator, Tensor
+
+_FLOAT32_EXACT = 1 << 24
+_FLOAT64_EXACT = 1 << 53
+_DATA_MAGNITUDE = 128
+
+
+def combine(operands: Sequence[Tensor], combination: Combination) -> Tensor:
+    """Combine the operands from left to right in full width and clip once to 8 bits."""
+    function = {
+        Combination.ADD: np.add,
+        Combination.SUB: np.subtract,
+        Combination.OR: np.bitwise_or,
+        Combination.XOR: np.bitwise_xor,
+    }[combination]
+    total: Tensor = reduce(function, operands)
+    return total.clip(-128, 127)
+
+
+def accumulate(data: Tensor, layer: Layer) -> Tensor:
+    """Return the layer's sums [out channel, row, column] without bias.
+
+    `data` is [channel, row, column] in 8 bits, already pooled and flattened.
+    """
+    assert layer.weights is not None
+    taps = layer.dilation
+    if layer.operator is Operator.CONVTRANSPOSE2D:
+        return _convolve(_stretch(data, layer), layer.weights, (0, 0), taps, layer.groups)
+    return _convolve(data, layer.weights, layer.pad, taps, layer.groups)
+
+
+def _stretch(data: Tensor, layer: Layer) -> Tensor:
+    """Spread the image with zeros between the pixels and pad it, as a transposed one needs."""
+    channels, rows, columns = data.shape
+    reach = [layer.dilation * (k - 1) for k in layer.kernel]
+    before = [r - p for r, p in zip(reach, layer.pad, strict=True)]
+    step = layer.stride
+    size = [
+        b + (n - 1) * step + 1 + b + layer.output_pad
+        for b, n in zip(before, (rows, columns), strict=True)
+    ]
+    wide = np.zeros((channels, *size), data.dtype)
+    row, column = before
+    wide[
+        :,
+        row : row + (rows - 1) * step + 1 : step,
+        column : column + (columns - 1) * step + 1 : step,
+    ] = data
+    return wide
+
+
+def _convolve(
+    data: Tensor, weights: NDArray[np.int8], pad: tuple[int, int], dilation: int, groups: int
+) -> Tensor:
+    """Correlate `data` with `weights` [out, in/groups, rows, columns], stride 1."""
+    out, ins, kernel_rows, kernel_columns = weights.shape
+    padded = np.pad(data, ((0, 0), (pad[0], pad[0]), (pad[1], pad[1])))
+    rows = padded.shape[1] - dilation * (kernel_rows - 1)
+    columns = padded.shape[2] - dilation * (kernel_columns - 1)
+    # A sum of products stays below the largest |weight| sum times the largest |value|; every
+    # partial sum too, whatever the order. Within 2^24 (2^53) float32 (float64) holds it exactly.
+    bound = int(np.abs(weights.astype(np.int64)).sum(axis=(1, 2, 3)).max()) * _DATA_MAGNITUDE
+    assert bound <= _FLOAT64_EXACT
+    kind = np.float32 if bound <= _FLOAT32_EXACT else np.float64
+    image = padded.astype(kind)
+    kernels = weights.astype(kind)
+    result = np.empty((out, rows * columns), kind)
+    per_group = out // groups
+    for group in range(groups):
+        mine = slice(group * per_group, (group + 1) * per_group)
+        part = image[group * ins : (group + 1) * ins]
+        total = np.zeros((per_group, rows * columns), kind)
+        for i in range(kernel_rows):
+            for j in range(kernel_columns):
+                top, left = i * dilation, j * dilation
+                tap = part[:, top : top + rows, left : left + columns].reshape(ins, -1)
+                total += kernels[mine, :, i, j] @ tap
+        result[mine] = total
+    return result.astype(np.int64).reshape(out, rows, columns)
+
+
+def finish(sums: Tensor, layer: Layer) -> Tensor:
+    """Shift, round half up, clip and activate the sums (bias included) of a layer.
+
+    A 32-bit layer is neither shifted nor clipped; an activation limits it to 0 to 127.
+    """
+    if layer.output_width == 8:
+        right = 7 - layer.shift
+        if right > 0:
+            sums = (sums + (1 << right - 1)) >> right
+        else:
+            sums = sums << -right
+        sums = sums.clip(-128, 127)
+    if layer.activation is Activation.RELU:
+        return sums.clip(0, 127)
+    if layer.activation is Activation.ABS:
+        return np.abs(sums).clip(0, 127)
+    return sums
+
+
+def add_bias(sums: Tensor, layer: Layer) -> Tensor:
+    """Add the bias in its unit."""
+    if layer.bias is None:
+        return sums
+    return sums + BIAS_UNIT * layer.bias[:, None, None]

@@ -1,0 +1,76 @@
+"""Run the network on its sample, layer by layer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from synthesis.network import NETWORK_INPUT, Layer, Network, Operator, Tensor
+from synthesis.simulate.operators import accumulate, add_bias, combine, finish
+from synthesis.simulate.pooling import pool
+
+
+@dataclass(frozen=True, slots=True)
+class LayerTrace:
+    """Intermediate values of a layer, for the log; all int64 [channel, row, column]."""
+
+    input: Tensor
+    accumulator: Tensor
+    output: Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Activations:
+    """Output of every executed layer by index, and traces of all layers where they were asked."""
+
+    outputs: Mapping[int, Tensor]
+    traces: Mapping[int, LayerTrace]
+
+
+def simulate(network: Network, *, average_rounding: bool, keep_traces: bool = False) -> Activations:
+    """Return what every layer of a checked network computes for the network's sample."""
+    outputs: dict[int, Tensor] = {NETWORK_INPUT: network.sample}
+    traces: dict[int, LayerTrace] = {}
+    for layer in network.executed():
+        data = gather(layer, network, outputs)
+        trace = run_layer(data, layer, average_rounding=average_rounding)
+        outputs[layer.index] = trace.output
+        if keep_traces:
+            traces[layer.index] = trace
+    return Activations(outputs, traces)
+
+
+def gather(layer: Layer, network: Network, outputs: Mapping[int, Tensor]) -> Tensor:
+    """Collect a layer's input: channels of all sources one after the other.
+
+    Sources of different size are joined by pixels instead. Source: spec/numerics.md section 7.
+    """
+    previous = network.predecessor(layer)
+    sources = layer.sources or (previous.index if previous else NETWORK_INPUT,)
+    parts = [outputs[s] for s in sources]
+    if len(parts) == 1:
+        return parts[0]
+    if len({p.shape[1:] for p in parts}) == 1:
+        return np.concatenate(parts)
+    return np.concatenate([p.reshape(p.shape[0], -1) for p in parts], axis=1)
+
+
+def run_layer(data: Tensor, layer: Layer, *, average_rounding: bool) -> LayerTrace:
+    """Compute one layer from its collected input."""
+    # Conv1d layers always truncate, whatever the option says.
+    rounding = average_rounding and layer.operator is not Operator.CONV1D
+    operands = [part.reshape(-1, *layer.in_dim) for part in np.split(data, layer.operands)]
+    if layer.combination and not layer.pool_first:
+        operands = [combine(operands, layer.combination)]
+    operands = [pool(part, layer.pooling, layer.pooled_dim, rounding=rounding) for part in operands]
+    if layer.combination and layer.pool_first:
+        operands = [combine(operands, layer.combination)]
+    (value,) = operands
+    if layer.flatten:
+        value = value.reshape(-1, 1, 1)
+    if not layer.has_weights:
+        return LayerTrace(data, value, value)
+    sums = add_bias(accumulate(value, layer), layer)
+    return LayerTrace(data, sums, finish(sums, layer))

@@ -1,0 +1,102 @@
+"""What the bus will see of a program: the words each phase leaves behind.
+
+Used to verify compiled firmware word by word (`ai8xize.py --verify`). Values are plain integers, so
+that the emulator can compare them without knowing this room.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from device.chip import KERNEL_COLUMN_STRIDE_BYTES
+from synthesis.program import Block, KernelBlock, Program, Write
+
+_POWER_CONTROL = 0x40005800
+_ALL_GROUPS = 0xF
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseWords:
+    """Final memory words by address, and control words in order as (address, value)."""
+
+    words: Mapping[int, int]
+    control: tuple[tuple[int, int], ...]
+
+
+def phase_words(program: Program) -> dict[str, PhaseWords]:
+    """Return the words of each phase, by the name of the function that writes them.
+
+    Kernel columns are given as three words each, as if written without express mode.
+    """
+    ordered = _ordered_addresses(program)
+    power = program.power.groups_mask
+    base = _POWER_CONTROL
+    enable = (
+        (base + 12, _ALL_GROUPS),
+        (base + 4, power),
+        (base, power),
+        (base + 8, ~power & _ALL_GROUPS),
+        (base + 12, 0),
+    )
+    return {
+        "cnn_enable": PhaseWords({}, enable),
+        "cnn_init": _blocks(program.init, ordered),
+        "cnn_load_weights": PhaseWords(_kernels(program), ()),
+        "cnn_load_bias": PhaseWords(
+            {b.address + 4 * i: int(v) for b in program.biases for i, v in enumerate(b.values)}, ()
+        ),
+        "cnn_configure": _blocks(program.configure, ordered),
+        "load_input": PhaseWords(
+            {b.address + 4 * i: int(w) for b in program.inputs for i, w in enumerate(b.words)}, ()
+        ),
+        "cnn_start": _blocks(program.start, ordered),
+    }
+
+
+def _ordered_addresses(program: Program) -> frozenset[int]:
+    """Control registers whose writes matter in their order."""
+    chip, base = program.chip, program.apb_base
+    names = ("CTL", "SRAM_TEST")
+    controls = {base + chip.control_address(g, n) for g in range(4) for n in names}
+    return frozenset(controls | {base, base + 0x1000})
+
+
+def _blocks(blocks: Iterable[Block], ordered: frozenset[int]) -> PhaseWords:
+    words: dict[int, int] = {}
+    control: list[tuple[int, int]] = []
+    for block in blocks:
+        for step in block.steps:
+            if isinstance(step, Write) and not step.skipped:
+                if step.address in ordered:
+                    control.append((step.address, step.value))
+                else:
+                    words[step.address] = step.value
+    return PhaseWords(words, tuple(control))
+
+
+def _kernels(program: Program) -> dict[int, int]:
+    words: dict[int, int] = {}
+    for block in program.kernels:
+        if program.express:
+            words |= _express_columns(block, program.chip.kernel_stride)
+        else:
+            for i, word in enumerate(block.words):
+                words[block.address + 4 * i] = int(word)
+    return words
+
+
+def _express_columns(block: KernelBlock, stride: int) -> dict[int, int]:
+    """Undo the packing: 9-byte columns from the big-endian words of a block."""
+    data = block.words.astype(">u4").tobytes()
+    columns = np.frombuffer(data[: len(data) // 9 * 9], np.uint8).reshape(-1, 9)
+    first = block.address & ~(stride - 1) | (block.address & stride - 1) << 2
+    words: dict[int, int] = {}
+    for i, column in enumerate(columns):
+        address = first + i * KERNEL_COLUMN_STRIDE_BYTES
+        raw = column.tobytes()
+        for part, piece in enumerate((raw[:1], raw[1:5], raw[5:])):
+            words[address + 4 * part] = int.from_bytes(piece, "big")
+    return words
