@@ -1,0 +1,78 @@
+"""Images that fit in memory, handed out a batch at a time, with augmentation on whole batches."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+from torch.utils.data import Dataset
+
+import ai8x
+
+
+@dataclass(frozen=True, slots=True)
+class RandomAffine:
+    """Turn, shear and shift each image of a batch at random; what comes in from outside is black.
+
+    Angles are at most `degrees` and `shear` degrees, shifts at most `pixels` in each direction.
+    """
+
+    degrees: float
+    shear: float
+    pixels: float
+
+    def __call__(self, images: Tensor) -> Tensor:
+        """Return the distorted images; [N, C, H, W] of values 0..1."""
+        count, _, height, width = images.shape
+        turn, shear, right, down = torch.empty(4, count).uniform_(-1, 1)
+        turn, shear = (math.radians(self.degrees) * turn, math.radians(self.shear) * shear)
+        cos, sin, slant = turn.cos(), turn.sin(), shear.tan()
+        matrix = torch.empty(count, 2, 3)
+        matrix[:, 0, 0], matrix[:, 0, 1] = cos, cos * slant - sin
+        matrix[:, 1, 0], matrix[:, 1, 1] = sin, sin * slant + cos
+        matrix[:, 0, 2] = right * (2 * self.pixels / width)  # the grid spans -1..1
+        matrix[:, 1, 2] = down * (2 * self.pixels / height)
+        grid = functional.affine_grid(matrix, list(images.shape), align_corners=False)
+        return functional.grid_sample(images, grid, align_corners=False)
+
+
+class ImageDataset(Dataset[tuple[Tensor, Tensor]]):
+    """Images held as bytes, normalized (and augmented) when a batch is taken.
+
+    `images` is uint8 [N, C, H, W], `white` the value that stands for 1.0, `targets` int64 [N];
+    `args.act_mode_8bit` selects integers -128..127, else multiples of 1/128.
+    """
+
+    def __init__(
+        self,
+        images: Tensor,
+        targets: Tensor,
+        args: Any,
+        white: float = 255,
+        augment: RandomAffine | None = None,
+    ) -> None:
+        if getattr(args, "truncate_testset", False) and augment is None:
+            images, targets = images[:1], targets[:1]
+        self.images = images
+        self.targets = targets
+        self.white = white
+        self.augment = augment
+        self.normalize = ai8x.normalize(args)
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    def batch(self, indices: Tensor) -> tuple[Tensor, Tensor]:
+        """Return images (float32) and targets of `indices` [B]."""
+        images = self.images[indices].to(torch.float32).div_(self.white)
+        if self.augment is not None:
+            images = self.augment(images)
+        return self.normalize(images), self.targets[indices]
+
+    def __getitem__(self, index: int) -> tuple[Tensor, Tensor]:
+        images, targets = self.batch(torch.tensor([index]))
+        return images[0], targets[0]

@@ -1,0 +1,1 @@
+"""Networks: each file describes one family and lists what it offers in `models` (see docs)."""

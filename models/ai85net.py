@@ -1,0 +1,119 @@
+"""The MNIST networks of the MAX78000: ai85net5 and its small sister (spec/training.md 4.1, 4.2)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import Tensor, nn
+
+import ai8x
+
+
+def _initialize(network: nn.Module) -> None:
+    """Draw the weights of all two-dimensional convolutions from Kaiming's normal distribution."""
+    for module in network.modules():
+        if isinstance(module, nn.Conv2d):
+            nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
+
+
+class AI85Net5(nn.Module):
+    """Four convolutions and a fully connected layer; the result has 32 bits.
+
+    Input [N, num_channels, H, W] with H = W, output [N, num_classes]. With the defaults `planes`=60
+    and `fc_inputs`=12 it has 71158 parameters for 1x28x28 images.
+    """
+
+    def __init__(
+        self,
+        num_classes: int = 10,
+        num_channels: int = 3,
+        dimensions: tuple[int, int] = (28, 28),
+        planes: int = 60,
+        pool: int = 2,
+        fc_inputs: int = 12,
+        bias: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__()
+        assert ai8x.dev is not None
+        assert dimensions[0] == dimensions[1], f"images of {dimensions} are not square"
+        assert planes + num_channels <= ai8x.dev.WEIGHT_INPUTS
+        assert planes + fc_inputs <= ai8x.dev.WEIGHT_DEPTH - 1
+        padding = 2 if dimensions[0] == 28 else 1
+        width = dimensions[0] // 2 + 2 * padding - 2  # after the first pooling and conv2
+        width = width // 2 // pool
+        kernels = 128 - planes - fc_inputs
+        self.conv1 = ai8x.FusedConv2dReLU(num_channels, planes, 3, padding=1, bias=bias, **kwargs)
+        self.conv2 = ai8x.FusedMaxPoolConv2dReLU(
+            planes, planes, 3, pool_size=2, pool_stride=2, padding=padding, bias=bias, **kwargs
+        )
+        self.conv3 = ai8x.FusedMaxPoolConv2dReLU(
+            planes, kernels, 3, pool_size=2, pool_stride=2, padding=1, bias=bias, **kwargs
+        )
+        self.conv4 = ai8x.FusedAvgPoolConv2dReLU(
+            kernels, fc_inputs, 3, pool_size=pool, pool_stride=2, padding=1, bias=bias, **kwargs
+        )
+        self.fc = ai8x.Linear(
+            fc_inputs * width * width, num_classes, bias=True, wide=True, **kwargs
+        )
+        _initialize(self)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the scores of the classes."""
+        x = self.conv4(self.conv3(self.conv2(self.conv1(x))))
+        return self.fc(x.flatten(1))
+
+
+class AI85NetExtraSmall(nn.Module):
+    """Three convolutions of 8 channels and a fully connected layer: 2514 parameters for MNIST.
+
+    Input [N, num_channels, H, W] with H = W, output [N, num_classes].
+    """
+
+    def __init__(
+        self,
+        num_classes: int = 10,
+        num_channels: int = 3,
+        dimensions: tuple[int, int] = (28, 28),
+        fc_inputs: int = 8,
+        bias: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__()
+        assert dimensions[0] == dimensions[1], f"images of {dimensions} are not square"
+        padding = 2 if dimensions[0] == 28 else 1
+        width = (dimensions[0] // 2 + 2 * padding - 2) // 4
+        self.conv1 = ai8x.FusedConv2dReLU(num_channels, 8, 3, padding=1, bias=bias, **kwargs)
+        self.conv2 = ai8x.FusedMaxPoolConv2dReLU(
+            8, 8, 3, pool_size=2, pool_stride=2, padding=padding, bias=bias, **kwargs
+        )
+        self.conv3 = ai8x.FusedMaxPoolConv2dReLU(
+            8, fc_inputs, 3, pool_size=4, pool_stride=4, padding=1, bias=bias, **kwargs
+        )
+        self.fc = ai8x.Linear(
+            fc_inputs * width * width, num_classes, bias=True, wide=True, **kwargs
+        )
+        _initialize(self)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the scores of the classes."""
+        x = self.conv3(self.conv2(self.conv1(x)))
+        return self.fc(x.flatten(1))
+
+
+def ai85net5(pretrained: bool = False, **kwargs: Any) -> AI85Net5:
+    """Make an `AI85Net5`."""
+    assert not pretrained, "there are no built-in weights"
+    return AI85Net5(**kwargs)
+
+
+def ai85netextrasmall(pretrained: bool = False, **kwargs: Any) -> AI85NetExtraSmall:
+    """Make an `AI85NetExtraSmall`."""
+    assert not pretrained, "there are no built-in weights"
+    return AI85NetExtraSmall(**kwargs)
+
+
+models = [
+    {"name": "ai85net5", "min_input": 1, "dim": 2},
+    {"name": "ai85netextrasmall", "min_input": 1, "dim": 2},
+]

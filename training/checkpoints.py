@@ -1,0 +1,128 @@
+"""Checkpoints in the interchange format (spec/training.md 2.7 and 8)."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+import ai8x
+from checkpoint import atomic, read_checkpoint
+from checkpoint.errors import CheckpointError
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """What training takes from a file: tensors by name, epoch (None: unknown), optimizer."""
+
+    state: dict[str, Tensor]
+    epoch: int | None
+    arch: str | None
+    optimizer: dict[str, Any] | None
+
+
+def read(path: str) -> Loaded:
+    """Read a file without executing anything from it; names lose the prefix `module.`.
+
+    Raises CheckpointError when it is missing, damaged or not of the format.
+    """
+    entries = read_checkpoint(path).entries
+    state = _tensors(entries["state_dict"])
+    return Loaded(
+        {name.removeprefix("module."): tensor for name, tensor in state.items()},
+        entries.get("epoch"),
+        entries.get("arch"),
+        _tensors(entries.get("optimizer_state_dict")),
+    )
+
+
+def _tensors(value: Any) -> Any:
+    """Return the value with every array as a tensor of its own."""
+    if isinstance(value, np.ndarray):
+        return torch.from_numpy(value.copy())
+    if isinstance(value, dict):
+        return {key: _tensors(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_tensors(item) for item in value]
+    return value
+
+
+def load_into(model: nn.Module, checkpoint: Loaded, path: str) -> list[str]:
+    """Put the tensors of a checkpoint into the model and return the names it has no place for.
+
+    Batch normalization that was moved into the weights before is removed from the model, a missing
+    `shift_quantile` (files of 2020) is 1. Raises CheckpointError listing all names that are
+    missing, surplus or of another shape when the model cannot be filled.
+    """
+    if not any(".bn." in f".{name}" for name in checkpoint.state):
+        ai8x.fuse_bn_layers(model)
+    own = model.state_dict()
+    state = dict(checkpoint.state)
+    for name in own:
+        if name.endswith("shift_quantile"):
+            state.setdefault(name, torch.ones(1))
+    missing = [name for name in own if name not in state]
+    surplus = [name for name in state if name not in own]
+    reshaped = [
+        f"{name} ({_shape(state[name])}, the model has {_shape(own[name])})"
+        for name in own
+        if name in state and state[name].shape != own[name].shape
+    ]
+    if missing or reshaped:
+        parts = [("missing", missing), ("surplus", surplus), ("of another shape", reshaped)]
+        listed = "; ".join(f"{what}: {', '.join(names)}" for what, names in parts if names)
+        raise CheckpointError(
+            "E511",
+            f"the checkpoint does not belong to this model; {listed}",
+            path,
+            f"It is of {checkpoint.arch!r}, it says; compare --model, --dataset and --use-bias.",
+        )
+    model.load_state_dict({name: state[name] for name in own})
+    ai8x.update_model(model)
+    return surplus
+
+
+def _shape(tensor: Tensor) -> str:
+    return "x".join(map(str, tensor.shape)) or "scalar"
+
+
+def _plain(value: Any) -> Any:
+    """Return the value with every tensor on the CPU and in its usual memory layout."""
+    if isinstance(value, Tensor):
+        return value.detach().cpu().contiguous()
+    if isinstance(value, dict):
+        return type(value)((k, _plain(v)) for k, v in value.items())
+    if isinstance(value, list):
+        return [_plain(v) for v in value]
+    return value
+
+
+def write(
+    paths: list[Path],
+    epoch: int,
+    arch: str,
+    model: nn.Module,
+    optimizer: Optimizer,
+    extras: dict[str, Any],
+) -> None:
+    """Write the same checkpoint to all `paths`; each file appears completely or not at all."""
+    state = _plain(model.state_dict())
+    content = {
+        "epoch": epoch,
+        "state_dict": state,
+        "arch": arch,
+        "optimizer_state_dict": _plain(optimizer.state_dict()),
+        "optimizer_type": type(optimizer),
+        "compression_sched": {"masks_dict": {name: None for name, _ in model.named_parameters()}},
+        "extras": extras,
+    }
+    buffer = io.BytesIO()
+    torch.save(content, buffer)
+    for path in paths:
+        atomic.write_bytes(path, buffer.getvalue())

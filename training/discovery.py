@@ -1,0 +1,130 @@
+"""Find models and data sets: every Python file of models/ and datasets/ lists what it offers.
+
+Searched are the folders beside train.py and those of the same name in the working directory; where
+both offer a name, the working directory wins (spec/training.md 1.11).
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib.util
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any, TypeVar
+
+from checkpoint.errors import InputError
+
+Entry = TypeVar("Entry")
+SOURCES = Path(__file__).resolve().parent.parent
+
+
+@dataclass(frozen=True, slots=True)
+class ModelEntry:
+    """A network: `make(**keywords)` returns the module; `dim` is 1 or 2, the kind of its input."""
+
+    name: str
+    make: Callable[..., Any]
+    min_input: int
+    dim: int
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetEntry:
+    """A data set: input (C, H, W) or (C, L, 1), labels, and `loader((folder, args), train, test)`.
+
+    `weight` are the factors of the classes in the loss, or None.
+    """
+
+    name: str
+    input: tuple[int, ...]
+    output: tuple[Any, ...]
+    loader: Callable[..., tuple[Any, Any]]
+    weight: tuple[float, ...] | None
+
+
+def find_models() -> dict[str, ModelEntry]:
+    """Return all networks by name. Raises InputError when a file cannot be imported."""
+    return {
+        record["name"]: ModelEntry(
+            record["name"], _function(module, record), record.get("min_input", 1), record["dim"]
+        )
+        for module, record in _records("models")
+    }
+
+
+def find_datasets() -> dict[str, DatasetEntry]:
+    """Return all data sets by name. Raises InputError when a file cannot be imported."""
+    found = {}
+    for _, record in _records("datasets"):
+        size = tuple(record["input"])
+        found[record["name"]] = DatasetEntry(
+            record["name"],
+            size if len(size) == 3 else (*size, 1),
+            tuple(record["output"]),
+            record["loader"],
+            tuple(record["weight"]) if "weight" in record else None,
+        )
+    return found
+
+
+def choose(entries: Mapping[str, Entry], name: str, option: str) -> Entry:
+    """Return the entry `name`; InputError with the nearest names when there is none."""
+    if name in entries:
+        return entries[name]
+    near = difflib.get_close_matches(name, entries, n=3) or sorted(entries)
+    raise InputError(
+        "E601", f"{name!r} is not known", option, f"Perhaps you mean {' or '.join(near)}."
+    )
+
+
+def _records(kind: str) -> Iterable[tuple[ModuleType, dict[str, Any]]]:
+    """Yield each record of the list `kind` in the files of the folders `kind`, in name order."""
+    folders = dict.fromkeys([SOURCES / kind, Path.cwd() / kind])
+    for folder in folders:
+        for file in sorted(folder.glob("*.py")):
+            if file.stem == "__init__":
+                continue
+            module = _import(file, kind)
+            for record in getattr(module, kind, ()):
+                yield module, record
+
+
+def _import(file: Path, kind: str) -> ModuleType:
+    """Import a file whose name may hold characters that module names cannot."""
+    own = file.parent == SOURCES / kind
+    name = f"{kind}.{file.stem}" if own else f"{kind}_of_working_directory.{file.stem}"
+    if name in sys.modules:
+        return sys.modules[name]
+    spec = importlib.util.spec_from_file_location(name, file)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except Exception as exc:
+        del sys.modules[name]
+        raise InputError(
+            "E602",
+            f"the file cannot be imported: {type(exc).__name__}: {exc}",
+            str(file),
+            f"Correct it, or move it out of {kind}/.",
+        ) from exc
+    return module
+
+
+def _function(module: ModuleType, record: Mapping[str, Any]) -> Callable[..., Any]:
+    """Return the function of the module that has the model's name."""
+    function = getattr(module, record["name"], None)
+    if not callable(function):
+        raise InputError(
+            "E602",
+            f"`models` lists {record['name']!r}, but there is no function of this name",
+            str(module.__file__),
+            "Define it, or take the entry out of the list.",
+        )
+    result: Callable[..., Any] = function
+    return result

@@ -1,0 +1,128 @@
+"""The log folder of a run: text, numbers for programs, TensorBoard events (2.6, 7.1)."""
+
+from __future__ import annotations
+
+import json
+import logging
+import shutil
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from checkpoint import atomic
+from training.metrics import Scores
+
+DETAIL = (
+    logging.DEBUG
+)  # lines of single batches: always in the file, on a terminal only if it is one
+
+
+class Log:
+    """Writes what happens to the console, to `<folder>/<folder>.log` and to `metrics.json`.
+
+    The folder is `<out_dir>/[NAME___]YYYY.MM.DD-HHMMSS`; `latest_log_dir` and `latest_log_file` in
+    the working directory point to it. The lines of single batches stay off a console that is not a
+    terminal.
+    """
+
+    def __init__(self, out_dir: str, name: str | None, tensorboard: bool = False) -> None:
+        self.folder = _new_folder(Path(out_dir), name)
+        self.file = self.folder / f"{self.folder.name}.log"
+        self._logger = logging.Logger("train", logging.DEBUG)
+        console = logging.StreamHandler(sys.stdout)
+        console.setLevel(DETAIL if sys.stdout.isatty() else logging.INFO)
+        file = logging.FileHandler(self.file, encoding="utf-8")
+        file.setFormatter(logging.Formatter("%(asctime)s - %(message)s"))
+        for handler in (console, file):
+            self._logger.addHandler(handler)
+        _point("latest_log_dir", self.folder)
+        _point("latest_log_file", self.file)
+        self.metrics: dict[str, Any] = {"epochs": []}
+        self._events: Any = None
+        if tensorboard:
+            from torch.utils.tensorboard import SummaryWriter
+
+            self._events = SummaryWriter(str(self.folder))
+        self.say(f"Log file for this run: {self.file}")
+
+    def say(self, text: str) -> None:
+        """Log a line."""
+        self._logger.info(text)
+
+    def warn(self, text: str) -> None:
+        """Log a warning."""
+        self._logger.warning("WARNING: %s", text)
+
+    def detail(self, text: str) -> None:
+        """Log a line about a batch."""
+        self._logger.log(DETAIL, text)
+
+    def keep(self, path: str) -> None:
+        """Copy a configuration file to the folder `configs`."""
+        (self.folder / "configs").mkdir(exist_ok=True)
+        shutil.copy(path, self.folder / "configs")
+
+    def save_metrics(self) -> None:
+        """Write `metrics` to metrics.json."""
+        text = json.dumps(self.metrics, indent=2) + "\n"
+        atomic.write_bytes(self.folder / "metrics.json", text.encode())
+
+    def scalars(self, prefix: str, values: dict[str, float | None], step: int) -> None:
+        """Send numbers to TensorBoard as `prefix/name`; blanks become underscores."""
+        if self._events is None:
+            return
+        for name, value in values.items():
+            if value is not None:
+                self._events.add_scalar(f"{prefix}/{name}".replace(" ", "_"), value, step)
+
+    def text(self, tag: str, content: str) -> None:
+        """Send a text to TensorBoard."""
+        if self._events is not None:
+            self._events.add_text(tag, content)
+
+    def close(self) -> None:
+        """Finish the files."""
+        if self._events is not None:
+            self._events.close()
+        for handler in self._logger.handlers:
+            handler.close()
+
+
+def _new_folder(parent: Path, name: str | None) -> Path:
+    """Make a folder named after the time; a second run in the same second waits for the next."""
+    while True:
+        stamp = time.strftime("%Y.%m.%d-%H%M%S")
+        folder = parent / (f"{name}___{stamp}" if name else stamp)
+        try:
+            folder.mkdir(parents=True)
+            return folder
+        except FileExistsError:
+            time.sleep(0.1)
+
+
+def _point(link: str, target: Path) -> None:
+    """Let the symbolic link `link` of the working directory show `target`, where possible."""
+    path = Path(link)
+    try:
+        path.unlink(missing_ok=True)
+        path.symlink_to(target)
+    except OSError:  # a file system without links: the line with the file's name must do
+        return
+
+
+def batch_line(phase: str, step: int, steps: int, values: dict[str, float]) -> str:
+    """Return the line of a batch: `Epoch: [3][   10/  211]    Overall Loss 0.123456    ...`."""
+    width = len(str(steps))
+    numbers = "    ".join(f"{name} {value:.6f}" for name, value in values.items())
+    return f"{phase}[{step:{width + 2}}/{steps:{width + 2}}]    {numbers}"
+
+
+def training_values(scores: Scores, rate: float, seconds: float) -> dict[str, float]:
+    """Return the numbers of a training line by their names in logs and TensorBoard."""
+    values = {"Overall Loss": scores.loss, "Objective Loss": scores.loss}
+    if scores.top1 == scores.top1:
+        values["Top1"] = scores.top1
+    if scores.top5 == scores.top5:
+        values["Top5"] = scores.top5
+    return {**values, "LR": rate, "Time": seconds}

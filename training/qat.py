@@ -1,0 +1,52 @@
+"""The policy of quantization-aware training (spec/training.md 2.3)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from checkpoint.errors import InputError
+from training.yaml_file import read_mapping, refuse_unknown_keys
+
+_CODE = "E604"
+_KEYS = ("start_epoch", "weight_bits", "shift_quantile", "overrides")
+
+
+def read_policy(path: str) -> dict[str, Any]:
+    """Return the policy of a YAML file: the keys of `ai8x.initiate_qat` and `start_epoch`.
+
+    Raises InputError with the key, its value and what is allowed.
+    """
+    policy = read_mapping(path, _CODE)
+    refuse_unknown_keys(policy, _KEYS, "the policy", path, _CODE)
+    start = policy.get("start_epoch")
+    if type(start) is not int or start < 1:
+        raise InputError(_CODE, f"start_epoch is {start}; it must be a number from 1", path)
+    quantile = policy.get("shift_quantile", 1.0)
+    if not isinstance(quantile, int | float) or not 0 < quantile <= 1:
+        raise InputError(
+            _CODE, f"shift_quantile is {quantile}; it must be above 0, at most 1", path
+        )
+    _check_bits(policy, "the policy", path)
+    overrides = policy.setdefault("overrides", {})
+    if not isinstance(overrides, dict):
+        raise InputError(_CODE, "overrides must hold names of layers", path)
+    for layer, override in overrides.items():
+        if not isinstance(override, dict):
+            raise InputError(_CODE, f"overrides: {layer} must hold weight_bits", path)
+        refuse_unknown_keys(override, ("weight_bits",), f"overrides: {layer}", path, _CODE)
+        _check_bits(override, f"overrides: {layer}", path)
+    return policy
+
+
+def check_layers(policy: dict[str, Any], model: torch.nn.Module, path: str) -> None:
+    """Raise InputError when an override names a layer that `model` does not have."""
+    names = [name for name, module in model.named_modules() if hasattr(module, "weight_bits")]
+    refuse_unknown_keys(policy["overrides"], tuple(names), "overrides", path, _CODE)
+
+
+def _check_bits(entry: dict[str, Any], what: str, path: str) -> None:
+    bits = entry.get("weight_bits")
+    if bits not in (1, 2, 4, 8):
+        raise InputError(_CODE, f"weight_bits of {what} is {bits}; it must be 1, 2, 4 or 8", path)
