@@ -130,10 +130,7 @@ def description_bits(path: str) -> list[int | None]:
     from synthesis.resolve.tensors import BINARY, takes_weights
 
     print(f"Reading {path} to configure network...")
-    description = parse_file(path)
-    print_diagnostics(description.warnings)
-    layers = [layer for layer in description.layers if takes_weights(layer)]
-    bits = [layer.get("quantization") for layer in layers]
+    layers = [layer for layer in parse_file(path).layers if takes_weights(layer)]
     problems = [
         layer.error(
             "E701",
@@ -145,7 +142,7 @@ def description_bits(path: str) -> list[int | None]:
     ]
     if problems:
         raise DiagnosticError(problems)
-    return bits
+    return [layer.get("quantization") for layer in layers]
 
 
 def print_report(quantized: Quantized) -> None:

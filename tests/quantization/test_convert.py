@@ -1,0 +1,181 @@
+"""What quantization does to the entries of a checkpoint."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from checkpoint import Checkpoint
+from checkpoint.errors import InputError
+from quantization import ClipMethod, QuantizationOptions, Quantized, quantize_checkpoint
+
+WEIGHTS = np.array([[0.5, -0.25], [0.125, 0.0]], np.float32)
+BIAS = np.array([0.25, -0.5], np.float32)
+
+
+def checkpoint(**state: Any) -> Checkpoint:
+    """Return a checkpoint; `__` in names stands for a dot."""
+    tensors = {
+        name.replace("__", "."): np.asarray(
+            value, np.float32 if np.asarray(value).dtype.kind == "f" else None
+        )
+        for name, value in state.items()
+    }
+    return Checkpoint({"state_dict": tensors, "epoch": 3, "extras": {"best_top1": 90.0}})
+
+
+def quantize(original: Checkpoint, **options: Any) -> dict[str, Any]:
+    return result(original, **options).checkpoint.state_dict
+
+
+def result(original: Checkpoint, **options: Any) -> Quantized:
+    return quantize_checkpoint(original, QuantizationOptions(**options))
+
+
+def test_layer_is_scaled_by_the_power_of_two_of_its_range() -> None:
+    state = quantize(checkpoint(conv__op__weight=WEIGHTS, conv__op__bias=BIAS))
+    assert state["conv.op.weight"].tolist() == [[127, -64], [32, 0]]
+    assert state["conv.op.bias"].tolist() == [64 * 128, -128 * 128]
+    assert state["conv.output_shift"].tolist() == [-1]
+    assert list(state) == [
+        "conv.op.weight", "conv.op.bias", "conv.weight_bits", "conv.bias_bits",
+        "conv.output_shift",
+    ]  # fmt: skip
+    assert all(tensor.dtype == np.float32 for tensor in state.values())
+
+
+def test_bias_widens_the_range() -> None:
+    state = quantize(checkpoint(a__op__weight=WEIGHTS, a__op__bias=np.array([1.5, 0.0])))
+    assert state["a.output_shift"].tolist() == [1]
+    assert state["a.op.weight"][0, 0] == 32
+
+
+def test_stored_quantile_narrows_the_range() -> None:
+    weights = np.array([[1.0, 0.25, 0.25, 0.25]])
+    state = quantize(checkpoint(a__shift_quantile=[0.5], a__op__weight=weights))
+    assert state["a.output_shift"].tolist() == [-2]
+    assert state["a.op.weight"].tolist() == [[127, 127, 127, 127]]
+    assert state["a.shift_quantile"].tolist() == [0.5]
+
+
+def test_older_names_of_two_parts() -> None:
+    state = quantize(checkpoint(fc__weight=WEIGHTS, fc__bias=BIAS))
+    assert state["fc.bias"].tolist() == [64 * 128, -128 * 128]
+    assert {"fc.weight_bits", "fc.bias_bits", "fc.output_shift"} < set(state)
+
+
+def test_bookkeeping_keeps_its_place_and_type() -> None:
+    original = checkpoint(
+        scalar=1.0, a__output_shift=[0.0], a__weight_bits=[4], a__quantize_activation=[False],
+        a__adjust_output_shift=[True], a__op__weight=WEIGHTS, a__w_zero_point=[0.0],
+        a__base_b_q=[1.0], pool__adjust_output_shift=[True],
+    )  # fmt: skip
+    state = quantize(original)
+    removed = {"a.w_zero_point", "a.base_b_q"}
+    assert list(state) == [name for name in original.state_dict if name not in removed]
+    assert (state["a.weight_bits"].dtype, state["a.weight_bits"].tolist()) == (np.int64, [4])
+    assert state["a.op.weight"].tolist() == [[7, -4], [2, 0]]
+    assert state["a.quantize_activation"].tolist() == [1.0]
+    assert state["pool.adjust_output_shift"].tolist() == [0.0]
+    assert "a.op.weight" in original.state_dict and original.state_dict["a.output_shift"][0] == 0
+
+
+def test_bits_come_from_description_then_checkpoint_then_option() -> None:
+    original = checkpoint(
+        a__op__weight=WEIGHTS, b__weight_bits=[2], b__op__weight=WEIGHTS, c__op__weight=WEIGHTS,
+        d__op__weight=WEIGHTS,
+    )  # fmt: skip
+    done = result(original, layer_bits=[1, None, None], default_bits=4)
+    assert [report.bits for report in done.tensors] == [1, 2, 4]
+    state = done.checkpoint.state_dict
+    assert np.array_equal(state["d.op.weight"], WEIGHTS), "beyond the description: untouched"
+    assert state["a.weight_bits"].tolist() == [8]
+
+
+def test_masks_receive_the_shift_when_the_checkpoint_has_masks() -> None:
+    original = checkpoint(a__op__weight=WEIGHTS).with_entries(
+        compression_sched={"masks_dict": {"a.op.weight": None}, "other": 1}
+    )
+    done = result(original).checkpoint
+    assert done.masks is not None
+    assert {name: None if m is None else m.tolist() for name, m in done.masks.items()} == {
+        "a.op.weight": None, "a.weight_bits": [8], "a.output_shift": [-1],
+    }  # fmt: skip
+    assert done.entries["compression_sched"]["other"] == 1
+    assert original.masks == {"a.op.weight": None}
+
+
+@pytest.mark.parametrize(
+    ("options", "notes", "first"),
+    [
+        ({"clip_method": ClipMethod.SCALE, "scale": 0.5},
+         {"clipping_method": "SCALE", "clipping_scale": 0.5}, 32),
+        ({"clip_method": ClipMethod.MAX}, {"clipping_method": "MAX"}, 32),
+        ({"clip_method": ClipMethod.AVGMAX}, {"clipping_method": "AVGMAX"}, 20),
+        ({"clip_method": ClipMethod.STDDEV, "stddev": 9.0},
+         {"clipping_method": "STDDEV", "clipping_nstds": 9.0}, 32),
+        ({}, {"clipping_method": "MAX_BIT_SHIFT"}, 127),
+    ],
+)  # fmt: skip
+def test_method_scales_weights_and_bias_and_is_noted(
+    options: dict[str, Any], notes: dict[str, Any], first: int
+) -> None:
+    original = checkpoint(a__output_shift=[5.0], a__op__weight=WEIGHTS, a__op__bias=BIAS)
+    done = result(original, **options).checkpoint
+    assert done.extras == {"best_top1": 90.0, **notes}
+    state = done.state_dict
+    assert state["a.op.weight"][0, 0] == first
+    assert (state["a.output_shift"][0] == 5) == bool(options), "only the shift method sets it"
+    scale = first / 128 / 0.5 if options else 2
+    assert abs(state["a.op.bias"][1] / 128 + 64 * scale) < 1
+
+
+def test_report_measures_noise_and_clipping() -> None:
+    weight, bias = result(checkpoint(a__op__weight=WEIGHTS, a__op__bias=BIAS)).tensors
+    assert (weight.name, weight.bits, weight.shift) == ("a.op.weight", 8, -1)
+    assert [float(x) for x in (weight.factor, weight.low, weight.high)] == [256, -0.25, 0.5]
+    assert weight.clipped == 1
+    noise, signal = 1.0, 128**2 + 64**2 + 32**2
+    assert weight.snr_db == pytest.approx(10 * np.log10(signal / noise))
+    assert bias.snr_db == np.inf
+
+
+@pytest.mark.parametrize(
+    ("state", "code"),
+    [
+        ({"a__op__weight": WEIGHTS, "a__weight_bits": [3.0]}, "E701"),
+        ({"a__op__weight": WEIGHTS, "a__w_zero_point": [1.0]}, "E702"),
+        ({"a__op__weight": WEIGHTS, "a__weight_bits": [8, 8]}, "E705"),
+        ({"a__op__weight": WEIGHTS, "a__shift_quantile": [1.5]}, "E705"),
+        ({"a__op__weight": np.zeros((0, 3))}, "E705"),
+        ({"a__op__weight": np.array([True])}, "E705"),
+        ({"a__output_shift": [0.0]}, "E705"),
+    ],
+)
+def test_checkpoint_that_cannot_be_quantized(state: dict[str, Any], code: str) -> None:
+    with pytest.raises(InputError) as caught:
+        quantize(checkpoint(**state))
+    assert caught.value.code == code
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"scale": -1.0}, {"stddev": float("nan")}, {"default_bits": 3}, {"layer_bits": [8, 5]}],
+)
+def test_impossible_options(options: dict[str, Any]) -> None:
+    with pytest.raises(InputError) as caught:
+        QuantizationOptions(**options)
+    assert caught.value.code in ("E701", "E703")
+
+
+def test_doubtful_input_is_mentioned() -> None:
+    original = checkpoint(a__op__weight=WEIGHTS)
+    assert result(original).warnings == ()
+    again = result(result(original).checkpoint)
+    assert len(again.warnings) == 1 and "already quantized" in again.warnings[0]
+    unfused = checkpoint(a__op__weight=WEIGHTS, a__bn__running_mean=[0.0, 0.0])
+    assert "batchnormfuser.py" in result(unfused).warnings[0]
+    without = Checkpoint({"state_dict": original.state_dict})
+    assert "extras" in result(without).warnings[0]
