@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import collections
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias, cast
@@ -67,6 +66,4 @@ class Checkpoint:
 
     def with_entries(self, **changes: Value) -> Checkpoint:
         """Return a copy with top-level entries replaced in place, or added at the end."""
-        entries = collections.OrderedDict(self.entries)
-        entries.update(changes)
-        return replace(self, entries=dict(entries))
+        return replace(self, entries={**self.entries, **changes})
