@@ -56,11 +56,18 @@ class Runner:
     root: Path
     output: Path
 
-    def __call__(self, stage: str, tool: str, *options: str | Path, cwd: Path | None = None) -> str:
-        """Run one command line, showing it and its output; return the output.
+    def __call__(
+        self,
+        stage: str,
+        tool: str,
+        *options: str | Path,
+        cwd: Path | None = None,
+        show: str = "",
+    ) -> str:
+        """Run one command line, showing it and the lines that match `show`; return the output.
 
-        Paths are given relative to `cwd` (default: the root). The output is kept in stages/ as
-        well. Raises DiagnosticError naming the stage if it fails; an interrupted one is ended.
+        Paths are given relative to `cwd` (default: the root). The whole output is kept in stages/.
+        Raises DiagnosticError naming the stage if it fails; an interrupted one is ended.
         """
         cwd = cwd or self.root
         python = (Path(sys.executable),) if tool.endswith(".py") else ()
@@ -73,18 +80,20 @@ class Runner:
         log = self.output / "stages" / f"{stage.replace(' ', '-')}.txt"
         log.parent.mkdir(parents=True, exist_ok=True)
         start = time.monotonic()
-        status, text = self._execute(words, cwd, log)
+        status, lines = self._execute(words, cwd, log, re.compile(show))
         if status:
             raise failure(
-                f"stage '{stage}' ended with status {status}",
-                f"Its message stands above, all it printed is in {log}.",
+                f"stage '{stage}' ended with status {status}:\n{''.join(lines[-8:]).rstrip()}",
+                f"All it printed is in {log}.",
             )
         print(f"  ({time.monotonic() - start:.1f} s)")
-        return text
+        return "".join(lines)
 
     @staticmethod
-    def _execute(words: Sequence[str], cwd: Path, log: Path) -> tuple[int, str]:
-        """Run a program, copy what it prints to the screen and the file; return status and text."""
+    def _execute(
+        words: Sequence[str], cwd: Path, log: Path, show: re.Pattern[str]
+    ) -> tuple[int, list[str]]:
+        """Run a program, copy its lines to the file and to the screen; return status and lines."""
         lines = []
         with (
             log.open("w") as file,
@@ -104,11 +113,12 @@ class Runner:
                 for line in process.stdout:
                     lines.append(line)
                     file.write(line)
-                    print(f"  {line}", end="", flush=True)
+                    if show.search(line):
+                        print(f"  {line}", end="", flush=True)
             except BaseException:
                 process.terminate()
                 raise
-        return process.returncode, "".join(lines)
+        return process.returncode, lines
 
 
 def failure(message: str, remedy: str) -> DiagnosticError:
@@ -159,7 +169,7 @@ def train(run_stage: Runner, retrain: bool) -> Path:
 
     The file `fingerprint` in it is written last; a folder without it is not finished.
     """
-    command = (TRAIN, "--name", "digits")
+    command = (TRAIN, "--name", "digits", "--validation-split", "0.1")
     mark = fingerprint(run_stage.root, command)
     folder = run_stage.output / "training"
     earlier = set(folder.glob("digits*"))
@@ -171,7 +181,7 @@ def train(run_stage: Runner, retrain: bool) -> Path:
             )
             return log_folder
     try:
-        run_stage("train", *command, "--out-dir", folder)
+        run_stage("train", *command, "--out-dir", folder, show="==> Best|QAT|Dataset sizes")
         log_folder = only_match(folder, "digits*", besides=earlier)
         (log_folder / "fingerprint").write_text(mark)
     except BaseException:
@@ -204,15 +214,16 @@ def synthesize(run_stage: Runner, checkpoint: Path, sample: Path) -> int:
     inputs = ("--checkpoint-file", checkpoint, "--sample-input", sample)
     outputs = ("--test-dir", run_stage.output, "--prefix", PROJECT, "--overwrite", "--verify")
     text = run_stage("synthesize and verify", "scripts/gen_digits.sh", *inputs, *outputs)
-    return number(first(r"verified ([\d,]+) accelerator words", text, "what ai8xize.py printed"))
+    return number(first(r"verified ([\d,]+) accelerator words", text, "verified accelerator words"))
 
 
-def first(pattern: str, text: str, where: str) -> str:
+def first(pattern: str, text: str, what: str) -> str:
     """Return what the group of `pattern` matches first; raises DiagnosticError if nothing does."""
     match = re.search(pattern, text, re.MULTILINE)
     if match is None:
         raise failure(
-            f"{where} has no line '{pattern}'", "The stage above did not finish its work."
+            f"ai8xize.py ended well but reports no {what}",
+            "This is a defect of the tool; please report it with the lines above.",
         )
     return match[1]
 
@@ -235,15 +246,14 @@ def collect(run_stage: Runner, retrain: bool) -> Result:
         run_stage, "evaluate quantized", quantized, "-8", "--save-sample", "0"
     )
     words = synthesize(run_stage, quantized, output / "sample_digits.npy")
-    log = output / PROJECT / "log.txt"
-    text = log.read_text()
+    log = (output / PROJECT / "log.txt").read_text()
     return Result(
         float_accuracy,
         qat_accuracy,
         quantized_accuracy,
-        weight_memory=first(r"^Weight memory: +(.*)$", text, str(log)),
-        bias_memory=first(r"^Bias memory: +(.*)$", text, str(log)),
-        latency_cycles=number(first(r"([\d,]+) cycles", text, str(log))),
+        weight_memory=first(r"^Weight memory: +(.*)$", log, "weight memory"),
+        bias_memory=first(r"^Bias memory: +(.*)$", log, "bias memory"),
+        latency_cycles=number(first(r"([\d,]+) cycles", log, "latency")),
         verified_words=words,
     )
 
