@@ -58,7 +58,7 @@ def init_blocks(
     groups = network.groups_used
     mode = {"clock_enable": 1, "ready_select": options.ready_select}
     if chip.clears_registers:
-        writes = (writer.control(g, "CTL", "Enable clock", **mode) for g in groups)
+        writes = (writer.control(g, "CTL", mode, "Enable clock") for g in groups)
         yield Block("", tuple(writes))
     yield Block(
         "", (writer.word(AON_CONTROL, options.ready_select_aon, "AON control", forced=True),)
@@ -75,12 +75,14 @@ def _clear_registers(network: Network, writer: RegisterWriter) -> Iterator[Block
     """MAX78002: let the self test clear registers and bias memory of every group."""
     biased = any(layer.bias is not None for layer in network.layers)
     groups = network.groups_used
-    tests = [writer.control(g, "SRAM_TEST", "Clear registers", value=0) for g in groups]
+    tests = [writer.control(g, "SRAM_TEST", {"value": 0}, "Clear registers") for g in groups]
     start = 0x1C80 if biased else 0x1880
-    steps: list[Step] = [writer.control(g, "SRAM", value=_SRAM_CONTROL) for g in groups]
-    steps += [writer.control(g, "SRAM_TEST", "Clear registers", value=start) for g in groups]
+    steps: list[Step] = [writer.control(g, "SRAM", {"value": _SRAM_CONTROL}) for g in groups]
+    steps += [writer.control(g, "SRAM_TEST", {"value": start}, "Clear registers") for g in groups]
     steps += [Wait(test.address, _REGISTERS_CLEARED) for test in tests]
-    steps += [writer.control(g, "SRAM_TEST", "Reset BIST", forced=True, value=0) for g in groups]
+    steps += [
+        writer.control(g, "SRAM_TEST", {"value": 0}, "Reset BIST", forced=True) for g in groups
+    ]
     yield Block("", tuple(steps))
 
 
@@ -96,31 +98,29 @@ def _init_group(
                 chip.tram_words,
                 f"Line buffer of processor {processor}",
             )
-    yield writer.control(
-        group,
-        "CTL",
-        "Stop SM",
-        clock_enable=1,
-        ready_select=options.ready_select,
-        express=int(options.express),
-    )
+    mode = {
+        "clock_enable": 1,
+        "ready_select": options.ready_select,
+        "express": int(options.express),
+    }
+    yield writer.control(group, "CTL", mode, "Stop SM")
     if not chip.clears_registers:
-        yield writer.control(group, "SRAM", value=_SRAM_CONTROL)
-    yield writer.control(group, "LCNT_MAX", last=options.repeat_layers * network.order[-1])
+        yield writer.control(group, "SRAM", {"value": _SRAM_CONTROL})
+    yield writer.control(group, "LCNT_MAX", {"last": options.repeat_layers * network.order[-1]})
 
 
 def _memory_tests(chip: Chip, writer: RegisterWriter) -> Iterator[Block]:
     """Test and clear each memory of all groups, used or not, one memory after the other."""
     for name, start, done, failed in _MEMORY_TESTS[chip.name]:
         starts = [
-            writer.control(g, "SRAM_TEST", f"Test and clear {name}", value=start)
+            writer.control(g, "SRAM_TEST", {"value": start}, f"Test and clear {name}")
             for g in range(GROUPS)
         ]
         steps: list[Step] = list(starts)
         steps += [Wait(write.address, done) for write in starts]
         steps += [Check(write.address, failed) for write in starts]
         steps += [
-            writer.control(g, "SRAM_TEST", "Reset BIST", forced=True, value=0)
+            writer.control(g, "SRAM_TEST", {"value": 0}, "Reset BIST", forced=True)
             for g in range(GROUPS)
         ]
         yield Block("", tuple(steps))
@@ -144,11 +144,8 @@ def start_blocks(
         writer.control(
             group,
             "CTL",
+            {**mode, "master": master, "external_sync": 1, "enable": int(group != master)},
             f"Enable quadrant {group}",
-            **mode,
-            master=master,
-            external_sync=1,
-            enable=int(group != master),
         )
         for group in network.groups_used
     ]
@@ -161,7 +158,7 @@ def start_blocks(
         )
     steps.append(TimerStart())
     steps.append(
-        writer.control(master, "CTL", f"Master enable quadrant {master}", **mode, enable=1)
+        writer.control(master, "CTL", {**mode, "enable": 1}, f"Master enable quadrant {master}")
     )
     yield Block("", tuple(steps))
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 from device import Chip, FieldOverflowError
 from device.chip import GROUPS, PROCESSORS_PER_GROUP, PROCESSORS_PER_INSTANCE
@@ -110,7 +111,7 @@ class LayerView:
         """Whether outputs with uneven gaps stay in the memories of their own group."""
         for group in self.network.groups_used:
             used = bits(group_slice(self.layer.output_processors, group))
-            gaps = [b - a - 1 for a, b in zip(used, used[1:], strict=False)]
+            gaps = [b - a - 1 for a, b in pairwise(used)]
             if gaps and (min(gaps) != max(gaps) or (max(gaps) > 0 and self.passthrough)):
                 return True
         return False
@@ -143,7 +144,7 @@ def layer_blocks(
 def _writes(view: LayerView, group: int, index: int, writer: RegisterWriter) -> Iterator[Write]:
     try:
         for name, fields in _registers(view, group):
-            yield writer.layer(group, index, name, **fields)
+            yield writer.layer(group, index, name, fields)
     except FieldOverflowError as exc:
         raise DiagnosticError(view.layer.diagnostic("E405", str(exc))) from None
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from device import Chip
 from synthesis.program import Write
 
@@ -18,20 +20,26 @@ class RegisterWriter:
         self.apb_base = apb_base
         self.write_zeros = write_zeros
 
-    def layer(self, group: int, layer: int, name: str, comment: str = "", **fields: int) -> Write:
+    def layer(self, group: int, layer: int, name: str, fields: Mapping[str, int]) -> Write:
         """Return the write of a per-layer register; `layer` counts hardware layers."""
         register = self.chip.layer_registers[name]
         value = register.pack(**fields)
         return Write(
             self.apb_base + self.chip.layer_address(group, layer, name),
             value,
-            comment or register.meaning,
+            register.meaning,
             f"L{layer} G{group} R{register.number:02d}",
             skipped=value == 0 and not self.write_zeros,
         )
 
     def control(
-        self, group: int, name: str, comment: str = "", *, forced: bool = False, **fields: int
+        self,
+        group: int,
+        name: str,
+        fields: Mapping[str, int],
+        comment: str = "",
+        *,
+        forced: bool = False,
     ) -> Write:
         """Return the write of a group control register."""
         register = self.chip.control_registers[name]

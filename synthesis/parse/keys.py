@@ -43,7 +43,7 @@ class Key:
         return (self.name, *self.aliases)
 
 
-_OPERATIONS = {
+_OPERATIONS: dict[str | int, tuple[Operator, Combination | None]] = {
     "conv1d": (Operator.CONV1D, None),
     "conv2d": (Operator.CONV2D, None),
     "convtranspose2d": (Operator.CONVTRANSPOSE2D, None),

@@ -120,12 +120,18 @@ def _place_layer(
 ) -> KernelRange | None:
     """Find room for one layer and write its bytes; None after a complaint."""
     counts = kernel_counts(layer)
-    processors = list(bits(layer.processors))
-    capacity = min(map(chip.kernel_capacity, processors))
-    used = (memory.owner[processors] >= 0).any(axis=0)
-    first = _first_fit(used, counts.length, weight_start, capacity)
+    processors = np.array(bits(layer.processors))
+    capacity = min(map(chip.kernel_capacity, bits(layer.processors)))
+    used: NDArray[np.bool_] = memory.owner[processors] >= 0
+    first = None
+    if capacity > chip.kernel_columns:
+        first = _last_fit(used, counts.length, capacity)
     if first is None:
-        free = int((~used[:capacity]).sum())
+        first = _first_fit(
+            np.any(used, axis=0, keepdims=False), counts.length, weight_start, capacity
+        )
+    if first is None:
+        free = int((~used[:, :capacity].any(axis=0)).sum())
         problems.append(
             layer.diagnostic(
                 "E401",
@@ -155,6 +161,26 @@ def _place_layer(
     memory.owner[chosen] = np.where(packed.written, layer.index, memory.owner[chosen])
     length = packed.columns if layer.flatten else counts.length
     return KernelRange(first, length, counts.count, counts.outputs)
+
+
+def _last_fit(used: NDArray[np.bool_], length: int, capacity: int) -> int | None:
+    """Return the first column of the highest free range for processors with the larger memory.
+
+    `used` is bool [processor, column]. The range is searched downward from the end and then
+    aligned downward, as the reference tool does; None if there is no such range.
+    """
+    last = capacity - 1
+    while last >= 0 and used[0, last]:
+        last -= ALIGNMENT
+    while last - length + 1 >= 0:
+        window = used[:, last - length + 1 : last + 1]
+        hit = next((np.flatnonzero(row)[-1] for row in window if row.any()), None)
+        if hit is None:
+            return (last - length + 1) // ALIGNMENT * ALIGNMENT
+        last = (last - length + int(hit)) // ALIGNMENT * ALIGNMENT
+        if last + length > capacity:
+            return None
+    return None
 
 
 def _first_fit(used: NDArray[np.bool_], length: int, start: int, capacity: int) -> int | None:

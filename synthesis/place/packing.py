@@ -151,7 +151,7 @@ def _kernel_pieces(layer: Layer) -> _Pieces:
     exists = (index < len(kernels)) & (first < layer.out_channels)[None, :, None, None]
     values = kernels[np.where(exists, index, 0)] * exists[..., None].astype(np.uint8)
     lanes = (np.arange(per_byte) * width).astype(np.uint8)
-    packed = np.bitwise_or.reduce(values << lanes[:, None], axis=3)[..., ::-1]
+    packed: NDArray[np.uint8] = np.bitwise_or.reduce(values << lanes[:, None], axis=3)[..., ::-1]
     present = (np.arange(in_passes) * share + np.arange(share)[:, None] < channels)[:, None, :] & (
         base[:, :, 0, :] < len(kernels)
     )
@@ -174,10 +174,9 @@ def _flattened_pieces(layer: Layer) -> _Pieces:
     padded = np.zeros((steps * per_byte, share, length), np.uint8)
     padded[:outputs] = rows
     joined = padded.reshape(steps, per_byte, share, length).transpose(2, 0, 1, 3)
-    joined = joined.reshape(share, steps, per_byte * length)
     lanes = (np.arange(per_byte) * width).astype(np.uint8)
     grouped = joined.reshape(share, steps, length, per_byte) << lanes
-    packed = np.bitwise_or.reduce(grouped, axis=3)[:, :, None, :]
+    packed: NDArray[np.uint8] = np.bitwise_or.reduce(grouped, axis=3)[:, :, None, :]
     existing = np.clip(outputs - np.arange(steps) * per_byte, 0, per_byte)
     size = np.where(existing > 0, -(-existing * length // per_byte), 1 // per_byte)
     sizes = np.broadcast_to(size[None, :, None], (share, steps, 1))

@@ -102,7 +102,7 @@ def _too_many_layers(description: Description, chip: Chip) -> list[Diagnostic]:
             f"sequence {layer.get('sequence', layer.index)} is beyond the last layer "
             f"{chip.max_layers - 1} of {chip.name}",
             "sequence",
-            remedy="Merge layers (pooling and element-wise operations share one with a convolution).",
+            remedy="Merge layers: pooling and combining share one with a convolution.",
         )
         for layer in description.layers
         if layer.get("sequence", layer.index) >= chip.max_layers
@@ -143,6 +143,14 @@ def _execution_order(
     return tuple(order)
 
 
+class _UnresolvableError(Exception):
+    """A layer has no size; nothing can be said of the layers behind it."""
+
+    def __init__(self, diagnostic: Diagnostic) -> None:
+        super().__init__(str(diagnostic))
+        self.diagnostic = diagnostic
+
+
 class _Builder:
     """Builds the layers one after the other; each sees the ones before it."""
 
@@ -165,26 +173,23 @@ class _Builder:
 
     def layers(self) -> tuple[Layer, ...]:
         """Build every executed layer; stop at one that has no size."""
-        for index in self.order:
-            layer = self._layer(self.description.layers[index])
-            if layer is None:
-                break
-            self.built.append(layer)
+        try:
+            for index in self.order:
+                self.built.append(self._layer(self.description.layers[index]))
+        except _UnresolvableError as exc:
+            self.problems.append(exc.diagnostic)
         return tuple(self.built)
 
-    def _layer(self, layer: LayerDescription) -> Layer | None:
+    def _layer(self, layer: LayerDescription) -> Layer:
         operator, combination = operation(layer)
         operands = layer.get("operands", 2) if combination else 1
         sources = self._sources(layer)
-        if sources is False:
-            return None
         in_dim = self._in_dim(layer, sources)
         pooling = self._pooling(layer, operator, in_dim)
         one_dimensional = operator is Operator.CONV1D or in_dim[1] == 1
         pooled = pooled_size(in_dim, pooling, one_dimensional)
         if min(pooled) < 1:
-            self._too_small(layer, in_dim, pooling)
-            return None
+            raise self._too_small(layer, in_dim, pooling)
         tensors = self.tensors.get(layer.index)
         in_channels, out_channels = self._channels(layer, tensors, sources, operands, pooled)
         taps = kernel(layer)
@@ -193,7 +198,7 @@ class _Builder:
         size = (1, 1) if flatten else pooled
         out_dim = output_size(size, operator, taps, pad, stride, dilation, output_pad)
         if min(out_dim) < 1:
-            self.problems.append(
+            raise _UnresolvableError(
                 layer.error(
                     "E216",
                     f"a {taps[0]}x{taps[1]} kernel leaves nothing of a {size[0]}x{size[1]} image",
@@ -202,7 +207,6 @@ class _Builder:
                     remedy="Add padding or pool less.",
                 )
             )
-            return None
         previous = self.built[-1] if self.built else None
         weights = tensors.weights if tensors else None
         width = layer.get("output_width", 8)
@@ -244,22 +248,22 @@ class _Builder:
             read_gap=layer.get("read_gap", 0),
             bias_groups=layer.get("bias_group"),
             is_output=layer.get("output", False),
-            sources=sources or None,
+            sources=sources,
             next_layer=None if layer.index == self.order[-1] else layer.index + 1,
             weights=weights,
             bias=self._bias(layer, tensors),
             hardware=Hardware(operator, taps, pad, in_dim, pooled, out_dim, weights),
         )
 
-    def _sources(self, layer: LayerDescription) -> tuple[int, ...] | bool | None:
-        """Indices of the layers read; None: the one before; False: impossible."""
+    def _sources(self, layer: LayerDescription) -> tuple[int, ...] | None:
+        """Indices of the layers read; None: the one before."""
         if "in_sequences" not in layer:
             return None
         sources = []
         for reference in layer.get("in_sequences"):
             index = layer_index(reference, self.description)
             if index is None or not (NETWORK_INPUT <= index < layer.index):
-                self.problems.append(
+                raise _UnresolvableError(
                     layer.error(
                         "E215",
                         f"'in_sequences' names layer {index}, "
@@ -268,7 +272,6 @@ class _Builder:
                         remedy="Use the number or name of an earlier layer, or input.",
                     )
                 )
-                return False
             sources.append(index)
         return tuple(sources)
 
@@ -279,9 +282,9 @@ class _Builder:
         source = self.built[index]
         return source.out_channels, source.out_dim
 
-    def _in_dim(self, layer: LayerDescription, sources: tuple[int, ...] | bool | None) -> Size:
+    def _in_dim(self, layer: LayerDescription, sources: tuple[int, ...] | None) -> Size:
         """Input size: stated, else that of the source; several sources must agree."""
-        indices = sources if isinstance(sources, tuple) else (len(self.built) - 1,)
+        indices = sources if sources is not None else (len(self.built) - 1,)
         sizes = [self._source_shape(i)[1] for i in indices]
         stated: Size | None = layer.get("in_dim")
         if stated is None and len(set(sizes)) > 1:
@@ -306,9 +309,11 @@ class _Builder:
             window, stride, dilation = (window[0], 1), (stride[0], 1), (dilation[0], 1)
         return Pooling(window, stride, dilation, average)
 
-    def _too_small(self, layer: LayerDescription, in_dim: Size, pooling: Pooling) -> None:
+    def _too_small(
+        self, layer: LayerDescription, in_dim: Size, pooling: Pooling
+    ) -> _UnresolvableError:
         rows, columns = pooling.window
-        self.problems.append(
+        return _UnresolvableError(
             layer.error(
                 "E216",
                 f"a {rows}x{columns} pooling window leaves nothing of "
@@ -323,7 +328,7 @@ class _Builder:
         self,
         layer: LayerDescription,
         tensors: LayerTensors | None,
-        sources: tuple[int, ...] | bool | None,
+        sources: tuple[int, ...] | None,
         operands: int,
         pooled: Size,
     ) -> tuple[int, int]:
@@ -333,7 +338,7 @@ class _Builder:
         if tensors is not None:
             ins = tensors.weights.shape[1] * layer.get("groups", 1)
             outs = tensors.weights.shape[0]
-        if isinstance(sources, tuple):
+        if sources is not None:
             counts = [self._source_shape(i)[0] for i in sources]
             ins = (counts[0] if operation(layer)[1] else sum(counts)) * flat
         if not ins:

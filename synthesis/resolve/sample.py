@@ -25,7 +25,7 @@ def read_sample(description: Description, options: ResolveOptions) -> Tensor:
     """Return the sample; one-dimensional data gets one column. Raise DiagnosticError if unfit."""
     path = sample_path(description, options)
     place = Place(file=path)
-    remedy = "Make one with `train.py ... --evaluate -8 --save-sample 1`, or name it with --sample-input."
+    remedy = "Make one with train.py --evaluate -8 --save-sample 1, or name it with --sample-input."
 
     def refuse(message: str, where: Place = place) -> DiagnosticError:
         return DiagnosticError(Diagnostic("E212", message, where, remedy))

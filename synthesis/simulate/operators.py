@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import reduce
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,9 +76,10 @@ def _convolve(
     # partial sum too, whatever the order. Within 2^24 (2^53) float32 (float64) holds it exactly.
     bound = int(np.abs(weights.astype(np.int64)).sum(axis=(1, 2, 3)).max()) * _DATA_MAGNITUDE
     assert bound <= _FLOAT64_EXACT
+    kind: type[np.float32] | type[np.float64]
     kind = np.float32 if bound <= _FLOAT32_EXACT else np.float64
-    image = padded.astype(kind)
-    kernels = weights.astype(kind)
+    image: NDArray[Any] = padded.astype(kind)
+    kernels: NDArray[Any] = weights.astype(kind)
     result = np.empty((out, rows * columns), kind)
     per_group = out // groups
     for group in range(groups):
@@ -100,10 +102,8 @@ def finish(sums: Tensor, layer: Layer) -> Tensor:
     """
     if layer.output_width == 8:
         right = 7 - layer.shift
-        if right > 0:
-            sums = (sums + (1 << right - 1)) >> right
-        else:
-            sums = sums << -right
+        half = 1 << right >> 1 if right > 0 else 0
+        sums = (sums + half) >> right if right > 0 else sums << -right
         sums = sums.clip(-128, 127)
     if layer.activation is Activation.RELU:
         return sums.clip(0, 127)

@@ -1,0 +1,283 @@
+#!/usr/bin/env python3
+"""Turn a network description and a quantized checkpoint into a C project for the accelerator."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+
+# One thread is fastest for networks of this size and keeps the memory of the BLAS library small.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+from device import Chip, UnknownDeviceError, chip_named
+from diagnostics import (
+    Diagnostic,
+    DiagnosticError,
+    Place,
+    Severity,
+    as_json,
+    print_diagnostics,
+    run,
+)
+from synthesis import __version__
+from synthesis.options import EncodeOptions, ResolveOptions
+
+
+def chip(text: str) -> Chip:
+    """Convert the name of a device for argparse."""
+    try:
+        return chip_named(text)
+    except UnknownDeviceError as exc:
+        raise argparse.ArgumentTypeError(str(exc)) from None
+
+
+def number(text: str) -> int:
+    """Convert a decimal or 0x number for argparse."""
+    try:
+        return int(text, 0)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number") from None
+
+
+def layer_list(text: str) -> frozenset[int]:
+    """Convert a comma-separated list of layer numbers for argparse."""
+    try:
+        return frozenset(int(part) for part in text.split(","))
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a list of layer numbers such as 0,3,4"
+        ) from None
+
+
+def port_pin(text: str) -> tuple[int, int]:
+    """Convert PORT.PIN for argparse."""
+    port, dot, pin = text.partition(".")
+    if not (dot and port.isdecimal() and pin.isdecimal()):
+        raise argparse.ArgumentTypeError(f"{text!r} is not PORT.PIN such as 2.5")
+    return int(port), int(pin)
+
+
+def trim(text: str) -> tuple[int, int, int]:
+    """Convert three trim values for argparse."""
+    try:
+        ibro, iso, ipo = (int(part, 0) for part in text.split(","))
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not three numbers such as 0x1,0x2,0x3"
+        ) from None
+    return ibro, iso, ipo
+
+
+def arguments() -> argparse.ArgumentParser:
+    """Return the parser of the command line, with options in the groups of the manual."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
+
+    group = parser.add_argument_group("device selection")
+    device = group.add_mutually_exclusive_group(required=True)
+    device.add_argument("--device", type=chip, metavar="NAME", help="MAX78000 or MAX78002")
+    device.add_argument(
+        "--ai85", dest="device", action="store_const", const=chip_named("MAX78000"),
+        help="same as --device MAX78000",
+    )  # fmt: skip
+    _network_options(parser)
+    _code_options(parser)
+    _file_options(parser)
+    _hardware_options(parser)
+    _log_options(parser)
+    return parser
+
+
+def _network_options(parser: argparse.ArgumentParser) -> None:
+    option = parser.add_argument_group("network").add_argument
+    option("--config-file", required=True, metavar="FILE", help="network description (YAML)")
+    option("--checkpoint-file", metavar="FILE", help="quantized checkpoint")
+    option("--sample-input", metavar="FILE", help="sample (default: tests/sample_<dataset>.npy)")
+    option("--weight-input", metavar="FILE", help="weights of 'arch: test' networks")
+    option("--bias-input", metavar="FILE", help="biases of 'arch: test' networks")
+    option("--no-bias", nargs="?", type=layer_list, const=None, default=frozenset(),
+           metavar="LIST", help="ignore the bias of these layers (without LIST: of all)")  # fmt: skip
+    option("--ignore-activation", action="store_true", help="build all layers without activation")
+    option("--ignore-bn", action="store_true", help="skip batch normalization tensors")
+    option("--stop-after", type=int, metavar="N", help="end the network after layer N")
+    option("--skip-checkpoint-layers", type=int, default=0, metavar="N",
+           help="skip the first N weight tensors")  # fmt: skip
+    option("--input-offset", type=number, metavar="N", help="in_offset of the first layer")
+    option("--output-width", type=int, choices=(8, 32), help="output width of the final layer")
+    option(
+        "--overlap-data", action="store_true", help="do not check whether outputs overwrite data"
+    )
+    option("--no-deduplicate-weights", dest="deduplicate", action="store_false",
+           help="store identical weights and biases more than once")  # fmt: skip
+
+
+def _code_options(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("generated code")
+    option = group.add_argument
+    option("--prefix", required=True, metavar="NAME", help="name of the project and its folder")
+    option("--test-dir", required=True, metavar="DIR", help="folder in which it is created")
+    option("--overwrite", action="store_true", help="replace the files of an existing project")
+    option("-e", "--embedded-code", action="store_true", help="generate embedded C (the default)")
+    option("--softmax", action="store_true", help="classify with a software softmax")
+    unload = group.add_mutually_exclusive_group()
+    unload.add_argument("--unload", dest="unload", action="store_true", default=True,
+                        help="generate cnn_unload() (the default)")  # fmt: skip
+    unload.add_argument("--no-unload", dest="unload", action="store_false",
+                        help="leave cnn_unload() out")  # fmt: skip
+    option("--no-kat", dest="kat", action="store_false", help="leave the known-answer test out")
+    option("--max-checklines", "--max-verify-length", type=int, metavar="N",
+           help="compare only the first N words of the output")  # fmt: skip
+    option("--unroll-wide", type=int, default=8, metavar="N", help="unrolling of 32-bit unloading")
+    option("--unroll-8bit", type=int, default=1, metavar="N", help="unrolling of 8-bit unloading")
+    option("--timer", type=int, metavar="N", help="measure the inference time with timer N")
+    option("--no-timer", action="store_true", help="do not use a timer")
+    option("--boost", type=port_pin, metavar="PORT.PIN", help="drive a pin during inference")
+    option("--energy", action="store_true", help="loops for energy measurement")
+    option("--forever", action="store_true", help="repeat the inference endlessly")
+    option("--no-wfi", action="store_true", help="spin instead of sleeping")
+    option("--stop-start", action="store_true", help="stop and continue after the start")
+    option("--debugwait", type=int, default=2, metavar="N", help="seconds to wait for a debugger")
+    option("--fixed-input", action="store_true", help="load a bit pattern instead of the sample")
+    for name in ("--compact-data", "--no-compact-data", "--compact-weights"):
+        option(name, action="store_true", help="accepted; embedded code is always compact")
+    express = group.add_mutually_exclusive_group()
+    express.add_argument("--mexpress", dest="express", action="store_true", default=True,
+                         help="packed transfer of the weights (the default)")  # fmt: skip
+    express.add_argument("--no-mexpress", dest="express", action="store_false",
+                         help="four words per kernel")  # fmt: skip
+    option("--repeat-layers", type=int, default=1, metavar="N", help="configure the layers N times")
+    option("--define", default="", metavar="NAMES", help="preprocessor definitions")
+    option("--define-default-arm", default="MXC_ASSERT_ENABLE ARM_MATH_CM4", metavar="NAMES",
+           help="default preprocessor definitions")  # fmt: skip
+    option("--board-name", default="EvKit_V1", metavar="NAME", help="board (default: %(default)s)")
+    option("--eclipse-includes", default="", metavar="PATHS", help="include paths for the IDE")
+    option("--eclipse-variables", default="", metavar="VARS", help="variables for the IDE")
+    option("--eclipse-openocd-args", metavar="ARGS", help="debugger arguments for the IDE")
+
+
+def _file_options(parser: argparse.ArgumentParser) -> None:
+    option = parser.add_argument_group("file names").add_argument
+    option("--c-filename", default="main", metavar="NAME", help="main program, without .c")
+    option(
+        "--api-filename", default="cnn.c", metavar="NAME", help="functions; none: in the main file"
+    )
+    option("--weight-filename", default="weights.h", metavar="NAME", help="weights")
+    option("--sample-filename", default="sampledata.h", metavar="NAME", help="sample")
+    option("--sample-output-filename", default="sampleoutput.h", metavar="NAME",
+           help="expected output; none: in the main file")  # fmt: skip
+    option("--log-filename", default="log.txt", metavar="NAME", help="log")
+
+
+def _hardware_options(parser: argparse.ArgumentParser) -> None:
+    option = parser.add_argument_group("hardware settings").add_argument
+    option("--avg-pool-rounding", action="store_true", help="average pooling rounds to nearest")
+    option("--simple1b", action="store_true", help="XOR mode of 1-bit weights (not simulated)")
+    option("--clock-divider", type=int, choices=(1, 2, 4, 8, 16), help="divider of the CNN clock")
+    option("--clock-trim", type=trim, metavar="A,B,C", help="trim values of IBRO, ISO and IPO")
+    option("--switch-delay", type=int, metavar="MS", help="wait after switching power on")
+    option("--powerdown", action="store_true", help="power down unused groups")
+    option("--weight-start", type=number, default=0, metavar="N", help="first kernel column")
+    option("--zero-sram", action="store_true", help="test and clear all memories first")
+    option("--pretend-zero-sram", action="store_true", help="accepted; for simulations only")
+    option("--init-tram", action="store_true", help="clear the line buffers first")
+    option("--zero-unused", action="store_true", help="write zeros as the reference tool does")
+    option("--write-zero-registers", action="store_true", help="write registers that stay zero too")
+    option("--verify-writes", action="store_true", help="read every register back")
+    option("--verify-kernels", action="store_true", help="read the kernels back")
+    option("--ext-rdy", action="store_true", help="external ready signal")
+    option("--ready-sel", type=number, default=0, metavar="N", help="memory wait states")
+    option("--ready-sel-aon", type=number, default=0, metavar="N", help="always-on wait states")
+    option("--apb-base", type=number, default=0x50000000, metavar="N", help="base address")
+
+
+def _log_options(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("log and checks")
+    option = group.add_argument
+    option("-v", "--verbose", action="store_true", help="details in the log")
+    log = group.add_mutually_exclusive_group()
+    log.add_argument("-L", "--log", dest="log", action="store_true", default=True,
+                     help="write the log file (the default)")  # fmt: skip
+    log.add_argument("--no-log", dest="log", action="store_false", help="no log file")
+    option("--short-log", "--log-last-only", "--verbose-all", action="store_true",
+           help="log data of output layers only")  # fmt: skip
+    option("-D", "--debug", action="store_true", help="show where a defect of the tool happened")
+    option("--no-error-stop", dest="overlap_data", action="store_true",
+           help="same as --overlap-data")  # fmt: skip
+    option("--no-warn-zero", action="store_true", help="do not warn of outputs that are all zero")
+    option("--no-progress", action="store_true", help="accepted; there are no progress bars")
+    option("--check-only", action="store_true", help="stop after the checks, write nothing")
+    option("--diagnostics", choices=("text", "json"), default="text", help="form of the messages")
+    option("--verify", action="store_true",
+           help="compile the project, run its loader on an emulated core and compare every word")  # fmt: skip
+
+
+def resolve_options(args: argparse.Namespace) -> ResolveOptions:
+    """Return the options that change what the network is."""
+    return ResolveOptions(
+        sample_input=args.sample_input,
+        weight_input=args.weight_input,
+        bias_input=args.bias_input,
+        checkpoint_file=args.checkpoint_file,
+        skip_checkpoint_layers=args.skip_checkpoint_layers,
+        stop_after=args.stop_after,
+        no_bias=args.no_bias,
+        ignore_bn=args.ignore_bn,
+        ignore_activation=args.ignore_activation,
+        input_offset=args.input_offset,
+        output_width=args.output_width,
+    )
+
+
+def encode_options(args: argparse.Namespace) -> EncodeOptions:
+    """Return the options that change words."""
+    return EncodeOptions(
+        apb_base=args.apb_base,
+        express=args.express,
+        ready_select=args.ready_sel,
+        ready_select_aon=args.ready_sel_aon,
+        average_rounding=args.avg_pool_rounding,
+        simple_1bit=args.simple1b,
+        external_ready=args.ext_rdy,
+        powerdown=args.powerdown,
+        init_tram=args.init_tram,
+        zero_sram=args.zero_sram,
+        zero_unused=args.zero_unused,
+        write_zero_registers=args.write_zero_registers,
+        repeat_layers=args.repeat_layers,
+        weight_start=args.weight_start,
+        deduplicate=args.deduplicate and not args.weight_start,
+        fixed_input=args.fixed_input,
+        clock_divider=args.clock_divider,
+        switch_delay_ms=args.switch_delay,
+        overlap_data=args.overlap_data,
+        keep_layer_logs=args.verbose and args.log,
+    )
+
+
+def synthesize_project(args: argparse.Namespace) -> int:
+    """Run the stages that the arguments ask for; return the exit status."""
+    from synthesis.pipeline import load, synthesize
+
+    if args.check_only:
+        _, warnings = load(args.config_file, args.device, resolve_options(args))
+        report(warnings, args)
+        return 0
+    result = synthesize(
+        args.config_file, args.device, resolve_options(args), encode_options(args)
+    )
+    report(result.warnings, args)
+    return 0
+
+
+def report(diagnostics, args) -> None:
+    """Print diagnostics in the form that was asked for."""
+    if args.diagnostics == "json":
+        print(as_json(diagnostics))
+    else:
+        print_diagnostics(diagnostics)
+
+
+if __name__ == "__main__":
+    parsed = arguments().parse_args()
+    sys.exit(run(lambda: synthesize_project(parsed)))

@@ -1,0 +1,11 @@
+"""Third stage: every constraint of the hardware, tested on every layer; all complaints at once.
+
+A constraint is one function with a code and a docstring that says why; docs/errors.md is made from
+them. Memory placement has complaints of its own, in `place`.
+Source: spec/network-description.md section 1.6, spec/registers.md section 9.
+"""
+
+from synthesis.check import data, layout, operators, sources
+from synthesis.check.constraint import CONSTRAINTS, Constraint, check
+
+__all__ = ["CONSTRAINTS", "Constraint", "check", "data", "layout", "operators", "sources"]

@@ -1,0 +1,152 @@
+"""Constraints of data memory: sizes, offsets, counters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from diagnostics import Severity
+from synthesis.check.constraint import Finding, constraint
+from synthesis.network import Layer, Network
+from synthesis.place.data import WORD_BYTES, input_words, output_words
+
+
+@constraint("E340")
+def out_offset_is_in_memory(layer: Layer, network: Network) -> Iterator[Finding]:
+    """The write pointer addresses the data memories of a group and nothing else."""
+    limit = network.chip.out_offset_limit
+    if not 0 <= layer.out_offset < limit:
+        yield Finding(
+            f"'out_offset' is 0x{layer.out_offset:x}, the limits are 0 and 0x{limit - 1:x}"
+            if layer.out_offset >= 0
+            else f"'out_offset' is {layer.out_offset}, it cannot be negative",
+            "out_offset",
+        )
+
+
+@constraint("E341")
+def input_fits_its_memory(layer: Layer, network: Network) -> Iterator[Finding]:
+    """All channels that share a memory instance must fit into it, from in_offset on."""
+    limit = network.chip.instance_bytes
+    rows, columns = layer.in_dim
+    bytes_per_pixel = 1 if layer.channels_first else WORD_BYTES
+    size = rows * columns * layer.in_passes * layer.operands * bytes_per_pixel
+    if layer.in_offset + size > limit:
+        yield Finding(
+            f"the input needs {size} bytes at 0x{layer.in_offset:x}, "
+            f"a memory instance of {network.chip.name} has {limit}",
+            ("in_offset", "in_dim", "processors"),
+            "Use a smaller image or a lower in_offset; CHW data takes a quarter of the space.",
+        )
+
+
+@constraint("E342")
+def output_fits_its_memory(layer: Layer, network: Network) -> Iterator[Finding]:
+    """All outputs that share a memory instance must fit into it, from out_offset on."""
+    limit = network.chip.instance_bytes
+    rows, columns = layer.out_dim
+    words = rows * columns * layer.out_passes * layer.output_words_per_value
+    gaps = int(output_words(layer).max()) + 1 if layer.write_gap else 0
+    end = max(layer.out_offset + words * WORD_BYTES, gaps * WORD_BYTES)
+    if 0 <= layer.out_offset < network.chip.out_offset_limit and end > limit:
+        highest = max(limit - (end - layer.out_offset), 0)
+        yield Finding(
+            f"the output needs {end - layer.out_offset} bytes at 0x{layer.out_offset:x}, "
+            f"a memory instance of {network.chip.name} has {limit}",
+            ("out_offset", "write_gap"),
+            f"The highest out_offset that fits is 0x{highest:x}."
+            if end - layer.out_offset <= limit
+            else "Pool more, use fewer channels or output_width: 8.",
+        )
+
+
+@constraint("E343")
+def dimensions_fit_the_counters(layer: Layer, network: Network) -> Iterator[Finding]:
+    """Rows and columns are counted in fields of 10 (MAX78000) or 11 bits, padding included."""
+    limit = network.chip.max_dimension
+    for size, what, key in (
+        (layer.in_dim, "input", "in_dim"),
+        (layer.out_dim, "output", "op"),
+    ):
+        if max(size) > limit:
+            yield Finding(
+                f"the {what} has {size[0]}x{size[1]} pixels, the limit is {limit} in a row "
+                "or column",
+                key,
+            )
+    if not network.chip.has_next_layer and layer.in_offset >= 0:
+        padded = [n + 2 * p for n, p in zip(layer.in_dim, layer.pad, strict=True)]
+        if max(layer.in_dim) <= limit < max(padded) and not layer.flatten:
+            yield Finding(
+                f"the input has {padded[0]}x{padded[1]} pixels with padding, the limit is {limit}",
+                ("pad", "in_dim"),
+            )
+
+
+@constraint("E344")
+def frame_fits_its_counter(layer: Layer, network: Network) -> Iterator[Finding]:
+    """The words of a frame are counted in 21 bits."""
+    words = layer.in_dim[0] * layer.in_dim[1] * layer.in_passes
+    if words >= network.chip.max_frame_words:
+        yield Finding(
+            f"a frame of {words} words, the limit is {network.chip.max_frame_words - 1}", "in_dim"
+        )
+
+
+@constraint("E345")
+def write_gap_fits_its_field(layer: Layer, network: Network) -> Iterator[Finding]:
+    """The step from one output word to the next is a field of 4 (MAX78000) or 8 bits."""
+    limit = network.chip.layer_registers["LCTL2"].by_name["write_step"].limit
+    step = layer.out_passes * (layer.write_gap + 1) - 1 if layer.has_weights else layer.write_gap
+    if step > limit:
+        yield Finding(
+            f"'write_gap' is {layer.write_gap} with {layer.out_passes} output passes, "
+            f"which makes steps of {step + 1} words; the limit is {limit + 1}",
+            "write_gap",
+        )
+
+
+@constraint("E346")
+def read_gap_limits(layer: Layer, network: Network) -> Iterator[Finding]:
+    """Skipping words while reading is a feature of MAX78002, for a single pass."""
+    if layer.read_gap and not network.chip.has_next_layer:
+        yield Finding(f"'read_gap' is {layer.read_gap}, {network.chip.name} has none", "read_gap")
+    elif layer.read_gap and layer.in_passes > 1:
+        yield Finding(f"'read_gap' with {layer.in_passes} input passes", "read_gap")
+
+
+@constraint("W347", Severity.WARNING)
+def offsets_are_words(layer: Layer, _: Network) -> Iterator[Finding]:
+    """The hardware addresses words; the last two bits of an offset are lost."""
+    for key, value in (("in_offset", layer.in_offset), ("out_offset", layer.out_offset)):
+        if value % WORD_BYTES:
+            yield Finding(f"'{key}' is 0x{value:x}, not a multiple of {WORD_BYTES}", key)
+
+
+@constraint("W348", Severity.WARNING)
+def input_is_where_it_was_written(layer: Layer, network: Network) -> Iterator[Finding]:
+    """Data is read where the layer before wrote it, unless it comes from elsewhere."""
+    previous = network.predecessor(layer)
+    if previous and layer.sources is None and layer.in_offset != previous.out_offset:
+        yield Finding(
+            f"'in_offset' is 0x{layer.in_offset:x}, {previous} wrote to 0x{previous.out_offset:x}",
+            "in_offset",
+            "Remove the key, or name the source with in_sequences.",
+        )
+
+
+@constraint("E349")
+def sample_fits_the_input(layer: Layer, network: Network) -> Iterator[Finding]:
+    """The sample must be what the first layer reads."""
+    if layer is not network.first:
+        return
+    channels, rows, columns = network.sample.shape
+    wanted = layer.in_channels * layer.operands
+    if channels != wanted or (rows, columns) != layer.in_dim:
+        yield Finding(
+            f"the sample {network.sample_file} has {channels}x{rows}x{columns} values, "
+            f"the layer reads {wanted}x{layer.in_dim[0]}x{layer.in_dim[1]}",
+            ("in_dim", "in_channels", "processors"),
+            "Use a sample of this data set, or correct the description.",
+        )
+    elif len(input_words(layer)) > network.chip.instance_bytes:
+        yield Finding("the sample is larger than the data memory", "in_dim")

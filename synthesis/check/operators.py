@@ -1,0 +1,270 @@
+"""Constraints of what a layer computes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from diagnostics import Severity
+from synthesis.check.constraint import Finding, constraint
+from synthesis.network import Layer, Network, Operator
+
+MAX_SHIFT = 15
+MAX_PAD = 2
+MAX_FLATTENED_PIXELS = 256
+MAX_POOL_REACH = 15
+MAX_OPERANDS_POOL_LAST = 2
+STRETCHED_TAPS = 9
+
+
+@constraint("E301")
+def shift_fits_its_field(layer: Layer, _: Network) -> Iterator[Finding]:
+    """The shifter moves sums by at most 15 bits; narrow weights already use 4, 6 or 7 of them."""
+    if layer.has_weights and abs(layer.shift) > MAX_SHIFT:
+        implicit = 8 - abs(layer.weight_bits)
+        low, high = -MAX_SHIFT - implicit, MAX_SHIFT - implicit
+        nearest = min(max(layer.shift - implicit, low), high)
+        yield Finding(
+            f"'output_shift' is {layer.shift - implicit}, the limits for "
+            f"{abs(layer.weight_bits)}-bit weights are {low} and {high}",
+            ("output_shift", "op"),
+            f"The nearest valid value is {nearest}.",
+        )
+
+
+@constraint("E302")
+def pad_is_small(layer: Layer, _: Network) -> Iterator[Finding]:
+    """The image is padded by at most two rows and columns, and by less than the kernel."""
+    pad = max(layer.pad)
+    if not layer.has_weights:
+        if pad:
+            yield Finding(f"'pad' is {pad} on a layer without a kernel", "pad", "Remove the key.")
+        return
+    limit = min(MAX_PAD, max(layer.kernel) - 1)
+    if layer.operator is Operator.CONVTRANSPOSE2D:
+        return
+    if pad > limit:
+        rows, columns = layer.kernel
+        yield Finding(
+            f"'pad' is {pad}, the limit for a {rows}x{columns} kernel is {limit}",
+            ("pad", "kernel_size", "op"),
+            f"The nearest valid value is {limit}.",
+        )
+
+
+@constraint("E303")
+def transposed_padding(layer: Layer, _: Network) -> Iterator[Finding]:
+    """A transposed convolution is an ordinary one on a stretched image, padded by 0 to 2."""
+    if layer.operator is not Operator.CONVTRANSPOSE2D:
+        if layer.output_pad:
+            yield Finding(
+                f"'output_pad' is {layer.output_pad}, only ConvTranspose2d has one", "output_pad"
+            )
+        return
+    if max(layer.hardware.pad) > MAX_PAD or min(layer.hardware.pad) < 0:
+        yield Finding(f"'pad' is {layer.pad[0]}, the limits are 0 and {MAX_PAD}", "pad")
+    if layer.output_pad != 1:
+        yield Finding(f"'output_pad' is {layer.output_pad}, only 1 is possible", "output_pad")
+
+
+@constraint("E304")
+def pooling_fits_its_fields(layer: Layer, network: Network) -> Iterator[Finding]:
+    """The pooling window reaches over at most 16 rows and columns; only MAX78002 dilates it."""
+    pooling = layer.pooling
+    if max(pooling.dilation) > network.chip.max_pool_dilation:
+        yield Finding(
+            f"'pool_dilation' is {max(pooling.dilation)}, the limit of {network.chip.name} "
+            f"is {network.chip.max_pool_dilation}",
+            "pool_dilation",
+        )
+    reach = max((w - 1) * d for w, d in zip(pooling.window, pooling.dilation, strict=True))
+    if reach > MAX_POOL_REACH:
+        yield Finding(
+            f"the pooling window reaches over {reach + 1} pixels, the limit is "
+            f"{MAX_POOL_REACH + 1}",
+            ("pool_dilation", "max_pool", "avg_pool"),
+        )
+
+
+@constraint("E305")
+def pool_stride_is_square(layer: Layer, _: Network) -> Iterator[Finding]:
+    """One register field holds the stride of rows and columns."""
+    rows, columns = layer.pooling.stride
+    if rows != columns and layer.in_dim[1] != 1 and layer.operator is not Operator.CONV1D:
+        yield Finding(
+            f"'pool_stride' is {rows}/{columns}, rows and columns must be equal",
+            "pool_stride",
+            f"Use pool_stride: {min(rows, columns)}.",
+        )
+
+
+@constraint("E306")
+def flatten_limits(layer: Layer, _: Network) -> Iterator[Finding]:
+    """A flattened layer reads each pixel as a pass of its own, and has 256 passes."""
+    if not layer.flatten:
+        return
+    if layer.pooling.active or layer.pooling.stride != (1, 1):
+        yield Finding(
+            "'flatten' together with pooling",
+            ("flatten",),
+            "Pool in a layer before.",
+        )
+    if not layer.has_weights or layer.kernel != (1, 1):
+        yield Finding(f"'flatten' on a {layer.operator} layer, it needs op: Linear", "flatten")
+    pixels = layer.pooled_dim[0] * layer.pooled_dim[1]
+    if pixels > MAX_FLATTENED_PIXELS:
+        yield Finding(
+            f"'flatten' of {layer.pooled_dim[0]}x{layer.pooled_dim[1]} = {pixels} pixels, "
+            f"the limit is {MAX_FLATTENED_PIXELS}",
+            "flatten",
+            "Pool before flattening.",
+        )
+    if layer.groups != 1:
+        yield Finding("'flatten' together with 'groups'", "groups")
+
+
+@constraint("E307")
+def final_wide_layer_has_no_activation(layer: Layer, network: Network) -> Iterator[Finding]:
+    """32-bit sums leave the accumulator as they are; nothing can be done to them afterwards."""
+    if layer.output_width == 32 and layer.activation and layer is network.final:
+        yield Finding(
+            f"'activate' is {layer.activation} on a final layer with 32-bit output",
+            ("activate", "output_width"),
+            "Remove the activation or use output_width: 8.",
+        )
+
+
+@constraint("W307", Severity.WARNING)
+def inner_wide_layer(layer: Layer, network: Network) -> Iterator[Finding]:
+    """The next layer reads bytes; a 32-bit output can only be read by the processor."""
+    if layer.output_width == 32 and layer is not network.final and not layer.is_output:
+        yield Finding("32-bit output of a layer that feeds another", "output_width")
+
+
+@constraint("E308")
+def passthrough_is_plain(layer: Layer, _: Network) -> Iterator[Finding]:
+    """Data that passes through is neither shifted, widened nor flattened."""
+    if layer.has_weights:
+        return
+    if layer.shift:
+        yield Finding(
+            f"'output_shift' is {layer.shift} on a layer without a kernel", "output_shift"
+        )
+    if layer.output_width != 8:
+        yield Finding("'output_width' is 32 on a layer without a kernel", "output_width")
+    if layer.out_channels != layer.in_channels:
+        yield Finding(
+            f"{layer.out_channels} output channels for {layer.in_channels} input channels "
+            "on a layer without a kernel",
+            ("out_channels", "in_channels"),
+        )
+
+
+@constraint("E309")
+def passthrough_pooling_passes(layer: Layer, network: Network) -> Iterator[Finding]:
+    """MAX78000 pools passing data of more than 64 channels only down to a single pixel."""
+    limit = network.chip.passthrough_pool_passes
+    pooled = layer.pooling.active or layer.pooling.stride != (1, 1)
+    if layer.has_weights or not pooled or layer.in_passes <= limit:
+        return
+    if layer.pooled_dim != (1, 1):
+        yield Finding(
+            f"pooling without a convolution in {layer.in_passes} passes, "
+            f"the limit of {network.chip.name} is {limit}",
+            ("max_pool", "avg_pool", "pool_stride"),
+            "Pool in the next convolution layer instead.",
+        )
+
+
+@constraint("E310")
+def combination_limits(layer: Layer, network: Network) -> Iterator[Finding]:
+    """Operands are combined in front of two-dimensional operators, with few buffers."""
+    if not layer.combination:
+        return
+    if layer.operator is Operator.CONV1D:
+        yield Finding(
+            f"'{layer.combination}' in front of a Conv1d",
+            ("eltwise", "op"),
+            "Use a separate layer (op: Add) before the convolution.",
+        )
+    if not layer.pool_first and layer.operands > MAX_OPERANDS_POOL_LAST:
+        yield Finding(
+            f"'pool_first: false' with {layer.operands} operands, the limit is "
+            f"{MAX_OPERANDS_POOL_LAST}",
+            "pool_first",
+        )
+    beyond = layer.operands * layer.in_passes != layer.operands + layer.in_passes
+    if not network.chip.has_next_layer and layer.in_passes > 1 and beyond:
+        pooled = layer.pooling.active or layer.pooling.stride != (1, 1)
+        if layer.has_weights or pooled:
+            yield Finding(
+                f"{layer.operands} operands of {layer.in_passes} passes together with "
+                "pooling or a convolution",
+                ("operands", "eltwise", "op"),
+                "Combine in a layer of its own.",
+            )
+
+
+@constraint("E311")
+def combination_with_bias(layer: Layer, network: Network) -> Iterator[Finding]:
+    """MAX78002 uses the same adder for the bias and for combining operands."""
+    if (
+        network.chip.has_next_layer
+        and layer.combination
+        and layer.has_weights
+        and layer.bias is not None
+    ):
+        yield Finding(
+            "an element-wise operation, a convolution and a bias in one layer",
+            ("eltwise", "op"),
+            "Drop the bias (--no-bias) or combine in a layer of its own.",
+        )
+
+
+@constraint("E312")
+def dilation_limits(layer: Layer, _: Network) -> Iterator[Finding]:
+    """Only one-dimensional kernels can be spread."""
+    if layer.dilation == 1 or not layer.has_weights:
+        return
+    if layer.operator is not Operator.CONV1D:
+        yield Finding(
+            f"'dilation' is {layer.dilation} on a {layer.operator} layer, only Conv1d has one",
+            "dilation",
+        )
+    elif layer.kernel[0] == 1:
+        yield Finding("'dilation' with a kernel of one tap", "dilation")
+
+
+@constraint("E313")
+def groups_limits(layer: Layer, network: Network) -> Iterator[Finding]:
+    """Channels are convolved together or, on MAX78002, each for itself."""
+    if layer.groups == 1:
+        return
+    if not network.chip.has_depthwise:
+        yield Finding(
+            f"'groups' is {layer.groups}, {network.chip.name} has no grouped convolutions", "groups"
+        )
+    elif layer.groups != layer.in_channels or layer.groups != layer.out_channels:
+        yield Finding(
+            f"'groups' is {layer.groups} for {layer.in_channels} input and "
+            f"{layer.out_channels} output channels, all three must be equal",
+            "groups",
+        )
+    else:
+        yield Finding(
+            "depth-wise convolutions are not supported",
+            "groups",
+            "This version of the loader does not support them yet; see README.md.",
+        )
+
+
+@constraint("E314")
+def binary_weights(layer: Layer, network: Network) -> Iterator[Finding]:
+    """Weights of -1 and +1 are a mode of MAX78002, for all 1-bit layers of a network together."""
+    if layer.weight_bits >= 0:
+        return
+    if not network.chip.has_binary_weights:
+        yield Finding(
+            f"binary weights, {network.chip.name} has none", "quantization", "Use quantization: 1."
+        )
+    if any(other.weight_bits == 1 for other in network.layers):
+        yield Finding("binary weights in a network with 1-bit weights", "quantization")

@@ -1,0 +1,67 @@
+"""The stages in order, from files to a program."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from device import Chip
+from diagnostics import Diagnostic, DiagnosticError, Severity
+from synthesis.check import check
+from synthesis.encode import encode
+from synthesis.network import Network
+from synthesis.options import EncodeOptions, ResolveOptions
+from synthesis.parse import parse_file
+from synthesis.place import Placement, PlaceOptions, place
+from synthesis.program import Program
+from synthesis.resolve import resolve
+from synthesis.simulate import Activations, simulate
+
+
+@dataclass(frozen=True)
+class Synthesis:
+    """What each stage gave, and the warnings of all of them."""
+
+    network: Network
+    placement: Placement
+    activations: Activations
+    program: Program
+    warnings: tuple[Diagnostic, ...]
+
+
+def load(
+    config_file: str, chip: Chip, options: ResolveOptions
+) -> tuple[Network, tuple[Diagnostic, ...]]:
+    """Parse, resolve and check: return the network and its warnings.
+
+    Raises DiagnosticError with every error and warning found.
+    """
+    network, found = resolve(parse_file(config_file), chip, options)
+    complaints = check(network)
+    if any(c.severity is Severity.ERROR for c in complaints):
+        raise DiagnosticError((*found, *complaints))
+    return network, (*found, *complaints)
+
+
+def synthesize(
+    config_file: str, chip: Chip, resolving: ResolveOptions, encoding: EncodeOptions
+) -> Synthesis:
+    """Run all stages up to the program; raise DiagnosticError where one refuses."""
+    network, warnings = load(config_file, chip, resolving)
+    placement = place(
+        network,
+        PlaceOptions(encoding.weight_start, encoding.deduplicate, encoding.overlap_data),
+    )
+    activations = simulate(
+        network,
+        average_rounding=encoding.average_rounding,
+        keep_traces=encoding.keep_layer_logs,
+    )
+    silent = tuple(
+        layer.diagnostic(
+            "W390", "all outputs are zero", "op", "Check weights and shifts.", Severity.WARNING
+        )
+        for layer in network.executed()
+        if not activations.outputs[layer.index].any()
+    )
+    program = encode(network, placement, activations, encoding)
+    return Synthesis(network, placement, activations, program, (*warnings, *silent))
