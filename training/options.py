@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import shlex
+import sys
 from collections.abc import Sequence
+
+from training.discovery import SOURCES
 
 DEFAULT_EPOCHS, DEFAULT_OPTIMIZER, DEFAULT_LR = 90, "SGD", 0.1
 
@@ -83,9 +87,9 @@ def _training(parser: argparse.ArgumentParser) -> None:
     add("--weight-decay", "--wd", dest="weight_decay", type=float, default=1e-4, metavar="W",
         help="(default: 1e-4)")  # fmt: skip
     add("--compress", metavar="FILE", help="schedule of the learning rate (YAML)")
-    add("--qat-policy", default="policies/qat_policy.yaml", metavar="FILE",
+    add("--qat-policy", default=str(SOURCES / "policies" / "qat_policy.yaml"), metavar="FILE",
         help="when and how weights are quantized in training (YAML), or None "
-        "(default: policies/qat_policy.yaml)")  # fmt: skip
+        "(default: qat_policy.yaml of the folder policies beside train.py)")  # fmt: skip
     add("--deterministic", "--det", action="store_true",
         help="the same result in each run on the same machine")  # fmt: skip
     add("--seed", type=int, metavar="N", help="of the initial weights, with --deterministic")
@@ -128,6 +132,7 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     _training(parser)
     _results(parser)
     args = parser.parse_args(arguments)
+    args.command_line = shlex.join(["train.py", *(arguments or sys.argv[1:])])
     if args.act_mode_8bit and not args.evaluate:
         parser.error("argument -8: integers cannot be trained; use it with --evaluate")
     if args.save_sample is not None and not (args.evaluate and args.act_mode_8bit):

@@ -129,11 +129,12 @@ def _introduce(
     """Log what the run is about."""
     chip = ai8x.dev
     assert chip is not None
+    log.detail(f"Command line: {args.command_line}")
     log.say(f"Configuring device: {chip.name}, simulate={chip.simulate}.")
     sizes = {"training": data.train, "validation": data.validation, "test": data.test}
     listed = ", ".join(f"{name}={part.samples}" for name, part in sizes.items() if part)
     log.say(f"Dataset sizes: {listed}")
-    log.text("Command line", str(args))
+    log.text("Command line", args.command_line)
     if surplus:
         log.warn(f"{source}: no place in the model for {', '.join(surplus)}")
     if args.compress and not args.evaluate:

@@ -1,0 +1,10 @@
+#!/usr/bin/env bash
+# Measure the quantized ai85digitsnet on the test images of digits, computing as the accelerator does.
+# Further options of train.py may follow, e.g. --data DIR, --confusion or --save-sample N.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+python=.venv/bin/python
+[ -x "$python" ] || python=python3
+
+exec "$python" train.py --device MAX78000 --model ai85digitsnet --dataset digits --evaluate -8 \
+    --exp-load-weights-from trained/digits-ai85digitsnet-qat8-q.pth.tar "$@"

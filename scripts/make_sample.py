@@ -1,0 +1,61 @@
+#!/usr/bin/env python3
+"""Write an input for a network loader test from a digit that comes with scikit-learn.
+
+The 8x8 image is enlarged to the size asked for, so that no image of another collection is copied:
+
+    scripts/make_sample.py --size 28 tests/sample_mnist.npy
+    scripts/make_sample.py --size 8 tests/sample_digits.npy
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import sys
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.datasets import load_digits
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from checkpoint import atomic
+from diagnostics import run
+
+WHITE = 16  # the brightest value of the collection
+
+
+def enlarge(image: NDArray[np.float64], size: int) -> NDArray[np.float64]:
+    """Return the square image with `size` rows and columns, interpolated linearly."""
+    places = (np.arange(size) + 0.5) * len(image) / size - 0.5
+    own = np.arange(len(image))
+    rows = np.stack([np.interp(places, own, column) for column in image.T], axis=1)
+    return np.stack([np.interp(places, own, row) for row in rows])
+
+
+def make_sample(index: int, size: int) -> NDArray[np.int64]:
+    """Return digit `index` as int64 [1, size, size] of -128..127."""
+    brightness = enlarge(load_digits().images[index], size) / WHITE
+    integers = np.clip(np.round((brightness - 0.5) * 256), -128, 127)
+    return integers.astype(np.int64)[np.newaxis]
+
+
+def main() -> int:
+    """Do what the command line says."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--size", type=int, default=28, help="rows and columns (default: 28)")
+    parser.add_argument(
+        "--index", type=int, choices=range(1797), default=7, metavar="N",
+        help="which image, 0 to 1796 (default: 7, a seven)",
+    )  # fmt: skip
+    parser.add_argument("file", help="the .npy file to write")
+    args = parser.parse_args()
+    buffer = io.BytesIO()
+    np.save(buffer, make_sample(args.index, args.size), allow_pickle=False)
+    atomic.write_bytes(args.file, buffer.getvalue())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(run(main))

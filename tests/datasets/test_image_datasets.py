@@ -1,0 +1,116 @@
+"""Reading data sets and preparing their batches."""
+
+from __future__ import annotations
+
+import gzip
+import struct
+from argparse import Namespace
+from pathlib import Path
+
+import pytest
+import torch
+
+from datasets import mnist
+from datasets.digits import digits_get_datasets
+from datasets.errors import DatasetError
+from datasets.images import ImageDataset, RandomAffine
+
+ARGS = Namespace(act_mode_8bit=False, truncate_testset=False)
+
+
+def _idx(values: torch.Tensor) -> bytes:
+    """Return a uint8 tensor in the IDX format."""
+    header = bytes([0, 0, 8, values.ndim]) + struct.pack(f">{values.ndim}I", *values.shape)
+    return header + values.numpy().tobytes()
+
+
+def _store(folder: Path, packed: bool) -> torch.Tensor:
+    """Write a small MNIST and return its images."""
+    raw = folder / "MNIST" / "raw"
+    raw.mkdir(parents=True)
+    images = torch.randint(0, 256, (7, 28, 28), dtype=torch.uint8)
+    labels = torch.arange(7, dtype=torch.uint8)
+    for part in ("train", "t10k"):
+        for name, values in (("images-idx3", images), ("labels-idx1", labels)):
+            data = _idx(values)
+            file = raw / f"{part}-{name}-ubyte{'.gz' if packed else ''}"
+            file.write_bytes(gzip.compress(data) if packed else data)
+    return images
+
+
+@pytest.mark.parametrize("packed", [True, False])
+def test_mnist_is_read_packed_and_unpacked(packed: bool, tmp_path: Path) -> None:
+    images = _store(tmp_path, packed)
+    train, test = mnist.mnist_get_datasets((str(tmp_path), ARGS))
+    assert train is not None
+    assert test is not None
+    assert torch.equal(test.images[:, 0], images)
+    x, target = test[3]
+    expected = ((images[3] / 255 - 0.5) * 256).round().clamp(-128, 127) / 128
+    assert torch.equal(x[0], expected)
+    assert int(target) == 3
+    assert train.batch(torch.tensor([0, 1]))[0].shape == (2, 1, 28, 28)
+
+
+def test_missing_mnist_names_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_network(_name: str, _folder: Path) -> None:
+        raise RuntimeError("no network")
+
+    monkeypatch.setattr(mnist, "download", no_network)
+    with pytest.raises(DatasetError) as info:
+        mnist.mnist_get_datasets((str(tmp_path), ARGS))
+    assert info.value.place == str(tmp_path / "MNIST" / "raw")
+    assert "train-images-idx3-ubyte.gz" in info.value.remedy
+
+
+@pytest.mark.parametrize("fault", ["cut", "magic", "gzip"])
+def test_damaged_idx_files_are_refused(fault: str, tmp_path: Path) -> None:
+    good = _idx(torch.zeros(3, 4, 4, dtype=torch.uint8))
+    content = {"cut": good[:-1], "magic": b"x" + good, "gzip": gzip.compress(good)[:-9]}[fault]
+    path = tmp_path / ("a.gz" if fault == "gzip" else "a")
+    path.write_bytes(content)
+    with pytest.raises(DatasetError) as info:
+        mnist.read_idx(path)
+    assert info.value.place == str(path)
+
+
+def test_digits_are_divided_without_overlap() -> None:
+    train, test = digits_get_datasets(("unused", ARGS))
+    assert train is not None
+    assert test is not None
+    assert (len(train), len(test)) == (1437, 360)
+    assert train.images.shape[1:] == (1, 8, 8)
+    again, _ = digits_get_datasets(("unused", ARGS))
+    assert again is not None
+    assert torch.equal(again.images, train.images)
+
+
+def test_integers_are_128_times_the_fractions() -> None:
+    images = torch.randint(0, 256, (4, 1, 8, 8), dtype=torch.uint8)
+    integers = ImageDataset(images, torch.zeros(4), Namespace(act_mode_8bit=True))
+    fractions = ImageDataset(images, torch.zeros(4), Namespace(act_mode_8bit=False))
+    every = torch.arange(4)
+    assert torch.equal(integers.batch(every)[0], fractions.batch(every)[0] * 128)
+
+
+def test_truncated_test_set_has_one_image() -> None:
+    args = Namespace(act_mode_8bit=False, truncate_testset=True)
+    train, test = digits_get_datasets(("unused", args))
+    assert train is not None
+    assert test is not None
+    assert (len(train), len(test)) == (1437, 1)
+
+
+def test_distortion_without_freedom_changes_nothing() -> None:
+    images = torch.rand(3, 1, 8, 8)
+    torch.testing.assert_close(RandomAffine(0, 0, 0)(images), images, rtol=0, atol=1e-5)
+
+
+def test_shifts_stay_within_their_limit() -> None:
+    torch.manual_seed(0)
+    images = torch.zeros(200, 1, 15, 15)
+    images[:, 0, 7, 7] = 1
+    moved = RandomAffine(0, 0, 2)(images)
+    places = torch.arange(15.0)
+    rows = (moved.sum((1, 3)) * places).sum(1)
+    assert 1.5 < float((rows - 7).abs().max()) <= 2.001

@@ -1,0 +1,138 @@
+"""Learning rate schedules and policies of quantization-aware training read from YAML."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+import ai8x
+from checkpoint.errors import InputError
+from training.qat import check_layers, read_policy
+from training.schedule import read_schedule
+
+POLICIES = Path(__file__).resolve().parents[2] / "policies"
+
+
+def _optimizer() -> torch.optim.Optimizer:
+    return torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], 1.0)
+
+
+def _rates(
+    text: str, tmp_path: Path, epochs: int, losses: list[float] | None = None
+) -> list[float]:
+    """Return the learning rate of each epoch under the schedule in `text`."""
+    file = tmp_path / "schedule.yaml"
+    file.write_text(text)
+    optimizer = _optimizer()
+    schedule = read_schedule(str(file), optimizer)
+    rates = []
+    for epoch in range(epochs):
+        rates.append(optimizer.param_groups[0]["lr"])
+        optimizer.step()
+        schedule.end_epoch(epoch, losses[epoch] if losses else 0.0)
+    return rates
+
+
+def _text(scheduler: str, last: int = 10) -> str:
+    return (
+        f"lr_schedulers: {{lr: {{{scheduler}}}}}\n"
+        "policies: [{lr_scheduler: {instance_name: lr}, "
+        f"starting_epoch: 0, ending_epoch: {last}, frequency: 1}}]\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "expected"),
+    [
+        ("class: MultiStepLR, milestones: [1, 3], gamma: 0.5", [1, 0.5, 0.5, 0.25]),
+        ("class: StepLR, step_size: 2, gamma: 0.5", [1, 1, 0.5, 0.5]),
+        ("class: ExponentialLR, gamma: 0.5", [1, 0.5, 0.25, 0.125]),
+        ("class: CosineAnnealingLR, T_max: 2, eta_min: 0", [1, 0.5, 0, 0.5]),
+    ],
+)
+def test_schedulers_act_from_the_epoch_they_name(
+    scheduler: str, expected: list[float], tmp_path: Path
+) -> None:
+    assert _rates(_text(scheduler), tmp_path, 4) == pytest.approx(expected)
+
+
+def test_plateau_follows_the_validation_loss(tmp_path: Path) -> None:
+    text = _text("class: ReduceLROnPlateau, patience: 0, factor: 0.1")
+    assert _rates(text, tmp_path, 4, [1.0, 0.5, 0.7, 0.4]) == pytest.approx([1, 1, 1, 0.1])
+
+
+def test_policy_ends_before_its_ending_epoch(tmp_path: Path) -> None:
+    text = _text("class: ExponentialLR, gamma: 0.5", last=1)
+    assert _rates(text, tmp_path, 3) == pytest.approx([1, 0.5, 0.5])
+
+
+def test_resumed_schedule_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    file = tmp_path / "schedule.yaml"
+    file.write_text(_text("class: MultiStepLR, milestones: [2], gamma: 0.5"))
+    optimizer = _optimizer()
+    optimizer.param_groups[0]["initial_lr"] = 1.0
+    schedule = read_schedule(str(file), optimizer, start_epoch=1)
+    optimizer.step()
+    schedule.end_epoch(1, 0.0)
+    assert optimizer.param_groups[0]["lr"] == 0.5
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("lr_schedulers: {lr: {class: FooLR}}", "FooLR"),
+        ("lr_schedulers: {lr: {class: StepLR, step: 2}}", "unknown key 'step'"),
+        ("lr_schedulers: {lr: {class: StepLR}}", "step_size"),
+        ("policies: [{lr_scheduler: {instance_name: x}}]", "no lr_scheduler 'x'"),
+        ("pruners: {}", "unknown key 'pruners'"),
+        ("- 1", "keys with values"),
+        ("a: [", "not valid YAML"),
+    ],
+)
+def test_faults_of_a_schedule_are_named(text: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=message) as info:
+        _rates(text, tmp_path, 1)
+    assert info.value.code == "E603"
+    assert str(tmp_path / "schedule.yaml") in str(info.value.place)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("weight_bits: 8", "start_epoch is None"),
+        ("start_epoch: 0\nweight_bits: 8", "start_epoch is 0"),
+        ("start_epoch: 3\nweight_bits: 5", "weight_bits of the policy is 5"),
+        ("start_epoch: 3\nweight_bits: 8\nshift_quantile: 1.5", "shift_quantile is 1.5"),
+        ("start_epoch: 3\nweight_bits: 8\nstart: 3", "unknown key 'start'"),
+        ("start_epoch: 3\nweight_bits: 8\noverrides: {fc: 4}", "fc must hold weight_bits"),
+        ("start_epoch: 3\nweight_bits: 8\noverrides: {fc: {weight_bits: 3}}", "fc is 3"),
+    ],
+)
+def test_faults_of_a_qat_policy_are_named(text: str, message: str, tmp_path: Path) -> None:
+    file = tmp_path / "qat.yaml"
+    file.write_text(text)
+    with pytest.raises(InputError, match=message) as info:
+        read_policy(str(file))
+    assert info.value.code == "E604"
+
+
+def test_override_of_a_layer_that_does_not_exist_is_refused() -> None:
+    ai8x.set_device(85, False, False, verbose=False)
+    model = torch.nn.Sequential(ai8x.Conv2d(1, 1, 3))
+    with pytest.raises(InputError, match="'conv9'"):
+        check_layers({"overrides": {"conv9": {"weight_bits": 2}}}, model, "policy")
+
+
+def test_missing_files_are_named(tmp_path: Path) -> None:
+    for read in (read_policy, lambda path: read_schedule(path, _optimizer())):
+        with pytest.raises(InputError, match="no such file"):
+            read(str(tmp_path / "absent.yaml"))
+
+
+def test_shipped_files_are_valid() -> None:
+    for file in POLICIES.glob("qat_policy*.yaml"):
+        read_policy(str(file))
+    for file in POLICIES.glob("schedule*.yaml"):
+        read_schedule(str(file), _optimizer())
