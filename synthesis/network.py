@@ -192,6 +192,16 @@ class Layer:
         return self.operator is not Operator.NONE
 
     @property
+    def depthwise(self) -> bool:
+        """Whether every channel is convolved for itself."""
+        return self.groups > 1
+
+    @property
+    def broadcast(self) -> bool:
+        """Depth-wise with outputs on the processors of the inputs: no data changes its place."""
+        return self.depthwise and self.processors == self.output_processors
+
+    @property
     def in_passes(self) -> int:
         """Input passes of at most 64 channels."""
         return passes(self.in_channels)

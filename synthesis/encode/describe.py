@@ -141,4 +141,6 @@ def configuration(
 
 def _bias(placement: Placement, layer: Layer, field: str) -> object:
     found = placement.biases[layer.index]
-    return "none" if found is None else getattr(found, field)
+    if found is None:
+        return "none"
+    return found.group if field == "group" else [x for x in found.offsets if x is not None]

@@ -94,17 +94,18 @@ class LayerView:
 
     @cached_property
     def time_slots(self) -> int:
-        """Time slots of a pixel less one: pass-through delivers its lanes one after the other."""
-        if not self.passthrough:
-            return 0
-        counts = (
-            group_slice(self.layer.processors, g).bit_count() for g in self.network.groups_used
-        )
-        return max(
-            (n * self.layer.output_words_per_value - 1) // PROCESSORS_PER_INSTANCE
-            for n in counts
-            if n
-        )
+        """Time slots of a pixel less one, where channels are delivered one after the other."""
+        layer = self.layer
+        words = layer.output_words_per_value
+        slices = (group_slice(layer.processors, g) for g in self.network.groups_used)
+        counts = [s.bit_count() for s in slices if s]
+        if self.passthrough:
+            return max((n * words - 1) // PROCESSORS_PER_INSTANCE for n in counts)
+        if layer.broadcast:
+            return max(min(n, PROCESSORS_PER_INSTANCE) * words - 1 for n in counts)
+        if layer.depthwise:
+            return max((n * layer.output_width + 7) // 8 - 1 for n in counts)
+        return 0
 
     @cached_property
     def local_output(self) -> bool:
@@ -214,7 +215,11 @@ def _write_pointers(view: LayerView, group: int) -> Registers:
         wide = many or (layer.operands > 1 and layer.in_passes > 1)
         yield "WPTR_TOFFS", {"words": far if wide else view.chip.instance_words}
     else:
-        yield "WPTR_TOFFS", {"words": int(view.small_kernel)}
+        moved = layer.depthwise and not layer.broadcast
+        yield (
+            "WPTR_TOFFS",
+            {"words": far if moved else int(view.small_kernel and not layer.depthwise)},
+        )
         yield "WPTR_MOFFS", {"words": 1 << shift}
     step = layer.output_words_per_value * (layer.write_gap + 1)
     yield "WPTR_CHOFFS", {"words": step if layer.out_passes > 1 else 0}
@@ -230,11 +235,25 @@ def _write_start(view: LayerView, group: int) -> int:
         first = lowest_bit(rest) & ~3 if rest else 0
         return start | (first + PROCESSORS_PER_INSTANCE * group) * view.chip.instance_words
     mask = layer.output_processors
+    if layer.depthwise and not layer.broadcast and not view.passthrough:
+        return _write_start_of_channels(layer, group, start, shift)
     if view.passthrough:
         mask = group_slice(mask, group) << PROCESSORS_PER_GROUP * group
         if not mask:
             return start
     return start | lowest_bit(mask) // PROCESSORS_PER_INSTANCE << shift
+
+
+def _write_start_of_channels(layer: Layer, group: int, start: int, shift: int) -> int:
+    """Depth-wise outputs move with their inputs: every group has a start of its own."""
+    first = lowest_bit(layer.processors)
+    distance = group - first // PROCESSORS_PER_GROUP
+    if distance < 0:
+        return 0
+    target = distance * PROCESSORS_PER_GROUP + lowest_bit(layer.output_processors)
+    if distance:
+        target -= first % PROCESSORS_PER_GROUP
+    return start | target // PROCESSORS_PER_INSTANCE << shift
 
 
 def _layer_control(view: LayerView, group: int) -> Fields:
@@ -250,14 +269,15 @@ def _layer_control(view: LayerView, group: int) -> Fields:
         "sources": 0,
         "wide": int(layer.output_width != 8),
     }
-    if group == view.master and not view.passthrough:
+    if group == view.master and not view.passthrough and not layer.depthwise:
         sources = {g for g in range(GROUPS) if group_slice(layer.processors, g) and g > group}
-        if view.bias and view.bias.group != group:
+        if view.bias and view.bias.group not in (None, group):
             sources.add(view.bias.group)
         fields["sources"] = sum(1 << g for g in sources)
     if "kernel_columns" in view.chip.layer_registers["LCTL"].by_name and not view.passthrough:
         rows, columns = layer.hardware.kernel
         fields |= {"kernel_columns": columns - 1, "kernel_rows": rows - 1}
+        fields["depthwise_broadcast"] = int(layer.broadcast)
     return fields
 
 
@@ -287,7 +307,10 @@ def _kernel_counters(view: LayerView) -> Registers:
         return
     yield "MCNT1", {"last": last}
     yield "MCNT2", {"first": first}
-    yield "OCHAN", {"last": view.kernels.outputs - 1}
+    outputs = view.kernels.outputs
+    if view.layer.depthwise:
+        outputs = (view.time_slots + 1) * view.layer.in_passes
+    yield "OCHAN", {"last": outputs - 1}
 
 
 def _one_dimensional(view: LayerView) -> Fields:
@@ -338,13 +361,16 @@ def _post_processing(view: LayerView, group: int) -> Fields:
         "shift": abs(layer.shift),
         "shift_right": int(layer.shift < 0),
         "weight_size": _WEIGHT_SIZES[layer.weight_bits],
-        "time_slots": int(view.passthrough),
+        "time_slots": int(view.passthrough or layer.depthwise),
         "one_by_one": int(view.passthrough and layer.operands == 1),
         "absolute": int(layer.activation is Activation.ABS),
+        "depthwise": int(layer.depthwise),
         "transposed": int(layer.hardware.operator is Operator.CONVTRANSPOSE2D),
     }
-    if view.bias and view.bias.group == group:
-        fields |= {"bias": 1, "bias_offset": view.bias.offset}
+    offset = view.bias.offsets[group] if view.bias else None
+    if offset is not None:
+        unit = PROCESSORS_PER_INSTANCE if layer.broadcast else 1
+        fields |= {"bias": 1, "bias_offset": offset // unit}
     if layer.flat_passes >= _FLATTEN_LONG:
         fields |= {"flatten": 1, "flatten_high": layer.flat_passes >> 4}
     return fields

@@ -10,74 +10,165 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from device.chip import GROUPS
+from device.chip import GROUPS, PROCESSORS_PER_GROUP, PROCESSORS_PER_INSTANCE
 from diagnostics import Diagnostic
-from synthesis.network import Layer, Network
+from synthesis.network import Layer, Network, bits, group_slice, lowest_bit
 from synthesis.place.kernels import start_lane
 
 
 @dataclass(frozen=True, slots=True)
 class BiasRange:
-    """The group that adds a layer's bias and the first byte in its memory."""
+    """Where a layer's bias begins in each group that adds it (byte offsets; None: it does not).
 
-    group: int
-    offset: int
+    An ordinary layer's bias is added in one group; a depth-wise layer adds its channels' biases
+    in the groups that hold the channels.
+    """
+
+    offsets: tuple[int | None, ...]
+
+    @property
+    def group(self) -> int | None:
+        """The group of an ordinary layer, None if several groups add a bias."""
+        groups = [g for g, offset in enumerate(self.offsets) if offset is not None]
+        return groups[0] if len(groups) == 1 else None
 
 
 def place_biases(
     network: Network, deduplicate: bool, problems: list[Diagnostic]
 ) -> tuple[tuple[BiasRange | None, ...], tuple[NDArray[np.uint8], ...]]:
-    """Give each bias to the permitted group with the least in it, long ones first.
+    """Place the biases of all layers; one that does not fit becomes a diagnostic.
 
-    Layers bound to one group go first, then by falling length; on MAX78000 flattened layers go
-    before all. Biases that are equal share a place.
+    Depth-wise biases go first, where their channels are. Each other one goes to the permitted
+    group with the least in it: layers bound to one group first, then long ones. Equal biases share
+    a place.
     """
-    memory = np.zeros((GROUPS, network.chip.bias_bytes), np.uint8)
-    fill = [0] * GROUPS
+    memory = _BiasMemory(network, problems)
     ranges: dict[int, BiasRange] = {}
     known: dict[bytes, int] = {}
     same: dict[int, int] = {}
-    waiting: list[tuple[int, Layer, tuple[int, ...]]] = []
+    waiting: list[Layer] = []
     for layer in network.layers:
         if layer.bias is None:
             continue
         source = known.setdefault(layer.bias.tobytes(), layer.index) if deduplicate else layer.index
         if source != layer.index:
             same[layer.index] = source
-            continue
-        groups = layer.bias_groups or network.groups_used
-        waiting.append((_priority(layer, groups, network), layer, groups))
-    for _, layer, groups in sorted(waiting, key=lambda entry: entry[0]):
-        lead = start_lane(layer) * layer.out_passes
-        length = layer.out_channels + lead
-        group = min(groups, key=lambda g: fill[g])
-        if fill[group] + length > network.chip.bias_bytes:
-            problems.append(
-                layer.diagnostic(
-                    "E403",
-                    f"the bias needs {length} bytes, group {group} has "
-                    f"{network.chip.bias_bytes - fill[group]} of {network.chip.bias_bytes} left",
-                    ("bias_group", "op"),
-                    "Remove the bias of large layers (--no-bias) or permit more groups.",
-                )
-            )
-            continue
-        assert layer.bias is not None
-        begin = fill[group] + lead
-        memory[group, begin : begin + layer.out_channels] = layer.bias & 0xFF
-        ranges[layer.index] = BiasRange(group, fill[group])
-        fill[group] += length
+        elif layer.depthwise:
+            ranges[layer.index] = memory.add_by_channel(layer)
+        else:
+            waiting.append(layer)
+    for layer in sorted(waiting, key=lambda x: _priority(x, network)):
+        placed = memory.add_in_one_group(layer, layer.bias_groups or network.groups_used)
+        if placed is not None:
+            ranges[layer.index] = placed
     for index, source in same.items():
         if source in ranges:
             ranges[index] = ranges[source]
-    placed = tuple(ranges.get(i) for i in range(len(network.layers)))
-    return placed, tuple(memory[g, : fill[g]] for g in range(GROUPS))
+    return tuple(ranges.get(i) for i in range(len(network.layers))), memory.images()
 
 
-def _priority(layer: Layer, groups: tuple[int, ...], network: Network) -> int:
+def _priority(layer: Layer, network: Network) -> int:
     """Sort key: smaller is placed earlier; equal keys keep the layers' order."""
     if layer.flatten and not network.chip.has_next_layer:
         return -1
-    if len(groups) == 1:
+    if len(layer.bias_groups or network.groups_used) == 1:
         return 0
-    return network.chip.bias_bytes - (layer.out_channels + start_lane(layer) * layer.out_passes)
+    return network.chip.bias_bytes - _length(layer)
+
+
+def _length(layer: Layer) -> int:
+    """Bytes of an ordinary layer's bias, those of unused lanes in front included."""
+    return layer.out_channels + start_lane(layer) * layer.out_passes
+
+
+class _BiasMemory:
+    """The bytes of every group so far."""
+
+    def __init__(self, network: Network, problems: list[Diagnostic]) -> None:
+        self.capacity = network.chip.bias_bytes
+        self.problems = problems
+        self.groups: list[list[int]] = [[] for _ in range(GROUPS)]
+
+    def images(self) -> tuple[NDArray[np.uint8], ...]:
+        """Return the bytes to load, group by group."""
+        return tuple(np.array(group, np.int64).astype(np.uint8) for group in self.groups)
+
+    def _full(self, layer: Layer, group: int, length: int) -> bool:
+        """Whether `length` bytes do not fit a group; note a complaint if so."""
+        left = self.capacity - len(self.groups[group])
+        if length <= left:
+            return False
+        self.problems.append(
+            layer.diagnostic(
+                "E403",
+                f"the bias needs {length} bytes, group {group} has {left} of {self.capacity} left",
+                ("bias_group", "op"),
+                "Remove the bias of large layers (--no-bias) or permit more groups.",
+            )
+        )
+        return True
+
+    def add_in_one_group(self, layer: Layer, permitted: tuple[int, ...]) -> BiasRange | None:
+        """Append an ordinary layer's bias to the permitted group with the least in it."""
+        assert layer.bias is not None
+        group = min(permitted, key=lambda g: len(self.groups[g]))
+        if self._full(layer, group, _length(layer)):
+            return None
+        offset = len(self.groups[group])
+        lead = _length(layer) - layer.out_channels
+        self.groups[group] += [0] * lead + layer.bias.tolist()
+        return BiasRange(tuple(offset if g == group else None for g in range(GROUPS)))
+
+    def add_by_channel(self, layer: Layer) -> BiasRange:
+        """Append a depth-wise layer's biases to the groups of their channels.
+
+        Unused processors in between get a byte as well; in broadcast form the lanes of four
+        instances take turns.
+        """
+        assert layer.bias is not None
+        used = [g for g in range(GROUPS) if group_slice(layer.processors, g)]
+        mask = layer.processors
+        if layer.broadcast:
+            for g in used:
+                self.groups[g] += [0] * (-len(self.groups[g]) % PROCESSORS_PER_INSTANCE)
+        else:
+            low = PROCESSORS_PER_GROUP * used[0]
+            moved = group_slice(mask, used[0])
+            mask = mask & ~(0xFFFF << low) | moved >> lowest_bit(moved) << low
+        offsets = tuple(len(self.groups[g]) if g in used else None for g in range(GROUPS))
+        first, last = lowest_bit(mask), mask.bit_length() - 1
+        if layer.broadcast:
+            last |= PROCESSORS_PER_GROUP - 1
+        if layer.broadcast or len(used) > 1:
+            first = 0
+        self._append(layer, mask, first, last)
+        for g in used:
+            self._full(layer, g, 0)
+        return BiasRange(offsets)
+
+    def _append(self, layer: Layer, mask: int, first: int, last: int) -> None:
+        assert layer.bias is not None
+        rank = {processor: i for i, processor in enumerate(bits(mask))}
+        group = 0
+        empties = 0
+        for output_pass in range(layer.out_passes):
+            for processor in range(first, last + 1):
+                source = _interleaved(processor) if layer.broadcast else processor
+                channel = output_pass * layer.out_share + rank.get(source, layer.out_channels)
+                exists = source in rank and channel < layer.out_channels
+                if processor // PROCESSORS_PER_GROUP != group:
+                    group, empties = processor // PROCESSORS_PER_GROUP, 0
+                empties = 0 if exists else empties + 1
+                self.groups[group].append(int(layer.bias[channel]) if exists else 0)
+        if empties:
+            del self.groups[group][-empties:]
+
+
+def _interleaved(processor: int) -> int:
+    """Processor whose bias stands at this position of a group in broadcast form."""
+    base, unit = processor & ~(PROCESSORS_PER_GROUP - 1), processor % PROCESSORS_PER_GROUP
+    return (
+        base
+        + unit % PROCESSORS_PER_INSTANCE * PROCESSORS_PER_INSTANCE
+        + (unit // PROCESSORS_PER_INSTANCE)
+    )

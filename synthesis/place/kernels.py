@@ -7,6 +7,7 @@ Source: spec/memory.md section 1.
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,10 +17,8 @@ from device import Chip
 from device.chip import KERNEL_COLUMN_BYTES, PROCESSORS
 from diagnostics import Diagnostic
 from synthesis.network import Layer, Network, bits, lowest_bit
+from synthesis.place.allocation import ColumnSearch, NoRoomError
 from synthesis.place.packing import pack_layer
-
-ALIGNMENT = 4
-"""A layer starts at a column that is a multiple of this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,20 +65,28 @@ def kernel_counts(layer: Layer) -> KernelRange:
     """Return a layer's column and kernel counts, not yet placed (spec/memory.md 1.3)."""
     rows, columns = layer.hardware.kernel
     width = abs(layer.weight_bits)
-    per_byte = 8 // width
     lane = start_lane(layer)
     in_passes = 1 if layer.flatten else layer.in_passes
     first = lowest_bit(layer.output_processors) - (lane if layer.out_passes > 1 else 0)
     slots = layer.output_processors.bit_length() - first
+    if layer.depthwise:
+        length = _columns(in_passes, rows * columns, width)
+        extra = lane * in_passes
+        return KernelRange(0, length, in_passes + extra, slots * in_passes + extra)
     stored = slots * layer.out_passes * in_passes
     count = stored + lane * layer.out_passes * in_passes
     if layer.flatten:
         row = layer.pooled_dim[0] * layer.pooled_dim[1] * layer.in_passes
         unused = layer.out_passes * layer.output_processors.bit_count() - layer.out_channels
         stored, count = (stored - unused) * row, (count - unused) * row
-    remainder = stored % per_byte * rows * columns * (per_byte - 1)
-    length = -(-(stored * rows * columns * width + remainder) // (8 * KERNEL_COLUMN_BYTES))
-    return KernelRange(0, length, count, count)
+    return KernelRange(0, _columns(stored, rows * columns, width), count, count)
+
+
+def _columns(kernels: int, taps: int, width: int) -> int:
+    """Return the columns that `kernels` kernels of `taps` weights of `width` bits take."""
+    per_byte = 8 // width
+    remainder = kernels % per_byte * taps * (per_byte - 1)
+    return -(-(kernels * taps * width + remainder) // (8 * KERNEL_COLUMN_BYTES))
 
 
 def place_kernels(
@@ -115,6 +122,26 @@ def _identity(layer: Layer) -> tuple[object, ...]:
     return weights.shape, weights.tobytes(), layer.weight_bits, layer.processors
 
 
+def _find(
+    layer: Layer, chip: Chip, used: NDArray[np.bool_], length: int, weight_start: int
+) -> int | None:
+    """Return a free range's first column; None if there is none.
+
+    Layers that only use processors with the larger memory are stacked from its end.
+    """
+    capacities = [chip.kernel_capacity(p) for p in bits(layer.processors)]
+    within_part = layer.depthwise and chip.kernel_columns_first > chip.kernel_columns
+    search = ColumnSearch(chip, used, capacities, length, within_part)
+    large = min(capacities) > chip.kernel_columns
+    if large and not (layer.depthwise and length > chip.kernel_columns_first - chip.kernel_columns):
+        with contextlib.suppress(NoRoomError):
+            return search.downward()
+    try:
+        return search.upward(weight_start)
+    except NoRoomError:
+        return None
+
+
 def _place_layer(
     layer: Layer, chip: Chip, weight_start: int, memory: KernelMemory, problems: list[Diagnostic]
 ) -> KernelRange | None:
@@ -123,13 +150,7 @@ def _place_layer(
     processors = np.array(bits(layer.processors))
     capacity = min(map(chip.kernel_capacity, bits(layer.processors)))
     used: NDArray[np.bool_] = memory.owner[processors] >= 0
-    first = None
-    if capacity > chip.kernel_columns:
-        first = _last_fit(used, counts.length, capacity)
-    if first is None:
-        first = _first_fit(
-            np.any(used, axis=0, keepdims=False), counts.length, weight_start, capacity
-        )
+    first = _find(layer, chip, used, counts.length, weight_start)
     if first is None:
         free = int((~used[:, :capacity].any(axis=0)).sum())
         problems.append(
@@ -161,34 +182,3 @@ def _place_layer(
     memory.owner[chosen] = np.where(packed.written, layer.index, memory.owner[chosen])
     length = packed.columns if layer.flatten else counts.length
     return KernelRange(first, length, counts.count, counts.outputs)
-
-
-def _last_fit(used: NDArray[np.bool_], length: int, capacity: int) -> int | None:
-    """Return the first column of the highest free range for processors with the larger memory.
-
-    `used` is bool [processor, column]. The range is searched downward from the end and then
-    aligned downward, as the reference tool does; None if there is no such range.
-    """
-    last = capacity - 1
-    while last >= 0 and used[0, last]:
-        last -= ALIGNMENT
-    while last - length + 1 >= 0:
-        window = used[:, last - length + 1 : last + 1]
-        hit = next((np.flatnonzero(row)[-1] for row in window if row.any()), None)
-        if hit is None:
-            return (last - length + 1) // ALIGNMENT * ALIGNMENT
-        last = (last - length + int(hit)) // ALIGNMENT * ALIGNMENT
-        if last + length > capacity:
-            return None
-    return None
-
-
-def _first_fit(used: NDArray[np.bool_], length: int, start: int, capacity: int) -> int | None:
-    """Return the lowest aligned column with `length` free columns, or None."""
-    column = -(-start // ALIGNMENT) * ALIGNMENT
-    while column + length <= capacity:
-        taken = np.flatnonzero(used[column : column + length])
-        if not len(taken):
-            return column
-        column = (column + int(taken[-1]) + ALIGNMENT) // ALIGNMENT * ALIGNMENT
-    return None

@@ -140,10 +140,10 @@ def _kernel_pieces(layer: Layer) -> _Pieces:
     weights = _masked(layer)
     kernels = weights.reshape(-1, weights.shape[2] * weights.shape[3])
     taps = kernels.shape[1]
-    skips = _steps(layer, per_byte)
-    steps_per_pass = -(-layer.out_share // per_byte)
-    # The first output of a step counts on across passes, in whole bytes.
-    first = np.arange(layer.out_passes * steps_per_pass) * per_byte
+    # The first output of a step counts on across passes, in whole bytes. A depth-wise layer has
+    # one kernel for each channel and therefore a single step.
+    skips = (0,) if layer.depthwise else _steps(layer, per_byte)
+    first = np.arange(len(skips)) * per_byte
     x = np.arange(in_passes)[:, None] * per_byte + np.arange(per_byte)
     channel = np.arange(share)[:, None, None, None]
     base = channel + (first * channels)[None, :, None, None]

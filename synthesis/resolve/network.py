@@ -11,7 +11,6 @@ from device.chip import PROCESSORS
 from diagnostics import Diagnostic, DiagnosticError, Severity
 from synthesis.network import (
     NETWORK_INPUT,
-    Hardware,
     Layer,
     Network,
     Operator,
@@ -19,11 +18,13 @@ from synthesis.network import (
     Size,
     Tensor,
     channels_per_pass,
+    passes,
 )
 from synthesis.options import ResolveOptions
 from synthesis.parse import Description, LayerDescription
 from synthesis.parse.keys import STOP
 from synthesis.parse.rules import kernel, layer_index, operation
+from synthesis.resolve.hardware import hardware_for
 from synthesis.resolve.sample import read_sample, sample_path
 from synthesis.resolve.shapes import output_size, pooled_size
 from synthesis.resolve.tensors import LayerTensors, layer_tensors
@@ -252,7 +253,17 @@ class _Builder:
             next_layer=None if layer.index == self.order[-1] else layer.index + 1,
             weights=weights,
             bias=self._bias(layer, tensors),
-            hardware=Hardware(operator, taps, pad, in_dim, pooled, out_dim, weights),
+            hardware=hardware_for(
+                operator,
+                taps,
+                pad,
+                dilation,
+                in_dim,
+                pooled,
+                out_dim,
+                weights,
+                passes(out_channels),
+            ),
         )
 
     def _sources(self, layer: LayerDescription) -> tuple[int, ...] | None:

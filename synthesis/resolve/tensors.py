@@ -320,6 +320,8 @@ def shape_weights(
     shaped = weights.reshape(shape)
     if operator is Operator.CONVTRANSPOSE2D and flip:
         shaped = shaped[:, :, ::-1, ::-1].swapaxes(0, 1)
+    if operator is Operator.CONVTRANSPOSE2D and layer.get("groups", 1) > 1:
+        shaped = shaped.swapaxes(0, 1)
     return np.ascontiguousarray(shaped.clip(-128, 127).astype(np.int8))
 
 

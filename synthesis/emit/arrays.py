@@ -1,0 +1,70 @@
+"""Large arrays as text, formatted in bulk: C macros in hexadecimal, matrices in decimal."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+_ZERO, _MINUS, _SPACE, _NEWLINE = b"0- \n"
+
+
+def macro_lines(values: NDArray[np.unsignedinteger], per_line: int) -> str:
+    """Return the value lines of a macro that holds an array of unsigned numbers.
+
+    Every line but the last ends with `, \\`, the last value is followed by ` \\`. The number of
+    digits follows from the type (uint8: 2, uint32: 8). Source: spec/generated-project.md 4.1.
+    """
+    digits = 2 * values.itemsize
+    big_endian = values.astype(values.dtype.newbyteorder(">"))
+    numbers = np.frombuffer(big_endian.tobytes().hex().encode(), np.uint8).reshape(-1, digits)
+    cells = np.empty((len(values), digits + 4), np.uint8)
+    cells[:] = np.frombuffer(b"0x" + digits * b"0" + b", ", np.uint8)
+    cells[:, 2:-2] = numbers
+    whole = len(values) // per_line
+    lines = np.empty((whole, per_line * cells.shape[1] + 4), np.uint8)
+    lines[:, :2] = _SPACE
+    lines[:, 2:-2] = cells[: whole * per_line].reshape(whole, -1)
+    lines[:, -2:] = np.frombuffer(b"\\\n", np.uint8)
+    text = lines.tobytes()
+    rest = cells[whole * per_line :]
+    if len(rest):
+        text += b"  " + rest.tobytes() + b"\\\n"
+    return text.removesuffix(b", \\\n").decode("ascii") + " \\\n"
+
+
+def matrix_lines(values: NDArray[np.integer], separator: bytes = b" ") -> str:
+    """Return a matrix of integers [rows, columns], right-aligned, one row per line."""
+    rows, columns = values.shape
+    if not values.size:
+        return rows * "\n"
+    cells = _decimal(values.reshape(-1))
+    width = cells.shape[1] + len(separator)
+    text = np.empty((rows, columns * width), np.uint8)
+    padded = text.reshape(rows, columns, width)
+    padded[..., : len(separator)] = np.frombuffer(separator, np.uint8)
+    padded[..., len(separator) :] = cells.reshape(rows, columns, -1)
+    ends = np.full((rows, 1), _NEWLINE, np.uint8)
+    return np.hstack((text[:, len(separator) :], ends)).tobytes().decode("ascii")
+
+
+def _decimal(values: NDArray[np.integer]) -> NDArray[np.uint8]:
+    """Return the digits of integers below 10^18, right-aligned: uint8 [number, place]."""
+    magnitude = np.abs(values.astype(np.int64))
+    largest = int(magnitude.max())
+    places = len(str(largest)) + int(bool((values < 0).any()))
+    if largest < 2**31:
+        magnitude = magnitude.astype(np.uint32)  # divides several times faster
+    cells = np.full((len(values), places), _SPACE, np.uint8)
+    open_numbers = np.ones(len(values), bool)
+    minus = values < 0
+    for place in range(places - 1, -1, -1):
+        magnitude, digit = np.divmod(magnitude, 10)
+        cells[open_numbers, place] = _ZERO + digit[open_numbers]
+        open_numbers &= magnitude > 0
+        if place:
+            ends = ~open_numbers & minus
+            cells[ends, place - 1] = _MINUS
+            minus &= ~ends
+        if not open_numbers.any():
+            break
+    return cells

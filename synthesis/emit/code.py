@@ -1,0 +1,68 @@
+"""cnn.c, cnn.h and the main program.
+
+Source: spec/generated-project.md sections 1.3, 2, 3 and 5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from device.chip import KERNEL_COLUMN_STRIDE_BYTES
+from diagnostics import Diagnostic, DiagnosticError, Place
+from synthesis.emit.expected import cut
+from synthesis.emit.kernels import processor_arrays
+from synthesis.emit.options import ProjectOptions
+from synthesis.emit.statistics import format_statistics
+from synthesis.emit.templates import render
+from synthesis.emit.unload import layer_offsets, unload_code
+from synthesis.program import Block, Program, Write
+
+_TRIGGER_PIN_CHIPS = ("MAX78002",)  # boards whose power monitor listens to pins, not to LEDs
+_ISR_STREAMING = 1 << 14
+
+
+def header_file(program: Program, options: ProjectOptions) -> str:
+    """Return cnn.h."""
+    return render("c/cnn.h.j2", **_values(program, options))
+
+
+def api_file(program: Program, options: ProjectOptions) -> str:
+    """Return the file with the functions that drive the accelerator."""
+    return render("c/cnn.c.j2", **_values(program, options))
+
+
+def main_file(program: Program, options: ProjectOptions) -> str:
+    """Return the main program; it holds all functions where there is no separate file."""
+    values = _values(program, options)
+    if options.softmax:
+        values["softmax_offset"] = _softmax_offset(program)
+    return render("c/main.c.j2", **values)
+
+
+def _values(program: Program, options: ProjectOptions) -> dict[str, Any]:
+    code = unload_code(program.unload, options.unroll_wide, options.unroll_8bit)
+    return {
+        "program": program,
+        "options": options,
+        "init": _written(program.init),
+        "configure": _written(program.configure),
+        "start": _written(program.start),
+        "unload": code,
+        "kernel_arrays": processor_arrays(program) if options.old_kernel_loader else [],
+        "kernel_stride": program.chip.kernel_stride,
+        "column_bytes": KERNEL_COLUMN_STRIDE_BYTES,
+        "expected": cut(program.expected, options.max_checklines),
+        "statistics": format_statistics(program.statistics),
+        "trigger_pins": options.energy and program.chip.name in _TRIGGER_PIN_CHIPS,
+    }
+
+
+def _written(blocks: tuple[Block, ...]) -> list[Block]:
+    """Return the blocks without the writes that only the log lists."""
+    kept = []
+    for block in blocks:
+        steps = tuple(s for s in block.steps if not (isinstance(s, Write) and s.skipped))
+        if steps:
+            kept.append(Block(block.title, steps))
+    return kept

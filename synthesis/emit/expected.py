@@ -1,0 +1,41 @@
+"""The known answer as records of neighbouring words.
+
+Source: spec/generated-project.md section 4.5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from synthesis.program import ExpectedOutput, Words
+
+WORD_BYTES = 4
+
+
+def cut(expected: ExpectedOutput, limit: int | None) -> ExpectedOutput:
+    """Return the first `limit` words; all of them without a limit."""
+    return ExpectedOutput(
+        expected.addresses[:limit], expected.masks[:limit], expected.values[:limit]
+    )
+
+
+def record_stream(expected: ExpectedOutput) -> Words:
+    """Return `address, mask, count, values...` for each run of equal mask, and a 0 at the end."""
+    parts: list[NDArray[np.uint32]] = []
+    for run in _runs(expected):
+        head = [expected.addresses[run.start], expected.masks[run.start], run.stop - run.start]
+        parts += [np.array(head, np.uint32), expected.values[run]]
+    return np.concatenate([*parts, np.zeros(1, np.uint32)])
+
+
+def _runs(expected: ExpectedOutput) -> Iterator[slice]:
+    if not len(expected):
+        return
+    far = np.diff(expected.addresses.astype(np.int64)) != WORD_BYTES
+    breaks = np.flatnonzero(far | (np.diff(expected.masks.astype(np.int64)) != 0)) + 1
+    bounds = [0, *breaks.tolist(), len(expected)]
+    for start, stop in zip(bounds, bounds[1:], strict=False):
+        yield slice(start, stop)

@@ -1,0 +1,66 @@
+"""weights.h, sampledata.h, sampleoutput.h: macros that hold arrays.
+
+Source: spec/generated-project.md section 4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from synthesis.emit.arrays import macro_lines
+from synthesis.emit.expected import cut, record_stream
+from synthesis.emit.kernels import block_list, processor_arrays
+from synthesis.emit.options import ProjectOptions
+from synthesis.emit.templates import render
+from synthesis.program import Program
+
+_WORDS_PER_LINE = 8
+_BYTES_PER_LINE = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Macro:
+    """A macro: its name and its formatted values."""
+
+    name: str
+    lines: str
+
+
+def weights_header(program: Program, options: ProjectOptions) -> str:
+    """Return the biases of each group and the weights."""
+    macros = [(f"BIAS_{block.group}", block.values) for block in program.biases]
+    if options.old_kernel_loader:
+        macros += [(f"KERNELS_{a.processor}", a.words) for a in processor_arrays(program)]  # type: ignore[misc]
+    else:
+        macros.append(("KERNELS", block_list(program)))  # type: ignore[arg-type]
+    return _header("Weights and biases", options, macros)
+
+
+def sample_header(program: Program, options: ProjectOptions) -> str:
+    """Return the sample; without macros where a fixed pattern replaces it."""
+    blocks = () if options.fixed_input else program.inputs
+    return _header(
+        f"Sample input, {program.input_text}",
+        options,
+        [(f"SAMPLE_INPUT_{block.number}", block.words) for block in blocks],
+    )
+
+
+def expected_header(program: Program, options: ProjectOptions) -> str:
+    """Return the words that the network must leave in data memory for the sample."""
+    words = record_stream(cut(program.expected, options.max_checklines))
+    return _header("Expected output of the sample", options, [("SAMPLE_OUTPUT", words)])
+
+
+def _header(
+    title: str, options: ProjectOptions, macros: Iterable[tuple[str, NDArray[np.unsignedinteger]]]
+) -> str:
+    formatted = [
+        Macro(name, macro_lines(v, _BYTES_PER_LINE if v.itemsize == 1 else _WORDS_PER_LINE))
+        for name, v in macros
+    ]
+    return render("c/arrays.h.j2", title=title, options=options, macros=formatted)

@@ -1,0 +1,215 @@
+"""Options that change the text of the project but no word of the accelerator.
+
+Options that change words are in `synthesis.options`.
+Source: spec/network-description.md section 1.7, spec/generated-project.md section 11.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import PurePath
+
+from diagnostics import Diagnostic, Place, Severity
+from synthesis.program import Program
+
+_TIMERS = 6
+_PORTS = 4
+_PINS = 31
+_LARGEST_SOFTMAX = 32767  # the index of vendor code that takes the result is a signed 16-bit number
+_NONE = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectOptions:
+    """How the project is written.
+
+    `name` is the project's name and that of its folder; `command_line` stands in the headers of the
+    generated files. File names are names inside the folder; `api_filename` and
+    `sample_output_filename` may be `none` (any case). `boost` is (port, pin), `clock_trim` the trim
+    values of IBRO, ISO and IPO (0: leave), `log_filename` None writes no log.
+    """
+
+    name: str
+    command_line: str = ""
+    tool: str = "ai8xize.py"
+    tool_version: str = ""
+
+    c_filename: str = "main"
+    api_filename: str = "cnn.c"
+    weight_filename: str = "weights.h"
+    sample_filename: str = "sampledata.h"
+    sample_output_filename: str = "sampleoutput.h"
+    log_filename: str | None = "log.txt"
+
+    softmax: bool = False
+    unload: bool = True
+    kat: bool = True
+    max_checklines: int | None = None
+    fixed_input: bool = False
+    old_kernel_loader: bool = False
+    unroll_wide: int = 8
+    unroll_8bit: int = 1
+
+    timer: int | None = None
+    no_timer: bool = False
+    boost: tuple[int, int] | None = None
+    energy: bool = False
+    forever: bool = False
+    no_wfi: bool = False
+    stop_start: bool = False
+    debugwait: int = 2
+    clock_trim: tuple[int, int, int] | None = None
+    verify_writes: bool = False
+    verify_kernels: bool = False
+    zero_sram: bool = False
+
+    define: str = ""
+    define_default_arm: str = "MXC_ASSERT_ENABLE ARM_MATH_CM4"
+    board_name: str = "EvKit_V1"
+    eclipse_includes: str = ""
+    eclipse_variables: str = ""
+    eclipse_openocd_args: str | None = None
+
+    verbose: bool = False
+    short_log: bool = False
+
+    @property
+    def single_file(self) -> bool:
+        """Whether all functions go to the main file."""
+        return self.api_filename.lower() == _NONE
+
+    @property
+    def main_filename(self) -> str:
+        """File name of the main program."""
+        return f"{self.c_filename}.c"
+
+    @property
+    def inline_check(self) -> bool:
+        """Whether the known answer is compared by statements instead of an array."""
+        return self.sample_output_filename.lower() == _NONE
+
+    @property
+    def uses_unload(self) -> bool:
+        """Whether `cnn_unload` exists; softmax needs it."""
+        return self.unload or self.softmax
+
+    @property
+    def inference_timer(self) -> int | None:
+        """Number of the timer that measures the inference; energy measurement has none."""
+        return None if self.no_timer or self.energy else self.timer
+
+    @property
+    def checks_weights(self) -> bool:
+        """Whether the weights are read back."""
+        return self.verify_kernels or (self.verify_writes and not self.old_kernel_loader)
+
+    @property
+    def trims(self) -> tuple[int, int, int] | None:
+        """Trim values, or None if there is nothing to trim."""
+        return self.clock_trim if self.clock_trim and any(self.clock_trim) else None
+
+
+def check_options(options: ProjectOptions, program: Program | None = None) -> list[Diagnostic]:
+    """Return complaints about options that cannot be honoured.
+
+    With a program, those that depend on the network are found as well.
+    """
+    found = [*_names(options), *_ranges(options)]
+    if options.timer is not None and options.energy and not options.no_timer:
+        found.append(
+            Diagnostic(
+                "W070",
+                f"timer {options.timer} is not used: --energy measures with the power monitor",
+                Place(option="--timer"),
+                "Leave out --timer or --energy.",
+                Severity.WARNING,
+            )
+        )
+    if program is not None and options.softmax:
+        found += _softmax(program)
+    return found
+
+
+def _file_names(options: ProjectOptions) -> dict[str, str]:
+    names = {
+        "--c-filename": options.main_filename,
+        "--weight-filename": options.weight_filename,
+        "--sample-filename": options.sample_filename,
+    }
+    if not options.single_file:
+        names["--api-filename"] = options.api_filename
+    if options.kat and not options.inline_check:
+        names["--sample-output-filename"] = options.sample_output_filename
+    if options.log_filename is not None:
+        names["--log-filename"] = options.log_filename
+    return names
+
+
+def _names(options: ProjectOptions) -> Iterator[Diagnostic]:
+    """Names must stay inside the folder and differ from each other."""
+    taken = {name: "another generated file" for name in ("cnn.h", "softmax.c", "Makefile")}
+    for option, name in {"--prefix": options.name, **_file_names(options)}.items():
+        if not _is_plain(name):
+            yield Diagnostic(
+                "E071",
+                f"{name!r} is not a plain file name",
+                Place(option=option),
+                "Use letters, digits and the characters . _ - only, without a folder.",
+            )
+        elif option != "--prefix" and name in taken:
+            yield Diagnostic(
+                "E072",
+                f"file name {name!r} is that of {taken[name]}",
+                Place(option=option),
+                "Give every file its own name.",
+            )
+        elif option != "--prefix":
+            taken[name] = option
+
+
+def _is_plain(name: str) -> bool:
+    return (
+        bool(name)
+        and name not in (".", "..")
+        and PurePath(name).name == name
+        and name.isprintable()
+        and not set(name) & set("\\/\"'`$#%:*?<>|")
+        and name == name.strip()
+        and not name.startswith("-")
+    )
+
+
+def _ranges(options: ProjectOptions) -> Iterator[Diagnostic]:
+    port, pin = options.boost or (0, 0)
+    trims = options.clock_trim or (0, 0, 0)
+    limits = (
+        ("--timer", options.timer or 0, 0, _TIMERS - 1),
+        ("--boost", port, 0, _PORTS - 1),
+        ("--boost", pin, 0, _PINS - 1),
+        ("--debugwait", options.debugwait, 0, 4000),
+        ("--unroll-wide", options.unroll_wide, 0, 1024),
+        ("--unroll-8bit", options.unroll_8bit, 0, 1024),
+        ("--max-checklines", options.max_checklines or 1, 1, 2**31 - 1),
+        ("--clock-trim", trims[0], 0, 0xFFFF),
+        ("--clock-trim", trims[1], 0, 0x1FF),
+        ("--clock-trim", trims[2], 0, 2**32 - 1),
+    )
+    for option, value, low, high in limits:
+        if not low <= value <= high:
+            yield Diagnostic(
+                "E073",
+                f"{value} is outside {low} to {high}",
+                Place(option=option),
+                f"Use a value from {low} to {high}.",
+            )
+
+
+def _softmax(program: Program) -> Iterator[Diagnostic]:
+    if program.output_count > _LARGEST_SOFTMAX:
+        yield Diagnostic(
+            "E074",
+            f"the output has {program.output_count} values, softmax takes {_LARGEST_SOFTMAX}",
+            Place(option="--softmax"),
+            "Leave out --softmax.",
+        )

@@ -1,0 +1,72 @@
+"""Rendering: the templates of the project and the few filters and tests they need."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from synthesis.program import Check, Clear, TimerStart, Wait, Write
+
+TEMPLATES = Path(__file__).resolve().parent.parent.parent / "templates"
+_STEPS = {
+    "write": Write,
+    "wait": Wait,
+    "check": Check,
+    "clear": Clear,
+    "timer_start": TimerStart,
+}
+
+
+def render(template: str, **values: Any) -> str:
+    """Return the text of a template, named relative to the folder of templates."""
+    return _environment().get_template(template).render(values)
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        auto_reload=False,
+    )
+    environment.filters |= {
+        "hex": hexadecimal,
+        "comment": comment,
+        "c_string": c_string,
+        "xml": xml,
+    }
+    environment.tests |= {
+        name: (lambda step, kind=kind: isinstance(step, kind)) for name, kind in _STEPS.items()
+    }
+    return environment
+
+
+def hexadecimal(value: int, digits: int = 8) -> str:
+    """Return a number as C writes it: `0x00100008`."""
+    return f"0x{value:0{digits}x}"
+
+
+def comment(text: str) -> str:
+    """Make a text of the user safe inside a comment of one line: ASCII, and it cannot end it."""
+    safe = text.encode("unicode_escape").decode("ascii")
+    return safe.replace("*/", "* /").replace("??/", "?? /")
+
+
+def c_string(text: str) -> str:
+    """Make a text of the user safe inside the format string of `printf`: UTF-8 bytes, escaped."""
+    plain = frozenset(range(0x20, 0x7F)) - set(b'"\\%?')
+    escaped = (chr(b) if b in plain else f"\\{b:03o}" for b in text.encode())
+    return "".join("%%" if part == "\\045" else part for part in escaped)
+
+
+def xml(text: str) -> str:
+    """Escape a text for element content and attribute values."""
+    for raw, entity in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ('"', "&quot;")):
+        text = text.replace(raw, entity)
+    return text

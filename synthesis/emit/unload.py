@@ -1,0 +1,149 @@
+"""How `cnn_unload` copies the output: runs of equal reads, cut into loops.
+
+Bytes of 8-bit layers are delivered as [channel][pixel], words of 32-bit layers in memory order.
+Source: spec/generated-project.md section 5.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from synthesis.program import UnloadLayer, UnloadPiece
+
+WORD_BYTES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """`loops` repetitions (1: no loop) of `bodies` equal reads written one after the other."""
+
+    loops: int
+    bodies: int
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Equal reads at equal distances.
+
+    Each takes the values of `lanes` (bytes of a word, or words) and moves `step_words` on. `target`
+    is where the first value goes, in bytes from the start of the result; further lanes of an 8-bit
+    run go `plane` bytes on each (1: the values follow each other).
+    """
+
+    width: Literal[8, 32]
+    address: int
+    lanes: tuple[int, ...]
+    step_words: int
+    reads: int
+    target: int
+    plane: int
+    chunks: tuple[Chunk, ...] = ()
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of the result that the run writes, where they are contiguous."""
+        return self.reads * len(self.lanes) * self.width // 8
+
+
+@dataclass(frozen=True, slots=True)
+class UnloadCode:
+    """Everything the template needs: runs layer by layer, and the size of the result in bytes."""
+
+    layers: tuple[tuple[Run, ...], ...]
+    size_bytes: int
+    narrow: bool
+
+    @property
+    def wide(self) -> bool:
+        """Whether any layer delivers words."""
+        return any(run.width == 32 for runs in self.layers for run in runs)
+
+
+def layer_offsets(layers: Sequence[UnloadLayer]) -> tuple[int, ...]:
+    """Return where each layer starts in the result, in bytes, and the size of the result.
+
+    Layers follow each other; words start at a multiple of 4.
+    """
+    offsets, end = [], 0
+    for layer in layers:
+        if layer.width == 32:
+            end = -(-end // WORD_BYTES) * WORD_BYTES
+        offsets.append(end)
+        end += layer.size_bytes
+    return (*offsets, end)
+
+
+def unload_code(layers: Sequence[UnloadLayer], unroll_wide: int, unroll_8bit: int) -> UnloadCode:
+    """Plan the statements; an unrolling of 0 writes every read as a statement of its own."""
+    *starts, size = layer_offsets(layers)
+    planned = []
+    for layer, start in zip(layers, starts, strict=True):
+        unroll = unroll_wide if layer.width == 32 else unroll_8bit
+        runs = merge(list(_runs(layer, start)))
+        planned.append(tuple(replace(run, chunks=chunks(run, unroll)) for run in runs))
+    return UnloadCode(tuple(planned), size, any(layer.width == 8 for layer in layers))
+
+
+def _runs(layer: UnloadLayer, start: int) -> Iterator[Run]:
+    """Yield one run per piece."""
+    written = start
+    for piece in layer.pieces:
+        if layer.width == 32:
+            run = _words(piece, layer.pixels, written)
+            written += run.size_bytes
+        else:
+            step = piece.stride_bytes // WORD_BYTES
+            target = start + piece.channel * layer.pixels
+            run = Run(8, piece.address, piece.lanes, step, layer.pixels, target, plane=layer.pixels)
+        yield run
+
+
+def _words(piece: UnloadPiece, pixels: int, target: int) -> Run:
+    """Return the run of a 32-bit piece; one word per read if the words follow each other."""
+    count = len(piece.lanes)
+    step = piece.stride_bytes // WORD_BYTES
+    contiguous = piece.lanes == tuple(range(piece.lanes[0], piece.lanes[0] + count))
+    if contiguous and (pixels == 1 or step == count):
+        address = piece.address + WORD_BYTES * piece.lanes[0]
+        return Run(32, address, (0,), 1, pixels * count, target, plane=1)
+    return Run(32, piece.address, piece.lanes, step, pixels, target, plane=1)
+
+
+def merge(runs: Sequence[Run]) -> list[Run]:
+    """Join runs that continue each other: same lanes, same distance, result without a gap."""
+    merged: list[Run] = []
+    for run in runs:
+        joined = _join(merged[-1], run) if merged else None
+        if joined:
+            merged[-1] = joined
+        else:
+            merged.append(run)
+    return merged
+
+
+def _join(first: Run, second: Run) -> Run | None:
+    if first.plane != 1 or second.plane != 1 or first.lanes != second.lanes:
+        return None
+    distance, odd = divmod(second.address - first.address, WORD_BYTES)
+    step = distance if first.reads == 1 else first.step_words
+    fits = second.reads == 1 or second.step_words == step
+    if odd or not fits or step <= 0 or distance != step * first.reads:
+        return None
+    if second.target != first.target + first.size_bytes:
+        return None
+    return replace(first, step_words=step, reads=first.reads + second.reads)
+
+
+def chunks(run: Run, unroll: int) -> tuple[Chunk, ...]:
+    """Cut the reads of a run into loops of `unroll` values and the rest."""
+    per_read = len(run.lanes) if run.width == 32 else 1
+    bodies = max(1, unroll // per_read) if unroll else run.reads
+    found, left = [], run.reads
+    while left:
+        loops = left // bodies
+        chunk = Chunk(loops, bodies) if loops else Chunk(1, left)
+        found.append(chunk)
+        left -= chunk.loops * chunk.bodies
+    return tuple(found)

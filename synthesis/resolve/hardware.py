@@ -1,0 +1,81 @@
+"""What the hardware runs in place of an operator that it does not have.
+
+Spread kernels of one dimension become longer kernels or two-dimensional ones, transposed
+convolutions ordinary ones with another padding. None of this changes the numbers.
+Source: spec/registers.md section 3, "hw" values.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from synthesis.network import Hardware, Operator, Size
+
+MAX_TAPS = 9
+"""A one-dimensional kernel has at most this many taps, zeros between spread ones included."""
+
+
+def hardware_for(
+    operator: Operator,
+    kernel: Size,
+    pad: Size,
+    dilation: int,
+    in_dim: Size,
+    pooled_dim: Size,
+    out_dim: Size,
+    weights: NDArray[np.int8] | None,
+    out_passes: int,
+) -> Hardware:
+    """Return the operator, sizes and weights for the registers and the kernel memory."""
+    if operator is Operator.CONVTRANSPOSE2D:
+        rows, columns = (dilation * (k - 1) - p for k, p in zip(kernel, pad, strict=True))
+        return Hardware(operator, kernel, (rows, columns), in_dim, pooled_dim, out_dim, weights)
+    if operator is Operator.CONV1D and dilation > 1 and kernel[0] > 1:
+        if (kernel[0] - 1) * dilation < MAX_TAPS:
+            taps = (kernel[0] - 1) * dilation + 1
+            stretched = _stretch(weights, taps, dilation)
+            return Hardware(operator, (taps, 1), pad, in_dim, pooled_dim, out_dim, stretched)
+        if kernel[0] <= 3:
+            return _as_two_dimensional(kernel[0], dilation, in_dim, out_dim, weights, out_passes)
+    return Hardware(operator, kernel, pad, in_dim, pooled_dim, out_dim, weights)
+
+
+def _stretch(weights: NDArray[np.int8] | None, taps: int, dilation: int) -> NDArray[np.int8] | None:
+    """Put zeros between the taps of a one-dimensional kernel."""
+    if weights is None:
+        return None
+    longer = np.zeros((*weights.shape[:2], taps, 1), np.int8)
+    longer[:, :, ::dilation] = weights
+    return longer
+
+
+def _as_two_dimensional(
+    taps: int,
+    dilation: int,
+    in_dim: Size,
+    out_dim: Size,
+    weights: NDArray[np.int8] | None,
+    out_passes: int,
+) -> Hardware:
+    """Fold the samples into rows of `dilation` columns: taps then stand below each other.
+
+    Rows of zeros around the image make the result longer than the valid output, at both ends for
+    three taps.
+    """
+    size = (-(-in_dim[0] // dilation), dilation)
+    square = None
+    if weights is not None:
+        square = np.zeros((*weights.shape[:2], 3, 3), np.int8)
+        square[:, :, 3 - taps :, 1] = weights[..., 0]
+    return Hardware(
+        Operator.CONV2D,
+        (3, 3),
+        (1, 1),
+        size,
+        size,
+        size,
+        square,
+        surplus_words=size[0] * size[1] - out_dim[0],
+        leading_bytes=4 * dilation * out_passes if taps == 3 else 0,
+    )
