@@ -79,6 +79,7 @@ class Chip:
     has_pipeline: bool
     clears_registers: bool
     estimates_latency: bool
+    needs_average_reset: bool
 
     def group(self, group: int) -> int:
         """Byte offset of a group's block of registers and memories."""
@@ -180,6 +181,7 @@ MAX78000 = Chip(
     has_pipeline=False,
     clears_registers=False,
     estimates_latency=True,
+    needs_average_reset=False,
 )
 
 MAX78002 = Chip(
@@ -229,6 +231,7 @@ MAX78002 = Chip(
     has_pipeline=True,
     clears_registers=True,
     estimates_latency=False,
+    needs_average_reset=True,
 )
 
 CHIPS = (MAX78000, MAX78002)

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from device import Chip
 from device.chip import AON_CONTROL, GROUPS, PROCESSORS
+from synthesis.encode.numbering import Numbering
 from synthesis.encode.writer import RegisterWriter
 from synthesis.network import Network
 from synthesis.options import EncodeOptions
@@ -51,7 +52,7 @@ def power(network: Network, options: EncodeOptions) -> Power:
 
 
 def init_blocks(
-    network: Network, writer: RegisterWriter, options: EncodeOptions
+    network: Network, writer: RegisterWriter, numbering: Numbering, options: EncodeOptions
 ) -> Iterator[Block]:
     """Yield the steps that bring the state machine to a known state."""
     chip = network.chip
@@ -66,7 +67,9 @@ def init_blocks(
     if chip.clears_registers:
         yield from _clear_registers(network, writer)
     for group in groups:
-        yield Block(f"Quadrant {group}", tuple(_init_group(network, group, writer, options)))
+        yield Block(
+            f"Quadrant {group}", tuple(_init_group(chip, group, writer, numbering, options))
+        )
     if options.zero_sram:
         yield from _memory_tests(chip, writer)
 
@@ -87,9 +90,8 @@ def _clear_registers(network: Network, writer: RegisterWriter) -> Iterator[Block
 
 
 def _init_group(
-    network: Network, group: int, writer: RegisterWriter, options: EncodeOptions
+    chip: Chip, group: int, writer: RegisterWriter, numbering: Numbering, options: EncodeOptions
 ) -> Iterator[Step]:
-    chip = network.chip
     if options.init_tram:
         per_group = PROCESSORS // GROUPS
         for processor in range(group * per_group, (group + 1) * per_group):
@@ -106,7 +108,7 @@ def _init_group(
     yield writer.control(group, "CTL", mode, "Stop SM")
     if not chip.clears_registers:
         yield writer.control(group, "SRAM", {"value": _SRAM_CONTROL})
-    yield writer.control(group, "LCNT_MAX", {"last": options.repeat_layers * network.order[-1]})
+    yield writer.control(group, "LCNT_MAX", {"last": numbering.last, "first": numbering.first})
 
 
 def _memory_tests(chip: Chip, writer: RegisterWriter) -> Iterator[Block]:

@@ -14,6 +14,7 @@ from itertools import pairwise
 from device import Chip, FieldOverflowError
 from device.chip import GROUPS, PROCESSORS_PER_GROUP, PROCESSORS_PER_INSTANCE
 from diagnostics import DiagnosticError
+from synthesis.encode.numbering import Numbering
 from synthesis.encode.writer import RegisterWriter
 from synthesis.network import (
     Activation,
@@ -40,6 +41,20 @@ _FLATTEN_LONG = 16
 """From this many passes on, a flattened layer counts them in registers of its own."""
 _KERNEL_UNIT = 8
 """The kernel counters count bits of a weight: 8 for each kernel of 8-bit weights."""
+
+_RESET_FIELDS: dict[str, dict[str, int | None]] = {
+    "RCNT": {"skip": 1},
+    "CCNT": {"skip": 1},
+    "STRIDE": {"words": 1},
+    "WPTR_BASE": {"pointer": None},
+    "WPTR_TOFFS": {"words": None},
+    "RPTR_BASE": {"word": None},
+    "LCTL": {"always": 1, "max_pool": 1, "shared_output": 1},
+    "ONED": {"kernel_length": 1},
+    "POST": {"time_slots": 1, "one_by_one": 1},
+    "ENA": {"processors": 1},
+}
+"""Registers of the layer that resets the pooling accumulators; None: as in the real layer."""
 
 Fields = dict[str, int]
 Registers = Iterator[tuple[str, Fields]]
@@ -83,6 +98,17 @@ class LayerView:
         return self.network.groups_used[0]
 
     @cached_property
+    def passes_as_rows(self) -> bool:
+        """Whether MAX78000 takes the passes of combined operands for more rows of one pass.
+
+        It can combine two operands of two passes; for everything else this is the way.
+        """
+        layer = self.layer
+        beyond = layer.operands * layer.in_passes != layer.operands + layer.in_passes
+        several = layer.operands > 1 and layer.in_passes > 1
+        return several and beyond and self.passthrough and not self.chip.has_next_layer
+
+    @cached_property
     def image(self) -> tuple[int, int]:
         """Rows and columns that the hardware counts through."""
         rows, columns = self.layer.hardware.in_dim
@@ -90,7 +116,7 @@ class LayerView:
             return self.layer.pooling.window
         if self.layer.hardware.operator is Operator.CONVTRANSPOSE2D:
             return 2 * rows, 2 * columns
-        return rows, columns
+        return (rows * self.layer.in_passes, columns) if self.passes_as_rows else (rows, columns)
 
     @cached_property
     def time_slots(self) -> int:
@@ -126,26 +152,35 @@ class LayerView:
 
 
 def layer_blocks(
-    network: Network, placement: Placement, writer: RegisterWriter, repeat: int
+    network: Network, placement: Placement, writer: RegisterWriter, numbering: Numbering
 ) -> Iterator[Block]:
-    """Yield the register writes of every layer and group, `repeat` times over."""
-    count = len(network.layers)
-    for repetition in range(repeat):
+    """Yield the register writes of every layer and group, for every repetition."""
+    for repetition in range(numbering.repeat):
         for layer in network.layers:
-            index = repetition * count + layer.index
+            number = numbering.number(layer, repetition)
             view = LayerView(
                 layer, network, placement.kernels[layer.index], placement.biases[layer.index]
             )
+            reset = layer.index in numbering.resets
             for group in network.groups_used:
-                yield Block(
-                    f"Layer {index} quadrant {group}", tuple(_writes(view, group, index, writer))
-                )
+                title = f"Layer {repetition * len(network.layers) + layer.index} quadrant {group}"
+                if reset and group == view.master:
+                    title = f"Average pool accumulator reset layer and {title}"
+                writes = _writes(view, group, number, reset and group == view.master, writer)
+                yield Block(title, tuple(writes))
 
 
-def _writes(view: LayerView, group: int, index: int, writer: RegisterWriter) -> Iterator[Write]:
+def _writes(
+    view: LayerView, group: int, number: int, reset: bool, writer: RegisterWriter
+) -> Iterator[Write]:
+    """Registers of a layer; a reset layer's stand each in front of the layer's own."""
     try:
         for name, fields in _registers(view, group):
-            yield writer.layer(group, index, name, fields)
+            if reset and name in _RESET_FIELDS:
+                wanted = _RESET_FIELDS[name].items()
+                values = {k: fields[k] if v is None else v for k, v in wanted}
+                yield writer.layer(group, number - 1, name, values)
+            yield writer.layer(group, number, name, fields)
     except FieldOverflowError as exc:
         raise DiagnosticError(view.layer.diagnostic("E405", str(exc))) from None
 
@@ -285,6 +320,8 @@ def _layer_control2(view: LayerView) -> Fields:
     """Input passes, step of the output, last output."""
     layer = view.layer
     passes = layer.flat_passes & _FLATTEN_LONG - 1 if layer.flatten else layer.in_passes - 1
+    if view.passes_as_rows:
+        passes = 0
     step = layer.write_gap if view.passthrough else layer.out_passes * (layer.write_gap + 1) - 1
     mask = layer.output_processors
     last = mask.bit_length() - 1 - (lowest_bit(mask) & ~3)
@@ -295,7 +332,7 @@ def _kernel_counters(view: LayerView) -> Registers:
     """First and last kernel; MAX78002 also counts the outputs."""
     separate = "MCNT1" in view.chip.layer_registers
     if view.passthrough:
-        last = (view.layer.out_passes - 1) * _KERNEL_UNIT
+        last = 0 if view.passes_as_rows else (view.layer.out_passes - 1) * _KERNEL_UNIT
         yield ("MCNT2", {"first": last}) if separate else ("MCNT", {"last": last})
         if separate:
             yield "OCHAN", {"last": view.time_slots}

@@ -15,6 +15,7 @@ from synthesis.encode.data import expected_output, input_blocks, unload_layers
 from synthesis.encode.describe import configuration, description
 from synthesis.encode.layers import layer_blocks
 from synthesis.encode.memories import bias_blocks, kernel_blocks
+from synthesis.encode.numbering import Numbering
 from synthesis.encode.statistics import statistics
 from synthesis.encode.writer import RegisterWriter
 from synthesis.network import Network
@@ -30,9 +31,10 @@ def encode(
     """Return the program of a placed and simulated network."""
     chip = network.chip
     writer = RegisterWriter(chip, options.apb_base, options.write_zero_registers)
-    configure = tuple(layer_blocks(network, placement, writer, options.repeat_layers))
+    numbering = Numbering.of(network, options.repeat_layers)
+    configure = tuple(layer_blocks(network, placement, writer, numbering))
     if options.zero_unused:
-        last = options.repeat_layers * len(network.layers) - 1
+        last = numbering.number(network.layers[-1], options.repeat_layers - 1)
         configure += tuple(unused_blocks(network, writer, last))
     final = network.final
     return Program(
@@ -42,7 +44,7 @@ def encode(
         express=options.express,
         description=tuple(description(network, options.repeat_layers)),
         power=power(network, options),
-        init=tuple(init_blocks(network, writer, options)),
+        init=tuple(init_blocks(network, writer, numbering, options)),
         kernels=tuple(kernel_blocks(placement.kernel_memory, chip, options)),
         biases=tuple(bias_blocks(placement, chip, options)),
         configure=configure,

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from device.chip import GROUPS
-from synthesis.network import Combination, Layer, Network, Operator
+from device.chip import GROUPS, PROCESSORS_PER_INSTANCE
+from synthesis.network import Combination, Layer, Network, Operator, group_slice
 from synthesis.options import EncodeOptions
 from synthesis.place import KernelRange, Placement
 from synthesis.program import LayerStatistics, Operations, Statistics
@@ -75,6 +75,12 @@ def layer_operations(layer: Layer) -> Operations:
     return Operations(macc, comp, add, 0, bitwise)
 
 
+def _time_slots(layer: Layer) -> int:
+    """Steps in which a group delivers the values of a pixel that passes through."""
+    most = max(group_slice(layer.processors, g).bit_count() for g in range(GROUPS))
+    return -(-most * layer.output_words_per_value // PROCESSORS_PER_INSTANCE)
+
+
 def layer_cycles(layer: Layer, kernels: KernelRange) -> int:
     """Estimate the clock cycles of a layer."""
     hardware = layer.hardware
@@ -99,9 +105,7 @@ def layer_cycles(layer: Layer, kernels: KernelRange) -> int:
         data_cycles = passes * (layer.operands * window + 1)
         repeats = passes
     if not layer.has_weights:
-        lanes = layer.output_words_per_value * min(layer.in_share, 16)
-        slots = (lanes - 1) // 4 + 1
-        return rows * columns * (data_cycles + passes * slots)
+        return rows * columns * (data_cycles + passes * _time_slots(layer))
     outputs = kernels.count // (layer.in_passes * flat)
     (pad_rows, pad_columns), (tap_rows, tap_columns) = hardware.pad, hardware.kernel
     before = 0
