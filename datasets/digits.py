@@ -33,7 +33,7 @@ def digits_get_datasets(
     if load_train:
         train = ImageDataset(images[first:], targets[first:], args, _WHITE, _DISTORTION)
     if load_test:
-        test = ImageDataset(images[:first], targets[:first], args, _WHITE)
+        test = ImageDataset(images[:first], targets[:first], args, _WHITE).as_test_set(args)
     return train, test
 
 

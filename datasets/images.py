@@ -55,13 +55,17 @@ class ImageDataset(Dataset[tuple[Tensor, Tensor]]):
         white: float = 255,
         augment: RandomAffine | None = None,
     ) -> None:
-        if getattr(args, "truncate_testset", False) and augment is None:
-            images, targets = images[:1], targets[:1]
         self.images = images
         self.targets = targets
         self.white = white
         self.augment = augment
         self.normalize = ai8x.normalize(args)
+
+    def as_test_set(self, args: Any) -> ImageDataset:
+        """Return the set itself, cut to its first image with `args.truncate_testset`."""
+        if args.truncate_testset:
+            self.images, self.targets = self.images[:1], self.targets[:1]
+        return self
 
     def __len__(self) -> int:
         return len(self.images)

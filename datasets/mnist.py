@@ -73,7 +73,7 @@ def mnist_get_datasets(
     """Return training and test set; the former is turned, sheared and shifted at random."""
     folder, args = Path(data[0]), data[1]
     train = ImageDataset(*_read(folder, True), args, augment=_DISTORTION) if load_train else None
-    test = ImageDataset(*_read(folder, False), args) if load_test else None
+    test = ImageDataset(*_read(folder, False), args).as_test_set(args) if load_test else None
     return train, test
 
 

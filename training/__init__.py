@@ -1,7 +1,8 @@
 """What train.py is made of.
 
-`options` declares the command line, `discovery` finds models and data sets, `data` serves batches,
+`options` are the user's decisions, `discovery` finds models and data sets, `data` serves batches,
 `schedule` changes the learning rate, `qat` reads the policy of quantization-aware training,
-`metrics` counts, `loop` trains and evaluates, `checkpoints` reads and writes the interchange
-format, `logs` keeps the log folder, `session` ties them together.
+`metrics` counts, `loop` is one pass of training or evaluation, `trainer` the sequence of epochs,
+`checkpoints` reads and writes the interchange format, `logs` keeps the log folder, `sample` writes
+a test image for the network loader, `session` ties them together.
 """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from argparse import Namespace
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -13,6 +12,7 @@ from torch.utils.data import DataLoader, Subset
 
 from checkpoint.errors import InputError
 from training.discovery import DatasetEntry
+from training.options import Options
 
 Batch = tuple[Tensor, Tensor]  # inputs [N, ...], targets [N]
 
@@ -90,15 +90,15 @@ class Data:
     test: Batches
 
 
-def load_data(entry: DatasetEntry, args: Namespace) -> Data:
+def load_data(entry: DatasetEntry, options: Options) -> Data:
     """Load the data set and divide it.
 
-    A share `args.validation_split` of the training samples, the same in every run, is kept for
+    A share `options.validation_split` of the training samples, the same in every run, is kept for
     validation (with their augmentation); 0 means that the test samples validate. The test samples
     keep their order, so that --save-sample N means the N-th of the collection.
     """
-    train_set, test_set = entry.loader((args.data, args), not args.evaluate, True)
-    test = _batches(test_set, torch.arange(len(test_set)), None, args)
+    train_set, test_set = entry.loader((options.data, options), not options.evaluate, True)
+    test = _batches(test_set, torch.arange(len(test_set)), None, options)
     if train_set is None:
         return Data(None, None, test)
     fixed = getattr(train_set, "valid_indices", None)
@@ -107,20 +107,20 @@ def load_data(entry: DatasetEntry, args: Namespace) -> Data:
         kept = torch.as_tensor(fixed)
         rest = order[~torch.isin(order, kept)]
     else:
-        count = int(len(order) * args.validation_split)
+        count = int(len(order) * options.validation_split)
         kept, rest = order[:count], order[count:]
     if not len(rest):
         raise InputError("E606", "no training samples are left", "--validation-split")
     shuffle = torch.Generator()
-    shuffle.manual_seed(0 if args.deterministic else torch.seed())
-    train = _batches(train_set, rest, shuffle, args)
-    return Data(train, _batches(train_set, kept, None, args) if len(kept) else test, test)
+    shuffle.manual_seed(0 if options.deterministic else torch.seed())
+    train = _batches(train_set, rest, shuffle, options)
+    return Data(train, _batches(train_set, kept, None, options) if len(kept) else test, test)
 
 
 def _batches(
-    dataset: Any, indices: Tensor, shuffle: torch.Generator | None, args: Namespace
+    dataset: Any, indices: Tensor, shuffle: torch.Generator | None, options: Options
 ) -> Batches:
     """Return the batches of some samples of a data set, by the quicker way it allows."""
     if hasattr(dataset, "batch"):
-        return TensorBatches(dataset, indices, args.batch_size, shuffle)
-    return LoaderBatches(dataset, indices, args.batch_size, shuffle, args.workers)
+        return TensorBatches(dataset, indices, options.batch_size, shuffle)
+    return LoaderBatches(dataset, indices, options.batch_size, shuffle, options.workers)

@@ -35,6 +35,7 @@ class Log:
         file = logging.FileHandler(self.file, encoding="utf-8")
         file.setFormatter(logging.Formatter("%(asctime)s - %(message)s"))
         for handler in (console, file):
+            setattr(handler, "handleError", _raise)  # noqa: B010 - a method of this one object
             self._logger.addHandler(handler)
         _point("latest_log_dir", self.folder)
         _point("latest_log_file", self.file)
@@ -87,6 +88,11 @@ class Log:
             self._events.close()
         for handler in self._logger.handlers:
             handler.close()
+
+
+def _raise(_record: logging.LogRecord) -> None:
+    """Let a failure to write (full disk, closed pipe) end the run instead of being printed."""
+    raise
 
 
 def _new_folder(parent: Path, name: str | None) -> Path:

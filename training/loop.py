@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from argparse import Namespace
 from dataclasses import dataclass
 
 import torch
@@ -14,6 +13,7 @@ from checkpoint.errors import InputError
 from training.data import Batch, Batches
 from training.logs import Log, batch_line, training_values
 from training.metrics import Counter, Scores, confusion_matrix
+from training.options import Options
 
 # Channels of a pixel side by side: pooling and convolution are faster with images and kernels so.
 FAST_LAYOUT = {"memory_format": torch.channels_last}
@@ -27,7 +27,7 @@ class Pass:
     criterion: nn.Module
     classes: int
     device: torch.device
-    args: Namespace
+    options: Options
     log: Log
 
     def place(self, batch: Batch) -> Batch:
@@ -42,7 +42,7 @@ def train_epoch(run: Pass, batches: Batches, optimizer: Optimizer, epoch: int) -
     Raises InputError naming the batch when a loss is NaN or infinite: further steps would only
     spoil the weights.
     """
-    args, steps = run.args, len(batches)
+    options, steps = run.options, len(batches)
     run.model.train()
     total, window = Counter(run.classes), Counter(run.classes)
     began = time.perf_counter()
@@ -55,11 +55,11 @@ def train_epoch(run: Pass, batches: Batches, optimizer: Optimizer, epoch: int) -
         optimizer.step()
         for counter in (total, window):
             counter.add_loss(loss, len(targets))
-            if args.show_train_accuracy == "full" or (
-                args.show_train_accuracy == "last_batch" and step > steps - 2
+            if options.show_train_accuracy == "full" or (
+                options.show_train_accuracy == "last_batch" and step > steps - 2
             ):
                 counter.add_hits(outputs, targets)
-        if step % args.print_freq == 0 or step == steps:
+        if step % options.print_freq == 0 or step == steps:
             _stop_if_not_finite(window, epoch, step)
             seconds = (time.perf_counter() - began) / step
             rate = optimizer.param_groups[0]["lr"]
@@ -91,11 +91,11 @@ def evaluate(run: Pass, batches: Batches, phase: str) -> tuple[Scores, Tensor]:
     matrix = torch.zeros(run.classes, run.classes, dtype=torch.int64)
     for step, batch in enumerate(batches, 1):
         x, targets = run.place(batch)
-        outputs = scaled_outputs(run.model, run.model(x), run.args.act_mode_8bit)
+        outputs = scaled_outputs(run.model, run.model(x), run.options.act_mode_8bit)
         counter.add_loss(run.criterion(outputs, targets), len(targets))
         counter.add_hits(outputs, targets)
         matrix += confusion_matrix(outputs.argmax(1), targets, run.classes).cpu()
-        if step % run.args.print_freq == 0 or step == len(batches):
+        if step % run.options.print_freq == 0 or step == len(batches):
             scores = counter.scores()
             values = {"Loss": scores.loss, "Top1": scores.top1}
             if scores.top5 == scores.top5:
@@ -110,3 +110,22 @@ def scaled_outputs(model: nn.Module, outputs: Tensor, integers: bool) -> Tensor:
         return outputs
     wide = sum(getattr(child, "wide", False) for child in model.children())
     return outputs / (128 * 256**wide)
+
+
+def measure(passes: Pass, batches: Batches) -> Scores:
+    """Measure on the test set and log the result."""
+    log = passes.log
+    log.say("--- test ---------------------")
+    log.say(f"{batches.samples} samples ({passes.options.batch_size} per mini-batch)")
+    scores, matrix = evaluate(passes, batches, "Test: ")
+    report(passes, scores, matrix)
+    return scores
+
+
+def report(passes: Pass, scores: Scores, matrix: Tensor) -> None:
+    """Log the scores, and the confusion matrix if it is wanted."""
+    passes.log.say(f"==> {scores}\n")
+    if passes.options.confusion:
+        width = len(str(int(matrix.max())))
+        rows = "\n ".join("[" + " ".join(f"{n:{width}}" for n in row) + "]" for row in matrix)
+        passes.log.say(f"==> Confusion:\n[{rows}]\n")

@@ -1,142 +1,58 @@
-"""The command line of train.py (spec/training.md 2.1), grouped by subject."""
+"""The options of a run, as train.py hands them over (spec/training.md 2.1)."""
 
 from __future__ import annotations
 
-import argparse
-import shlex
-import sys
-from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
 
 from training.discovery import SOURCES
 
-DEFAULT_EPOCHS, DEFAULT_OPTIMIZER, DEFAULT_LR = 90, "SGD", 0.1
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What the user decides; the defaults are those of the command line.
 
-def device_number(text: str) -> int:
-    """Return 84, 85 or 87 for a chip's name such as MAX78000, AI85 or 85, in any case."""
-    name = text.lower().removeprefix("max").removeprefix("ai")
-    numbers = {"84": 84, "85": 85, "87": 87, "78000": 85, "78002": 87}
-    if name not in numbers:
-        raise argparse.ArgumentTypeError(f"{text!r} is unknown; use MAX78000 or MAX78002")
-    return numbers[name]
+    `device` is 84, 85 (MAX78000) or 87 (MAX78002). `act_mode_8bit` computes with integers and
+    belongs to `evaluate`; `save_sample` belongs to both. `qat_policy` None trains without
+    quantization. `optimizer` and `lr` None mean SGD and 0.1, with a warning. Loaders of data sets
+    receive the whole object and look at `act_mode_8bit` and `truncate_testset`.
+    """
 
+    arch: str
+    dataset: str
+    device: int = 85
+    act_mode_8bit: bool = False
+    truncate_testset: bool = False
+    data: str = "data"
+    workers: int = 4
+    validation_split: float = 0.1
+    use_bias: bool = False
+    avg_pool_rounding: bool = False
 
-def _count(text: str) -> int:
-    """Return a whole number of at least 1."""
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text} is below 1")
-    return number
+    epochs: int = 90
+    batch_size: int = 256
+    optimizer: Literal["sgd", "adam"] | None = None
+    lr: float | None = None
+    momentum: float = 0.9
+    weight_decay: float = 1e-4
+    compress: str | None = None
+    qat_policy: str | None = str(SOURCES / "policies" / "qat_policy.yaml")
+    deterministic: bool = False
+    seed: int = 0
+    show_train_accuracy: Literal["none", "last_batch", "full"] = "last_batch"
+    gpus: int = 0
+    cpu: bool = False
+    print_freq: int = 10
 
+    resume_from: str | None = None
+    exp_load_weights_from: str | None = None
+    reset_optimizer: bool = False
+    evaluate: bool = False
+    confusion: bool = False
+    save_sample: int | None = None
+    slice_sample: bool = False
+    name: str | None = None
+    out_dir: str = "logs"
+    tensorboard: bool = False
 
-def _workers(text: str) -> int:
-    """Return a whole number of at least 0."""
-    number = int(text)
-    if number < 0:
-        raise argparse.ArgumentTypeError(f"{text} is below 0")
-    return number
-
-
-def _share(text: str) -> float:
-    """Return a number of [0, 1)."""
-    number = float(text)
-    if not 0 <= number < 1:
-        raise argparse.ArgumentTypeError(f"{text} is outside [0, 1)")
-    return number
-
-
-def _positive(text: str) -> float:
-    """Return a number above 0."""
-    number = float(text)
-    if not 0 < number < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text} is not a number above 0")
-    return number
-
-
-def _device_and_data(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("device, model and data")
-    add = group.add_argument
-    add("--device", type=device_number, default=85, metavar="NAME",
-        help="MAX78000 (default) or MAX78002")  # fmt: skip
-    add("-8", "--8-bit-mode", dest="act_mode_8bit", action="store_true",
-        help="compute with integers as the accelerator does; only with --evaluate")  # fmt: skip
-    add("-a", "--arch", "--model", dest="arch", type=str.lower, required=True, metavar="NAME",
-        help="the network, one of models/*.py")  # fmt: skip
-    add("--dataset", required=True, metavar="NAME", help="the data set, one of datasets/*.py")
-    add("--truncate-testset", action="store_true", help="use the first test image only")
-    add("--data", default="data", metavar="DIR", help="folder of the data sets (default: data)")
-    add("-j", "--workers", type=_workers, default=4, metavar="N",
-        help="processes that load data sets which do not fit in memory (default: 4)")  # fmt: skip
-    add("--validation-split", "--valid-size", "--vs", type=_share, default=0.1, metavar="SHARE",
-        help="part of the training set kept for validation; 0: validate with the test set "
-        "(default: 0.1)")  # fmt: skip
-    add("--use-bias", action="store_true", help="give the model bias=True")
-    add("--avg-pool-rounding", action="store_true", help="average pooling rounds, not truncates")
-
-
-def _training(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("training")
-    add = group.add_argument
-    add("--epochs", type=_count, metavar="N", help=f"passes (default: {DEFAULT_EPOCHS})")
-    add("-b", "--batch-size", type=_count, default=256, metavar="N", help="(default: 256)")
-    add("--optimizer", type=str.lower, choices=("sgd", "adam"),
-        help=f"(default: {DEFAULT_OPTIMIZER})")  # fmt: skip
-    add("--lr", "--learning-rate", dest="lr", type=_positive, metavar="RATE",
-        help=f"learning rate at the start (default: {DEFAULT_LR})")  # fmt: skip
-    add("--momentum", type=float, default=0.9, metavar="M", help="of SGD (default: 0.9)")
-    add("--weight-decay", "--wd", dest="weight_decay", type=float, default=1e-4, metavar="W",
-        help="(default: 1e-4)")  # fmt: skip
-    add("--compress", metavar="FILE", help="schedule of the learning rate (YAML)")
-    add("--qat-policy", default=str(SOURCES / "policies" / "qat_policy.yaml"), metavar="FILE",
-        help="when and how weights are quantized in training (YAML), or None "
-        "(default: qat_policy.yaml of the folder policies beside train.py)")  # fmt: skip
-    add("--deterministic", "--det", action="store_true",
-        help="the same result in each run on the same machine")  # fmt: skip
-    add("--seed", type=int, metavar="N", help="of the initial weights, with --deterministic")
-    add("--show-train-accuracy", choices=("none", "last_batch", "full"), default="last_batch",
-        help="measured on training batches: none, the last two (default) or all")  # fmt: skip
-    add("--gpus", metavar="N", help="number of the CUDA device (default: the first)")
-    add("--cpu", action="store_true", help="do not use a CUDA device")
-    add("-p", "--print-freq", type=_count, default=10, metavar="N",
-        help="batches per line of the log (default: 10)")  # fmt: skip
-
-
-def _results(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("checkpoints, evaluation and results")
-    source = group.add_mutually_exclusive_group()
-    source.add_argument("--resume-from", metavar="FILE", help="continue the run of a checkpoint")
-    source.add_argument("--exp-load-weights-from", metavar="FILE",
-                        help="take the weights of a checkpoint")  # fmt: skip
-    add = group.add_argument
-    add("--reset-optimizer", action="store_true",
-        help="with --resume-from: start at epoch 0 with a fresh optimizer")  # fmt: skip
-    add("-e", "--evaluate", action="store_true", help="only measure on the test set")
-    add("--confusion", action="store_true", help="show the confusion matrix")
-    add("--save-sample", type=_workers, metavar="N",
-        help="with --evaluate -8: write test image N as sample_<dataset>.npy")  # fmt: skip
-    add("--slice-sample", action="store_true", help="keep channels 0 to 2 of the sample")
-    add("-n", "--name", metavar="NAME", help="begins the names of log folder and checkpoints")
-    add("-o", "--out-dir", default="logs", metavar="DIR", help="of log folders (default: logs)")
-    add("--enable-tensorboard", "--tensorboard", dest="tensorboard", action="store_true",
-        help="write event files for TensorBoard to the log folder")  # fmt: skip
-
-
-def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
-    """Parse the command line; usage errors end the program with status 2, as argparse does."""
-    parser = argparse.ArgumentParser(
-        prog="train.py",
-        description="Train and evaluate networks for the MAX78000 and MAX78002.",
-        allow_abbrev=False,
-    )
-    _device_and_data(parser)
-    _training(parser)
-    _results(parser)
-    args = parser.parse_args(arguments)
-    args.command_line = shlex.join(["train.py", *(arguments or sys.argv[1:])])
-    if args.act_mode_8bit and not args.evaluate:
-        parser.error("argument -8: integers cannot be trained; use it with --evaluate")
-    if args.save_sample is not None and not (args.evaluate and args.act_mode_8bit):
-        parser.error("argument --save-sample: samples are integers; add --evaluate -8")
-    if args.qat_policy.lower() == "none":
-        args.qat_policy = None
-    return args
+    command_line: str = ""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from argparse import Namespace
 from pathlib import Path
 
 import numpy as np
@@ -11,26 +10,27 @@ import numpy as np
 from checkpoint import atomic
 from checkpoint.errors import InputError
 from training.data import Batches
+from training.options import Options
 
 
-def save_sample(batches: Batches, args: Namespace) -> Path:
-    """Write test image `args.save_sample` as sample_<dataset>.npy in the working directory.
+def save_sample(batches: Batches, index: int, options: Options) -> Path:
+    """Write test image `index` as sample_<dataset>.npy in the working directory.
 
     The array is int64 [C, H, W] of -128..127 and holds no Python objects. Raises InputError when
     the first batch does not hold the image.
     """
     inputs, _ = next(iter(batches))
-    if args.save_sample >= len(inputs):
+    if index >= len(inputs):
         raise InputError(
             "E610",
-            f"image {args.save_sample} is not among the {len(inputs)} of the first batch",
+            f"image {index} is not among the {len(inputs)} of the first batch",
             "--save-sample",
             "Choose a smaller number or a larger --batch-size.",
         )
-    values = inputs[args.save_sample].round().clamp(-128, 127).numpy().astype(np.int64)
-    if args.slice_sample:
+    values = inputs[index].round().clamp(-128, 127).numpy().astype(np.int64)
+    if options.slice_sample:
         values = values[:3]
-    path = Path(f"sample_{args.dataset.lower()}.npy")
+    path = Path(f"sample_{options.dataset.lower()}.npy")
     buffer = io.BytesIO()
     np.save(buffer, values, allow_pickle=False)
     atomic.write_bytes(path, buffer.getvalue())

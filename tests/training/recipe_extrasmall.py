@@ -18,7 +18,7 @@ from models.ai85net import ai85netextrasmall
 
 def main(folder: str, bits: int) -> None:
     """Train four epochs, the last two with quantized weights."""
-    args = Namespace(act_mode_8bit=False)
+    args = Namespace(act_mode_8bit=False, truncate_testset=False)
     train, test = mnist_get_datasets((folder, args))
     assert train is not None
     assert test is not None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import subprocess
 import sys
 from pathlib import Path
@@ -15,7 +16,7 @@ import torch
 import train
 from checkpoint import read_checkpoint
 from diagnostics import run
-from training import session
+from training import trainer
 
 ROOT = Path(__file__).resolve().parents[2]
 DIGITS = ["--model", "ai85digitsnet", "--dataset", "digits"]
@@ -107,18 +108,34 @@ def test_resumed_run_continues_with_the_next_epoch(monkeypatch: pytest.MonkeyPat
 def test_interrupted_training_keeps_the_best_checkpoint(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    train_epoch = session.train_epoch
+    train_epoch = trainer.train_epoch
 
     def interrupted(passes: Any, batches: Any, optimizer: Any, epoch: int) -> Any:
         if epoch == 1:
             raise KeyboardInterrupt
         return train_epoch(passes, batches, optimizer, epoch)
 
-    monkeypatch.setattr(session, "train_epoch", interrupted)
+    monkeypatch.setattr(trainer, "train_epoch", interrupted)
     assert _train_py(monkeypatch, *SHORT, "--epochs", "3", "--qat-policy", "None") == 1
     assert "interrupted" in capsys.readouterr().err
     best = Path("latest_log_dir") / "best.pth.tar"
     assert read_checkpoint(best).epoch == 0
+
+
+def test_full_disk_ends_the_run_with_one_message(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def full(handler: logging.FileHandler, record: logging.LogRecord) -> None:
+        try:
+            raise OSError(28, "No space left on device")
+        except OSError:
+            handler.handleError(record)  # as the library does
+
+    monkeypatch.setattr(logging.FileHandler, "emit", full)
+    assert _train_py(monkeypatch, *SHORT, "--epochs", "1", "--qat-policy", "None") == 1
+    error = capsys.readouterr().err
+    assert "No space left on device" in error
+    assert "Traceback" not in error
 
 
 def test_loss_that_is_not_a_number_ends_the_run(

@@ -1,0 +1,103 @@
+"""Division of data sets and their batches."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch.utils.data import Dataset
+
+from checkpoint.errors import InputError
+from training.data import load_data
+from training.discovery import DatasetEntry
+from training.options import Options
+
+
+class _Numbers(Dataset[tuple[torch.Tensor, int]]):
+    """Sample i is the number i, of class i modulo 3."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __getitem__(self, index: int) -> tuple[torch.Tensor, int]:
+        return torch.tensor([float(index)]), index % 3
+
+
+class _QuickNumbers(_Numbers):
+    def batch(self, indices: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return indices[:, None].float(), indices % 3
+
+
+def _entry(kind: type[_Numbers], train: int = 50) -> DatasetEntry:
+    def loader(_data: Any, load_train: bool, load_test: bool) -> tuple[Any, Any]:
+        return kind(train) if load_train else None, kind(20) if load_test else None
+
+    return DatasetEntry("numbers", (1, 1, 1), (0, 1, 2), loader, None)
+
+
+def _args(**changes: Any) -> Options:
+    values = {"validation_split": 0.2, "batch_size": 8, "workers": 0, "deterministic": True}
+    return Options(arch="", dataset="numbers", **{**values, **changes})
+
+
+def _samples(batches: Any) -> list[int]:
+    return [int(x) for inputs, _ in batches for x in inputs]
+
+
+@pytest.mark.parametrize("kind", [_Numbers, _QuickNumbers])
+def test_parts_do_not_overlap_and_nothing_is_lost(kind: type[_Numbers]) -> None:
+    data = load_data(_entry(kind), _args())
+    assert data.train is not None
+    assert data.validation is not None
+    train, validation = _samples(data.train), _samples(data.validation)
+    assert (len(train), len(validation)) == (40, 10)
+    assert sorted(train + validation) == list(range(50))
+    assert _samples(data.test) == list(range(20))
+    assert len(data.train) == 5
+    for x, target in data.train:
+        assert torch.equal(x[:, 0].long() % 3, target)
+
+
+@pytest.mark.parametrize("kind", [_Numbers, _QuickNumbers])
+def test_training_order_changes_every_epoch_but_not_between_runs(kind: type[_Numbers]) -> None:
+    orders = []
+    for _ in range(2):
+        train = load_data(_entry(kind), _args()).train
+        orders.append([_samples(train), _samples(train)])
+    assert orders[0] == orders[1]
+    assert orders[0][0] != orders[0][1]
+
+
+def test_without_a_share_the_test_set_validates() -> None:
+    data = load_data(_entry(_QuickNumbers), _args(validation_split=0))
+    assert data.validation is data.test
+
+
+def test_evaluation_loads_no_training_set() -> None:
+    data = load_data(_entry(_QuickNumbers), _args(evaluate=True))
+    assert data.train is None
+    assert data.validation is None
+
+
+def test_fixed_validation_samples_are_respected(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_QuickNumbers, "valid_indices", [1, 2, 3], raising=False)
+    data = load_data(_entry(_QuickNumbers), _args())
+    assert data.validation is not None
+    assert _samples(data.validation) == [1, 2, 3]
+
+
+def test_worker_processes_deliver_the_same() -> None:
+    data = load_data(_entry(_Numbers), _args(workers=2))
+    assert data.train is not None
+    assert sorted(_samples(data.train)) == sorted(
+        _samples(load_data(_entry(_Numbers), _args()).train)
+    )
+
+
+def test_empty_training_set_is_refused() -> None:
+    with pytest.raises(InputError, match="no training samples"):
+        load_data(_entry(_QuickNumbers, train=0), _args())

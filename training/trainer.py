@@ -1,0 +1,168 @@
+"""Training over the epochs: when QAT begins, what is best, what is saved (2.2)."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from torch import nn
+from torch.optim import SGD, Adam, Optimizer
+
+import ai8x
+from checkpoint.errors import InputError
+from training import checkpoints
+from training.data import Data
+from training.logs import Log
+from training.loop import Pass, evaluate, measure, report, train_epoch
+from training.metrics import Scores
+from training.options import Options
+from training.schedule import Schedule, read_schedule
+
+DEFAULT_RATE = 0.1
+
+
+class Trainer:
+    """The state of a training run: optimizer, schedule, best result so far."""
+
+    def __init__(
+        self, passes: Pass, data: Data, policy: dict[str, Any] | None, options: Options
+    ) -> None:
+        self.passes = passes
+        self.data = data
+        self.policy = policy
+        self.options = options
+        self.log = passes.log
+        self.prefix = f"{options.name}_" if options.name else ""
+        self.optimizer: Optimizer = _optimizer(passes.model, options, self.log)
+        self.best: tuple[float, float, int] | None = None
+        self.schedule = Schedule([])
+
+    def run(self, resumed: checkpoints.Loaded | None) -> None:
+        """Train all epochs, then measure the last state on the test set."""
+        options, start = self.options, 0
+        if resumed is not None and not options.reset_optimizer:
+            start = self._resume(resumed)
+        epochs = options.epochs
+        if start >= epochs:
+            raise InputError(
+                "E606", f"{epochs} is too low: the checkpoint has done {start} epochs", "--epochs"
+            )
+        if options.compress:
+            self.schedule = read_schedule(options.compress, self.optimizer, start)
+        for epoch in range(start, epochs):
+            if self.policy is not None and epoch == self.policy["start_epoch"]:
+                self._begin_qat()
+            self._epoch(epoch)
+        self.log.metrics["test"] = measure(self.passes, self.data.test).as_dict()
+        self.log.save_metrics()
+
+    def _resume(self, resumed: checkpoints.Loaded) -> int:
+        """Take over the optimizer and return the epoch to start with."""
+        if resumed.epoch is None or resumed.optimizer is None:
+            raise InputError(
+                "E609",
+                "the checkpoint has no epoch or optimizer to continue with",
+                self.options.resume_from,
+                "Take only its weights with --exp-load-weights-from.",
+            )
+        try:
+            self.optimizer.load_state_dict(resumed.optimizer)
+        except (ValueError, KeyError, IndexError) as exc:
+            raise InputError(
+                "E609",
+                f"the checkpoint's optimizer does not fit this model ({exc})",
+                self.options.resume_from,
+                "Add --reset-optimizer.",
+            ) from exc
+        start = resumed.epoch + 1
+        if self.policy is not None and start > self.policy["start_epoch"]:
+            self.prefix += "qat_"
+        return start
+
+    def _begin_qat(self) -> None:
+        """Switch to quantization-aware training; what was best before does not count any more."""
+        assert self.policy is not None
+        self.log.say("Initiating quantization aware training (QAT)...")
+        ai8x.fuse_bn_layers(self.passes.model)
+        self.optimizer = ai8x.update_optimizer(self.passes.model, self.optimizer)
+        self.schedule.use(self.optimizer)
+        ai8x.initiate_qat(self.passes.model, self.policy)
+        self.best = None
+        self.prefix += "qat_"
+
+    def _epoch(self, epoch: int) -> None:
+        """Train, validate, save and step the learning rate."""
+        log, data = self.log, self.data
+        assert data.train is not None
+        assert data.validation is not None
+        began = time.perf_counter()
+        rate = self.optimizer.param_groups[0]["lr"]
+        trained = train_epoch(self.passes, data.train, self.optimizer, epoch)
+        log.say(f"--- validate (epoch={epoch})-----------")
+        log.say(f"{data.validation.samples} samples ({self.options.batch_size} per mini-batch)")
+        scores, matrix = evaluate(self.passes, data.validation, f"Epoch: [{epoch}]")
+        log.scalars("Performance/Validation", _titled(scores), epoch)
+        seconds = time.perf_counter() - began
+        report(self.passes, scores, matrix)
+        log.metrics["epochs"].append({
+            "epoch": epoch,
+            "qat": self.prefix.endswith("qat_"),
+            "learning_rate": rate,
+            "training": trained.as_dict(),
+            "validation": scores.as_dict(),
+            "seconds": round(seconds, 2),
+        })  # fmt: skip
+        self._save(epoch, scores)
+        self.schedule.end_epoch(epoch, scores.loss)
+
+    def _save(self, epoch: int, scores: Scores) -> None:
+        """Write the checkpoint, as the best one too if it is; ties go to the later epoch."""
+        rank = (scores.top1, 0.0 if scores.top5 != scores.top5 else scores.top5, epoch)
+        improved = self.best is None or rank > self.best
+        self.best = rank if improved or self.best is None else self.best
+        log = self.log
+        top5 = "" if scores.top5 != scores.top5 else f"Top5: {self.best[1]:.3f}   "
+        count = _nonzero_parameters(self.passes.model)
+        log.say(
+            f"==> Best [Top1: {self.best[0]:.3f}   {top5}Params: {count} on epoch: {self.best[2]}]"
+        )
+        names = ["checkpoint", "best"] if improved else ["checkpoint"]
+        paths = [log.folder / f"{self.prefix}{name}.pth.tar" for name in names]
+        extras = {
+            "current_top1": scores.top1,
+            "best_top1": self.best[0],
+            "current_mAP": 0,
+            "best_mAP": 0,
+            "best_epoch": self.best[2],
+        }
+        log.say(f"Saving checkpoint to: {', '.join(map(str, paths))}")
+        model = self.passes.model
+        checkpoints.write(paths, epoch, self.options.arch, model, self.optimizer, extras)
+        log.metrics["best"] = {"epoch": self.best[2], "top1": round(self.best[0], 6)}
+        log.save_metrics()
+
+
+def _titled(scores: Scores) -> dict[str, float | None]:
+    """Return the scores by the names they have in TensorBoard."""
+    return {name.capitalize(): value for name, value in scores.as_dict().items()}
+
+
+def _optimizer(model: nn.Module, options: Options, log: Log) -> Optimizer:
+    """Return the optimizer over all parameters, so that a checkpoint numbers them as others do."""
+    if options.optimizer is None:
+        log.warn("--optimizer not given, using SGD")
+    if options.lr is None:
+        log.warn(f"--lr not given, using {DEFAULT_RATE}")
+    rate = options.lr or DEFAULT_RATE
+    if options.optimizer == "adam":
+        return Adam(model.parameters(), rate, weight_decay=options.weight_decay)
+    return SGD(model.parameters(), rate, options.momentum, weight_decay=options.weight_decay)
+
+
+def _nonzero_parameters(model: nn.Module) -> int:
+    """Count what is not 0 in weights and biases of two to four dimensions."""
+    return sum(
+        int(p.count_nonzero())
+        for name, p in model.named_parameters()
+        if name.rsplit(".", 1)[-1] in ("weight", "bias") and 2 <= p.ndim <= 4
+    )
