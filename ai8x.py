@@ -102,10 +102,10 @@ def _require(condition: bool, message: str) -> None:
 class Grid:
     """The values a tensor can take: whole numbers `low`..`high` of steps.
 
-    x becomes clamp(round(x * steps), low, high) * unit; with rounding "none" it becomes
-    clamp(x, low, high). All factors are powers of two, so that only the rounding is inexact.
-    "half up" is floor(x + 0.5). `positive` marks a rectified output: `low` is 0 and its gradient
-    is that of ReLU.
+    Calling it moves a tensor there: x becomes clamp(round(x * steps), low, high) * unit, or with
+    rounding "none" clamp(x, low, high). "half up" is floor(x + 0.5). The factors are powers of two,
+    so that only the rounding is inexact. The gradient passes unchanged except where the clamp acts.
+    `positive` marks a rectified output: `low` is 0 and the gradient is that of ReLU.
     """
 
     rounding: Literal["none", "half up", "half even", "toward zero"]
@@ -115,40 +115,40 @@ class Grid:
     unit: float = 1.0
     positive: bool = False
 
+    def __call__(self, x: Tensor) -> Tensor:
+        """Return `x` moved onto the grid, differentiably."""
+        return _Snap.apply(x, self)
+
     def snap(self, x: Tensor) -> Tensor:
-        """Return `x` moved onto the grid, as a new tensor."""
+        """Return `x` moved onto the grid, as a new tensor; only its first pass reads `x`."""
         if self.rounding == "none":
             return x.clamp(self.low, self.high)
-        if self.steps == 1.0 and self.rounding == "half up":
-            y = x.add(0.5)
+        if self.rounding == "half up":
+            y = x.add(0.5) if self.steps == 1.0 else x.mul(self.steps).add_(0.5)
+            y.floor_()
         else:
             y = x.mul(self.steps)
-            if self.rounding == "half up":
-                y.add_(0.5)
-        if self.rounding == "half up":
-            y.floor_()
-        elif self.rounding == "half even":
-            y.round_()
-        else:
-            y.trunc_()
+            y = y.round_() if self.rounding == "half even" else y.trunc_()
         if self.high < math.inf:
             y.clamp_(self.low, self.high)
         return y if self.unit == 1.0 else y.mul_(self.unit)
 
-    def window(self) -> tuple[float, float]:
-        """Return the open interval of inputs whose gradient passes.
 
-        These are the inputs that the clamp leaves alone after rounding. A closed end is expressed
-        as the next float32 beyond it.
-        """
-        if self.rounding == "none":
-            low, high = _beyond(self.low, -math.inf), _beyond(self.high, math.inf)
-        elif self.rounding == "toward zero":
-            low, high = (self.low - 1) / self.steps, (self.high + 1) / self.steps
-        else:
-            low = _beyond((self.low - 0.5) / self.steps, -math.inf)
-            high = (self.high + 0.5) / self.steps
-        return (0.0 if self.positive else low), high
+@functools.cache
+def _window(grid: Grid) -> tuple[float, float]:
+    """Return the open interval of inputs whose gradient passes a grid.
+
+    These are the inputs that the clamp leaves alone after rounding. A closed end is expressed as
+    the next float32 beyond it.
+    """
+    if grid.rounding == "none":
+        low, high = _beyond(grid.low, -math.inf), _beyond(grid.high, math.inf)
+    elif grid.rounding == "toward zero":
+        low, high = (grid.low - 1) / grid.steps, (grid.high + 1) / grid.steps
+    else:
+        low = _beyond((grid.low - 0.5) / grid.steps, -math.inf)
+        high = (grid.high + 0.5) / grid.steps
+    return (0.0 if grid.positive else low), high
 
 
 def _beyond(value: float, direction: float) -> float:
@@ -159,27 +159,21 @@ def _beyond(value: float, direction: float) -> float:
 
 
 class _Snap(torch.autograd.Function):
-    """Put a tensor on a grid; the gradient passes unchanged except where the clamp acts.
+    """Put a tensor on a grid.
 
     One pass over the saved input gives the gradient: no masks, no intermediate results are kept.
     """
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, grid: Grid, window: tuple[float, float]) -> Tensor:
+    def forward(ctx: Any, x: Tensor, grid: Grid) -> Tensor:
         ctx.save_for_backward(x)
-        ctx.window = window
+        ctx.grid = grid
         return grid.snap(x)
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
         (x,) = ctx.saved_tensors
-        return torch.ops.aten.hardtanh_backward(gradient, x, *ctx.window), None, None
-
-
-def _snapper(grid: Grid) -> Callable[[Tensor], Tensor]:
-    """Return the differentiable function that moves a tensor onto `grid`."""
-    window = grid.window()
-    return lambda x: _Snap.apply(x, grid, window)
+        return torch.ops.aten.hardtanh_backward(gradient, x, *_window(ctx.grid)), None
 
 
 def quantile(x: Tensor, q: float, method: Literal["linear", "lower"] = "linear") -> Tensor:
@@ -210,8 +204,6 @@ def _quantile_position(count: int, q: float) -> tuple[int, float]:
 
 
 # The composition --------------------------------------------------------------------------------
-
-_BITS = (1, 2, 4, 8)
 
 
 class QuantizationAwareModule(nn.Module):
@@ -257,7 +249,8 @@ class QuantizationAwareModule(nn.Module):
         shift_quantile: float,
     ) -> None:
         """Set the bookkeeping parameters anew (except `output_shift`) and the arithmetic."""
-        quantized = weight_bits in _BITS and bias_bits in _BITS and quantize_activation
+        widths = (1, 2, 4, 8)
+        quantized = weight_bits in widths and bias_bits in widths and quantize_activation
         unknown = weight_bits is None and bias_bits is None and not quantize_activation
         _require(
             quantized or unknown,
@@ -284,16 +277,18 @@ class QuantizationAwareModule(nn.Module):
         self._automatic_shift = bool(self.adjust_output_shift.item()) and not self.simulate
         self._quantile = float(self.shift_quantile.item())
         self._fixed_scale = 2.0 ** float(self.output_shift.item())
-        self._snap_pool = self._pool_quantizer(rounded)
-        self._snap_output = self._output_quantizer(rounded, bits)
+        self._pool_grid = self._grid_of_pool(rounded)
+        self._output_grid = self._grid_of_output(rounded, bits)
         if self.simulate:
-            self._weight_rounding: _Rounding | None = _Rounding(2.0 ** (8 - bits), _whole_number, 1)
-            self._bias_rounding: _Rounding | None = _Rounding(4.0 ** (8 - bits), _whole_number, 1)
+            self._weight_rounding: _Rounding | None = _Rounding(
+                2.0 ** (8 - bits), _WHOLE_NUMBERS, 1
+            )
+            self._bias_rounding: _Rounding | None = _Rounding(4.0 ** (8 - bits), _WHOLE_NUMBERS, 1)
         else:
             self._weight_rounding = _signed_fraction(bits) if bits else None
             self._bias_rounding = _signed_fraction(bias_bits) if bias_bits else None
 
-    def _pool_quantizer(self, rounded: bool) -> Callable[[Tensor], Tensor] | None:
+    def _grid_of_pool(self, rounded: bool) -> Grid | None:
         """Return what follows pooling: averages are clamped, and rounded as the chip does."""
         if self.pooling != "Avg":
             return None
@@ -301,12 +296,12 @@ class QuantizationAwareModule(nn.Module):
             "half even" if self.round_avg else "toward zero"
         )
         if self.simulate:
-            return _snapper(Grid(rounding, -128, 127))
+            return Grid(rounding, -128, 127)
         if rounded:
-            return _snapper(Grid(rounding, -128, 127, steps=128, unit=1 / 128))
-        return _snapper(Grid("none", -1, 127 / 128))
+            return Grid(rounding, -128, 127, steps=128, unit=1 / 128)
+        return Grid("none", -1, 127 / 128)
 
-    def _output_quantizer(self, rounded: bool, bits: int) -> Callable[[Tensor], Tensor]:
+    def _grid_of_output(self, rounded: bool, bits: int) -> Grid:
         """Return what follows the operator: rectification, rounding and the clamp, in one."""
         relu = self.activation == "ReLU"
         if self.wide:
@@ -318,10 +313,10 @@ class QuantizationAwareModule(nn.Module):
             steps = 1 / 128 if self.simulate else 128.0
         low = 0.0 if relu else low
         if self.simulate:
-            return _snapper(Grid("half up", low, high, steps, positive=relu))
+            return Grid("half up", low, high, steps, positive=relu)
         if rounded:
-            return _snapper(Grid("half up", low * steps, high * steps, steps, 1 / steps, relu))
-        return _snapper(Grid("none", low, high, positive=relu))
+            return Grid("half up", low * steps, high * steps, steps, 1 / steps, relu)
+        return Grid("none", low, high, positive=relu)
 
     def scales(self) -> tuple[Tensor | float, Tensor | float]:
         """Return the factors 2^-s on weights and bias and 2^s on the result.
@@ -354,8 +349,8 @@ class QuantizationAwareModule(nn.Module):
         """
         if self.pool is not None:
             x = self.pool(x)
-            if self._snap_pool is not None:
-                x = self._snap_pool(x)
+            if self._pool_grid is not None:
+                x = self._pool_grid(x)
         if self.op is None:
             return x
         down, up = self.scales()
@@ -367,7 +362,7 @@ class QuantizationAwareModule(nn.Module):
             x = self.bn(self._operate(x, down, 1.0)).mul_(0.25 * up)
         if self.activation == "Abs":
             x = (x.floor() if self.simulate else x).abs()  # the shift rounds down before it
-        return self._snap_output(x)
+        return self._output_grid(x)
 
     def _operate(self, x: Tensor, down: Tensor | float, up: Tensor | float) -> Tensor:
         """Apply the operator with the parameters as the accelerator holds them, times `up`."""
@@ -396,21 +391,21 @@ def _scaled(x: Tensor, factor: Tensor | float) -> Tensor:
 
 @dataclass(frozen=True, slots=True)
 class _Rounding:
-    """How weights or biases are rounded: times `steps`, to integers by `snap`, times `unit`."""
+    """How weights or biases are rounded: times `steps`, to integers of `grid`, times `unit`."""
 
     steps: float
-    snap: Callable[[Tensor], Tensor]
+    grid: Grid
     unit: float
 
 
-_whole_number = _snapper(Grid("half up"))
+_WHOLE_NUMBERS = Grid("half up")
 
 
 @functools.cache
 def _signed_fraction(bits: int) -> _Rounding:
     """Return the rounding to fractions in [-1, 1) of `bits` bits."""
     steps = 2.0 ** (bits - 1)
-    return _Rounding(steps, _snapper(Grid("half up", -steps, steps - 1)), 1 / steps)
+    return _Rounding(steps, Grid("half up", -steps, steps - 1), 1 / steps)
 
 
 def _as_held(
@@ -419,7 +414,7 @@ def _as_held(
     """Return round(parameter * down) * up, unrounded when `rounding` is None."""
     if rounding is None:
         return _scaled(parameter, down * up)
-    return _scaled(rounding.snap(_scaled(parameter, down * rounding.steps)), up * rounding.unit)
+    return _scaled(rounding.grid(_scaled(parameter, down * rounding.steps)), up * rounding.unit)
 
 
 def _refresh_after_load(module: nn.Module, _incompatible_keys: Any) -> None:
@@ -723,7 +718,7 @@ class Eltwise(nn.Module):
         super().__init__()
         self.function = function
         low, high = (-128.0, 127.0) if _device().simulate else (-1.0, 127 / 128)
-        self.clamp = _snapper(Grid("none", low, high))
+        self.clamp = Grid("none", low, high)
 
     def forward(self, *x: Tensor) -> Tensor:
         """Return the clamped combination of the operands."""

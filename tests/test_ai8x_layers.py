@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
+import pickle
 from typing import Any
 
 import pytest
@@ -242,3 +244,10 @@ def test_memory_layout_of_images_is_kept() -> None:
     layer = ai8x.FusedMaxPoolConv2dReLU(4, 6, 3, padding=1).to(memory_format=torch.channels_last)
     x = torch.randn(2, 4, 8, 8).contiguous(memory_format=torch.channels_last)
     assert layer(x).is_contiguous(memory_format=torch.channels_last)
+
+
+def test_models_can_be_copied_and_pickled() -> None:
+    model = nn.Sequential(_qat(ai8x.FusedAvgPoolConv2dReLU(2, 3, 3)), ai8x.Add())
+    x = torch.rand(1, 2, 8, 8)
+    for twin in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+        assert torch.equal(twin(x), model(x))
