@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import functools
 import importlib.util
+import shutil
+import tempfile
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -49,6 +51,9 @@ def _declare_missing_operators() -> None:
 def download(name: str, folder: Path) -> None:
     """Download torchvision's data set `name` (such as "MNIST") into `folder`, showing progress.
 
-    Raises what torchvision raises when there is no network: RuntimeError or an OSError.
+    `folder` is touched only when everything has arrived. Raises what torchvision raises when there
+    is no network: RuntimeError or an OSError.
     """
-    getattr(torchvision().datasets, name)(str(folder), download=True)
+    with tempfile.TemporaryDirectory() as scratch:
+        getattr(torchvision().datasets, name)(scratch, download=True)
+        shutil.copytree(scratch, folder, dirs_exist_ok=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from datasets import mnist
+from datasets import mnist, torchvision_access
 from datasets.digits import digits_get_datasets
 from datasets.errors import DatasetError
 from datasets.images import ImageDataset, RandomAffine
@@ -114,3 +114,37 @@ def test_shifts_stay_within_their_limit() -> None:
     places = torch.arange(15.0)
     rows = (moved.sum((1, 3)) * places).sum(1)
     assert 1.5 < float((rows - 7).abs().max()) <= 2.001
+
+
+class _FakeTorchvision:
+    """Stands for torchvision; its data set writes one file and then may lose the network."""
+
+    def __init__(self, complete: bool) -> None:
+        self.datasets = self
+        self.complete = complete
+
+    def MNIST(self, folder: str, download: bool) -> None:
+        assert download
+        (Path(folder) / "MNIST").mkdir()
+        (Path(folder) / "MNIST" / "file").write_text("data")
+        if not self.complete:
+            raise RuntimeError("connection lost")
+
+
+@pytest.mark.parametrize("complete", [True, False])
+def test_download_appears_completely_or_not_at_all(
+    complete: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torchvision_access, "torchvision", lambda: _FakeTorchvision(complete))
+    folder = tmp_path / "data"
+    if complete:
+        torchvision_access.download("MNIST", folder)
+        assert (folder / "MNIST" / "file").read_text() == "data"
+    else:
+        with pytest.raises(RuntimeError, match="connection lost"):
+            torchvision_access.download("MNIST", folder)
+        assert not folder.exists()
+
+
+def test_torchvision_can_be_imported_beside_this_torch() -> None:
+    assert torchvision_access.torchvision().datasets.MNIST
