@@ -24,6 +24,16 @@ KERNEL_COLUMN_STRIDE_BYTES = 16
 BIAS_UNIT = 128
 DEFAULT_APB_BASE = 0x50000000
 AON_CONTROL = 0x1000
+FIFO_CONTROL, FIFO_STATUS, FIFO_DATA = 0x0, 0x4, 0x8
+"""Standard FIFO block: byte offsets from the APB base; data registers follow each other."""
+FIFOS = 4
+FAST_FIFO_CONTROL = 0x400C0400
+FAST_FIFO_STATUS = 0x400C0404
+FAST_FIFO_DATA = 0x400C0410
+"""Fast FIFO: absolute addresses."""
+FAST_FIFO_FULL = 2
+FIFO_LANES = 4
+"""Each FIFO feeds the first processors of one group."""
 STREAM_REGISTERS = ("STREAM1", "STREAM2", "FMAX")
 
 
@@ -80,6 +90,7 @@ class Chip:
     clears_registers: bool
     estimates_latency: bool
     needs_average_reset: bool
+    synchronizes_fifo: bool
 
     def group(self, group: int) -> int:
         """Byte offset of a group's block of registers and memories."""
@@ -182,6 +193,7 @@ MAX78000 = Chip(
     clears_registers=False,
     estimates_latency=True,
     needs_average_reset=False,
+    synchronizes_fifo=True,
 )
 
 MAX78002 = Chip(
@@ -232,6 +244,7 @@ MAX78002 = Chip(
     clears_registers=True,
     estimates_latency=False,
     needs_average_reset=True,
+    synchronizes_fifo=False,
 )
 
 CHIPS = (MAX78000, MAX78002)

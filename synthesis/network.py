@@ -53,6 +53,25 @@ class Activation(enum.StrEnum):
     ABS = "Abs"
 
 
+class InputPort(enum.StrEnum):
+    """How the sample reaches the first layer."""
+
+    MEMORY = "memory"
+    FIFO = "fifo"
+    FAST_FIFO = "fast fifo"
+    FAST_FIFO_QUAD = "fast fifo, all groups"
+
+    @property
+    def is_fifo(self) -> bool:
+        """Whether words are pushed while the network runs."""
+        return self is not InputPort.MEMORY
+
+    @property
+    def is_fast(self) -> bool:
+        """Whether the fast FIFO is used."""
+        return self in (InputPort.FAST_FIFO, InputPort.FAST_FIFO_QUAD)
+
+
 def bits(mask: int) -> tuple[int, ...]:
     """Return the numbers of the bits that are set, ascending."""
     return tuple(i for i in range(mask.bit_length()) if mask >> i & 1)
@@ -157,6 +176,11 @@ class Layer:
     groups: int
     flatten: bool
     channels_first: bool
+    streaming: bool
+    bypass: bool
+    calcx4: bool
+    read_ahead: bool
+    tcalc: bool
     write_gap: int
     read_gap: int
     bias_groups: tuple[int, ...] | None
@@ -255,6 +279,19 @@ class Network:
     order: tuple[int, ...]
     sample: Tensor
     sample_file: str
+    input_port: InputPort = InputPort.MEMORY
+
+    @property
+    def input_processors(self) -> int:
+        """Processors that receive the sample: those of group 0 if all groups share it."""
+        if self.input_port is InputPort.FAST_FIFO_QUAD:
+            return group_slice(self.first.processors, 0)
+        return self.first.processors
+
+    @property
+    def streams(self) -> bool:
+        """Whether some layer works on rows as they arrive."""
+        return any(layer.streaming for layer in self.layers)
 
     @property
     def first(self) -> Layer:

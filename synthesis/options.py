@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from synthesis.network import InputPort
+
 
 @dataclass(frozen=True, slots=True)
 class ResolveOptions:
@@ -24,6 +26,12 @@ class ResolveOptions:
     """Layers whose bias is ignored; None means all."""
     ignore_bn: bool = False
     ignore_activation: bool = False
+    ignore_streaming: bool = False
+    streaming_layers: frozenset[int] = frozenset()
+    read_ahead: bool = False
+    calcx4: bool = False
+    start_layer: int = 0
+    input_port: InputPort = InputPort.MEMORY
     input_offset: int | None = None
     output_width: int | None = None
 
@@ -53,3 +61,17 @@ class EncodeOptions:
     switch_delay_ms: int | None = None
     overlap_data: bool = False
     keep_layer_logs: bool = False
+    ready_select_fifo: int = 0
+    fifo_go: bool = False
+    override_start: int | None = None
+    override_rollover: int | None = None
+    override_delta1: int | None = None
+    override_delta2: int | None = None
+    increase_start: int = 2
+    increase_delta1: int = 0
+    increase_delta2: int = 0
+    pipeline: bool = True
+    pll: bool = True
+    max_speed: bool = False
+    one_shot: bool = False
+    link_layer: bool = False

@@ -110,6 +110,21 @@ class InputBlock:
 
 
 @dataclass(frozen=True, slots=True)
+class FifoStream:
+    """Words that are pushed into a FIFO, one after the other.
+
+    `number` names the array; a word may be stored to `data_address` when
+    `(status & full_mask) == 0`.
+    """
+
+    number: int
+    data_address: int
+    status_address: int
+    full_mask: int
+    words: Words
+
+
+@dataclass(frozen=True, slots=True)
 class ExpectedOutput:
     """Words of the known answer, sorted by mask and address: `(word & mask) == value`."""
 
@@ -141,13 +156,14 @@ class UnloadLayer:
     """One output layer as `cnn_unload` delivers it.
 
     8 bit: byte [channel][pixel] (planar). 32 bit: one word per channel if there is one pixel, else
-    words in the order piece, pixel, lane.
+    words in the order piece, pixel, lane. `layer` is the index of the layer.
     """
 
     width: Literal[8, 32]
     channels: int
     pixels: int
     pieces: tuple[UnloadPiece, ...]
+    layer: int = -1
 
     @property
     def size_bytes(self) -> int:
@@ -254,6 +270,8 @@ class Program:
     configuration: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
     kernel_map: NDArray[np.int16]
     layer_logs: tuple[LayerLog, ...]
+    fifo: tuple[FifoStream, ...] = ()
+    """Input through FIFOs, word by word in turn; `inputs` is empty then."""
 
     @property
     def master_control(self) -> int:

@@ -7,11 +7,16 @@ that the emulator can compare them without knowing this room.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from device.chip import KERNEL_COLUMN_STRIDE_BYTES
+from device.chip import (
+    AON_CONTROL,
+    FAST_FIFO_CONTROL,
+    FIFO_CONTROL,
+    KERNEL_COLUMN_STRIDE_BYTES,
+)
 from synthesis.program import Block, KernelBlock, Program, Write
 
 _POWER_CONTROL = 0x40005800
@@ -20,10 +25,11 @@ _ALL_GROUPS = 0xF
 
 @dataclass(frozen=True, slots=True)
 class PhaseWords:
-    """Final memory words by address, and control words in order as (address, value)."""
+    """Final memory words by address, control words in order, and pushes of each FIFO address."""
 
     words: Mapping[int, int]
     control: tuple[tuple[int, int], ...]
+    pushes: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
 
 
 def phase_words(program: Program) -> dict[str, PhaseWords]:
@@ -50,7 +56,9 @@ def phase_words(program: Program) -> dict[str, PhaseWords]:
         ),
         "cnn_configure": _blocks(program.configure, ordered),
         "load_input": PhaseWords(
-            {b.address + 4 * i: int(w) for b in program.inputs for i, w in enumerate(b.words)}, ()
+            {b.address + 4 * i: int(w) for b in program.inputs for i, w in enumerate(b.words)},
+            (),
+            _pushes(program),
         ),
         "cnn_start": _blocks(program.start, ordered),
     }
@@ -61,7 +69,17 @@ def _ordered_addresses(program: Program) -> frozenset[int]:
     chip, base = program.chip, program.apb_base
     names = ("CTL", "SRAM_TEST")
     controls = {base + chip.control_address(g, n) for g in range(4) for n in names}
-    return frozenset(controls | {base, base + 0x1000})
+    fifos = {base + FIFO_CONTROL, FAST_FIFO_CONTROL}
+    return frozenset(controls | fifos | {base + AON_CONTROL})
+
+
+def _pushes(program: Program) -> dict[int, tuple[int, ...]]:
+    """Words by FIFO address; streams that share an address take turns."""
+    pushes: dict[int, list[int]] = {}
+    for words in zip(*(stream.words.tolist() for stream in program.fifo), strict=True):
+        for stream, word in zip(program.fifo, words, strict=True):
+            pushes.setdefault(stream.data_address, []).append(word)
+    return {address: tuple(words) for address, words in pushes.items()}
 
 
 def _blocks(blocks: Iterable[Block], ordered: frozenset[int]) -> PhaseWords:

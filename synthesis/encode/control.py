@@ -8,16 +8,31 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from device import Chip
-from device.chip import AON_CONTROL, GROUPS, PROCESSORS
+from device.chip import (
+    AON_CONTROL,
+    FAST_FIFO_CONTROL,
+    FIFO_CONTROL,
+    FIFO_LANES,
+    FIFOS,
+    GROUPS,
+    PROCESSORS,
+    PROCESSORS_PER_GROUP,
+)
 from synthesis.encode.numbering import Numbering
 from synthesis.encode.writer import RegisterWriter
-from synthesis.network import Network
+from synthesis.network import InputPort, Network, group_slice
 from synthesis.options import EncodeOptions
 from synthesis.program import Block, Check, Clear, Power, Step, TimerStart, Wait, Write
 
 _SRAM_CONTROL = 0x40E
+_LOADING_DIVIDER = 4
 _REGISTERS_CLEARED = 0x2000000
-_INTERRUPT_BITS = 1 << 12 | 1
+_DONE, _STREAMING, _ENABLE = 1 << 12, 1 << 14, 1
+"""Bits of the control register that the interrupt handler clears."""
+_FIFO_THRESHOLDS = 0x108
+_FIFO_SYNCHRONIZED = 0x800
+_FIFO_ENABLE = 1 << 12
+_FAST_FIFO_THRESHOLDS = 0xA0
 
 # Start word, bits that must be set when done, bits that mean an error (section 5.2 step 5).
 _MEMORY_TESTS = {
@@ -37,17 +52,28 @@ _MEMORY_TESTS = {
 
 
 def power(network: Network, options: EncodeOptions) -> Power:
-    """Return which groups are powered and how they are clocked."""
+    """Return which groups are powered and how they are clocked.
+
+    With the PLL and the pipeline of MAX78002 the network loads at a quarter of the speed and runs
+    at full speed.
+    """
     chip = network.chip
-    divider = options.clock_divider or 1
+    pll = chip.pll_clock_mhz if options.pll else None
+    source = pll or chip.apb_clock_mhz
+    pipelined = chip.has_pipeline and options.pipeline
+    divider = options.clock_divider
+    if divider is None:
+        limit = source if pipelined else chip.max_unpipelined_mhz
+        divider = next(d for d in chip.clock_dividers if source <= limit * d)
+    balanced = pll is not None and not options.max_speed and options.clock_divider is None
     delay = options.switch_delay_ms
     return Power(
         groups_mask=sum(1 << g for g in network.groups_used),
         switch_delay_ms=chip.default_switch_delay_ms if delay is None else delay,
-        clock_source="PCLK",
-        clock_divider=divider,
-        start_divider=None,
-        clock_mhz=chip.apb_clock_mhz / divider,
+        clock_source="IPLL" if pll else "PCLK",
+        clock_divider=_LOADING_DIVIDER if balanced else divider,
+        start_divider=divider if balanced and pipelined else None,
+        clock_mhz=source / divider,
     )
 
 
@@ -57,7 +83,11 @@ def init_blocks(
     """Yield the steps that bring the state machine to a known state."""
     chip = network.chip
     groups = network.groups_used
-    mode = {"clock_enable": 1, "ready_select": options.ready_select}
+    mode = {
+        "clock_enable": 1,
+        "ready_select": options.ready_select,
+        "pipeline_off": int(chip.has_pipeline and not options.pipeline),
+    }
     if chip.clears_registers:
         writes = (writer.control(g, "CTL", mode, "Enable clock") for g in groups)
         yield Block("", tuple(writes))
@@ -68,7 +98,7 @@ def init_blocks(
         yield from _clear_registers(network, writer)
     for group in groups:
         yield Block(
-            f"Quadrant {group}", tuple(_init_group(chip, group, writer, numbering, options))
+            f"Quadrant {group}", tuple(_init_group(network, group, writer, numbering, options))
         )
     if options.zero_sram:
         yield from _memory_tests(chip, writer)
@@ -90,8 +120,13 @@ def _clear_registers(network: Network, writer: RegisterWriter) -> Iterator[Block
 
 
 def _init_group(
-    chip: Chip, group: int, writer: RegisterWriter, numbering: Numbering, options: EncodeOptions
+    network: Network,
+    group: int,
+    writer: RegisterWriter,
+    numbering: Numbering,
+    options: EncodeOptions,
 ) -> Iterator[Step]:
+    chip = network.chip
     if options.init_tram:
         per_group = PROCESSORS // GROUPS
         for processor in range(group * per_group, (group + 1) * per_group):
@@ -104,6 +139,8 @@ def _init_group(
         "clock_enable": 1,
         "ready_select": options.ready_select,
         "express": int(options.express),
+        "fifo": int(network.input_port.is_fifo),
+        "pipeline_off": int(chip.has_pipeline and not options.pipeline),
     }
     yield writer.control(group, "CTL", mode, "Stop SM")
     if not chip.clears_registers:
@@ -128,46 +165,87 @@ def _memory_tests(chip: Chip, writer: RegisterWriter) -> Iterator[Block]:
         yield Block("", tuple(steps))
 
 
+def _mode(network: Network, options: EncodeOptions) -> dict[str, int]:
+    """Fields of the control register that all groups share while the network runs."""
+    fifo = network.input_port.is_fifo
+    pipelined = network.chip.has_pipeline and options.pipeline
+    first = network.first
+    return {
+        "clock_enable": 1,
+        "ready_select": 0 if pipelined else options.ready_select,
+        "external_ready": int(options.external_ready),
+        "pipeline_off": int(network.chip.has_pipeline and not options.pipeline),
+        "stream_chw": int(first.streaming and first.channels_first and network.chip.has_pipeline),
+        "one_shot": int(options.one_shot),
+        "external_sync": int(fifo),
+        "average_rounding": int(options.average_rounding),
+        "streaming": int(network.streams),
+        "fifo_streaming": int(fifo and network.streams),
+        "express": int(options.express),
+        "simple_1bit": int(options.simple_1bit),
+        "binary": int(any(layer.weight_bits < 0 for layer in network.layers)),
+        "fifo_quad": int(network.input_port is InputPort.FAST_FIFO_QUAD),
+    }
+
+
+def _fifo_fields(network: Network, group: int) -> dict[str, int]:
+    """Fields of a group that a FIFO feeds; empty for the others."""
+    mask = network.input_processors
+    if not group_slice(mask, group) & (1 << FIFO_LANES) - 1:
+        return {}
+    fast = network.input_port.is_fast
+    together = fast and (mask == 1 or mask & 0xE != 0)
+    return {"fifo": 1, "fast_fifo": int(fast), "fast_fifo_group": int(together)}
+
+
 def start_blocks(
     network: Network, writer: RegisterWriter, options: EncodeOptions
 ) -> Iterator[Block]:
     """Yield the enables of all groups and the word that starts the network."""
     master = network.groups_used[0]
-    mode = {
-        "clock_enable": 1,
-        "ready_select": options.ready_select,
-        "external_ready": int(options.external_ready),
-        "average_rounding": int(options.average_rounding),
-        "express": int(options.express),
-        "simple_1bit": int(options.simple_1bit),
-        "binary": int(any(layer.weight_bits < 0 for layer in network.layers)),
-    }
-    steps: list[Step] = [
-        writer.control(
-            group,
-            "CTL",
-            {**mode, "master": master, "external_sync": 1, "enable": int(group != master)},
-            f"Enable quadrant {group}",
-        )
-        for group in network.groups_used
-    ]
+    mode = _mode(network, options)
+    fifo = network.input_port.is_fifo
+    steps: list[Step] = []
+    for group in network.groups_used:
+        fields = {**mode, "master": master, "external_sync": 1, "enable": int(group != master)}
+        if fifo:
+            fields |= {"fifo": 1, **_fifo_fields(network, group)}
+        steps.append(writer.control(group, "CTL", fields, f"Enable quadrant {group}"))
     if options.powerdown:
         unused = sum(1 << 12 + g for g in range(GROUPS) if g not in network.groups_used)
-        steps.append(
-            writer.word(
-                AON_CONTROL, unused | options.ready_select_aon, "Power down unused quadrants"
-            )
-        )
+        word = unused | options.ready_select_aon
+        steps.append(writer.word(AON_CONTROL, word, "Power down unused quadrants"))
     steps.append(TimerStart())
-    steps.append(
-        writer.control(master, "CTL", {**mode, "enable": 1}, f"Master enable quadrant {master}")
-    )
+    fields = {**mode, "enable": 1} | (_fifo_fields(network, master) if fifo else {})
+    steps.append(writer.control(master, "CTL", fields, f"Master enable quadrant {master}"))
     yield Block("", tuple(steps))
 
 
-def interrupt_mask() -> int:
-    """Return the control bits that the interrupt handler clears: done and enable."""
-    return _INTERRUPT_BITS
+def fifo_blocks(
+    network: Network, writer: RegisterWriter, options: EncodeOptions
+) -> Iterator[Block]:
+    """Yield the words that set up the FIFO of the input."""
+    if network.input_port.is_fast:
+        write = Write(
+            FAST_FIFO_CONTROL, _FAST_FIFO_THRESHOLDS, "Fast FIFO control", "F00", verifiable=False
+        )
+        yield Block("FIFO control", (write,))
+    elif network.input_port.is_fifo:
+        word = _FIFO_THRESHOLDS | options.ready_select_fifo
+        if network.chip.synchronizes_fifo:
+            word |= _FIFO_SYNCHRONIZED
+        for channel in range(network.first.in_channels):
+            fifo = channel % FIFOS
+            if network.input_processors >> PROCESSORS_PER_GROUP * fifo & 1:
+                word |= _FIFO_ENABLE << fifo
+        yield Block("FIFO control", (writer.word(FIFO_CONTROL, word, "FIFO control"),))
+
+
+def interrupt_mask(network: Network, options: EncodeOptions) -> int:
+    """Return the control bits that the interrupt handler clears."""
+    if options.one_shot and network.final.index > 0:
+        return _DONE
+    return _DONE | _ENABLE | (_STREAMING if network.streams else 0)
 
 
 def unused_blocks(network: Network, writer: RegisterWriter, last_layer: int) -> Iterator[Block]:

@@ -11,10 +11,26 @@ from dataclasses import dataclass
 import numpy as np
 
 from device import Chip
-from device.chip import PROCESSORS_PER_INSTANCE
-from synthesis.network import Layer, Network, Tensor, bits
+from device.chip import (
+    FAST_FIFO_DATA,
+    FAST_FIFO_FULL,
+    FAST_FIFO_STATUS,
+    FIFO_DATA,
+    FIFO_LANES,
+    FIFO_STATUS,
+    FIFOS,
+    PROCESSORS_PER_INSTANCE,
+)
+from synthesis.network import Layer, Network, Tensor, bits, group_slice
 from synthesis.place.data import WORD_BYTES, input_words, instances
-from synthesis.program import ExpectedOutput, InputBlock, UnloadLayer, UnloadPiece, Words
+from synthesis.program import (
+    ExpectedOutput,
+    FifoStream,
+    InputBlock,
+    UnloadLayer,
+    UnloadPiece,
+    Words,
+)
 
 _ALTERNATING = (0x55555555, 0xAAAAAAAA)
 
@@ -56,6 +72,35 @@ def _interleaved_input(layer: Layer, sample: Tensor) -> Iterator[tuple[int, Word
             if first + lane in rank:
                 lanes[..., lane] = by_pass[..., rank[first + lane]]
         yield first, lanes.reshape(-1).view("<u4").astype(np.uint32)
+
+
+def fifo_streams(network: Network, apb_base: int) -> Iterator[FifoStream]:
+    """Yield the words of the sample for each FIFO that is used.
+
+    FIFO f feeds the first four processors of group f: with CHW data one channel, four pixels a
+    word, else a pixel of up to four channels.
+    """
+    layer, sample = network.first, network.sample
+    pixels = (sample.reshape(sample.shape[0], -1) & 0xFF).astype(np.uint8)
+    lanes = 1 if layer.channels_first else FIFO_LANES
+    mask = network.input_processors
+    used = [f for f in range(FIFOS) if group_slice(mask, f)][: -(-len(pixels) // lanes)]
+    for k, fifo in enumerate(used):
+        channels = pixels[k * lanes : (k + 1) * lanes]
+        if layer.channels_first:
+            data = np.zeros(-(-channels.size // 4) * 4, np.uint8)
+            data[: channels.size] = channels.reshape(-1)
+        else:
+            data = np.zeros((pixels.shape[1], FIFO_LANES), np.uint8)
+            for lane in range(len(channels)):
+                if group_slice(mask, fifo) >> lane & 1:
+                    data[:, lane] = channels[lane]
+        words = data.reshape(-1).view("<u4").astype(np.uint32)
+        if network.input_port.is_fast:
+            yield FifoStream(fifo, FAST_FIFO_DATA, FAST_FIFO_STATUS, FAST_FIFO_FULL, words)
+        else:
+            data_address = apb_base + FIFO_DATA + WORD_BYTES * fifo
+            yield FifoStream(fifo, data_address, apb_base + FIFO_STATUS, 1 << fifo, words)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
-from itertools import pairwise
 
-from device import Chip, FieldOverflowError
+from device import FieldOverflowError
 from device.chip import GROUPS, PROCESSORS_PER_GROUP, PROCESSORS_PER_INSTANCE
 from diagnostics import DiagnosticError
 from synthesis.encode.numbering import Numbering
+from synthesis.encode.streaming import frame_size, stream_registers
+from synthesis.encode.view import KERNEL_UNIT, Fields, LayerView, Registers
 from synthesis.encode.writer import RegisterWriter
 from synthesis.network import (
     Activation,
@@ -22,11 +22,11 @@ from synthesis.network import (
     Layer,
     Network,
     Operator,
-    bits,
     group_slice,
     lowest_bit,
 )
-from synthesis.place import BiasRange, KernelRange, Placement
+from synthesis.options import EncodeOptions
+from synthesis.place import Placement
 from synthesis.place.data import WORD_BYTES
 from synthesis.program import Block, Write
 
@@ -39,8 +39,6 @@ _COMBINATIONS = {
 }
 _FLATTEN_LONG = 16
 """From this many passes on, a flattened layer counts them in registers of its own."""
-_KERNEL_UNIT = 8
-"""The kernel counters count bits of a weight: 8 for each kernel of 8-bit weights."""
 
 _RESET_FIELDS: dict[str, dict[str, int | None]] = {
     "RCNT": {"skip": 1},
@@ -56,103 +54,13 @@ _RESET_FIELDS: dict[str, dict[str, int | None]] = {
 }
 """Registers of the layer that resets the pooling accumulators; None: as in the real layer."""
 
-Fields = dict[str, int]
-Registers = Iterator[tuple[str, Fields]]
-
-
-@dataclass(frozen=True)
-class LayerView:
-    """What the registers of one layer depend on."""
-
-    layer: Layer
-    network: Network
-    kernels: KernelRange
-    bias: BiasRange | None
-
-    @property
-    def chip(self) -> Chip:
-        """The chip of the network."""
-        return self.network.chip
-
-    @property
-    def passthrough(self) -> bool:
-        """Whether data passes without a convolution."""
-        return self.layer.hardware.operator is Operator.NONE
-
-    @property
-    def small_kernel(self) -> bool:
-        """Whether the hardware runs a 1x1 kernel on two-dimensional data."""
-        return self.layer.hardware.operator in (
-            Operator.CONV2D,
-            Operator.LINEAR,
-        ) and self.layer.hardware.kernel == (1, 1)
-
-    @property
-    def weight_unit(self) -> int:
-        """Steps of the kernel counters for one kernel."""
-        return abs(self.layer.weight_bits)
-
-    @property
-    def master(self) -> int:
-        """The group that collects the sums."""
-        return self.network.groups_used[0]
-
-    @cached_property
-    def passes_as_rows(self) -> bool:
-        """Whether MAX78000 takes the passes of combined operands for more rows of one pass.
-
-        It can combine two operands of two passes; for everything else this is the way.
-        """
-        layer = self.layer
-        beyond = layer.operands * layer.in_passes != layer.operands + layer.in_passes
-        several = layer.operands > 1 and layer.in_passes > 1
-        return several and beyond and self.passthrough and not self.chip.has_next_layer
-
-    @cached_property
-    def image(self) -> tuple[int, int]:
-        """Rows and columns that the hardware counts through."""
-        rows, columns = self.layer.hardware.in_dim
-        if self.layer.flatten:
-            return self.layer.pooling.window
-        if self.layer.hardware.operator is Operator.CONVTRANSPOSE2D:
-            return 2 * rows, 2 * columns
-        return (rows * self.layer.in_passes, columns) if self.passes_as_rows else (rows, columns)
-
-    @cached_property
-    def time_slots(self) -> int:
-        """Time slots of a pixel less one, where channels are delivered one after the other."""
-        layer = self.layer
-        words = layer.output_words_per_value
-        slices = (group_slice(layer.processors, g) for g in self.network.groups_used)
-        counts = [s.bit_count() for s in slices if s]
-        if self.passthrough:
-            return max((n * words - 1) // PROCESSORS_PER_INSTANCE for n in counts)
-        if layer.broadcast:
-            return max(min(n, PROCESSORS_PER_INSTANCE) * words - 1 for n in counts)
-        if layer.depthwise:
-            return max((n * layer.output_width + 7) // 8 - 1 for n in counts)
-        return 0
-
-    @cached_property
-    def local_output(self) -> bool:
-        """Whether outputs with uneven gaps stay in the memories of their own group."""
-        for group in self.network.groups_used:
-            used = bits(group_slice(self.layer.output_processors, group))
-            gaps = [b - a - 1 for a, b in pairwise(used)]
-            if gaps and (min(gaps) != max(gaps) or (max(gaps) > 0 and self.passthrough)):
-                return True
-        return False
-
-    @cached_property
-    def first_kernel(self) -> tuple[int, int]:
-        """First kernel in counter steps, and the bytes before it in its first column."""
-        rows, columns = self.layer.hardware.kernel
-        kernel, remainder = divmod(9 * self.kernels.first, rows * columns)
-        return kernel * _KERNEL_UNIT, remainder
-
 
 def layer_blocks(
-    network: Network, placement: Placement, writer: RegisterWriter, numbering: Numbering
+    network: Network,
+    placement: Placement,
+    writer: RegisterWriter,
+    numbering: Numbering,
+    options: EncodeOptions,
 ) -> Iterator[Block]:
     """Yield the register writes of every layer and group, for every repetition."""
     for repetition in range(numbering.repeat):
@@ -166,26 +74,37 @@ def layer_blocks(
                 title = f"Layer {repetition * len(network.layers) + layer.index} quadrant {group}"
                 if reset and group == view.master:
                     title = f"Average pool accumulator reset layer and {title}"
-                writes = _writes(view, group, number, reset and group == view.master, writer)
-                yield Block(title, tuple(writes))
+                target = _Target(group, number, reset and group == view.master)
+                yield Block(title, tuple(_writes(view, target, writer, options)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """Group and hardware layer that registers are for; `reset`: with a reset layer in front."""
+
+    group: int
+    number: int
+    reset: bool
 
 
 def _writes(
-    view: LayerView, group: int, number: int, reset: bool, writer: RegisterWriter
+    view: LayerView, target: _Target, writer: RegisterWriter, options: EncodeOptions
 ) -> Iterator[Write]:
     """Registers of a layer; a reset layer's stand each in front of the layer's own."""
+    group, number = target.group, target.number
     try:
-        for name, fields in _registers(view, group):
-            if reset and name in _RESET_FIELDS:
+        for name, fields in _registers(view, group, options):
+            if target.reset and name in _RESET_FIELDS:
                 wanted = _RESET_FIELDS[name].items()
                 values = {k: fields[k] if v is None else v for k, v in wanted}
                 yield writer.layer(group, number - 1, name, values)
             yield writer.layer(group, number, name, fields)
+        yield from frame_size(view, group, writer.apb_base)
     except FieldOverflowError as exc:
         raise DiagnosticError(view.layer.diagnostic("E405", str(exc))) from None
 
 
-def _registers(view: LayerView, group: int) -> Registers:
+def _registers(view: LayerView, group: int, options: EncodeOptions) -> Registers:
     """All registers of a layer for one group, in the order of writing."""
     yield from _counts(view)
     yield from _write_pointers(view, group)
@@ -198,6 +117,7 @@ def _registers(view: LayerView, group: int) -> Registers:
     yield "POST", _post_processing(view, group)
     enabled = group_slice(view.layer.processors, group)
     yield "ENA", {"processors": enabled, "kernels": 0 if view.passthrough else enabled}
+    yield from stream_registers(view, options)
 
 
 def _counts(view: LayerView) -> Registers:
@@ -313,6 +233,9 @@ def _layer_control(view: LayerView, group: int) -> Fields:
         rows, columns = layer.hardware.kernel
         fields |= {"kernel_columns": columns - 1, "kernel_rows": rows - 1}
         fields["depthwise_broadcast"] = int(layer.broadcast)
+    if layer.read_ahead:
+        count = (layer.in_passes - 1) // 4 if layer.tcalc else layer.in_passes - 1
+        fields |= {"read_ahead": 1, "shift_count": count}
     return fields
 
 
@@ -332,7 +255,7 @@ def _kernel_counters(view: LayerView) -> Registers:
     """First and last kernel; MAX78002 also counts the outputs."""
     separate = "MCNT1" in view.chip.layer_registers
     if view.passthrough:
-        last = 0 if view.passes_as_rows else (view.layer.out_passes - 1) * _KERNEL_UNIT
+        last = 0 if view.passes_as_rows else (view.layer.out_passes - 1) * KERNEL_UNIT
         yield ("MCNT2", {"first": last}) if separate else ("MCNT", {"last": last})
         if separate:
             yield "OCHAN", {"last": view.time_slots}
@@ -385,10 +308,15 @@ def line_buffer_words(layer: Layer) -> int:
 def _line_buffer(view: LayerView) -> Fields:
     """Range of the line buffer, or the pass counter of a long flattened layer."""
     layer = view.layer
-    if layer.hardware.operator is Operator.CONV1D or view.small_kernel:
+    later = layer.streaming and layer is not view.network.first
+    if layer.hardware.operator is Operator.CONV1D or (view.small_kernel and not later):
         flat = layer.flat_passes
         return {"first": flat, "last": 2 * flat + 1} if flat >= _FLATTEN_LONG else {}
-    return {"last": line_buffer_words(layer) - 1}
+    before = 0
+    if later:
+        earlier = (x for x in view.network.layers if x.index < layer.index)
+        before = sum(line_buffer_words(x) * x.in_passes for x in earlier)
+    return {"first": before, "last": before + line_buffer_words(layer) - 1}
 
 
 def _post_processing(view: LayerView, group: int) -> Fields:
@@ -402,6 +330,7 @@ def _post_processing(view: LayerView, group: int) -> Fields:
         "one_by_one": int(view.passthrough and layer.operands == 1),
         "absolute": int(layer.activation is Activation.ABS),
         "depthwise": int(layer.depthwise),
+        "tcalc": int(layer.tcalc),
         "transposed": int(layer.hardware.operator is Operator.CONVTRANSPOSE2D),
     }
     offset = view.bias.offsets[group] if view.bias else None

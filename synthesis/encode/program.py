@@ -5,13 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from synthesis.encode.control import (
+    fifo_blocks,
     init_blocks,
     interrupt_mask,
     power,
     start_blocks,
     unused_blocks,
 )
-from synthesis.encode.data import expected_output, input_blocks, unload_layers
+from synthesis.encode.data import (
+    expected_output,
+    fifo_streams,
+    input_blocks,
+    unload_layers,
+)
 from synthesis.encode.describe import configuration, description
 from synthesis.encode.layers import layer_blocks
 from synthesis.encode.memories import bias_blocks, kernel_blocks
@@ -32,11 +38,13 @@ def encode(
     chip = network.chip
     writer = RegisterWriter(chip, options.apb_base, options.write_zero_registers)
     numbering = Numbering.of(network, options.repeat_layers)
-    configure = tuple(layer_blocks(network, placement, writer, numbering))
+    configure = tuple(layer_blocks(network, placement, writer, numbering, options))
     if options.zero_unused:
         last = numbering.number(network.layers[-1], options.repeat_layers - 1)
         configure += tuple(unused_blocks(network, writer, last))
+    configure += tuple(fifo_blocks(network, writer, options))
     final = network.final
+    through_fifo = network.input_port.is_fifo
     return Program(
         chip=chip,
         apb_base=options.apb_base,
@@ -50,9 +58,11 @@ def encode(
         configure=configure,
         input_text=f"{network.first.in_channels}x"
         f"{network.first.in_dim[0]}x{network.first.in_dim[1]}",
-        inputs=tuple(input_blocks(network, options.apb_base, fixed=options.fixed_input)),
+        inputs=()
+        if through_fifo
+        else tuple(input_blocks(network, options.apb_base, fixed=options.fixed_input)),
         start=tuple(start_blocks(network, writer, options)),
-        interrupt_mask=interrupt_mask(),
+        interrupt_mask=interrupt_mask(network, options),
         control_addresses=tuple(
             options.apb_base + chip.control_address(g, "CTL") for g in network.groups_used
         ),
@@ -65,6 +75,7 @@ def encode(
         configuration=configuration(network, placement),
         kernel_map=placement.kernel_memory.owner,
         layer_logs=tuple(_layer_logs(network, activations)),
+        fifo=tuple(fifo_streams(network, options.apb_base)) if through_fifo else (),
     )
 
 

@@ -34,7 +34,10 @@ def _layers(network: Network, placement: Placement) -> Iterator[LayerStatistics]
         cycles = None
         if network.chip.estimates_latency:
             cycles = layer_cycles(layer, placement.kernels[layer.index])
-        yield LayerStatistics(layer.index, layer.name, layer_operations(layer), cycles)
+            if layer.streaming:  # half as much again, rounded up to a tenth
+                cycles = (15 * cycles + 9) // 10
+        operations = layer_operations(layer)
+        yield LayerStatistics(layer.index, layer.name, operations, cycles, layer.streaming)
 
 
 def weight_bytes(network: Network, deduplicate: bool) -> int:

@@ -73,18 +73,23 @@ def _priority(layer: Layer, network: Network) -> int:
         return -1
     if len(layer.bias_groups or network.groups_used) == 1:
         return 0
-    return network.chip.bias_bytes - _length(layer)
+    return network.chip.bias_bytes - layer.out_channels - _lead(layer, network)
 
 
-def _length(layer: Layer) -> int:
-    """Bytes of an ordinary layer's bias, those of unused lanes in front included."""
-    return layer.out_channels + start_lane(layer) * layer.out_passes
+def _lead(layer: Layer, network: Network) -> int:
+    """Unused bytes in front of an ordinary layer's bias.
+
+    One for each unused lane; the first layer of MAX78000 skips another one when it streams.
+    """
+    skipped = layer.streaming and layer.index == 0 and not network.chip.has_next_layer
+    return start_lane(layer) * layer.out_passes + skipped
 
 
 class _BiasMemory:
     """The bytes of every group so far."""
 
     def __init__(self, network: Network, problems: list[Diagnostic]) -> None:
+        self.network = network
         self.capacity = network.chip.bias_bytes
         self.problems = problems
         self.groups: list[list[int]] = [[] for _ in range(GROUPS)]
@@ -112,10 +117,10 @@ class _BiasMemory:
         """Append an ordinary layer's bias to the permitted group with the least in it."""
         assert layer.bias is not None
         group = min(permitted, key=lambda g: len(self.groups[g]))
-        if self._full(layer, group, _length(layer)):
+        lead = _lead(layer, self.network)
+        if self._full(layer, group, lead + layer.out_channels):
             return None
         offset = len(self.groups[group])
-        lead = _length(layer) - layer.out_channels
         self.groups[group] += [0] * lead + layer.bias.tolist()
         return BiasRange(tuple(offset if g == group else None for g in range(GROUPS)))
 

@@ -14,6 +14,7 @@ from synthesis.network import Layer, Network
 
 INSTANCES = PROCESSORS // PROCESSORS_PER_INSTANCE
 WORD_BYTES = 4
+_NOBODY = -2
 
 
 def instances(mask: int) -> tuple[int, ...]:
@@ -50,28 +51,41 @@ def check_overlap(network: Network, problems: list[Diagnostic]) -> None:
     outputs of layers that are delivered in the end.
     """
     words = network.chip.instance_stride // WORD_BYTES
-    live = np.full((INSTANCES, words), -2, np.int16)
+    live = np.full((INSTANCES, words), _NOBODY, np.int16)
     kept = live.copy()
     outputs = {layer.index for layer in network.outputs()}
     first = network.first
-    for instance in instances(first.processors):
-        live[instance, input_words(first)] = -1
+    if not network.input_port.is_fifo:
+        for instance in instances(first.processors):
+            live[instance, input_words(first)] = -1
     for layer in network.executed():
-        written = output_words(layer).reshape(-1)
-        owners: set[int] = set()
-        for instance in instances(layer.output_processors):
-            found = live[instance, written]
-            owners.update(found[found > -2].tolist())
-        if owners:
-            _complain(network, layer, min(owners), problems)
-        current = np.full_like(live, -2)
-        for instance in instances(layer.output_processors):
-            current[instance, written] = layer.index
-        if layer.index in outputs:
+        if layer.streaming and not _next_streams(layer, network):
+            continue
+        written = output_words(layer).reshape(-1) % words
+        if not layer.streaming:
+            owners: set[int] = set()
+            for instance in instances(layer.output_processors):
+                found = live[instance, written]
+                owners.update(found[found > _NOBODY].tolist())
+            if owners:
+                _complain(network, layer, min(owners), problems)
+        current = np.full_like(live, _NOBODY)
+        if not layer.streaming:
+            for instance in instances(layer.output_processors):
+                current[instance, written] = layer.index
+        if _next_streams(layer, network):
+            live = np.maximum(live, current)
+        elif layer.index in outputs:
             kept = np.maximum(kept, current)
             live = kept.copy()
         else:
             live = np.maximum(kept, current)
+
+
+def _next_streams(layer: Layer, network: Network) -> bool:
+    position = network.order.index(layer.index)
+    following = network.order[position + 1 : position + 2]
+    return bool(following) and network.layers[following[0]].streaming
 
 
 def _complain(network: Network, layer: Layer, owner: int, problems: list[Diagnostic]) -> None:

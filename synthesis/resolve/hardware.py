@@ -16,6 +16,19 @@ MAX_TAPS = 9
 """A one-dimensional kernel has at most this many taps, zeros between spread ones included."""
 
 
+LAYERS_WIDENED = 9
+"""Only these first layers can stream or follow a streaming layer."""
+
+
+def widen(weights: NDArray[np.int8] | None) -> NDArray[np.int8] | None:
+    """Turn 1x1 kernels into 3x3 kernels with the weight in the centre: streaming needs rows."""
+    if weights is None:
+        return None
+    wide = np.zeros((*weights.shape[:2], 3, 3), np.int8)
+    wide[:, :, 1, 1] = weights[:, :, 0, 0]
+    return wide
+
+
 def hardware_for(
     operator: Operator,
     kernel: Size,

@@ -7,10 +7,11 @@ from dataclasses import replace
 import numpy as np
 
 from device import Chip
-from device.chip import PROCESSORS
+from device.chip import GROUPS, PROCESSORS, PROCESSORS_PER_GROUP
 from diagnostics import Diagnostic, DiagnosticError, Severity
 from synthesis.network import (
     NETWORK_INPUT,
+    InputPort,
     Layer,
     Network,
     Operator,
@@ -24,7 +25,7 @@ from synthesis.options import ResolveOptions
 from synthesis.parse import Description, LayerDescription
 from synthesis.parse.keys import STOP
 from synthesis.parse.rules import kernel, layer_index, operation
-from synthesis.resolve.hardware import hardware_for
+from synthesis.resolve.hardware import LAYERS_WIDENED, hardware_for, widen
 from synthesis.resolve.sample import read_sample, sample_path
 from synthesis.resolve.shapes import output_size, pooled_size
 from synthesis.resolve.tensors import LayerTensors, layer_tensors
@@ -34,15 +35,15 @@ _UNSUPPORTED_KEYS = (
     "snoop_sequence",
     "in_crop",
     "in_channel_skip",
-    "streaming",
     "bypass",
     "calcx4",
-    "readahead",
-    "tcalc",
     "buffer_shift",
     "buffer_insert",
 )
 _UNSUPPORTED_GLOBALS = ("unload", "data_buffer", "snoop")
+
+
+_ALL_GROUPS = sum(1 << PROCESSORS_PER_GROUP * g for g in range(GROUPS))
 
 
 def resolve(
@@ -69,6 +70,7 @@ def resolve(
         order,
         sample,
         sample_path(description, options),
+        options.input_port,
     )
     return network, tuple(problems)
 
@@ -192,9 +194,13 @@ class _Builder:
         if min(pooled) < 1:
             raise self._too_small(layer, in_dim, pooling)
         tensors = self.tensors.get(layer.index)
+        widened = self._widened(layer, operator)
         in_channels, out_channels = self._channels(layer, tensors, sources, operands, pooled)
         taps = kernel(layer)
         pad, stride, dilation, output_pad = self._geometry(layer, operator)
+        weights = tensors.weights if tensors else None
+        if widened:
+            taps, pad, weights = (3, 3), (pad[0] + 1, pad[1] + 1), widen(weights)
         flatten = layer.get("flatten", False)
         size = (1, 1) if flatten else pooled
         out_dim = output_size(size, operator, taps, pad, stride, dilation, output_pad)
@@ -209,7 +215,7 @@ class _Builder:
                 )
             )
         previous = self.built[-1] if self.built else None
-        weights = tensors.weights if tensors else None
+        read_ahead = layer.get("readahead", self.options.read_ahead)
         width = layer.get("output_width", 8)
         if layer.index == self.order[-1] and self.options.output_width is not None:
             width = self.options.output_width
@@ -222,7 +228,7 @@ class _Builder:
             combination=combination,
             operands=operands,
             pool_first=layer.get("pool_first", True),
-            processors=layer.get("processors"),
+            processors=self._processors(layer),
             output_processors=self._output_processors(layer, out_channels),
             in_offset=self._in_offset(layer, previous),
             out_offset=layer.get("out_offset", 0),
@@ -245,6 +251,11 @@ class _Builder:
             groups=layer.get("groups", 1),
             flatten=flatten,
             channels_first=layer.get("data_format", False),
+            streaming=self._streaming(layer),
+            bypass=layer.get("bypass", False),
+            calcx4=layer.get("calcx4", self.options.calcx4),
+            read_ahead=read_ahead,
+            tcalc=layer.get("tcalc", read_ahead and passes(in_channels) > 1),
             write_gap=layer.get("write_gap", 0),
             read_gap=layer.get("read_gap", 0),
             bias_groups=layer.get("bias_group"),
@@ -390,6 +401,26 @@ class _Builder:
         stride = 2 if transposed else 1
         output_pad = layer.get("output_pad", (1, 1) if transposed else (0, 0))[0]
         return pad, stride, layer.get("dilation", (1, 1))[0], output_pad
+
+    def _streaming(self, layer: LayerDescription) -> bool:
+        if self.options.ignore_streaming:
+            return False
+        return layer.get("streaming", False) or layer.index in self.options.streaming_layers
+
+    def _widened(self, layer: LayerDescription, operator: Operator) -> bool:
+        """Whether a 1x1 kernel runs as 3x3, as in or behind a streaming layer."""
+        previous = self.built[-1] if self.built else None
+        near = self._streaming(layer) or (previous is not None and previous.streaming)
+        kinds = (Operator.CONV2D, Operator.CONVTRANSPOSE2D)
+        return (
+            near and layer.index < LAYERS_WIDENED and operator in kinds and kernel(layer) == (1, 1)
+        )
+
+    def _processors(self, layer: LayerDescription) -> int:
+        """Own key; one FIFO word for all groups makes all of them work on the first layer."""
+        own = int(layer.get("processors"))
+        quad = self.options.input_port is InputPort.FAST_FIFO_QUAD
+        return own * _ALL_GROUPS if quad and not self.built else own
 
     def _output_processors(self, layer: LayerDescription, out_channels: int) -> int:
         """Own key; else the map of the next layer; for the last one processors from 0 on."""

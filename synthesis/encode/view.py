@@ -1,0 +1,113 @@
+"""What the registers of one layer depend on.
+
+Source: spec/registers.md section 3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+
+from device import Chip
+from device.chip import KERNEL_COLUMN_BYTES, PROCESSORS_PER_INSTANCE
+from synthesis.network import Layer, Network, Operator, bits, group_slice
+from synthesis.place import BiasRange, KernelRange
+
+KERNEL_UNIT = 8
+"""The kernel counters count bits of a weight: 8 for each kernel of 8-bit weights."""
+
+Fields = dict[str, int]
+Registers = Iterator[tuple[str, Fields]]
+
+
+@dataclass(frozen=True)
+class LayerView:
+    """What the registers of one layer depend on."""
+
+    layer: Layer
+    network: Network
+    kernels: KernelRange
+    bias: BiasRange | None
+
+    @property
+    def chip(self) -> Chip:
+        """The chip of the network."""
+        return self.network.chip
+
+    @property
+    def passthrough(self) -> bool:
+        """Whether data passes without a convolution."""
+        return self.layer.hardware.operator is Operator.NONE
+
+    @property
+    def small_kernel(self) -> bool:
+        """Whether the hardware runs a 1x1 kernel on two-dimensional data."""
+        return self.layer.hardware.operator in (
+            Operator.CONV2D,
+            Operator.LINEAR,
+        ) and self.layer.hardware.kernel == (1, 1)
+
+    @property
+    def weight_unit(self) -> int:
+        """Steps of the kernel counters for one kernel."""
+        return abs(self.layer.weight_bits)
+
+    @property
+    def master(self) -> int:
+        """The group that collects the sums."""
+        return self.network.groups_used[0]
+
+    @cached_property
+    def passes_as_rows(self) -> bool:
+        """Whether MAX78000 takes the passes of combined operands for more rows of one pass.
+
+        It can combine two operands of two passes; for everything else this is the way.
+        """
+        layer = self.layer
+        beyond = layer.operands * layer.in_passes != layer.operands + layer.in_passes
+        several = layer.operands > 1 and layer.in_passes > 1
+        return several and beyond and self.passthrough and not self.chip.has_next_layer
+
+    @cached_property
+    def image(self) -> tuple[int, int]:
+        """Rows and columns that the hardware counts through."""
+        rows, columns = self.layer.hardware.in_dim
+        if self.layer.flatten:
+            return self.layer.pooling.window
+        if self.layer.hardware.operator is Operator.CONVTRANSPOSE2D:
+            return 2 * rows, 2 * columns
+        return (rows * self.layer.in_passes, columns) if self.passes_as_rows else (rows, columns)
+
+    @cached_property
+    def time_slots(self) -> int:
+        """Time slots of a pixel less one, where channels are delivered one after the other."""
+        layer = self.layer
+        words = layer.output_words_per_value
+        slices = (group_slice(layer.processors, g) for g in self.network.groups_used)
+        counts = [s.bit_count() for s in slices if s]
+        if self.passthrough:
+            return max((n * words - 1) // PROCESSORS_PER_INSTANCE for n in counts)
+        if layer.broadcast:
+            return max(min(n, PROCESSORS_PER_INSTANCE) * words - 1 for n in counts)
+        if layer.depthwise:
+            return max((n * layer.output_width + 7) // 8 - 1 for n in counts)
+        return 0
+
+    @cached_property
+    def local_output(self) -> bool:
+        """Whether outputs with uneven gaps stay in the memories of their own group."""
+        for group in self.network.groups_used:
+            used = bits(group_slice(self.layer.output_processors, group))
+            gaps = [b - a - 1 for a, b in pairwise(used)]
+            if gaps and (min(gaps) != max(gaps) or (max(gaps) > 0 and self.passthrough)):
+                return True
+        return False
+
+    @cached_property
+    def first_kernel(self) -> tuple[int, int]:
+        """First kernel in counter steps, and the bytes before it in its first column."""
+        rows, columns = self.layer.hardware.kernel
+        kernel, remainder = divmod(KERNEL_COLUMN_BYTES * self.kernels.first, rows * columns)
+        return kernel * KERNEL_UNIT, remainder
