@@ -5,7 +5,11 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 # One thread is fastest for networks of this size and keeps the memory of the BLAS library small.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -22,6 +26,10 @@ from diagnostics import (
 )
 from synthesis import __version__
 from synthesis.options import EncodeOptions, ResolveOptions
+
+if TYPE_CHECKING:
+    from synthesis.emit import ProjectOptions
+    from synthesis.pipeline import Synthesis
 
 
 def chip(text: str) -> Chip:
@@ -97,7 +105,7 @@ def _network_options(parser: argparse.ArgumentParser) -> None:
     option("--weight-input", metavar="FILE", help="weights of 'arch: test' networks")
     option("--bias-input", metavar="FILE", help="biases of 'arch: test' networks")
     option("--no-bias", nargs="?", type=layer_list, const=None, default=frozenset(),
-           metavar="LIST", help="ignore the bias of these layers (without LIST: of all)")  # fmt: skip
+           metavar="LIST", help="ignore the bias of these layers (default: of all)")  # fmt: skip
     option("--ignore-activation", action="store_true", help="build all layers without activation")
     option("--ignore-bn", action="store_true", help="skip batch normalization tensors")
     option("--stop-after", type=int, metavar="N", help="end the network after layer N")
@@ -209,7 +217,7 @@ def _log_options(parser: argparse.ArgumentParser) -> None:
     option("--check-only", action="store_true", help="stop after the checks, write nothing")
     option("--diagnostics", choices=("text", "json"), default="text", help="form of the messages")
     option("--verify", action="store_true",
-           help="compile the project, run its loader on an emulated core and compare every word")  # fmt: skip
+           help="run the compiled loader in the emulator and compare every word")  # fmt: skip
 
 
 def resolve_options(args: argparse.Namespace) -> ResolveOptions:
@@ -255,22 +263,35 @@ def encode_options(args: argparse.Namespace) -> EncodeOptions:
     )
 
 
-def synthesize_project(args: argparse.Namespace) -> int:
-    """Run the stages that the arguments ask for; return the exit status."""
-    from synthesis.pipeline import load, synthesize
+def project_options(args: argparse.Namespace) -> ProjectOptions:
+    """Return the options that change only the text of the project."""
+    from synthesis.emit import ProjectOptions
 
-    if args.check_only:
-        _, warnings = load(args.config_file, args.device, resolve_options(args))
-        report(warnings, args)
-        return 0
-    result = synthesize(
-        args.config_file, args.device, resolve_options(args), encode_options(args)
+    names = (
+        "c_filename", "api_filename", "weight_filename", "sample_filename",
+        "sample_output_filename", "softmax", "unload", "kat", "max_checklines", "fixed_input",
+        "unroll_wide", "unroll_8bit", "timer", "no_timer", "boost", "energy", "forever", "no_wfi",
+        "stop_start", "debugwait", "clock_trim", "verify_writes", "verify_kernels", "zero_sram",
+        "define", "define_default_arm", "board_name", "eclipse_includes", "eclipse_variables",
+        "eclipse_openocd_args", "verbose", "short_log",
+    )  # fmt: skip
+    return ProjectOptions(
+        name=args.prefix,
+        folder=str(project_folder(args)),
+        command_line=shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]]),
+        tool_version=__version__,
+        log_filename=args.log_filename if args.log else None,
+        **{name: getattr(args, name) for name in names},
     )
-    report(result.warnings, args)
-    return 0
 
 
-def report(diagnostics, args) -> None:
+def project_folder(args: argparse.Namespace) -> Path:
+    """Return the folder of the project; repeated networks have a name of their own."""
+    suffix = f"_repeat{args.repeat_layers}" if args.repeat_layers > 1 else ""
+    return Path(args.test_dir, args.prefix + suffix)
+
+
+def report(diagnostics: Iterable[Diagnostic], args: argparse.Namespace) -> None:
     """Print diagnostics in the form that was asked for."""
     if args.diagnostics == "json":
         print(as_json(diagnostics))
@@ -278,6 +299,77 @@ def report(diagnostics, args) -> None:
         print_diagnostics(diagnostics)
 
 
+def refuse_errors(diagnostics: Iterable[Diagnostic]) -> None:
+    """Raise if there is an error among them."""
+    found = tuple(diagnostics)
+    if any(d.severity is Severity.ERROR for d in found):
+        raise DiagnosticError(found)
+
+
+def create_project(args: argparse.Namespace) -> int:
+    """Run the stages that the arguments ask for; return the exit status."""
+    from synthesis.pipeline import load, synthesize
+
+    if args.check_only:
+        _, warnings = load(args.config_file, args.device, resolve_options(args))
+        report(warnings, args)
+        return 0
+    from synthesis.emit import check_folder, check_options, emit_project, write_project
+
+    options = project_options(args)
+    folder = project_folder(args)
+    complaints = check_options(options)
+    refuse_errors(complaints)
+    check_folder(folder, overwrite=args.overwrite)
+    result = synthesize(args.config_file, args.device, resolve_options(args), encode_options(args))
+    complaints = check_options(options, result.program)
+    refuse_errors(complaints)
+    files = emit_project(result.program, options)
+    write_project(files, folder, overwrite=args.overwrite)
+    silenced = {"W390"} if args.no_warn_zero else set()
+    report([d for d in (*complaints, *result.warnings) if d.code not in silenced], args)
+    print(f"Wrote {len(files)} files to {folder}")
+    if args.verify:
+        verify(result, folder, args)
+    return 0
+
+
+def verify(result: Synthesis, folder: Path, args: argparse.Namespace) -> None:
+    """Run the project's loader on an emulated core and compare every word and the output.
+
+    Raises DiagnosticError naming the first differences.
+    """
+    from emulator import compare, count_words, run_loader
+    from synthesis.words import phase_words
+
+    wanted = {
+        phase: (words.words, words.control, words.pushes)
+        for phase, words in phase_words(result.program).items()
+    }
+    record = run_loader(folder, args.device.name, apb_base=args.apb_base)
+    differences = compare(record.effect(), wanted, record.addresses)
+    if differences:
+        shown = [Diagnostic("E830", str(d), Place(file=str(folder))) for d in differences[:10]]
+        rest = f"{len(differences)} words differ from the program"
+        raise DiagnosticError([*shown, Diagnostic("E830", rest, Place(file=str(folder)))])
+    print(f"verified {count_words(wanted)} accelerator words")
+    if not args.kat or args.fixed_input:
+        return
+    record.execute()
+    if not (record.check_output() and record.check_is_alive()):
+        raise DiagnosticError(
+            Diagnostic(
+                "E831",
+                "the emulated accelerator does not compute the expected output",
+                Place(file=str(folder)),
+                "Run emulate.py on the project to see the first difference.",
+            )
+        )
+    print(f"verified {len(result.program.expected)} words of the expected output")
+
+
 if __name__ == "__main__":
     parsed = arguments().parse_args()
-    sys.exit(run(lambda: synthesize_project(parsed)))
+    if parsed.debug:
+        os.environ["AI8X_TRACEBACK"] = "1"
+    sys.exit(run(lambda: create_project(parsed), as_json=parsed.diagnostics == "json"))

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from typing import Protocol, runtime_checkable
 
+import diagnostics.report as report
 from diagnostics.diagnostic import Diagnostic, DiagnosticError, Place
 from diagnostics.report import print_diagnostics
 
@@ -24,17 +25,21 @@ class Refusal(Protocol):
     remedy: str | None
 
 
-def run(main: Callable[[], int | None]) -> int:
+def run(main: Callable[[], int | None], *, as_json: bool = False) -> int:
     """Call `main` and return the exit status of the script.
 
     0: done; 1: refused or failed, with diagnostics on standard error; 2 is left to argparse.
     Errors of the operating system (missing file, full disk) and Ctrl-C become diagnostics too. A
     defect of the tool itself is reported as such in one line; set `AI8X_TRACEBACK=1` to see where.
+    With `as_json` the diagnostics of an error go to standard output as a JSON list.
     """
     try:
         return main() or 0
     except DiagnosticError as exc:
-        print_diagnostics(exc.diagnostics)
+        if as_json:
+            print(report.as_json(exc.diagnostics))
+        else:
+            print_diagnostics(exc.diagnostics)
     except KeyboardInterrupt:
         _print("E001", "interrupted", remedy="Nothing was left half-written; run it again.")
     except BrokenPipeError:
