@@ -23,9 +23,9 @@ def macro_lines(values: NDArray[np.unsignedinteger], per_line: int) -> str:
     whole = len(values) // per_line
     lines = np.empty((whole, per_line * cells.shape[1] + 4), np.uint8)
     lines[:, :2] = _SPACE
-    lines[:, 2:-2] = cells[: whole * per_line].reshape(whole, -1)
+    lines[:, 2:-2] = cells[: whole * per_line].reshape(whole, per_line * cells.shape[1])
     lines[:, -2:] = np.frombuffer(b"\\\n", np.uint8)
-    text = lines.tobytes()
+    text: bytes = lines.tobytes()
     rest = cells[whole * per_line :]
     if len(rest):
         text += b"  " + rest.tobytes() + b"\\\n"
@@ -44,7 +44,8 @@ def matrix_lines(values: NDArray[np.integer], separator: bytes = b" ") -> str:
     padded[..., : len(separator)] = np.frombuffer(separator, np.uint8)
     padded[..., len(separator) :] = cells.reshape(rows, columns, -1)
     ends = np.full((rows, 1), _NEWLINE, np.uint8)
-    return np.hstack((text[:, len(separator) :], ends)).tobytes().decode("ascii")
+    lines: NDArray[np.uint8] = np.hstack((text[:, len(separator) :], ends))
+    return lines.tobytes().decode("ascii")
 
 
 def _decimal(values: NDArray[np.integer]) -> NDArray[np.uint8]:

@@ -5,7 +5,6 @@ Source: spec/generated-project.md sections 1.3, 2, 3 and 5.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from typing import Any
 
 from device.chip import KERNEL_COLUMN_STRIDE_BYTES
@@ -16,10 +15,9 @@ from synthesis.emit.options import ProjectOptions
 from synthesis.emit.statistics import format_statistics
 from synthesis.emit.templates import render
 from synthesis.emit.unload import layer_offsets, unload_code
-from synthesis.program import Block, Program, Write
+from synthesis.program import Block, Clear, Program, Write
 
 _TRIGGER_PIN_CHIPS = ("MAX78002",)  # boards whose power monitor listens to pins, not to LEDs
-_ISR_STREAMING = 1 << 14
 
 
 def header_file(program: Program, options: ProjectOptions) -> str:
@@ -48,6 +46,7 @@ def _values(program: Program, options: ProjectOptions) -> dict[str, Any]:
         "init": _written(program.init),
         "configure": _written(program.configure),
         "start": _written(program.start),
+        "clears_memory": any(isinstance(s, Clear) for b in program.init for s in b.steps),
         "unload": code,
         "kernel_arrays": processor_arrays(program) if options.old_kernel_loader else [],
         "kernel_stride": program.chip.kernel_stride,
@@ -66,3 +65,27 @@ def _written(blocks: tuple[Block, ...]) -> list[Block]:
         if steps:
             kept.append(Block(block.title, steps))
     return kept
+
+
+def _softmax_offset(program: Program) -> int:
+    """Return where the values to classify start in the result of `cnn_unload`, in words.
+
+    The layer is the one executed last; it must be among the delivered ones.
+    """
+    final = program.statistics.layers[-1].index
+    offsets = layer_offsets(program.unload)
+    found = [
+        offset
+        for layer, offset in zip(program.unload, offsets, strict=False)
+        if layer.layer in (final, -1)
+    ]
+    if not found:
+        raise DiagnosticError(
+            Diagnostic(
+                "E075",
+                f"the last layer, {final}, is not among the output layers",
+                Place(option="--softmax"),
+                f"Mark layer {final} with 'output: true' as well, or leave out --softmax.",
+            )
+        )
+    return found[0] // 4 if program.output_width == 32 else found[0]

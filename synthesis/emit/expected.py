@@ -6,6 +6,7 @@ Source: spec/generated-project.md section 4.5.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,5 +38,5 @@ def _runs(expected: ExpectedOutput) -> Iterator[slice]:
     far = np.diff(expected.addresses.astype(np.int64)) != WORD_BYTES
     breaks = np.flatnonzero(far | (np.diff(expected.masks.astype(np.int64)) != 0)) + 1
     bounds = [0, *breaks.tolist(), len(expected)]
-    for start, stop in zip(bounds, bounds[1:], strict=False):
+    for start, stop in pairwise(bounds):
         yield slice(start, stop)

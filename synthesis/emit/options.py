@@ -24,13 +24,15 @@ _NONE = "none"
 class ProjectOptions:
     """How the project is written.
 
-    `name` is the project's name and that of its folder; `command_line` stands in the headers of the
+    `name` is the project's name and that of its folder, `folder` the path of that folder as the
+    user gave it; `command_line` stands in the headers of the
     generated files. File names are names inside the folder; `api_filename` and
     `sample_output_filename` may be `none` (any case). `boost` is (port, pin), `clock_trim` the trim
     values of IBRO, ISO and IPO (0: leave), `log_filename` None writes no log.
     """
 
     name: str
+    folder: str = ""
     command_line: str = ""
     tool: str = "ai8xize.py"
     tool_version: str = ""
@@ -148,7 +150,7 @@ def _file_names(options: ProjectOptions) -> dict[str, str]:
 
 def _names(options: ProjectOptions) -> Iterator[Diagnostic]:
     """Names must stay inside the folder and differ from each other."""
-    taken = {name: "another generated file" for name in ("cnn.h", "softmax.c", "Makefile")}
+    taken = dict.fromkeys(("cnn.h", "softmax.c", "Makefile"), "another generated file")
     for option, name in {"--prefix": options.name, **_file_names(options)}.items():
         if not _is_plain(name):
             yield Diagnostic(

@@ -40,6 +40,8 @@ def _environment() -> Environment:
         "comment": comment,
         "c_string": c_string,
         "xml": xml,
+        "make": make,
+        "property": property_value,
     }
     environment.tests |= {
         name: (lambda step, kind=kind: isinstance(step, kind)) for name, kind in _STEPS.items()
@@ -70,3 +72,14 @@ def xml(text: str) -> str:
     for raw, entity in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ('"', "&quot;")):
         text = text.replace(raw, entity)
     return text
+
+
+def make(text: str) -> str:
+    """Escape a text for a variable of a Makefile."""
+    return text.replace("$", "$$").replace("#", "\\#").replace("\n", " ")
+
+
+def property_value(text: str) -> str:
+    """Escape a text for names and values of a Java properties file."""
+    escaped = "".join(f"\\{c}" if c in "\\:=#! " else c for c in text)
+    return escaped.encode("ascii", "backslashreplace").decode("ascii").replace("\n", "\\n")

@@ -1,0 +1,119 @@
+"""log.txt: what the network costs and, verbose, every register and the data of every layer.
+
+Source: spec/generated-project.md section 8.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from synthesis.emit.arrays import matrix_lines
+from synthesis.emit.options import ProjectOptions
+from synthesis.emit.statistics import format_latency, format_statistics
+from synthesis.program import Block, LayerLog, Program, Write
+
+_LABEL_WIDTH = 5
+_LAYER_LABEL_WIDTH = 10
+
+
+def log_text(program: Program, options: ProjectOptions) -> str:
+    """Return the text of the log; the details only if it is verbose."""
+    parts = [f"{options.command_line}\n{program.chip.name}\n\n{options.name}\n\n"]
+    if options.verbose:
+        parts += _details(program, options)
+    parts.append("\n".join(format_statistics(program.statistics)) + "\n")
+    return "".join(parts)
+
+
+def _details(program: Program, options: ProjectOptions) -> Iterator[str]:
+    yield f"Kernel map:\n{kernel_map(program)}\n"
+    yield f"Global registers:\n{_registers(program.init, program, _LABEL_WIDTH)}\n"
+    for heading, rows in program.configuration:
+        yield f"{heading}:\n"
+        yield "".join(f"{name:<28} = {value}\n" for name, value in rows)
+        yield "\n"
+    layers = _registers(program.configure, program, _LAYER_LABEL_WIDTH)
+    yield f"Layer register configuration:\n{layers}\n"
+    yield f"Global registers:\n{_registers(program.start, program, _LABEL_WIDTH)}\n"
+    final = program.statistics.layers[-1].index
+    outputs = {final if layer.layer < 0 else layer.layer for layer in program.unload}
+    for layer in program.layer_logs:
+        yield from _layer(layer, matrices=not options.short_log or layer.index in outputs)
+    latency = format_latency(program.statistics)
+    if latency:
+        yield "\n".join(latency) + "\n\n"
+
+
+def _registers(blocks: Iterable[Block], program: Program, width: int) -> str:
+    """Return one line per register write; those that the program leaves out end with a star."""
+    lines = []
+    for block in blocks:
+        for step in block.steps:
+            if isinstance(step, Write):
+                offset = step.address - program.apb_base
+                star = " *" if step.skipped else ""
+                lines.append(
+                    f"{step.label:<{width}} ({offset:08x}): {step.value:08x}"
+                    f" // {step.comment}{star}\n"
+                )
+    return "".join(lines)
+
+
+def kernel_map(program: Program) -> str:
+    """Return one line per processor with the layer that owns each kernel column, X: none.
+
+    Source: spec/memory.md section 1.8.
+    """
+    count = len(program.statistics.layers)
+    owners = program.kernel_map
+    count = max(count, int(owners.max(initial=-1)) + 1)
+    width = 1 if count < 10 else len(str(count)) + 1
+    names = ["X", *map(str, range(count))]
+    cells = np.array([name.rjust(width).encode() for name in names], f"S{width}")
+    rows = cells[owners.astype(np.intp) + 1].view(np.uint8).reshape(len(owners), -1)
+    capacities = [program.chip.kernel_capacity(p) for p in range(len(owners))]
+    rule = "-" * (width * max(capacities)) + "\n"
+    lines = (
+        row[: width * capacity].tobytes().decode("ascii") + "\n"
+        for row, capacity in zip(rows, capacities, strict=True)
+    )
+    return rule + "".join(lines) + rule
+
+
+def _layer(layer: LayerLog, *, matrices: bool) -> Iterator[str]:
+    """Yield the data of a layer: sizes, and the integers themselves if asked."""
+    yield f"LAYER {layer.index} ({layer.title})...\n\n"
+    parts = (
+        ("INPUT", layer.input),
+        ("WEIGHTS", layer.weights),
+        ("BIAS", layer.bias),
+        ("FULL-RES OUTPUT", layer.accumulator),
+        ("OUTPUT", layer.output),
+    )
+    for name, values in parts:
+        if values is not None:
+            size = "x".join(map(str, values.shape))
+            yield f"{name}, {size}\n"
+            if matrices:
+                yield _matrices(values)
+            yield "\n"
+
+
+def _matrices(values: NDArray[np.int64]) -> str:
+    """Return an array as matrices of its last two dimensions, separated by empty lines.
+
+    Last dimensions of 1x1 are dropped; a vector becomes one row.
+    """
+    if values.ndim > 2 and values.shape[-2:] == (1, 1):
+        values = values.reshape(values.shape[:-2])
+    if values.ndim == 1:
+        values = values[np.newaxis]
+    stacked = values.reshape(-1, values.shape[-2], values.shape[-1])
+    text = matrix_lines(stacked.reshape(-1, stacked.shape[-1]))
+    if len(stacked) == 1:
+        return text
+    size = len(text) // len(stacked)
+    return "\n".join(text[start : start + size] for start in range(0, len(text), size))

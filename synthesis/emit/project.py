@@ -1,0 +1,38 @@
+"""All files of a project.
+
+Source: spec/generated-project.md section 1.2.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from synthesis.emit import code, headers
+from synthesis.emit.buildfiles import build_files
+from synthesis.emit.log import log_text
+from synthesis.emit.options import ProjectOptions
+from synthesis.program import Program
+
+_SOURCES = Path(__file__).resolve().parent.parent.parent / "device" / "c"
+
+
+def emit_project(program: Program, options: ProjectOptions) -> dict[str, str]:
+    """Return the text of every file by its path in the project's folder.
+
+    Raises DiagnosticError where an option does not fit the network.
+    """
+    files = {
+        "cnn.h": code.header_file(program, options),
+        options.main_filename: code.main_file(program, options),
+        options.weight_filename: headers.weights_header(program, options),
+        options.sample_filename: headers.sample_header(program, options),
+        "softmax.c": (_SOURCES / "softmax.c").read_text(encoding="ascii"),
+    }
+    if not options.single_file:
+        files[options.api_filename] = code.api_file(program, options)
+    if options.kat and not options.inline_check:
+        files[options.sample_output_filename] = headers.expected_header(program, options)
+    files |= build_files(program.chip, options)
+    if options.log_filename is not None:
+        files[options.log_filename] = log_text(program, options)
+    return files
