@@ -1,0 +1,157 @@
+"""What stands at which bus address, in both directions, for one chip.
+
+Source: spec/registers.md section 2, spec/sdk-stubs.md section 4.1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from device import CHIPS, Chip
+from device.chip import (
+    AON_CONTROL,
+    DEFAULT_APB_BASE,
+    GROUPS,
+    KERNEL_COLUMN_STRIDE_BYTES,
+    PROCESSORS_PER_GROUP,
+    PROCESSORS_PER_INSTANCE,
+)
+
+# Outside the groups; offsets from the APB base unless absolute
+ACCELERATOR_BYTES = 0x6000000
+FIFO_CONTROL, FIFO_STATUS, FIFO_DATA = 0x0, 0x4, 0x8
+FIFOS = 4
+FAST_FIFO = 0x400C0400  # absolute
+FAST_FIFO_STATUS, FAST_FIFO_ENABLE, FAST_FIFO_DATA = FAST_FIFO + 4, FAST_FIFO + 8, FAST_FIFO + 0x10
+POWER = 0x40005800  # absolute: GCFR reg0 to reg3
+POWER_REGISTERS = 4
+
+REGISTERS, BIAS, TRAM, KERNELS, DATA, OUTSIDE = range(6)  # areas, in the order of their addresses
+
+INSTANCES_PER_GROUP = PROCESSORS_PER_GROUP // PROCESSORS_PER_INSTANCE
+
+
+@dataclass(frozen=True)
+class AddressMap:
+    """The addresses of a chip whose APB bus starts at `apb_base`."""
+
+    chip: Chip
+    apb_base: int = DEFAULT_APB_BASE
+
+    @cached_property
+    def control(self) -> tuple[int, ...]:
+        """Addresses of the CTL register of each group."""
+        return self._in_groups("CTL")
+
+    @cached_property
+    def memory_tests(self) -> tuple[int, ...]:
+        """Addresses of the SRAM_TEST register of each group."""
+        return self._in_groups("SRAM_TEST")
+
+    @cached_property
+    def transposers(self) -> tuple[int, ...]:
+        """Addresses of the transposing read port (MLAT) of each group."""
+        return self._in_groups("MLAT")
+
+    @cached_property
+    def ordered(self) -> frozenset[int]:
+        """Registers whose writes act when they happen, so that their order counts."""
+        return frozenset(
+            {
+                *self.control,
+                *self.memory_tests,
+                self.apb_base + AON_CONTROL,
+                self.apb_base + FIFO_CONTROL,
+                FAST_FIFO,
+                FAST_FIFO_ENABLE,
+                *(POWER + 4 * i for i in range(POWER_REGISTERS)),
+            }
+        )
+
+    @cached_property
+    def fifos(self) -> dict[int, int]:
+        """Data registers of the FIFOs; the fast FIFO has number -1."""
+        standard = {self.apb_base + FIFO_DATA + 4 * i: i for i in range(FIFOS)}
+        return {**standard, FAST_FIFO_DATA: -1}
+
+    @cached_property
+    def _thresholds(self) -> tuple[int, ...]:
+        """Offsets in a group at which the areas after the registers begin."""
+        chip = self.chip
+        return (chip.bias_offset, chip.tram_offset, chip.kernel_offset, chip.data_offset)
+
+    @cached_property
+    def register_names(self) -> dict[int, str]:
+        """Address of every register in words, such as `group 0 layer 3 POST`."""
+        chip, base = self.chip, self.apb_base
+        names = {
+            base + FIFO_CONTROL: "FIFO control",
+            base + FIFO_STATUS: "FIFO status",
+            base + AON_CONTROL: "always-on control",
+            FAST_FIFO: "fast FIFO control",
+            FAST_FIFO_STATUS: "fast FIFO status",
+            FAST_FIFO_ENABLE: "fast FIFO interrupt enable",
+            FAST_FIFO_DATA: "fast FIFO data",
+        }
+        names |= {base + FIFO_DATA + 4 * i: f"FIFO {i} data" for i in range(FIFOS)}
+        names |= {POWER + 4 * i: f"power register {i}" for i in range(POWER_REGISTERS)}
+        for group in range(GROUPS):
+            for layer in range(chip.max_layers):
+                for name in chip.layer_registers:
+                    address = base + chip.layer_address(group, layer, name)
+                    names.setdefault(address, f"group {group} layer {layer} {name}")
+            for name in chip.control_registers:
+                names[base + chip.control_address(group, name)] = f"group {group} {name}"
+        return names
+
+    def describe(self, address: int) -> str:
+        """Say in words what stands at an address; the empty string if nothing does."""
+        word = address & ~3
+        if word in self.register_names:
+            return self.register_names[word]
+        group, area, offset = (int(part[0]) for part in self.split(np.array([word])))
+        if area == OUTSIDE:
+            return ""
+        if area == BIAS:
+            return f"group {group} bias {offset // 4}"
+        if area == REGISTERS:
+            return f"group {group} register at offset 0x{offset:x}"
+        stride = (self.chip.tram_stride, self.chip.kernel_stride, self.chip.instance_stride)
+        unit, rest = divmod(offset, stride[area - TRAM])
+        if unit >= (INSTANCES_PER_GROUP if area == DATA else PROCESSORS_PER_GROUP):
+            return ""
+        if area == DATA:
+            return f"data memory instance {group * INSTANCES_PER_GROUP + unit} word {rest // 4}"
+        processor = group * PROCESSORS_PER_GROUP + unit
+        if area == TRAM:
+            return f"processor {processor} line buffer word {rest // 4}"
+        column, part = divmod(rest, KERNEL_COLUMN_STRIDE_BYTES)
+        return f"processor {processor} kernel column {column} word {part // 4}"
+
+    def split(self, addresses: NDArray[np.int64]) -> tuple[NDArray[np.int64], ...]:
+        """Return group, area and byte offset in the area of each address, three int64 arrays."""
+        group, offset = np.divmod(
+            np.asarray(addresses, np.int64) - self.apb_base - self.chip.cnn_offset,
+            self.chip.group_stride,
+        )
+        area = np.searchsorted(np.array(self._thresholds), offset, side="right")
+        starts = np.array((0, *self._thresholds), np.int64)
+        outside = (group < 0) | (group >= GROUPS)
+        return group, np.where(outside, OUTSIDE, area), offset - starts[area]
+
+    def _in_groups(self, register: str) -> tuple[int, ...]:
+        return tuple(
+            self.apb_base + self.chip.control_address(group, register) for group in range(GROUPS)
+        )
+
+
+def chip_at(control_address: int, apb_base: int = DEFAULT_APB_BASE) -> Chip | None:
+    """Return the chip that has the CTL register of its first group at an address, or None."""
+    for chip in CHIPS:
+        if apb_base + chip.control_address(0, "CTL") == control_address:
+            return chip
+    return None

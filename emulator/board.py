@@ -1,0 +1,145 @@
+"""A chip with firmware: the core, the bus and the accelerator together, running main().
+
+Source: spec/sdk-stubs.md section 5, spec/generated-project.md 3.7 (what programs print).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from device import Chip
+from device.chip import DEFAULT_APB_BASE
+from emulator.addresses import POWER
+from emulator.bus import Bus
+from emulator.core import DEFAULT_SECONDS, CortexM4
+from emulator.elf import Image
+from emulator.errors import EmulatorError
+from emulator.firmware import RISCV_MAIN, compile_project
+from emulator.machine import Accelerator, Run
+
+PASS, FAIL = "*** PASS ***", "*** FAIL ***"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a program ended: what it printed and what main() returned (None: it did not return).
+
+    `run` is the last inference, `inferences` their number; `failed_at` the address of the data word
+    that the program read last before it reported failure.
+    """
+
+    console: str
+    exit_code: int | None
+    inferences: int
+    run: Run | None
+    failed_at: int | None
+
+    @property
+    def passed(self) -> bool:
+        """Whether the program reported success and never failure."""
+        return PASS in self.console and FAIL not in self.console
+
+
+class Board:
+    """A board with a compiled program. `on_text` gets what it prints, as it prints it.
+
+    The device is found out from the first register that the program writes, unless `chip` is given.
+    """
+
+    def __init__(
+        self,
+        image: Image,
+        chip: Chip | None = None,
+        apb_base: int = DEFAULT_APB_BASE,
+        on_text: Callable[[str], None] = lambda _text: None,
+    ) -> None:
+        self.bus = Bus(chip, apb_base)
+        self.core = CortexM4(image, self.bus, self)
+        self.console = ""
+        self.inferences = 0
+        self.last_run: Run | None = None
+        self._on_text = on_text
+        self._accelerator: Accelerator | None = None
+        self._applied = 0  # writes of the bus that the accelerator has seen
+
+    @classmethod
+    def with_project(
+        cls,
+        project: Path | str,
+        chip: Chip | None = None,
+        apb_base: int = DEFAULT_APB_BASE,
+        on_text: Callable[[str], None] = lambda _text: None,
+    ) -> Board:
+        """Compile a generated project for the board.
+
+        Raises EmulatorError as `compile_project` does, and for RISC-V projects (E812).
+        """
+        project = Path(project)
+        if (project / RISCV_MAIN).exists():
+            raise EmulatorError(
+                "E812",
+                "the project runs on the RISC-V core, which is not emulated",
+                str(project),
+                "Generate it without --riscv; its loader functions can be verified all the same.",
+            )
+        return cls(compile_project(project), chip, apb_base, on_text)
+
+    @property
+    def accelerator(self) -> Accelerator:
+        """The accelerator with everything applied that was written so far."""
+        if self._accelerator is None:
+            if self.bus.addresses is None:
+                raise EmulatorError("E834", "the accelerator is started before it was set up")
+            self._accelerator = Accelerator(self.bus.addresses.chip, self.bus.apb_base)
+        self._accelerator.write(self.bus.writes(self._applied))
+        self._applied = len(self.bus.log)
+        return self._accelerator
+
+    def run(self, time_limit: float = DEFAULT_SECONDS) -> Outcome:
+        """Run main() from reset until it returns, fails, or starts over after it has passed.
+
+        Raises EmulatorError: access to nothing (E820), no main() (E821), no end within
+        `time_limit` seconds (E822), sleep without end (E825), and as Accelerator.run does.
+        """
+        exit_code = self.core.run(time_limit)
+        failed_at = self.bus.reads[-1] if FAIL in self.console and self.bus.reads else None
+        return Outcome(self.console, exit_code, self.inferences, self.last_run, failed_at)
+
+    def text(self, character: str) -> None:
+        """The program prints a character; a report of failure ends the run."""
+        self.console += character
+        self._on_text(character)
+        if character == "\n" and FAIL in self.console:
+            self.core.stop()
+
+    def wait(self, sleeping: bool) -> bool:
+        """The program waits: run the network if it was started; return whether it was."""
+        if PASS in self.console:  # from here on everything repeats
+            self.core.stop()
+            return False
+        if self.bus.start_requested and self.accelerator.input_complete():
+            self._infer()
+            return True
+        if sleeping:
+            reason = (
+                "the FIFOs hold less than an image"
+                if self.bus.start_requested
+                else "the accelerator was not started"
+            )
+            raise EmulatorError("E825", f"the program sleeps and nothing wakes it: {reason}")
+        return False
+
+    def _infer(self) -> None:
+        if not self.bus.words.get(POWER, 0):
+            raise EmulatorError(
+                "E834",
+                "the accelerator is started while its power is off",
+                remedy="Call cnn_enable() first.",
+            )
+        self.last_run = self.accelerator.run()
+        self.inferences += 1
+        self.bus.words.update(self.accelerator.data_words())
+        self.bus.finish()
+        self.bus.reads = []

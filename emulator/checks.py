@@ -1,0 +1,116 @@
+"""Checks for programs that silicon would execute wrongly without a word.
+
+Source: spec/machine.md section 9.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from emulator.decode import LayerConfig, Operator
+from emulator.kernels import written_columns
+from emulator.memory import Memory
+
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something suspicious about a layer, as a sentence."""
+
+    layer: int
+    message: str
+
+    def __str__(self) -> str:
+        return f"layer {self.layer}: {self.message}"
+
+
+def check_configuration(config: LayerConfig, memory: Memory, findings: list[Finding]) -> None:
+    """Check the processor maps and that every kernel and bias of the layer was loaded."""
+    wanted = config.enabled
+    if config.operator is Operator.PASSTHROUGH or config.kernels.bypass:
+        wanted = (0,) * len(config.enabled)
+    if config.with_kernels != wanted:
+        findings.append(
+            Finding(
+                config.layer,
+                f"ENA enables kernels of processors {_masks(config.with_kernels)}, "
+                f"not of {_masks(wanted)}",
+            )
+        )
+    if config.operator is not Operator.PASSTHROUGH and not config.kernels.bypass:
+        _check_kernels(config, memory, findings)
+
+
+def check_read(
+    config: LayerConfig, written: NDArray[np.bool_], offset: Integers, findings: list[Finding]
+) -> None:
+    """Report the first byte that the layer reads and nobody wrote: arrays [processor, ...]."""
+    if written.all():
+        return
+    index = np.unravel_index(np.argmin(written), written.shape)
+    processor = config.processors[index[0]]
+    word = int(offset[index]) // 4
+    findings.append(
+        Finding(
+            config.layer,
+            f"processor {processor} reads data memory word {word}, which was never written "
+            f"({np.count_nonzero(~written)} such bytes)",
+        )
+    )
+
+
+def check_write(
+    config: LayerConfig,
+    instance: Integers,
+    offset: Integers,
+    limit: int,
+    read: tuple[Integers, Integers] | None,
+    findings: list[Finding],
+) -> None:
+    """Report output behind the memory, or on top of input of the same layer."""
+    beyond = offset >= limit
+    if beyond.any():
+        first = int(offset[beyond].min()) // 4
+        findings.append(
+            Finding(config.layer, f"output word {first} is beyond the {limit // 4} of an instance")
+        )
+    if read is None:
+        return
+    size = 1 << 24  # more than the bytes of an instance: combines both numbers to one
+    words = np.unique(read[0] * size + read[1] // 4)
+    overlap = np.intersect1d(words, np.unique(instance * size + offset // 4))
+    if len(overlap):
+        where = divmod(int(overlap[0]), size)
+        findings.append(
+            Finding(
+                config.layer,
+                f"output overwrites the layer's own input in data memory instance {where[0]} "
+                f"word {where[1]} ({len(overlap)} words)",
+            )
+        )
+
+
+def _check_kernels(config: LayerConfig, memory: Memory, findings: list[Finding]) -> None:
+    if config.kernels.four_at_once or memory.control_register("CTL")["fifo_quad"]:
+        return  # their columns are spread over other places
+    written = written_columns(memory, config)
+    if written.any():  # columns of lanes that the output leaves out are nowhere written
+        written = written | ~written.any(axis=0)
+    if written.all():
+        return
+    index, column = np.unravel_index(np.argmin(written), written.shape)
+    findings.append(
+        Finding(
+            config.layer,
+            f"processor {config.processors[index]} reads kernel column {column} of the layer, "
+            f"which was never loaded ({np.count_nonzero(~written)} such columns)",
+        )
+    )
+
+
+def _masks(masks: tuple[int, ...]) -> str:
+    return " ".join(f"{mask:04x}" for mask in reversed(masks))

@@ -1,0 +1,267 @@
+"""The Cortex-M4 that runs the firmware, on unicorn.
+
+The accelerator and the peripherals are mapped as I/O, so that every access reaches `Bus`. That also
+makes stores in a Thumb IT block work, which observed stores to memory do not. What unicorn cannot
+do is stop in the middle of such an access and go on later: it would repeat the access. Therefore
+sleep is an access that takes as long as the network runs, and a program that waits in a loop is
+interrupted only while it leaves the bus alone.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+from unicorn import (
+    UC_ARCH_ARM,
+    UC_HOOK_MEM_INVALID,
+    UC_MEM_WRITE_PROT,
+    UC_MEM_WRITE_UNMAPPED,
+    UC_MODE_MCLASS,
+    UC_MODE_THUMB,
+    Uc,
+    UcError,
+)
+from unicorn.arm_const import (
+    UC_ARM_REG_LR,
+    UC_ARM_REG_PC,
+    UC_ARM_REG_R0,
+    UC_ARM_REG_R1,
+    UC_ARM_REG_R2,
+    UC_ARM_REG_R3,
+    UC_ARM_REG_SP,
+    UC_CPU_ARM_CORTEX_M4,
+)
+
+from emulator.addresses import ACCELERATOR_BYTES
+from emulator.bus import PERIPHERAL_BYTES, PERIPHERALS, Bus
+from emulator.elf import Image
+from emulator.errors import EmulatorError
+from emulator.firmware import PORT
+
+FLASH, RAM, MEMORY_BYTES = 0x10000000, 0x20000000, 0x2000000
+SYSTEM, PAGE = 0xE000E000, 0x1000
+STACK = RAM + MEMORY_BYTES - 0x1000
+RETURN = FLASH + MEMORY_BYTES - 0x10  # where called functions return to; nothing stands there
+CNN_INTERRUPT = 101
+IDLE_SECONDS = 0.02  # a program that leaves the bus alone for so long is waiting
+DEFAULT_SECONDS = 60.0
+
+_CONSOLE, _ABORT, _INTERRUPT, _STOPWATCH = range(0, 16, 4)  # the port, see sdk/runtime.c
+_ARGUMENTS = (UC_ARM_REG_R0, UC_ARM_REG_R1, UC_ARM_REG_R2, UC_ARM_REG_R3)
+
+
+class Observer(Protocol):
+    """Whoever wants to know what the program does."""
+
+    def text(self, character: str) -> None:
+        """The program prints a character."""
+
+    def wait(self, sleeping: bool) -> bool:
+        """The program waits for an interrupt; return whether the accelerator raises one."""
+
+
+class _Nobody:
+    def text(self, character: str) -> None:
+        """Take no notice."""
+
+    def wait(self, sleeping: bool) -> bool:  # noqa: ARG002
+        """Raise no interrupt."""
+        return False
+
+
+class CortexM4:
+    """A core with the program `image` loaded and `bus` behind it."""
+
+    def __init__(self, image: Image, bus: Bus, observer: Observer | None = None) -> None:
+        self.image = image
+        self.bus = bus
+        self.observer = observer or _Nobody()
+        self._stopped = False
+        self._fault: Exception | None = None
+        self._accesses = 0
+        self._inside = False  # an access is going on
+        self._uc = self._core()
+
+    def has(self, name: str) -> bool:
+        """Tell whether the program defines a function or object."""
+        return name in self.image.symbols
+
+    def call(self, name: str, *arguments: int, time_limit: float = DEFAULT_SECONDS) -> int | None:
+        """Call a function with up to four integer arguments and return its signed result.
+
+        The result is None if `stop` ended the run. Raises EmulatorError: no such function (E821),
+        it touches an unmapped address (E820) or does not return in time (E822).
+        """
+        if not self.has(name):
+            raise EmulatorError(
+                "E821",
+                f"the program has no function {name}()",
+                remedy="The functions of a generated project must exist and must not be static.",
+            )
+        self._stopped = False
+        self._uc.reg_write(UC_ARM_REG_SP, STACK)
+        for register, value in zip(_ARGUMENTS, arguments, strict=False):
+            self._uc.reg_write(register, value)
+        with self._watched(time_limit):
+            self._run_function(self.image.symbols[name])
+        result = int(self._uc.reg_read(UC_ARM_REG_R0))
+        return None if self._stopped else result - (result >> 31 << 32)
+
+    def run(self, time_limit: float = DEFAULT_SECONDS) -> int | None:
+        """Run main() from reset and return what it returns, else as `call`."""
+        return self.call("reset_handler", time_limit=time_limit)
+
+    def stop(self) -> None:
+        """End the run; the core cannot go on from there."""
+        self._stopped = True
+        self._uc.emu_stop()
+
+    def read_memory(self, address: int, size: int) -> bytes:
+        """Return bytes of flash or RAM."""
+        return bytes(self._uc.mem_read(address, size))
+
+    def write_memory(self, address: int, data: bytes) -> None:
+        """Place bytes in flash or RAM."""
+        self._uc.mem_write(address, data)
+
+    def _core(self) -> Any:
+        uc = Uc(UC_ARCH_ARM, UC_MODE_THUMB | UC_MODE_MCLASS)
+        uc.ctl_set_cpu_model(UC_CPU_ARM_CORTEX_M4)
+        uc.mem_map(FLASH, MEMORY_BYTES)
+        uc.mem_map(RAM, MEMORY_BYTES)
+        for base, size in (
+            (PERIPHERALS, PERIPHERAL_BYTES),
+            (self.bus.apb_base, ACCELERATOR_BYTES),
+            (SYSTEM, PAGE),
+        ):
+            self._map(uc, base, size, self.bus.read, self.bus.write)
+        self._map(uc, PORT, PAGE, self._port_read, self._port_write)
+        uc.hook_add(UC_HOOK_MEM_INVALID, self._invalid)
+        for address, data in self.image.segments:
+            uc.mem_write(address, data)
+        return uc
+
+    def _map(
+        self,
+        uc: Any,
+        base: int,
+        size: int,
+        read: Callable[[int, int], int],
+        write: Callable[[int, int, int], None],
+    ) -> None:
+        """Map I/O; an exception there ends the run and is raised again outside."""
+
+        def on_read(_uc: Any, offset: int, width: int, _data: object) -> int:
+            self._accesses += 1
+            self._inside = True
+            try:
+                return read(base + offset, width)
+            except Exception as exc:
+                self._fail(exc)
+                return 0
+            finally:
+                self._inside = False
+
+        def on_write(_uc: Any, offset: int, width: int, value: int, _data: object) -> None:
+            self._accesses += 1
+            try:
+                write(base + offset, width, value)
+            except Exception as exc:
+                self._fail(exc)
+
+        uc.mmio_map(base, size, on_read, None, on_write, None)
+
+    def _fail(self, reason: Exception) -> None:
+        self._fault = self._fault or reason
+        self._uc.emu_stop()
+
+    def _run_function(self, address: int) -> None:
+        """Run the function at an address until it returns, delivering interrupts on the way."""
+        uc = self._uc
+        uc.reg_write(UC_ARM_REG_LR, RETURN | 1)
+        position = address
+        while True:
+            try:
+                uc.emu_start(position | 1, RETURN)
+            except UcError as exc:
+                raise self._fault or self._crash(exc) from None
+            if self._fault:
+                raise self._fault
+            position = uc.reg_read(UC_ARM_REG_PC)
+            if self._stopped or position & ~1 == RETURN:
+                return
+            if self.observer.wait(False):
+                self._interrupt()
+
+    def _interrupt(self) -> None:
+        """Run the handler of the accelerator's interrupt, if one is set, and come back."""
+        vector = self.image.symbols["emulator_vectors"] + 4 * CNN_INTERRUPT
+        handler = int.from_bytes(self.read_memory(vector, 4), "little")
+        if handler:
+            context = self._uc.context_save()
+            self._run_function(handler)
+            self._uc.context_restore(context)
+
+    @contextmanager
+    def _watched(self, time_limit: float) -> Iterator[None]:
+        """Stop the core when time is up, or when it waits for the network without sleeping."""
+        finished = threading.Event()
+        deadline = time.monotonic() + time_limit
+
+        def watch() -> None:
+            accesses = -1
+            while not finished.wait(IDLE_SECONDS):
+                idle = accesses == self._accesses and not self._inside
+                accesses = self._accesses
+                if time.monotonic() > deadline:
+                    self._fail(self._too_late(time_limit))
+                elif idle and self.bus.start_requested:
+                    self._uc.emu_stop()
+
+        thread = threading.Thread(target=watch, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            finished.set()
+            thread.join()
+
+    def _port_read(self, address: int, _size: int) -> int:
+        if address == PORT + _INTERRUPT:
+            return CNN_INTERRUPT if self.observer.wait(True) else 0
+        return 1 if address == PORT + _STOPWATCH else 0
+
+    def _port_write(self, address: int, _size: int, value: int) -> None:
+        if address == PORT + _CONSOLE:
+            self.observer.text(chr(value))
+        elif address == PORT + _ABORT:
+            raise EmulatorError("E824", "the program calls abort()")
+
+    def _invalid(
+        self, uc: Any, access: int, address: int, _size: int, _value: int, _data: object
+    ) -> bool:
+        """Remember an access to an address where nothing is mapped; the core then stops."""
+        place = self.image.function_at(uc.reg_read(UC_ARM_REG_PC))
+        verb = "writes to" if access in (UC_MEM_WRITE_UNMAPPED, UC_MEM_WRITE_PROT) else "reads"
+        self._fault = EmulatorError(
+            "E820",
+            f"{place} {verb} address 0x{address:08x}, where the chip has nothing",
+            remedy="Check pointers and array bounds; with another APB base, name it.",
+        )
+        return False
+
+    def _crash(self, error: UcError) -> EmulatorError:
+        position = self._uc.reg_read(UC_ARM_REG_PC)
+        place = self.image.function_at(position)
+        return EmulatorError("E820", f"{place} fails at 0x{position:08x}: {error}")
+
+    def _too_late(self, time_limit: float) -> EmulatorError:
+        return EmulatorError(
+            "E822",
+            f"the program does not finish within {time_limit:g} s",
+            remedy="Give it more time if the network is large; else look for an endless loop.",
+        )

@@ -1,0 +1,77 @@
+"""A reader for what the emulator needs of an ELF file: segments to load and symbols.
+
+Little-endian 32-bit files only, which is what compilers for the Cortex-M4 write.
+"""
+
+from __future__ import annotations
+
+import struct
+from bisect import bisect_right
+from dataclasses import dataclass
+from pathlib import Path
+
+from emulator.errors import EmulatorError
+
+_IDENTIFICATION = b"\x7fELF\x01\x01"  # 32 bit, little-endian
+_PT_LOAD = 1
+_SHT_SYMTAB = 2
+_STT_OBJECT, _STT_FUNC = 1, 2
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """A linked program: bytes to place at addresses, and the addresses of functions and objects."""
+
+    segments: tuple[tuple[int, bytes], ...]
+    symbols: dict[str, int]
+    functions: tuple[tuple[int, str], ...]  # by address, the Thumb bit removed
+
+    def function_at(self, address: int) -> str:
+        """Name of the function that holds the instruction at `address`."""
+        index = bisect_right(self.functions, address, key=lambda entry: entry[0])
+        return f"{self.functions[index - 1][1]}()" if index else f"0x{address:08x}"
+
+
+def read_image(path: Path) -> Image:
+    """Read segments and symbols of an executable ELF file.
+
+    Raises EmulatorError (E804) if it is not a 32-bit little-endian ELF file.
+    """
+    data = path.read_bytes()
+    if not data.startswith(_IDENTIFICATION):
+        raise EmulatorError("E804", "not a 32-bit little-endian ELF file", str(path))
+    symbols, functions = _symbols(data)
+    return Image(tuple(_segments(data)), symbols, tuple(sorted(functions)))
+
+
+def _segments(data: bytes) -> list[tuple[int, bytes]]:
+    (table,) = struct.unpack_from("<I", data, 28)
+    entry_size, count = struct.unpack_from("<HH", data, 42)
+    segments = []
+    for i in range(count):
+        kind, offset, address, _, size = struct.unpack_from("<5I", data, table + i * entry_size)
+        if kind == _PT_LOAD and size:
+            segments.append((address, data[offset : offset + size]))
+    return segments
+
+
+def _symbols(data: bytes) -> tuple[dict[str, int], list[tuple[int, str]]]:
+    (table,) = struct.unpack_from("<I", data, 32)
+    entry_size, count = struct.unpack_from("<HH", data, 46)
+    sections = [struct.unpack_from("<10I", data, table + i * entry_size) for i in range(count)]
+    symbols: dict[str, int] = {}
+    functions = []
+    for _, kind, _, _, offset, size, link, *_ in sections:
+        if kind != _SHT_SYMTAB:
+            continue
+        names = sections[link][4]
+        for position in range(offset, offset + size, 16):
+            name_offset, value, _, info = struct.unpack_from("<IIIB", data, position)
+            if info & 15 not in (_STT_OBJECT, _STT_FUNC):
+                continue
+            start = names + name_offset
+            name = data[start : data.index(b"\0", start)].decode()
+            symbols[name] = value
+            if info & 15 == _STT_FUNC:
+                functions.append((value & ~1, name))
+    return symbols, functions

@@ -1,0 +1,54 @@
+"""Input through the FIFOs.
+
+Source: spec/machine.md section 3.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from device.chip import PROCESSORS_PER_GROUP, PROCESSORS_PER_INSTANCE
+from emulator.addresses import FAST_FIFO_DATA
+from emulator.decode import LayerConfig
+from emulator.errors import EmulatorError
+from emulator.memory import Memory
+
+
+def fifo_image(memory: Memory, config: LayerConfig) -> NDArray[np.int32]:
+    """Return the image that was pushed: int32 [1, channel, row, column].
+
+    HWC: a word of a group's FIFO holds one pixel of its first four processors. CHW: four pixels of
+    one processor. Raises EmulatorError (E833) if words are missing.
+    """
+    inputs = config.input
+    pixels = inputs.size[0] * inputs.size[1]
+    needed = -(-pixels // 4) if inputs.chw else pixels
+    streams = _streams(memory, config)
+    channels = []
+    for processor in config.processors:
+        group, unit = divmod(processor, PROCESSORS_PER_GROUP)
+        words = streams.get(group, np.zeros(0, np.uint32))
+        if len(words) < needed:
+            raise EmulatorError(
+                "E833",
+                f"the FIFO of group {group} got {len(words)} words, layer {config.layer} "
+                f"needs {needed}",
+            )
+        data = words[:needed].view(np.uint8)
+        lane = data if inputs.chw else data[unit % PROCESSORS_PER_INSTANCE :: 4]
+        channels.append(lane[:pixels].view(np.int8))
+    return np.array(channels, np.int32).reshape(1, -1, *inputs.size)
+
+
+def _streams(memory: Memory, config: LayerConfig) -> dict[int, NDArray[np.uint32]]:
+    """Return the words that each group gets; the fast FIFO serves the groups in turn."""
+    numbers = memory.addresses.fifos
+    fast = memory.pushes.get(FAST_FIFO_DATA)
+    if fast is None:
+        return {
+            numbers[address]: np.array(words, np.uint32) for address, words in memory.pushes.items()
+        }
+    words = np.array(fast, np.uint32)
+    groups = config.groups
+    return {group: words[index :: len(groups)] for index, group in enumerate(groups)}

@@ -1,0 +1,120 @@
+"""Compiling a generated project, unmodified, for the emulated core.
+
+The C files are compiled against `emulator/sdk`, a stand-in for the vendor's SDK, with the GNU cross
+compiler if it is installed, else with the compiler in the ziglang package. No root, no SDK.
+Source: spec/sdk-stubs.md.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from emulator.elf import Image, read_image
+from emulator.errors import EmulatorError
+
+SDK = Path(__file__).resolve().parent / "sdk"
+PORT = 0xF0000000  # registers of the emulator itself, see sdk/runtime.c
+RISCV_MAIN = "main_riscv.c"
+COMPILE_SECONDS = 300
+
+_FLAGS = (
+    *("-std=gnu11", "-O2", "-ffreestanding", "-fno-builtin", "-fno-strict-aliasing"),
+    *("-Wno-everything", "-Werror=implicit-function-declaration"),
+    f"-DEMULATOR_PORT={PORT:#x}u",
+    *("-nostdlib", "-Wl,--no-gc-sections", "-Wl,--entry=reset_handler"),
+)
+
+
+def compiler() -> list[str]:
+    """Return the command of the C compiler for the Cortex-M4 with its machine options.
+
+    Raises EmulatorError (E810) if none is installed.
+    """
+    gcc = shutil.which("arm-none-eabi-gcc")
+    if gcc:
+        return [gcc, "-mcpu=cortex-m4", "-mthumb", "-mfloat-abi=soft", "-w"]
+    if importlib.util.find_spec("ziglang"):
+        zig = [sys.executable, "-m", "ziglang", "cc", "-target", "thumb-freestanding-eabi"]
+        return [*zig, "-mcpu=cortex_m4+soft_float", "-fno-sanitize=undefined"]
+    raise EmulatorError(
+        "E810",
+        "no C compiler for the Cortex-M4 is installed",
+        remedy="Install arm-none-eabi-gcc, or `pip install -r requirements-emulator.txt`.",
+    )
+
+
+def compile_project(project: Path) -> Image:
+    """Compile and link all C files of the folder `project`; nothing is written into it.
+
+    Of a project for the RISC-V core, `main_riscv.c` is taken and the wrapper for the Arm core is
+    left out. Raises EmulatorError: no such folder or no C files (E800), no compiler (E810), the
+    compiler refuses the program (E811, with the compiler's first error).
+    """
+    if not project.is_dir():
+        raise EmulatorError(
+            "E800", "no such folder", str(project), "Name a folder with a generated project."
+        )
+    sources = sorted(project.glob("*.c"))
+    if not sources:
+        raise EmulatorError(
+            "E800", "the folder holds no C files", str(project), "Generate the project first."
+        )
+    if project / RISCV_MAIN in sources:
+        sources = [source for source in sources if source.name != "main.c"]
+    with tempfile.TemporaryDirectory(prefix="emulator-") as folder:
+        program = Path(folder) / "program.elf"
+        _run(
+            [
+                *(*compiler(), *_FLAGS),
+                *("-I", str(project.resolve()), "-I", str(SDK / "include")),
+                *("-T", str(SDK / "link.ld"), "-o", str(program), str(SDK / "runtime.c")),
+                *(str(source.resolve()) for source in sources),
+            ],
+            Path(folder),
+            project,
+        )
+        return read_image(program)
+
+
+def _run(command: Sequence[str], folder: Path, project: Path) -> None:
+    """Run the compiler in `folder`; its first error becomes the message of an EmulatorError."""
+    environment = {**os.environ, "LC_ALL": "C"}
+    environment.setdefault("ZIG_LOCAL_CACHE_DIR", str(folder / "cache"))
+    if not os.access(Path.home(), os.W_OK):
+        environment.setdefault("ZIG_GLOBAL_CACHE_DIR", str(folder / "cache"))
+    try:
+        result = subprocess.run(
+            command,
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=COMPILE_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        message = f"the compiler does not finish within {COMPILE_SECONDS} s"
+        raise EmulatorError("E811", message, str(project)) from None
+    if result.returncode:
+        raise EmulatorError(
+            "E811",
+            f"the project does not compile: {_first_error(result.stderr)}",
+            str(project),
+            "Every *.c file of the folder is compiled; correct this error first.",
+        )
+
+
+def _first_error(messages: str) -> str:
+    """Return the first line that is an error, else the first line at all."""
+    lines = [line for line in messages.splitlines() if line.strip()]
+    errors = (line for line in lines if "error:" in line or "undefined reference" in line)
+    return next(errors, lines[0] if lines else "no message")

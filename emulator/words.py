@@ -1,0 +1,78 @@
+"""Executing recorded words instead of firmware.
+
+A recording is a NumPy archive with the arrays phase, size, addr and value (one entry per bus write,
+in order); expected_addr, expected_value and expected_mask are optional. Phases: 0 cnn_enable,
+1 cnn_init, 2 cnn_load_weights, 3 cnn_load_bias, 4 cnn_configure, 5 load_input, 6 cnn_start; words
+of later phases are not applied.
+"""
+
+from __future__ import annotations
+
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from device import Chip
+from device.chip import DEFAULT_APB_BASE
+from emulator.errors import EmulatorError
+from emulator.machine import Accelerator, Run
+from emulator.record import Writes
+
+LAST_PHASE = 6
+_ARRAYS = ("phase", "size", "addr", "value")
+_EXPECTED = ("expected_addr", "expected_value", "expected_mask")
+
+
+@dataclass(frozen=True)
+class RecordedWords:
+    """The writes up to the start of the network, and the words expected afterwards.
+
+    `expected`: int64 [word, 3], address, value and mask; no rows if nothing is expected.
+    """
+
+    writes: Writes
+    expected: NDArray[np.int64]
+
+    def mismatches(self, words: dict[int, int]) -> list[tuple[int, int, int]]:
+        """Return (address, expected, found) of each word that is not as expected, masked."""
+        return [
+            (address, value, words.get(address, 0) & mask)
+            for address, value, mask in self.expected.tolist()
+            if words.get(address, 0) & mask != value
+        ]
+
+
+def read_words(path: Path) -> RecordedWords:
+    """Read a recording. Raises EmulatorError (E801) if it is not one."""
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            missing = [name for name in _ARRAYS if name not in archive]
+            if missing:
+                raise EmulatorError(
+                    "E801", f"the recording lacks the array {missing[0]}", str(path)
+                )
+            phase, size, address, value = (archive[name].astype(np.int64) for name in _ARRAYS)
+            expected = [archive[name] for name in _EXPECTED if name in archive]
+    except (ValueError, zipfile.BadZipFile, EOFError) as exc:
+        raise EmulatorError("E801", f"not a recording of words: {exc}", str(path)) from None
+    if len({len(array) for array in (phase, size, address, value)}) != 1:
+        raise EmulatorError("E801", "the arrays of the recording differ in length", str(path))
+    chosen = phase <= LAST_PHASE
+    table = np.array(expected if len(expected) == len(_EXPECTED) else [[], [], []], np.int64)
+    return RecordedWords(Writes(size, address, value).where(chosen), table.T)
+
+
+def run_words(
+    recording: RecordedWords, chip: Chip, apb_base: int = DEFAULT_APB_BASE
+) -> tuple[Run, dict[int, int]]:
+    """Execute a recording; return the run and the words of data memory afterwards, by address.
+
+    Raises EmulatorError as Accelerator does.
+    """
+    accelerator = Accelerator(chip, apb_base)
+    accelerator.write(recording.writes)
+    run = accelerator.run()
+    return run, accelerator.data_words()

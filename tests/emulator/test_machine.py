@@ -1,0 +1,165 @@
+"""The machine executes layers whose words are encoded by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from device import MAX78000
+from emulator import EmulatorError
+from tests.emulator.by_hand import Words, one_by_one
+
+IMAGE = np.array([[[1, 2], [3, -128]]])
+
+
+def outputs(words: Words) -> list[list[int]]:
+    run, _ = words.run()
+    return [channel.reshape(-1).tolist() for channel in run.layers[-1].output]
+
+
+@pytest.mark.parametrize(
+    ("post", "first", "second"),
+    [
+        ({}, [1, 2, 2, -100], [-1, -2, -3, 127]),
+        ({"shift": 1}, [2, 3, 5, -128], [-2, -4, -6, 127]),
+        ({"shift": 7}, [100, 127, 127, -128], [-128, -128, -128, 127]),
+        ({"shift": 1, "shift_right": 1}, [0, 1, 1, -50], [0, -1, -1, 64]),
+        ({"shift": 7, "shift_right": 1}, [0, 0, 0, -1], [0, 0, 0, 1]),
+        ({"absolute": 1}, [1, 2, 2, 100], [1, 2, 3, 127]),
+    ],
+)
+def test_outputs_are_scaled_and_rounded_half_up(
+    post: dict[str, int], first: list[int], second: list[int]
+) -> None:
+    words = one_by_one(IMAGE, np.array([[100], [-128]]), post=post)
+    assert outputs(words) == [first, second]
+
+
+def test_relu_removes_negative_values() -> None:
+    words = one_by_one(IMAGE, np.array([[100], [-128]]), lctl={"relu": 1})
+    assert outputs(words) == [[1, 2, 2, 0], [0, 0, 0, 127]]
+
+
+def test_bias_counts_128_times() -> None:
+    words = one_by_one(IMAGE, np.array([[100], [-128]]), post={"bias": 1, "bias_offset": 3})
+    words.bias([99, 99, 99, 5, -7])
+    assert outputs(words) == [[6, 7, 7, -95], [-8, -9, -10, 121]]
+
+
+def test_wide_output_is_neither_shifted_nor_clipped() -> None:
+    words = one_by_one(IMAGE, np.array([[100], [-128]]), post={"shift": 3}, lctl={"wide": 1})
+    run, accelerator = words.run()
+    assert outputs(words) == [[100, 200, 300, -12800], [-128, -256, -384, 16384]]
+    assert run.findings == []
+    stored = accelerator.memory.data[0, 0x800:0x810].view(np.int32).reshape(4, 4)
+    assert stored[:, :2].T.tolist() == outputs(words)
+
+
+def test_narrow_weights_are_taken_at_face_value() -> None:
+    """Two 4-bit kernels share a byte, the first in the low half."""
+    words = one_by_one(np.array([[[1, -1], [40, -128]]]), np.array([[0]]), post={"weight_size": 3})
+    words.layer(0, "POST", group=0, weight_size=3, shift=4)
+    words.layer(0, "LCTL2", last_output=4)
+    words.layer(0, "MCNT", last=4)
+    words.kernel_bytes(0, [0x78])
+    assert outputs(words) == [[-1, 1, -40, 127], [1, -1, 35, -112]]
+
+
+@pytest.mark.parametrize(
+    ("max_pool", "rounding", "wanted"),
+    [(1, 0, [3, 0, 6, 8]), (0, 0, [0, -1, -1, 0]), (0, 1, [1, -1, -2, -1])],
+)
+def test_pooling(max_pool: int, rounding: int, wanted: list[int]) -> None:
+    image = np.array([[[0, 0, -1, -2], [0, 3, 0, -1], [5, 6, 7, 8], [-9, -9, -9, -8]]])
+    words = Words()
+    words.layer(0, "RCNT", last=3)
+    words.layer(0, "CCNT", last=3)
+    words.layer(0, "PRCNT", last=1)
+    words.layer(0, "PCCNT", last=1)
+    words.layer(0, "STRIDE", stride=1)
+    words.layer(0, "WPTR_BASE", pointer=0x100)
+    words.layer(0, "LCTL", always=1, pool=1, max_pool=max_pool, shared_output=1)
+    words.layer(0, "ENA", group=0, processors=1)
+    words.layer(0, "POST", time_slots=1, one_by_one=1)
+    words.pixels(image)
+    words.control("CTL", enable=1, average_rounding=rounding)
+    run, accelerator = words.run()
+    assert run.layers[0].output.reshape(-1).tolist() == wanted
+    stored = accelerator.memory.data_bytes[0, 0x400:0x410:4].view(np.int8)
+    assert stored.tolist() == wanted
+
+
+def test_layers_follow_each_other() -> None:
+    words = one_by_one(IMAGE, np.array([[64], [-128]]), out_word=0x100)
+    words.control("LCNT_MAX", last=1)
+    for register, fields in (
+        ("RCNT", {"last": 1}),
+        ("CCNT", {"last": 1}),
+        ("ONED", {"kernel_length": 1}),
+        ("WPTR_BASE", {"pointer": 0x200}),
+        ("RPTR_BASE", {"word": 0x100}),
+        ("LCTL", {"always": 1, "max_pool": 1, "shared_output": 1}),
+        ("MCNT", {"first": 72, "last": 72}),
+    ):
+        words.layer(1, register, **fields)
+    words.layer(1, "ENA", group=0, processors=3, kernels=3)
+    for processor, weight in enumerate((127, -128)):
+        words.kernel_bytes(processor, [0] * 0 + [weight], first_column=1)
+    run, _ = words.run()
+    first = np.array([[1, 1, 2, -64], [-1, -2, -3, 127]])
+    assert run.layers[0].output.reshape(2, 4).tolist() == first.tolist()
+    sums = first[0] * 127 - first[1] * 128
+    assert run.layers[1].output.reshape(-1).tolist() == np.clip(sums + 64 >> 7, -128, 127).tolist()
+    assert run.findings == []
+
+
+def test_reading_data_that_nobody_wrote_is_reported() -> None:
+    words = one_by_one(IMAGE, np.array([[1]]))
+    words.layer(0, "RPTR_BASE", word=2)
+    run, _ = words.run()
+    assert [str(f) for f in run.findings] == [
+        "layer 0: processor 0 reads data memory word 4, which was never written (2 such bytes)"
+    ]
+
+
+def test_kernels_that_were_never_loaded_are_reported() -> None:
+    words = one_by_one(IMAGE, np.array([[1]]))
+    words.layer(0, "MCNT", first=72, last=72)
+    run, _ = words.run()
+    assert "reads kernel column 0 of the layer, which was never loaded" in str(run.findings[0])
+
+
+def test_output_on_top_of_the_input_is_reported() -> None:
+    run, _ = one_by_one(IMAGE, np.array([[1]]), out_word=3).run()
+    assert "overwrites the layer's own input in data memory instance 0 word 3" in str(
+        run.findings[0]
+    )
+
+
+def test_output_beyond_the_memory_is_reported() -> None:
+    run, _ = one_by_one(IMAGE, np.array([[1]]), out_word=0x1FFE).run()
+    assert "output word 8192 is beyond the 8192 of an instance" in str(run.findings[0])
+
+
+def test_nothing_to_execute_is_refused() -> None:
+    with pytest.raises(EmulatorError) as caught:
+        Words().run()
+    assert caught.value.code == "E831"
+
+
+@pytest.mark.parametrize(
+    "offset",
+    [
+        MAX78000.kernel_address(3, 768),
+        MAX78000.bias_address(1, 512),
+        MAX78000.data_address(3, 0x8000),
+        0x2000000,
+    ],
+)
+def test_writes_to_nothing_are_refused(offset: int) -> None:
+    words = one_by_one(IMAGE, np.array([[1]]))
+    words.word(offset, 1)
+    with pytest.raises(EmulatorError) as caught:
+        words.run()
+    assert caught.value.code == "E830"
+    assert f"0x{0x50000000 + offset:08x}" in caught.value.message
