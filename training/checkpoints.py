@@ -25,6 +25,7 @@ class Loaded:
     epoch: int | None
     arch: str | None
     optimizer: dict[str, Any] | None
+    optimizer_class: str | None  # "SGD", "Adam"
 
 
 def read(path: str) -> Loaded:
@@ -39,6 +40,7 @@ def read(path: str) -> Loaded:
         entries.get("epoch"),
         entries.get("arch"),
         _tensors(entries.get("optimizer_state_dict")),
+        getattr(entries.get("optimizer_type"), "name", None),
     )
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import time
-from typing import Any
+from dataclasses import replace
+from typing import Any, Literal
 
 from torch import nn
 from torch.optim import SGD, Adam, Optimizer
@@ -19,6 +21,7 @@ from training.options import Options
 from training.schedule import Schedule, read_schedule
 
 DEFAULT_RATE = 0.1
+OPTIMIZERS: dict[str, Literal["sgd", "adam"]] = {"SGD": "sgd", "Adam": "adam"}
 
 
 class Trainer:
@@ -32,8 +35,8 @@ class Trainer:
         self.policy = policy
         self.options = options
         self.log = passes.log
-        self.prefix = f"{options.name}_" if options.name else ""
-        self.optimizer: Optimizer = _optimizer(passes.model, options, self.log)
+        self.qat = False
+        self.optimizer: Optimizer = _new_optimizer(passes.model, options, self.log)
         self.best: tuple[float, float, int] | None = None
         self.schedule = Schedule([])
 
@@ -65,6 +68,9 @@ class Trainer:
                 self.options.resume_from,
                 "Take only its weights with --exp-load-weights-from.",
             )
+        if resumed.optimizer_class in OPTIMIZERS:
+            options = replace(self.options, optimizer=OPTIMIZERS[resumed.optimizer_class])
+            self.optimizer = _new_optimizer(self.passes.model, options, self.log)
         try:
             self.optimizer.load_state_dict(resumed.optimizer)
         except (ValueError, KeyError, IndexError) as exc:
@@ -75,8 +81,7 @@ class Trainer:
                 "Add --reset-optimizer.",
             ) from exc
         start = resumed.epoch + 1
-        if self.policy is not None and start > self.policy["start_epoch"]:
-            self.prefix += "qat_"
+        self.qat = self.policy is not None and start > self.policy["start_epoch"]
         return start
 
     def _begin_qat(self) -> None:
@@ -88,7 +93,7 @@ class Trainer:
         self.schedule.use(self.optimizer)
         ai8x.initiate_qat(self.passes.model, self.policy)
         self.best = None
-        self.prefix += "qat_"
+        self.qat = True
 
     def _epoch(self, epoch: int) -> None:
         """Train, validate, save and step the learning rate."""
@@ -106,7 +111,7 @@ class Trainer:
         report(self.passes, scores, matrix)
         log.metrics["epochs"].append({
             "epoch": epoch,
-            "qat": self.prefix.endswith("qat_"),
+            "qat": self.qat,
             "learning_rate": rate,
             "training": trained.as_dict(),
             "validation": scores.as_dict(),
@@ -117,17 +122,21 @@ class Trainer:
 
     def _save(self, epoch: int, scores: Scores) -> None:
         """Write the checkpoint, as the best one too if it is; ties go to the later epoch."""
-        rank = (scores.top1, 0.0 if scores.top5 != scores.top5 else scores.top5, epoch)
-        improved = self.best is None or rank > self.best
-        self.best = rank if improved or self.best is None else self.best
+        five = not math.isnan(scores.top5)
+        rank = (scores.top1, scores.top5 if five else 0.0, epoch)
+        if self.best is None or rank > self.best:
+            self.best = rank
+        improved = self.best == rank
         log = self.log
-        top5 = "" if scores.top5 != scores.top5 else f"Top5: {self.best[1]:.3f}   "
+        top5 = f"Top5: {self.best[1]:.3f}   " if five else ""
         count = _nonzero_parameters(self.passes.model)
         log.say(
             f"==> Best [Top1: {self.best[0]:.3f}   {top5}Params: {count} on epoch: {self.best[2]}]"
         )
         names = ["checkpoint", "best"] if improved else ["checkpoint"]
-        paths = [log.folder / f"{self.prefix}{name}.pth.tar" for name in names]
+        parts = [self.options.name, "qat" if self.qat else None]
+        prefix = "".join(f"{part}_" for part in parts if part)
+        paths = [log.folder / f"{prefix}{name}.pth.tar" for name in names]
         extras = {
             "current_top1": scores.top1,
             "best_top1": self.best[0],
@@ -147,7 +156,7 @@ def _titled(scores: Scores) -> dict[str, float | None]:
     return {name.capitalize(): value for name, value in scores.as_dict().items()}
 
 
-def _optimizer(model: nn.Module, options: Options, log: Log) -> Optimizer:
+def _new_optimizer(model: nn.Module, options: Options, log: Log) -> Optimizer:
     """Return the optimizer over all parameters, so that a checkpoint numbers them as others do."""
     if options.optimizer is None:
         log.warn("--optimizer not given, using SGD")

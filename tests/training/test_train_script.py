@@ -94,15 +94,20 @@ def test_deterministic_runs_are_equal(monkeypatch: pytest.MonkeyPatch) -> None:
     assert results[0] == results[1]
 
 
-def test_resumed_run_continues_with_the_next_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_resumed_run_continues_with_the_next_epoch(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     options = [*SHORT, "--qat-policy", "qat.yaml"]
     assert _train_py(monkeypatch, *options, "--epochs", "2", "--name", "a") == 0
     checkpoint = str(Path("latest_log_dir") / "a_qat_checkpoint.pth.tar")
     checkpoint = str(Path(checkpoint).resolve())
-    resume = ["--resume-from", checkpoint]
-    assert _train_py(monkeypatch, *options, *resume, "--epochs", "3", "--name", "b") == 0
-    assert [epoch["epoch"] for epoch in _metrics("b")["epochs"]] == [2]
+    resume = [*DIGITS, "--qat-policy", "qat.yaml", "--lr", "0.5", "--resume-from", checkpoint]
+    assert _train_py(monkeypatch, *resume, "--epochs", "3", "--name", "b") == 0
+    (epoch,) = _metrics("b")["epochs"]
+    assert (epoch["epoch"], epoch["qat"], epoch["learning_rate"]) == (2, True, 0.003)
     assert (Path("latest_log_dir") / "b_qat_best.pth.tar").is_file()
+    assert _train_py(monkeypatch, *resume, "--epochs", "2") == 1
+    assert "--epochs" in capsys.readouterr().err
 
 
 def test_interrupted_training_keeps_the_best_checkpoint(

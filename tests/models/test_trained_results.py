@@ -1,0 +1,67 @@
+"""The networks in trained/ reach what is said of them and belong together."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+import ai8x
+from datasets.digits import digits_get_datasets
+from datasets.images import ImageDataset
+from datasets.mnist import mnist_get_datasets
+from models.ai85digitsnet import ai85digitsnet
+from models.ai85net import ai85net5
+from training import checkpoints
+from training.options import Options
+
+TRAINED = Path(__file__).resolve().parents[2] / "trained"
+WIDTHS = {"weight_bits": 8, "bias_bits": 8, "quantize_activation": True}
+INTEGERS = Options(arch="", dataset="", evaluate=True, act_mode_8bit=True)
+
+
+def _network(make: Any, name: str, simulate: bool) -> nn.Module:
+    ai8x.set_device(85, simulate, False, verbose=False)
+    model: nn.Module = make(num_channels=1, **(WIDTHS if simulate else {}))
+    path = str(TRAINED / f"{name}.pth.tar")
+    assert checkpoints.load_into(model, checkpoints.read(path), path) == []
+    return model.eval()
+
+
+def _accuracy(model: nn.Module, test: ImageDataset | None) -> float:
+    """Return the share of test images that are recognized, in percent."""
+    assert test is not None
+    hits = 0
+    for part in torch.arange(len(test)).split(500):
+        x, targets = test.batch(part)
+        hits += int((model(x).argmax(1) == targets).sum())
+    return 100 * hits / len(test)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize(
+    ("make", "name", "size"),
+    [(ai85net5, "mnist-ai85net5-qat8", 28), (ai85digitsnet, "digits-ai85digitsnet-qat8", 8)],
+)
+def test_quantized_network_computes_what_training_saw(make: Any, name: str, size: int) -> None:
+    x = torch.randint(-128, 128, (16, 1, size, size)).float()
+    result = _network(make, name, simulate=False)(x / 128)
+    integers = _network(make, f"{name}-q", simulate=True)(x)
+    assert torch.equal(result * 16384, integers)
+
+
+@torch.no_grad()
+def test_digits_are_recognized() -> None:
+    model = _network(ai85digitsnet, "digits-ai85digitsnet-qat8-q", simulate=True)
+    _, test = digits_get_datasets(("", INTEGERS), load_train=False)
+    assert _accuracy(model, test) >= 98.0
+
+
+@torch.no_grad()
+def test_mnist_is_recognized(shared: Path) -> None:
+    model = _network(ai85net5, "mnist-ai85net5-qat8-q", simulate=True)
+    _, test = mnist_get_datasets((str(shared / "data"), INTEGERS), load_train=False)
+    assert _accuracy(model, test) >= 99.4
