@@ -60,6 +60,7 @@ def test_digits_are_recognized() -> None:
     assert _accuracy(model, test) >= 98.0
 
 
+@pytest.mark.slow
 @torch.no_grad()
 def test_mnist_is_recognized(shared: Path) -> None:
     model = _network(ai85net5, "mnist-ai85net5-qat8-q", simulate=True)
