@@ -1,0 +1,872 @@
+"""Every constraint of the hardware: a network that violates it, and what is said about it."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from device import MAX78000, MAX78002, Chip
+from diagnostics import Severity
+from synthesis.check import CONSTRAINTS, Constraint, check
+from synthesis.network import Network
+from tests.synthesis.networks import build, describe, line_of, mask, weights
+
+CONV: dict[str, Any] = {
+    "processors": 7,
+    "op": "Conv2d",
+    "kernel_size": "3x3",
+    "pad": 1,
+    "activate": "ReLU",
+}
+PLAIN: dict[str, Any] = {"processors": 7, "op": "none"}
+ONE: dict[str, Any] = {**CONV, "processors": 1}
+CONV1D: dict[str, Any] = {**ONE, "op": "Conv1d", "kernel_size": 3}
+LINEAR: dict[str, Any] = {
+    "processors": 7,
+    "op": "Linear",
+    "flatten": True,
+    "activate": "none",
+}
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Violation:
+    """A network that breaks one constraint, and the complaints with its code.
+
+    `found` are (layer, key, message, remedy); key "" stands for the layer itself.
+    """
+
+    code: str
+    layers: list[dict[str, Any]]
+    kernels: list[Shape]
+    found: list[tuple[int, str, str, str | None]]
+    sample: Shape = (3, 4, 4)
+    chip: Chip = MAX78000
+    bias: int = 0
+    others: dict[str, Any] = field(default_factory=dict)
+
+    def text(self) -> str:
+        """Return the description."""
+        return describe(*self.layers, **self.others)
+
+    def network(self, folder: Path) -> Network:
+        """Return the resolved network."""
+        widths = (x.get("quantization", 8) for x in self.layers)
+        bits = (8 if width == "bin" else width for width in widths)
+        kernels = [weights(*k, bits=b) for k, b in zip(self.kernels, bits, strict=False)]
+        biases = [np.arange(1, self.bias + 1)] if self.bias else []
+        data = np.zeros(self.sample, np.int64)
+        return build(folder, self.text(), data, kernels, biases, self.chip)[0]
+
+
+POOL_EARLIER = "Pool in a layer before."
+VIOLATIONS = [
+    # Operators
+    Violation(
+        "E301",
+        [{**CONV, "output_shift": 16}],
+        [(2, 3, 3, 3)],
+        [
+            (
+                0,
+                "output_shift",
+                "'output_shift' is 16, the limits for 8-bit weights are -15 and 15",
+                "The nearest valid value is 15.",
+            )
+        ],
+    ),
+    Violation(
+        "E301",
+        [{**CONV, "output_shift": -20, "quantization": 4}],
+        [(2, 3, 3, 3)],
+        [
+            (
+                0,
+                "output_shift",
+                "'output_shift' is -20, the limits for 4-bit weights are -19 and 11",
+                "The nearest valid value is -19.",
+            )
+        ],
+    ),
+    Violation(
+        "E302",
+        [{**PLAIN, "pad": 1}],
+        [],
+        [(0, "pad", "'pad' is 1 on a layer without a kernel", "Remove the key.")],
+    ),
+    Violation(
+        "E302",
+        [{**CONV, "pad": 3}],
+        [(2, 3, 3, 3)],
+        [
+            (
+                0,
+                "pad",
+                "'pad' is 3, the limit for a 3x3 kernel is 2",
+                "The nearest valid value is 2.",
+            )
+        ],
+    ),
+    Violation(
+        "E302",
+        [{**CONV, "kernel_size": "1x1", "pad": None}],
+        [(2, 3, 1, 1)],
+        [
+            (
+                0,
+                "kernel_size",
+                "'pad' is 1, the limit for a 1x1 kernel is 0",
+                "The nearest valid value is 0.",
+            )
+        ],
+    ),
+    Violation(
+        "E303",
+        [{**CONV, "output_pad": 1}],
+        [(2, 3, 3, 3)],
+        [(0, "output_pad", "'output_pad' is 1, only ConvTranspose2d has one", None)],
+    ),
+    Violation(
+        "E303",
+        [{**CONV, "op": "ConvTranspose2d", "pad": 3}],
+        [(2, 3, 3, 3)],
+        [(0, "pad", "'pad' is 3, the limits are 0 and 2", None)],
+    ),
+    Violation(
+        "E303",
+        [{**CONV, "op": "ConvTranspose2d", "output_pad": 0}],
+        [(2, 3, 3, 3)],
+        [(0, "output_pad", "'output_pad' is 0, only 1 is possible", None)],
+    ),
+    Violation(
+        "E304",
+        [{**CONV, "max_pool": 2, "pool_stride": 1, "pool_dilation": 2}],
+        [(2, 3, 3, 3)],
+        [(0, "pool_dilation", "'pool_dilation' is 2, the limit of MAX78000 is 1", None)],
+    ),
+    Violation(
+        "E304",
+        [{**ONE, "max_pool": 16, "pool_stride": 1, "pool_dilation": 2}],
+        [(2, 1, 3, 3)],
+        [
+            (
+                0,
+                "pool_dilation",
+                "the pooling window reaches over 31 pixels, the limit is 16",
+                None,
+            )
+        ],
+        sample=(1, 32, 32),
+        chip=MAX78002,
+    ),
+    Violation(
+        "E305",
+        [{**CONV, "max_pool": 2, "pool_stride": (1, 2)}],
+        [(2, 3, 3, 3)],
+        [
+            (
+                0,
+                "pool_stride",
+                "'pool_stride' is 1/2, rows and columns must be equal",
+                "Use pool_stride: 1.",
+            )
+        ],
+    ),
+    Violation(
+        "E306",
+        [{**LINEAR, "max_pool": 2, "pool_stride": 2}],
+        [(4, 12)],
+        [(0, "flatten", "'flatten' together with pooling", POOL_EARLIER)],
+    ),
+    Violation(
+        "E306",
+        [{**CONV, "flatten": True}],
+        [(4, 12, 3, 3)],
+        [(0, "flatten", "'flatten' on a conv2d layer, it needs op: Linear", None)],
+        sample=(3, 2, 2),
+    ),
+    Violation(
+        "E306",
+        [{**LINEAR, "processors": 1}],
+        [(2, 289)],
+        [
+            (
+                0,
+                "flatten",
+                "'flatten' of 17x17 = 289 pixels, the limit is 256",
+                "Pool before flattening.",
+            )
+        ],
+        sample=(1, 17, 17),
+    ),
+    Violation(
+        "E306",
+        [{**LINEAR, "groups": 2}],
+        [(4, 6)],
+        [(0, "groups", "'flatten' together with 'groups'", None)],
+        sample=(3, 2, 2),
+    ),
+    Violation(
+        "E307",
+        [{**CONV, "output_width": 32}],
+        [(2, 3, 3, 3)],
+        [
+            (
+                0,
+                "activate",
+                "'activate' is ReLU on a final layer with 32-bit output",
+                "Remove the activation or use output_width: 8.",
+            )
+        ],
+    ),
+    Violation(
+        "W307",
+        [{**CONV, "output_width": 32}, {**CONV, "processors": 3}],
+        [(2, 3, 3, 3), (2, 2, 3, 3)],
+        [(0, "output_width", "32-bit output of a layer that feeds another", None)],
+    ),
+    Violation(
+        "E308",
+        [{**PLAIN, "output_shift": 1}],
+        [],
+        [(0, "output_shift", "'output_shift' is 1 on a layer without a kernel", None)],
+    ),
+    Violation(
+        "E308",
+        [{**PLAIN, "output_width": 32}],
+        [],
+        [(0, "output_width", "'output_width' is 32 on a layer without a kernel", None)],
+    ),
+    Violation(
+        "E308",
+        [{**PLAIN, "out_channels": 4}],
+        [],
+        [
+            (
+                0,
+                "out_channels",
+                "4 output channels for 3 input channels on a layer without a kernel",
+                None,
+            )
+        ],
+    ),
+    Violation(
+        "E309",
+        [{**PLAIN, "processors": mask(36), "max_pool": 2, "pool_stride": 2}],
+        [],
+        [
+            (
+                0,
+                "max_pool",
+                "pooling without a convolution in 2 passes, the limit of MAX78000 is 1",
+                "Pool in the next convolution layer instead.",
+            )
+        ],
+        sample=(72, 4, 4),
+    ),
+    Violation(
+        "E310",
+        [{**CONV1D, "eltwise": "add"}],
+        [(2, 1, 3)],
+        [
+            (
+                0,
+                "eltwise",
+                "'add' in front of a Conv1d",
+                "Use a separate layer (op: Add) before the convolution.",
+            )
+        ],
+        sample=(2, 8),
+    ),
+    Violation(
+        "E310",
+        [
+            {
+                **PLAIN,
+                "op": "add",
+                "operands": 3,
+                "max_pool": 2,
+                "pool_stride": 2,
+                "pool_first": False,
+            }
+        ],
+        [],
+        [
+            (
+                0,
+                "pool_first",
+                "'pool_first: false' with 3 operands, the limit is 2",
+                None,
+            )
+        ],
+        sample=(9, 4, 4),
+    ),
+    Violation(
+        "E310",
+        [
+            {
+                **PLAIN,
+                "op": "add",
+                "operands": 3,
+                "processors": mask(36),
+                "max_pool": 2,
+                "pool_stride": 2,
+            }
+        ],
+        [],
+        [
+            (
+                0,
+                "operands",
+                "3 operands of 2 passes together with pooling or a convolution",
+                "Combine in a layer of its own.",
+            )
+        ],
+        sample=(3 * 72, 4, 4),
+    ),
+    Violation(
+        "E311",
+        [{**CONV, "eltwise": "add"}],
+        [(2, 3, 3, 3)],
+        [
+            (
+                0,
+                "eltwise",
+                "an element-wise operation, a convolution and a bias in one layer",
+                "Drop the bias (--no-bias) or combine in a layer of its own.",
+            )
+        ],
+        sample=(6, 4, 4),
+        chip=MAX78002,
+        bias=2,
+    ),
+    Violation(
+        "E312",
+        [{**CONV, "dilation": 2}],
+        [(2, 3, 3, 3)],
+        [
+            (
+                0,
+                "dilation",
+                "'dilation' is 2 on a conv2d layer, only Conv1d has one",
+                None,
+            )
+        ],
+    ),
+    Violation(
+        "E312",
+        [{**CONV1D, "kernel_size": 1, "pad": 0, "dilation": 2}],
+        [(2, 1, 1)],
+        [(0, "dilation", "'dilation' with a kernel of one tap", None)],
+        sample=(1, 8),
+    ),
+    Violation(
+        "E313",
+        [{**CONV, "groups": 3}],
+        [(3, 1, 3, 3)],
+        [(0, "groups", "'groups' is 3, MAX78000 has no grouped convolutions", None)],
+    ),
+    Violation(
+        "E313",
+        [{**CONV, "groups": 3}],
+        [(6, 1, 3, 3)],
+        [
+            (
+                0,
+                "groups",
+                "'groups' is 3 for 3 input and 6 output channels, all three must be equal",
+                None,
+            )
+        ],
+        chip=MAX78002,
+    ),
+    Violation(
+        "E313",
+        [{**CONV, "groups": 3}],
+        [(3, 1, 3, 3)],
+        [
+            (
+                0,
+                "groups",
+                "depth-wise convolutions are not supported",
+                "This version of the loader does not support them yet; see README.md.",
+            )
+        ],
+        chip=MAX78002,
+    ),
+    Violation(
+        "E314",
+        [{**CONV, "quantization": "bin"}],
+        [(2, 3, 3, 3)],
+        [(0, "quantization", "binary weights, MAX78000 has none", "Use quantization: 1.")],
+    ),
+    Violation(
+        "E314",
+        [
+            {**CONV, "quantization": "bin"},
+            {**CONV, "processors": 3, "quantization": 1},
+        ],
+        [(2, 3, 3, 3), (2, 2, 3, 3)],
+        [(0, "quantization", "binary weights in a network with 1-bit weights", None)],
+        chip=MAX78002,
+    ),
+    # Processors
+    Violation(
+        "E320",
+        [{**CONV, "processors": 0x30}],
+        [(2, 3, 3, 3)],
+        [
+            (
+                0,
+                "processors",
+                "'processors' 0x0000.0000.0000.0030 names 2, 3 input channels need 3",
+                "For example 0x0000.0000.0000.0070.",
+            )
+        ],
+    ),
+    Violation(
+        "E320",
+        [{**CONV, "processors": mask(64)}],
+        [(2, 72, 3, 3)],
+        [
+            (
+                0,
+                "processors",
+                "'processors' 0xffff.ffff.ffff.ffff names 64, "
+                "72 input channels in 2 passes need 36",
+                "For example 0x0000.000f.ffff.ffff.",
+            )
+        ],
+        sample=(72, 4, 4),
+    ),
+    Violation(
+        "E320",
+        [{**CONV, "processors": 0x11, "data_format": "CHW"}],
+        [(2, 3, 3, 3)],
+        [
+            (
+                0,
+                "processors",
+                "'processors' 0x0000.0000.0000.0011 names 2, 3 input channels need 3",
+                "For example 0x0000.0000.0000.0111.",
+            )
+        ],
+    ),
+    Violation(
+        "E321",
+        [{**CONV, "output_processors": 7}],
+        [(2, 3, 3, 3)],
+        [
+            (
+                0,
+                "output_processors",
+                "'output_processors' 0x0000.0000.0000.0007 names 3, 2 output channels need 2",
+                "For example 0x0000.0000.0000.0003.",
+            )
+        ],
+    ),
+    Violation(
+        "E321",
+        [CONV, {**CONV, "processors": 1}],
+        [(2, 3, 3, 3), (2, 2, 3, 3)],
+        [
+            (
+                0,
+                "",
+                "the next layer's 'processors' (line 13) 0x0000.0000.0000.0001 names 1, "
+                "2 output channels need 2",
+                "For example 0x0000.0000.0000.0003.",
+            )
+        ],
+    ),
+    Violation(
+        "E322",
+        [CONV, {**CONV, "processors": 0x11, "data_format": "CHW"}],
+        [(2, 3, 3, 3), (2, 2, 3, 3)],
+        [(1, "data_format", "'data_format' is CHW on a later layer", "Remove the key.")],
+    ),
+    Violation(
+        "E323",
+        [{**CONV, "processors": 0x70, "data_format": "CHW"}],
+        [(2, 3, 3, 3)],
+        [
+            (
+                0,
+                "processors",
+                "'processors' 0x0000.0000.0000.0070 has several of 4 to 7 with CHW data, "
+                "one of each four is possible",
+                "Use every fourth processor (0x1111...), or data_format: HWC.",
+            )
+        ],
+    ),
+    Violation(
+        "E323",
+        [{**PLAIN, "op": "add", "processors": 1, "data_format": "CHW"}],
+        [],
+        [
+            (
+                0,
+                "data_format",
+                "CHW data of 1 channels, the limit is one pass and one operand",
+                None,
+            )
+        ],
+        sample=(2, 4, 4),
+    ),
+    Violation(
+        "E324",
+        [{**CONV, "processors": mask(3, 16), "output_processors": mask(2, 16)}],
+        [(2, 3, 3, 3)],
+        [
+            (
+                0,
+                "processors",
+                "no layer uses processors 0 to 15",
+                "Move a layer's processors to group 0.",
+            )
+        ],
+    ),
+    Violation(
+        "E325",
+        [{**CONV, "bias_group": (0, 3)}],
+        [(2, 3, 3, 3)],
+        [(0, "bias_group", "'bias_group' names group 3, used are 0", None)],
+    ),
+    Violation(
+        "E326",
+        [{**PLAIN, "output_processors": 0b10101}],
+        [],
+        [
+            (
+                0,
+                "output_processors",
+                "in group 0, 3 channels pass through, but the outputs 0x0000.0000.0000.0015 "
+                "have no run of 3 there",
+                "Give the next layer the same processors.",
+            )
+        ],
+    ),
+    Violation(
+        "E327",
+        [{**PLAIN, "processors": mask(64), "in_channels": 1025}],
+        [],
+        [
+            (0, "in_channels", "1025 input channels, the limit is 1024", None),
+            (0, "op", "1025 output channels, the limit is 1024", None),
+        ],
+        sample=(1025, 1, 1),
+    ),
+    # Data memory
+    Violation(
+        "E340",
+        [{**CONV, "out_offset": "0x20000"}],
+        [(2, 3, 3, 3)],
+        [(0, "out_offset", "'out_offset' is 0x20000, the limits are 0 and 0x1ffff", None)],
+    ),
+    Violation(
+        "E340",
+        [{**CONV, "out_offset": -4}],
+        [(2, 3, 3, 3)],
+        [(0, "out_offset", "'out_offset' is -4, it cannot be negative", None)],
+    ),
+    Violation(
+        "E341",
+        [{**CONV, "in_offset": "0x7fc4"}],
+        [(2, 3, 3, 3)],
+        [
+            (
+                0,
+                "in_offset",
+                "the input needs 64 bytes at 0x7fc4, a memory instance of MAX78000 has 32768",
+                "Use a smaller image or a lower in_offset; CHW data takes a quarter of the space.",
+            )
+        ],
+    ),
+    Violation(
+        "E342",
+        [{**CONV, "out_offset": "0x7fc4"}],
+        [(2, 3, 3, 3)],
+        [
+            (
+                0,
+                "out_offset",
+                "the output needs 64 bytes at 0x7fc4, a memory instance of MAX78000 has 32768",
+                "The highest out_offset that fits is 0x7fc0.",
+            )
+        ],
+    ),
+    Violation(
+        "E342",
+        [{**ONE, "output_width": 32, "activate": "none"}],
+        [(1, 1, 3, 3)],
+        [
+            (
+                0,
+                "out_offset",
+                "the output needs 36864 bytes at 0x4000, a memory instance of MAX78000 has 32768",
+                "Pool more, use fewer channels or output_width: 8.",
+            )
+        ],
+        sample=(1, 48, 48),
+    ),
+    Violation(
+        "E343",
+        [{**CONV1D, "pad": 2, "in_dim": 1023}],
+        [(1, 1, 3)],
+        [
+            (0, "op", "the output has 1025x1 pixels, the limit is 1024 in a row or column", None),
+            (0, "pad", "the input has 1027x1 pixels with padding, the limit is 1024", None),
+        ],
+        sample=(1, 1023),
+    ),
+    Violation(
+        "E343",
+        [{**CONV1D, "pad": 0, "in_dim": 1025}],
+        [(1, 1, 3)],
+        [(0, "in_dim", "the input has 1025x1 pixels, the limit is 1024 in a row or column", None)],
+        sample=(1, 1025),
+    ),
+    Violation(
+        "E344",
+        [{**PLAIN, "processors": mask(64), "in_dim": (1024, 1024)}],
+        [],
+        [(0, "in_dim", "a frame of 2097152 words, the limit is 2097151", None)],
+        sample=(128, 1, 1),
+    ),
+    Violation(
+        "E345",
+        [{**CONV, "write_gap": 16}],
+        [(2, 3, 3, 3)],
+        [
+            (
+                0,
+                "write_gap",
+                "'write_gap' is 16 with 1 output passes, which makes steps of 17 words; "
+                "the limit is 16",
+                None,
+            )
+        ],
+    ),
+    Violation(
+        "E346",
+        [{**CONV, "read_gap": 1}],
+        [(2, 3, 3, 3)],
+        [(0, "read_gap", "'read_gap' is 1, MAX78000 has none", None)],
+    ),
+    Violation(
+        "E346",
+        [{**CONV, "processors": mask(36), "in_skip": 1}],
+        [(2, 72, 3, 3)],
+        [(0, "in_skip", "'read_gap' with 2 input passes", None)],
+        sample=(72, 4, 4),
+        chip=MAX78002,
+    ),
+    Violation(
+        "W347",
+        [{**CONV, "in_offset": 2, "out_offset": "0x4001"}],
+        [(2, 3, 3, 3)],
+        [
+            (0, "in_offset", "'in_offset' is 0x2, not a multiple of 4", None),
+            (0, "out_offset", "'out_offset' is 0x4001, not a multiple of 4", None),
+        ],
+    ),
+    Violation(
+        "W348",
+        [CONV, {**CONV, "processors": 3, "in_offset": 0}],
+        [(2, 3, 3, 3), (2, 2, 3, 3)],
+        [
+            (
+                1,
+                "in_offset",
+                "'in_offset' is 0x0, layer 0 wrote to 0x4000",
+                "Remove the key, or name the source with in_sequences.",
+            )
+        ],
+    ),
+    Violation(
+        "E349",
+        [{**CONV, "in_channels": 3}],
+        [(2, 3, 3, 3)],
+        [
+            (
+                0,
+                "in_channels",
+                "the sample SAMPLE has 2x4x4 values, the layer reads 3x4x4",
+                "Use a sample of this data set, or correct the description.",
+            )
+        ],
+        sample=(2, 4, 4),
+    ),
+    Violation(
+        "E349",
+        [{**ONE, "in_dim": (182, 182)}],
+        [(2, 1, 3, 3)],
+        [(0, "in_dim", "the sample is larger than the data memory", None)],
+        sample=(1, 182, 182),
+    ),
+    # Sources
+    Violation(
+        "E360",
+        [CONV, {**LINEAR, "processors": 3}],
+        [(2, 3, 3, 3), (4, 16)],
+        [
+            (
+                1,
+                "op",
+                "layer 0 gives 2x4x4, but the weights or keys of this layer need 1x4x4",
+                "Check the order of the layers, their pooling, and that the checkpoint belongs to "
+                "this network.",
+            )
+        ],
+    ),
+    Violation(
+        "E360",
+        [CONV, {**PLAIN, "op": "add", "processors": 3, "in_sequences": "[0]", "in_offset": 0}],
+        [(2, 3, 3, 3)],
+        [
+            (
+                1,
+                "in_sequences",
+                "layer 0 gives 2x4x4, but the weights or keys of this layer need 2 x 2x4x4",
+                "Check the order of the layers, their pooling, and that the checkpoint belongs to "
+                "this network.",
+            )
+        ],
+    ),
+    Violation(
+        "E361",
+        [
+            {**CONV, "output_processors": 3},
+            {**CONV, "processors": 3, "output_processors": 7},
+            {**PLAIN, "op": "add", "in_sequences": "[0, 1]", "in_offset": 0},
+        ],
+        [(2, 3, 3, 3), (3, 2, 3, 3)],
+        [
+            (2, "in_sequences", "the operands have 2, 3 channels, they must be equal", None),
+            (
+                2,
+                "in_sequences",
+                "the operands are written to the processors 0x0000.0000.0000.0003, "
+                "0x0000.0000.0000.0007, they must be equal",
+                "Give the layers that are combined the same output_processors.",
+            ),
+        ],
+    ),
+    Violation(
+        "E361",
+        [
+            {**CONV, "output_processors": 3},
+            {**CONV, "processors": 3, "pad": 0, "output_processors": 3},
+            {
+                **PLAIN,
+                "op": "add",
+                "processors": 3,
+                "in_sequences": "[0, 1]",
+                "in_offset": 0,
+                "in_dim": (2, 5),
+            },
+        ],
+        [(2, 3, 3, 3), (2, 2, 3, 3)],
+        [(2, "in_sequences", "the operands have the sizes 4x4, 2x2, they must be equal", None)],
+    ),
+]
+
+
+def place_in(text: str, layer: int, key: str) -> str:
+    """Return where a key's value stands, or the layer itself."""
+    if key:
+        line, column = line_of(text, key, layer)
+    else:
+        line, column = text.splitlines().index(f"- # layer {layer}") + 2, 3
+    return f"net.yaml:{line}:{column}"
+
+
+@pytest.mark.parametrize(
+    "case", VIOLATIONS, ids=[f"{v.code}-{i}" for i, v in enumerate(VIOLATIONS)]
+)
+def test_violation_is_reported_with_place_message_and_remedy(
+    tmp_path: Path, case: Violation
+) -> None:
+    network = case.network(tmp_path)
+    found = [d for d in check(network) if d.code == case.code]
+    text = case.text()
+    expected = [
+        (
+            place_in(text, layer, key),
+            f"layer {layer}: {message}".replace("SAMPLE", network.sample_file),
+            remedy,
+        )
+        for layer, key, message, remedy in case.found
+    ]
+    assert [(str(d.place), d.message, d.remedy) for d in found] == expected
+    severity = Severity.WARNING if case.code.startswith("W") else Severity.ERROR
+    assert {d.severity for d in found} == {severity}
+
+
+@pytest.mark.parametrize("constraint", CONSTRAINTS, ids=lambda c: c.code)
+def test_every_complaint_of_a_constraint_has_a_violation(constraint: Constraint) -> None:
+    complaints = inspect.getsource(constraint.test).count("yield Finding(")
+    tested = sum(len(v.found) for v in VIOLATIONS if v.code == constraint.code)
+    assert tested >= complaints > 0
+
+
+def test_constraints_have_codes_of_their_own_and_a_reason() -> None:
+    codes = [c.code for c in CONSTRAINTS]
+    assert len(set(codes)) == len(codes)
+    for constraint in CONSTRAINTS:
+        assert constraint.code[1] == "3" and constraint.code[0] in "EW"
+        assert len(constraint.reason) > 20 and constraint.reason.endswith(".")
+        assert constraint.name == constraint.test.__name__.replace("_", " ")
+
+
+LEGAL: dict[str, tuple[list[dict[str, Any]], list[Shape], Shape, Chip]] = {
+    "convolutions and linear": (
+        [CONV, {**CONV, "processors": 3, "max_pool": 2, "pool_stride": 2}, LINEAR],
+        [(2, 3, 3, 3), (3, 2, 3, 3), (10, 3 * 2 * 2)],
+        (3, 4, 4),
+        MAX78000,
+    ),
+    "planar input": (
+        [{**CONV, "processors": 0x111, "data_format": "CHW"}],
+        [(2, 3, 3, 3)],
+        (3, 4, 4),
+        MAX78000,
+    ),
+    "limits reached": (
+        [{**ONE, "output_shift": -15, "pad": 2, "max_pool": 16, "pool_stride": 16}],
+        [(1, 1, 3, 3)],
+        (1, 32, 32),
+        MAX78000,
+    ),
+    "1024 channels": (
+        [{**CONV, "processors": mask(64), "kernel_size": "1x1", "pad": 0}],
+        [(1024, 1024, 1, 1)],
+        (1024, 1, 1),
+        MAX78002,
+    ),
+    "256 pixels flattened": (
+        [{**LINEAR, "processors": 1}],
+        [(2, 256)],
+        (1, 16, 16),
+        MAX78000,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", LEGAL)
+def test_legal_networks_pass_without_complaint(tmp_path: Path, case: str) -> None:
+    layers, kernels, shape, chip = LEGAL[case]
+    violation = Violation("", layers, kernels, [], sample=shape, chip=chip)
+    assert check(violation.network(tmp_path)) == []
+
+
+def test_all_violations_are_reported_at_once(tmp_path: Path) -> None:
+    layers = [{**CONV, "output_shift": 16, "pad": 3, "out_offset": -4}, {**CONV, "processors": 3}]
+    found = check(Violation("", layers, [(2, 3, 3, 3), (2, 2, 3, 3)], []).network(tmp_path))
+    assert {"E301", "E302", "E340"} <= {d.code for d in found}
