@@ -47,6 +47,9 @@ class RecordedWords:
 
 def read_words(path: Path) -> RecordedWords:
     """Read a recording. Raises EmulatorError (E801) if it is not one."""
+    with path.open("rb") as file:  # a missing file is an OSError
+        if not zipfile.is_zipfile(file):
+            raise EmulatorError("E801", "not a NumPy archive (.npz)", str(path))
     try:
         with np.load(path, allow_pickle=False) as archive:
             missing = [name for name in _ARRAYS if name not in archive]
