@@ -286,9 +286,8 @@ def project_options(args: argparse.Namespace) -> ProjectOptions:
 
 
 def project_folder(args: argparse.Namespace) -> Path:
-    """Return the folder of the project; repeated networks have a name of their own."""
-    suffix = f"_repeat{args.repeat_layers}" if args.repeat_layers > 1 else ""
-    return Path(args.test_dir, args.prefix + suffix)
+    """Return the folder of the project."""
+    return Path(args.test_dir, args.prefix)
 
 
 def report(diagnostics: Iterable[Diagnostic], args: argparse.Namespace) -> None:

@@ -269,7 +269,8 @@ class Network:
 
     `layers` are all layers that are configured, in the order of the description; `order` lists the
     indices of those that are executed, in execution order. `sample` is int64
-    [channel, row, column].
+    [channel, row, column]. `allow_streaming` permits streaming from memory; `file_has_bias` also
+    counts layers of the file that are not executed.
     """
 
     chip: Chip
@@ -280,6 +281,8 @@ class Network:
     sample: Tensor
     sample_file: str
     input_port: InputPort = InputPort.MEMORY
+    allow_streaming: bool = False
+    file_has_bias: bool = False
 
     @property
     def input_processors(self) -> int:

@@ -27,6 +27,7 @@ class ResolveOptions:
     ignore_bn: bool = False
     ignore_activation: bool = False
     ignore_streaming: bool = False
+    allow_streaming: bool = False
     streaming_layers: frozenset[int] = frozenset()
     read_ahead: bool = False
     calcx4: bool = False

@@ -5,7 +5,16 @@ them. Memory placement has complaints of its own, in `place`.
 Source: spec/network-description.md section 1.6, spec/registers.md section 9.
 """
 
-from synthesis.check import data, layout, operators, sources
+from synthesis.check import data, layout, operators, sources, streaming
 from synthesis.check.constraint import CONSTRAINTS, Constraint, check
 
-__all__ = ["CONSTRAINTS", "Constraint", "check", "data", "layout", "operators", "sources"]
+__all__ = [
+    "CONSTRAINTS",
+    "Constraint",
+    "check",
+    "data",
+    "layout",
+    "operators",
+    "sources",
+    "streaming",
+]

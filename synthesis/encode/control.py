@@ -17,6 +17,7 @@ from device.chip import (
     GROUPS,
     PROCESSORS,
     PROCESSORS_PER_GROUP,
+    STREAM_REGISTERS,
 )
 from synthesis.encode.numbering import Numbering
 from synthesis.encode.writer import RegisterWriter
@@ -106,10 +107,9 @@ def init_blocks(
 
 def _clear_registers(network: Network, writer: RegisterWriter) -> Iterator[Block]:
     """MAX78002: let the self test clear registers and bias memory of every group."""
-    biased = any(layer.bias is not None for layer in network.layers)
     groups = network.groups_used
     tests = [writer.control(g, "SRAM_TEST", {"value": 0}, "Clear registers") for g in groups]
-    start = 0x1C80 if biased else 0x1880
+    start = 0x1C80 if network.file_has_bias else 0x1880
     steps: list[Step] = [writer.control(g, "SRAM", {"value": _SRAM_CONTROL}) for g in groups]
     steps += [writer.control(g, "SRAM_TEST", {"value": start}, "Clear registers") for g in groups]
     steps += [Wait(test.address, _REGISTERS_CLEARED) for test in tests]
@@ -248,25 +248,30 @@ def interrupt_mask(network: Network, options: EncodeOptions) -> int:
     return _DONE | _ENABLE | (_STREAMING if network.streams else 0)
 
 
-def unused_blocks(network: Network, writer: RegisterWriter, last_layer: int) -> Iterator[Block]:
+def unused_blocks(
+    network: Network, writer: RegisterWriter, numbering: Numbering
+) -> Iterator[Block]:
     """Yield the zeros of `--zero-unused`.
 
     The reference tool addresses the last configured layer here and so destroys its registers; the
     words are reproduced.
     """
-    registers = [r for r in writer.chip.layer_registers.values() if r.number < 0x1000]
+    layer = numbering.number(network.layers[-1], numbering.repeat - 1)
+    registers = writer.chip.layer_registers
+    own = {r.number: r.name for r in registers.values() if r.name not in STREAM_REGISTERS}
+    apart = writer.chip.layer_stride != writer.chip.stream_layer_stride
     for group in network.groups_used:
-        writes = []
-        for number in range(max(r.number for r in registers) + 1):
-            named = next((r.name for r in registers if r.number == number), None)
-            address = writer.apb_base + writer.chip.layer_address(group, last_layer, "RCNT")
-            offset = number - writer.chip.layer_registers["RCNT"].number
-            writes.append(
-                Write(
-                    address + offset * writer.chip.layer_register_stride,
-                    0,
-                    f"Zero unused {named or 'register'}",
-                    f"L{last_layer} G{group} R{number:02d}",
-                )
-            )
-        yield Block("", tuple(writes))
+        base = writer.apb_base + writer.chip.layer_address(group, layer, "RCNT")
+        base -= registers["RCNT"].number * writer.chip.layer_register_stride
+        addresses = {n: base + n * writer.chip.layer_register_stride for n in range(max(own) + 1)}
+        if apart:
+            for name in STREAM_REGISTERS:
+                address = writer.chip.layer_address(group, layer, name)
+                addresses[registers[name].number] = writer.apb_base + address
+        yield Block(
+            "",
+            tuple(
+                Write(address, 0, "Zero unused register", f"L{layer} G{group} R{number:02d}")
+                for number, address in addresses.items()
+            ),
+        )

@@ -40,8 +40,7 @@ def encode(
     numbering = Numbering.of(network, options.repeat_layers)
     configure = tuple(layer_blocks(network, placement, writer, numbering, options))
     if options.zero_unused:
-        last = numbering.number(network.layers[-1], options.repeat_layers - 1)
-        configure += tuple(unused_blocks(network, writer, last))
+        configure += tuple(unused_blocks(network, writer, numbering))
     configure += tuple(fifo_blocks(network, writer, options))
     final = network.final
     through_fifo = network.input_port.is_fifo

@@ -71,6 +71,8 @@ def resolve(
         sample,
         sample_path(description, options),
         options.input_port,
+        options.allow_streaming,
+        any(t.bias is not None for t in tensors.values()),
     )
     return network, tuple(problems)
 

@@ -1,0 +1,118 @@
+"""Constraints of streaming layers and of input through FIFOs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from device.chip import FIFO_LANES, FIFOS, PROCESSORS_PER_GROUP
+from diagnostics import Severity
+from synthesis.check.constraint import Finding, constraint
+from synthesis.check.layout import mask_text
+from synthesis.network import InputPort, Layer, Network
+
+_FIFO_GROUPS = range(FIFOS)
+_INTERLEAVED = sum(
+    ((1 << FIFO_LANES) - 1) << PROCESSORS_PER_GROUP * group for group in _FIFO_GROUPS
+)
+_PLANAR = sum(1 << PROCESSORS_PER_GROUP * group for group in _FIFO_GROUPS)
+
+
+@constraint("E350")
+def streaming_begins_with_the_first_layer(layer: Layer, network: Network) -> Iterator[Finding]:
+    """Rows can only be worked on as they arrive if they arrive that way in every layer before."""
+    previous = network.predecessor(layer) if layer.index in network.order else None
+    if layer.streaming and previous is not None and not previous.streaming:
+        yield Finding(
+            f"a streaming layer behind {previous}, which does not stream",
+            "streaming",
+            "Let all layers up to this one stream, or remove the key.",
+        )
+
+
+@constraint("E351")
+def streaming_needs_a_fifo(layer: Layer, network: Network) -> Iterator[Finding]:
+    """Data that lies in memory already does not arrive in rows."""
+    if not layer.streaming or layer is not network.first or network.input_port.is_fifo:
+        return
+    if not network.allow_streaming:
+        yield Finding(
+            "the first layer streams, but the input does not come from a FIFO",
+            "streaming",
+            "Add --fifo (or --fast-fifo), or --ignore-streaming.",
+        )
+
+
+@constraint("E352")
+def streaming_layers_limit(layer: Layer, network: Network) -> Iterator[Finding]:
+    """There are stream registers for eight layers."""
+    limit = network.chip.max_streaming_layers
+    count = sum(x.streaming for x in network.layers)
+    if layer is network.first and count > limit:
+        yield Finding(f"{count} streaming layers, the limit is {limit}", "streaming")
+
+
+@constraint("E353")
+def last_streaming_layer_is_padded(layer: Layer, network: Network) -> Iterator[Finding]:
+    """MAX78000 ends a stream with rows of padding."""
+    if network.chip.has_next_layer or not layer.streaming or not layer.has_weights:
+        return
+    following = network.layers[layer.index + 1 : layer.index + 2]
+    if not (following and following[0].streaming) and layer.hardware.pad[0] == 0:
+        yield Finding("the last streaming layer has no padding", ("pad", "streaming"))
+
+
+@constraint("E354")
+def streaming_operators(layer: Layer, network: Network) -> Iterator[Finding]:
+    """A flattened image has no rows; MAX78002 streams through convolutions only."""
+    if not layer.streaming:
+        return
+    if layer.flatten:
+        yield Finding("'streaming' together with 'flatten'", "streaming")
+    if not layer.has_weights and network.chip.has_next_layer:
+        yield Finding("'streaming' on a layer without a convolution", "streaming")
+
+
+@constraint("E355")
+def fifo_reaches_the_processors(layer: Layer, network: Network) -> Iterator[Finding]:
+    """Each FIFO is wired to the first processors of one group."""
+    if layer is not network.first or not network.input_port.is_fifo:
+        return
+    planar = layer.channels_first
+    limit = FIFOS if planar else FIFOS * FIFO_LANES
+    if layer.in_channels > limit:
+        yield Finding(
+            f"{layer.in_channels} input channels through the FIFOs, the limit is {limit} "
+            f"with {'CHW' if planar else 'HWC'} data",
+            ("in_channels", "processors"),
+        )
+    reachable = _PLANAR if planar else _INTERLEAVED
+    if network.input_processors & ~reachable:
+        yield Finding(
+            f"'processors' {mask_text(network.input_processors)} has processors that the FIFOs "
+            f"do not reach; they reach {mask_text(reachable)}",
+            "processors",
+        )
+
+
+@constraint("E356")
+def fast_fifo_limits(layer: Layer, network: Network) -> Iterator[Finding]:
+    """The fast FIFO is a single one and feeds a convolution with 8-bit output."""
+    if layer is not network.first or not network.input_port.is_fast:
+        return
+    limit = 1 if layer.channels_first else FIFO_LANES
+    if layer.in_channels > limit and network.input_port is InputPort.FAST_FIFO:
+        yield Finding(
+            f"{layer.in_channels} input channels through the fast FIFO, the limit is {limit}",
+            ("in_channels", "processors"),
+        )
+    if layer.output_width != 8:
+        yield Finding("32-bit output of the layer that the fast FIFO feeds", "output_width")
+    if not layer.has_weights:
+        yield Finding("the fast FIFO feeds a layer without a convolution", "op")
+
+
+@constraint("W357", Severity.WARNING)
+def streaming_with_bias(layer: Layer, network: Network) -> Iterator[Finding]:
+    """MAX78000 reads the bias of a streaming layer one byte too early; the loader works around."""
+    if layer.streaming and layer.bias is not None and not network.chip.has_next_layer:
+        yield Finding("a bias in a streaming layer", ("streaming", "op"))
