@@ -115,19 +115,25 @@ class Grid:
     unit: float = 1.0
     positive: bool = False
 
-    def __call__(self, x: Tensor) -> Tensor:
-        """Return `x` moved onto the grid, differentiably."""
-        return _Snap.apply(x, self)
+    def __call__(self, x: Tensor, overwrite: bool = False) -> Tensor:
+        """Return `x` moved onto the grid, differentiably.
 
-    def snap(self, x: Tensor) -> Tensor:
-        """Return `x` moved onto the grid, as a new tensor; only its first pass reads `x`."""
+        With `overwrite` the memory of `x` may be used again when no gradient needs its values.
+        """
+        if torch.is_grad_enabled() and x.requires_grad:
+            return _Snap.apply(x, self)
+        return self.snap(x, x if overwrite else None)
+
+    def snap(self, x: Tensor, out: Tensor | None = None) -> Tensor:
+        """Return `x` moved onto the grid as a new tensor, or in `out`; only the values count."""
         if self.rounding == "none":
-            return x.clamp(self.low, self.high)
-        if self.rounding == "half up":
-            y = x.add(0.5) if self.steps == 1.0 else x.mul(self.steps).add_(0.5)
-            y.floor_()
+            return torch.clamp(x, self.low, self.high, out=out)
+        if self.rounding == "half up" and self.steps == 1.0:
+            y = torch.add(x, 0.5, out=out).floor_()
+        elif self.rounding == "half up":
+            y = torch.mul(x, self.steps, out=out).add_(0.5).floor_()
         else:
-            y = x.mul(self.steps)
+            y = torch.mul(x, self.steps, out=out)
             y = y.round_() if self.rounding == "half even" else y.trunc_()
         if self.high < math.inf:
             y.clamp_(self.low, self.high)
@@ -350,7 +356,7 @@ class QuantizationAwareModule(nn.Module):
         if self.pool is not None:
             x = self.pool(x)
             if self._pool_grid is not None:
-                x = self._pool_grid(x)
+                x = self._pool_grid(x, overwrite=True)
         if self.op is None:
             return x
         down, up = self.scales()
@@ -362,7 +368,7 @@ class QuantizationAwareModule(nn.Module):
             x = self.bn(self._operate(x, down, 1.0)).mul_(0.25 * up)
         if self.activation == "Abs":
             x = (x.floor() if self.simulate else x).abs()  # the shift rounds down before it
-        return self._output_grid(x)
+        return self._output_grid(x, overwrite=True)
 
     def _operate(self, x: Tensor, down: Tensor | float, up: Tensor | float) -> Tensor:
         """Apply the operator with the parameters as the accelerator holds them, times `up`."""

@@ -220,6 +220,7 @@ def test_optimizer_keeps_momentum_and_learning_rate_after_fusing() -> None:
     assert len(renewed.param_groups[0]["params"]) == len(list(model.parameters()))
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.floats(-4, 4, width=32), min_size=2, max_size=40),
     st.sampled_from([0.1, 0.5, 0.9, 0.985, 1.0]),
