@@ -236,7 +236,9 @@ MAX78002 = Chip(
     clock_dividers=(1, 2, 4, 8, 16),
     default_switch_delay_ms=10,
     layer_registers=MAX78002_LAYER_REGISTERS,
-    control_registers=control_registers(frame_size_number=0x42018, mlator_number=0x44000),
+    control_registers=control_registers(
+        frame_size_number=0x42018, mlator_number=0x44000, snoop_number=0x42020
+    ),
     has_depthwise=True,
     has_binary_weights=True,
     has_next_layer=True,

@@ -115,8 +115,18 @@ _LAYER_COUNT_FIELDS = (
 )
 
 
-def control_registers(frame_size_number: int, mlator_number: int) -> dict[str, Register]:
-    """Return the group control registers by name; two numbers differ between the chips."""
+SNOOP_REGISTERS = tuple(
+    f"SNP{unit}_{name}"
+    for unit in (1, 2)
+    for name in ("A1", "A2", "D1", "D2", "X1", "X2", "C1", "C2", "ACC", "HIT", "MAX", "AM")
+)
+"""Registers of conditional execution, in the order of the description's `snoop` list."""
+
+
+def control_registers(
+    frame_size_number: int, mlator_number: int, snoop_number: int | None = None
+) -> dict[str, Register]:
+    """Return the group control registers by name; some numbers differ between the chips."""
     registers = (
         Register("CTL", 0, "Control", _CONTROL_FIELDS),
         Register("SRAM", 1, "SRAM control", (Field("value", 0, 32, "timing of the memories"),)),
@@ -127,7 +137,12 @@ def control_registers(frame_size_number: int, mlator_number: int) -> dict[str, R
         ),
         Register("MLAT", mlator_number, "Transposing read port", (Field("value", 0, 32, "bytes"),)),
     )
-    return {r.name: r for r in registers}
+    found = {r.name: r for r in registers}
+    if snoop_number is not None:
+        for i, name in enumerate(SNOOP_REGISTERS):
+            fields = (Field("value", 0, 32, "raw value"),)
+            found[name] = Register(name, snoop_number + i, f"Snoop {name}", fields)
+    return found
 
 
 # Fields of the per-layer registers that both chips share.

@@ -187,6 +187,7 @@ class Layer:
     is_output: bool
     sources: tuple[int, ...] | None
     next_layer: int | None
+    snoop_layer: int | None
     weights: NDArray[np.int8] | None = field(repr=False)
     bias: Tensor | None = field(repr=False)
     hardware: Hardware = field(repr=False)
@@ -268,9 +269,10 @@ class Network:
     """A network on a chip, ready to be checked, placed, simulated and encoded.
 
     `layers` are all layers that are configured, in the order of the description; `order` lists the
-    indices of those that are executed, in execution order. `sample` is int64
-    [channel, row, column]. `allow_streaming` permits streaming from memory; `file_has_bias` also
-    counts layers of the file that are not executed.
+    indices of those that are executed, `simulated` of those that the known answer is made from.
+    `sample` is int64 [channel, row, column]. `allow_streaming` permits streaming from memory;
+    `file_has_bias` also counts layers of the file that are not executed; `snoop` holds the raw
+    registers of conditional execution.
     """
 
     chip: Chip
@@ -278,11 +280,22 @@ class Network:
     place: Place
     layers: tuple[Layer, ...]
     order: tuple[int, ...]
+    simulated: tuple[int, ...]
     sample: Tensor
     sample_file: str
     input_port: InputPort = InputPort.MEMORY
     allow_streaming: bool = False
     file_has_bias: bool = False
+    snoop: tuple[int, ...] | None = None
+
+    def layer(self, index: int) -> Layer:
+        """Return the layer of an index; the first configured layer need not be number 0."""
+        return self.layers[index - self.layers[0].index]
+
+    def following(self, layer: Layer) -> Layer | None:
+        """Return the layer configured behind this one."""
+        position = layer.index + 1 - self.layers[0].index
+        return self.layers[position] if position < len(self.layers) else None
 
     @property
     def input_processors(self) -> int:
@@ -299,21 +312,26 @@ class Network:
     @property
     def first(self) -> Layer:
         """The layer that is executed first."""
-        return self.layers[self.order[0]]
+        return self.layer(self.order[0])
 
     @property
     def final(self) -> Layer:
         """The layer that is executed last."""
-        return self.layers[self.order[-1]]
+        return self.layer(self.order[-1])
 
     def executed(self) -> Iterator[Layer]:
         """The executed layers in execution order."""
-        return (self.layers[i] for i in self.order)
+        return (self.layer(i) for i in self.order)
+
+    @property
+    def terminating(self) -> Layer:
+        """The layer whose output is the result of the simulation."""
+        return self.layer(self.simulated[-1])
 
     def predecessor(self, layer: Layer) -> Layer | None:
         """The layer executed before this one."""
         position = self.order.index(layer.index)
-        return self.layers[self.order[position - 1]] if position else None
+        return self.layer(self.order[position - 1]) if position else None
 
     @cached_property
     def groups_used(self) -> tuple[int, ...]:
@@ -326,4 +344,4 @@ class Network:
     def outputs(self) -> tuple[Layer, ...]:
         """Layers whose output is checked and delivered, ascending."""
         marked = tuple(layer for layer in self.layers if layer.is_output)
-        return marked or (self.final,)
+        return marked or (self.terminating,)

@@ -60,7 +60,7 @@ def synthesize(
         layer.diagnostic(
             "W390", "all outputs are zero", "op", "Check weights and shifts.", Severity.WARNING
         )
-        for layer in network.executed()
+        for layer in map(network.layer, network.simulated)
         if not activations.outputs[layer.index].any()
     )
     program = encode(network, placement, activations, encoding)

@@ -62,10 +62,8 @@ def output_processors_match_channels(layer: Layer, network: Network) -> Iterator
 
 
 def _next_line(layer: Layer, network: Network) -> int | None:
-    following = layer.index + 1
-    if following >= len(network.layers):
-        return None
-    return network.layers[following].place_of("processors").line
+    following = network.following(layer)
+    return following.place_of("processors").line if following else None
 
 
 @constraint("E322")

@@ -15,7 +15,7 @@ def _sources(layer: Layer, network: Network) -> tuple[Layer, ...]:
     indices = (
         layer.sources if layer.sources is not None else ((previous.index,) if previous else ())
     )
-    return tuple(network.layers[i] for i in indices if i != NETWORK_INPUT)
+    return tuple(network.layer(i) for i in indices if i != NETWORK_INPUT)
 
 
 @constraint("E360")
@@ -23,7 +23,10 @@ def input_has_as_many_values_as_read(layer: Layer, network: Network) -> Iterator
     """What a layer reads must be exactly what was written: channels times pixels."""
     if layer is network.first or NETWORK_INPUT in (layer.sources or ()):
         return
-    found = sum(s.out_channels * s.out_dim[0] * s.out_dim[1] for s in _sources(layer, network))
+    cropped = sum(layer.in_crop)
+    found = sum(
+        s.out_channels * (s.out_dim[0] - cropped) * s.out_dim[1] for s in _sources(layer, network)
+    )
     pixels = layer.in_dim[0] * layer.in_dim[1]
     wanted = layer.operands * layer.in_channels * pixels
     if found != wanted:

@@ -56,8 +56,8 @@ def last_streaming_layer_is_padded(layer: Layer, network: Network) -> Iterator[F
     """MAX78000 ends a stream with rows of padding."""
     if network.chip.has_next_layer or not layer.streaming or not layer.has_weights:
         return
-    following = network.layers[layer.index + 1 : layer.index + 2]
-    if not (following and following[0].streaming) and layer.hardware.pad[0] == 0:
+    following = network.following(layer)
+    if not (following and following.streaming) and layer.hardware.pad[0] == 0:
         yield Finding("the last streaming layer has no padding", ("pad", "streaming"))
 
 

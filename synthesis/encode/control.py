@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from device import Chip
+from device import SNOOP_REGISTERS, Chip
 from device.chip import (
     AON_CONTROL,
     FAST_FIFO_CONTROL,
@@ -177,6 +177,7 @@ def _mode(network: Network, options: EncodeOptions) -> dict[str, int]:
         "pipeline_off": int(network.chip.has_pipeline and not options.pipeline),
         "stream_chw": int(first.streaming and first.channels_first and network.chip.has_pipeline),
         "one_shot": int(options.one_shot),
+        "snoop": int(network.snoop is not None),
         "external_sync": int(fifo),
         "average_rounding": int(options.average_rounding),
         "streaming": int(network.streams),
@@ -239,6 +240,18 @@ def fifo_blocks(
             if network.input_processors >> PROCESSORS_PER_GROUP * fifo & 1:
                 word |= _FIFO_ENABLE << fifo
         yield Block("FIFO control", (writer.word(FIFO_CONTROL, word, "FIFO control"),))
+
+
+def snoop_blocks(network: Network, writer: RegisterWriter) -> Iterator[Block]:
+    """Yield the registers of conditional execution, as the description gives them."""
+    if network.snoop is None:
+        return
+    for group in network.groups_used:
+        writes = (
+            writer.control(group, name, {"value": value})
+            for name, value in zip(SNOOP_REGISTERS, network.snoop, strict=False)
+        )
+        yield Block(f"Snoop, quadrant {group}", tuple(writes))
 
 
 def interrupt_mask(network: Network, options: EncodeOptions) -> int:

@@ -140,7 +140,7 @@ def configuration(
 
 
 def _bias(placement: Placement, layer: Layer, field: str) -> object:
-    found = placement.biases[layer.index]
+    found = placement.biases.get(layer.index)
     if found is None:
         return "none"
     return found.group if field == "group" else [x for x in found.offsets if x is not None]

@@ -67,7 +67,12 @@ def layer_blocks(
         for layer in network.layers:
             number = numbering.number(layer, repetition)
             view = LayerView(
-                layer, network, placement.kernels[layer.index], placement.biases[layer.index]
+                layer,
+                network,
+                placement.kernels[layer.index],
+                placement.biases.get(layer.index),
+                numbering,
+                options.link_layer,
             )
             reset = layer.index in numbering.resets
             for group in network.groups_used:
@@ -134,12 +139,26 @@ def _counts(view: LayerView) -> Registers:
         yield "PCCNT", {"last": last[1]}
         yield "STRIDE", {"stride": stride - 1}
         return
-    yield "NXTLYR", {}
+    yield "NXTLYR", _next_layer(view)
     yield from _counts_by_step(view)
     yield "PRCNT", {"last": last[0], "dilation": pooling.dilation[0] - 1}
     yield "PCCNT", {"last": last[1], "dilation": pooling.dilation[1] - 1}
     words = pooling.stride[0] * layer.operands * layer.in_passes * (layer.read_gap + 1)
     yield "STRIDE", {"stride": stride - 1, "words": words}
+
+
+def _next_layer(view: LayerView) -> Fields:
+    """MAX78002: where execution goes on, if not with the next layer."""
+    layer, numbering = view.layer, view.numbering
+    if view.link_layer:
+        final = layer is view.network.final
+        return {"stop": 1} if final else {"jump": 1, "layer": layer.index + 1}
+    if layer.next_layer is None:
+        return {"stop": int(layer is not view.network.layers[-1])}
+    target = layer.snoop_layer if layer.next_layer == layer.index + 1 else layer.next_layer
+    if target is None:
+        return {}
+    return {"jump": 1, "layer": target + numbering.inserted(target)}
 
 
 def _counts_by_step(view: LayerView) -> Registers:

@@ -9,6 +9,7 @@ from synthesis.encode.control import (
     init_blocks,
     interrupt_mask,
     power,
+    snoop_blocks,
     start_blocks,
     unused_blocks,
 )
@@ -41,8 +42,9 @@ def encode(
     configure = tuple(layer_blocks(network, placement, writer, numbering, options))
     if options.zero_unused:
         configure += tuple(unused_blocks(network, writer, numbering))
+    configure += tuple(snoop_blocks(network, writer))
     configure += tuple(fifo_blocks(network, writer, options))
-    final = network.final
+    final = network.terminating
     through_fifo = network.input_port.is_fifo
     return Program(
         chip=chip,
@@ -79,7 +81,7 @@ def encode(
 
 
 def _layer_logs(network: Network, activations: Activations) -> Iterator[LayerLog]:
-    for layer in network.executed():
+    for layer in map(network.layer, network.simulated):
         trace = activations.traces.get(layer.index)
         if trace is not None:
             weights = layer.weights

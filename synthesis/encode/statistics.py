@@ -30,7 +30,7 @@ def statistics(network: Network, placement: Placement, options: EncodeOptions) -
 
 
 def _layers(network: Network, placement: Placement) -> Iterator[LayerStatistics]:
-    for layer in network.executed():
+    for layer in map(network.layer, network.simulated):
         cycles = None
         if network.chip.estimates_latency:
             cycles = layer_cycles(layer, placement.kernels[layer.index])

@@ -192,8 +192,8 @@ def _start_by_line(view: LayerView, line: _Line, first: bool) -> int:
             return line.column_step
         return rows * layer.operands + ahead
     lead = (pad or stride[0]) * line.padded
-    following = view.network.layers[layer.index + 1 : layer.index + 2]
-    last = layer is view.network.final or not (following and following[0].streaming)
+    following = view.network.following(layer)
+    last = layer is view.network.final or not (following and following.streaming)
     adjust = line.adjust * stride[1] if last else 0
     return lead + rows * layer.operands + ahead + adjust
 

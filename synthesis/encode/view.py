@@ -12,6 +12,7 @@ from itertools import pairwise
 
 from device import Chip
 from device.chip import KERNEL_COLUMN_BYTES, PROCESSORS_PER_INSTANCE
+from synthesis.encode.numbering import Numbering
 from synthesis.network import Layer, Network, Operator, bits, group_slice
 from synthesis.place import BiasRange, KernelRange
 
@@ -30,6 +31,8 @@ class LayerView:
     network: Network
     kernels: KernelRange
     bias: BiasRange | None
+    numbering: Numbering
+    link_layer: bool
 
     @property
     def chip(self) -> Chip:

@@ -35,7 +35,7 @@ class BiasRange:
 
 def place_biases(
     network: Network, deduplicate: bool, problems: list[Diagnostic]
-) -> tuple[tuple[BiasRange | None, ...], tuple[NDArray[np.uint8], ...]]:
+) -> tuple[dict[int, BiasRange], tuple[NDArray[np.uint8], ...]]:
     """Place the biases of all layers; one that does not fit becomes a diagnostic.
 
     Depth-wise biases go first, where their channels are. Each other one goes to the permitted
@@ -64,7 +64,7 @@ def place_biases(
     for index, source in same.items():
         if source in ranges:
             ranges[index] = ranges[source]
-    return tuple(ranges.get(i) for i in range(len(network.layers))), memory.images()
+    return ranges, memory.images()
 
 
 def _priority(layer: Layer, network: Network) -> int:

@@ -85,11 +85,11 @@ def check_overlap(network: Network, problems: list[Diagnostic]) -> None:
 def _next_streams(layer: Layer, network: Network) -> bool:
     position = network.order.index(layer.index)
     following = network.order[position + 1 : position + 2]
-    return bool(following) and network.layers[following[0]].streaming
+    return bool(following) and network.layer(following[0]).streaming
 
 
 def _complain(network: Network, layer: Layer, owner: int, problems: list[Diagnostic]) -> None:
-    what = "the input data" if owner < 0 else f"the output of {network.layers[owner]}"
+    what = "the input data" if owner < 0 else f"the output of {network.layer(owner)}"
     begin, end = layer.out_offset, layer.out_offset + output_words(layer).size * WORD_BYTES
     problems.append(
         layer.diagnostic(

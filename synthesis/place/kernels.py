@@ -91,10 +91,10 @@ def _columns(kernels: int, taps: int, width: int) -> int:
 
 def place_kernels(
     network: Network, weight_start: int, deduplicate: bool, problems: list[Diagnostic]
-) -> tuple[tuple[KernelRange, ...], KernelMemory]:
+) -> tuple[dict[int, KernelRange], KernelMemory]:
     """Stack the kernels of all layers; a layer that does not fit becomes a diagnostic."""
     memory = KernelMemory.empty(network.chip)
-    ranges: dict[int, KernelRange] = {}
+    ranges = {layer.index: KernelRange() for layer in network.layers}
     stored: dict[tuple[object, ...], int] = {}
     everywhere = (1 << PROCESSORS) - 1
     first = [layer for layer in network.layers if layer.processors == everywhere]
@@ -109,10 +109,11 @@ def place_kernels(
         if layer.weights is None or source != layer.index:
             continue
         placed = _place_layer(layer, network.chip, weight_start, memory, problems)
-        ranges[layer.index] = placed or KernelRange()
+        if placed is not None:
+            ranges[layer.index] = placed
     for index, source in shared.items():
-        ranges[index] = ranges.get(source, KernelRange())
-    return tuple(ranges.get(i, KernelRange()) for i in range(len(network.layers))), memory
+        ranges[index] = ranges[source]
+    return ranges, memory
 
 
 def _identity(layer: Layer) -> tuple[object, ...]:

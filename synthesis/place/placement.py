@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,9 +33,9 @@ class Placement:
     `bias_memory` holds, for each group, the bytes to load (uint8).
     """
 
-    kernels: tuple[KernelRange, ...]
+    kernels: Mapping[int, KernelRange]
     kernel_memory: KernelMemory
-    biases: tuple[BiasRange | None, ...]
+    biases: Mapping[int, BiasRange]
     bias_memory: tuple[NDArray[np.uint8], ...]
 
 

@@ -23,24 +23,21 @@ from synthesis.network import (
 )
 from synthesis.options import ResolveOptions
 from synthesis.parse import Description, LayerDescription
-from synthesis.parse.keys import STOP
 from synthesis.parse.rules import kernel, layer_index, operation
 from synthesis.resolve.hardware import LAYERS_WIDENED, hardware_for, widen
 from synthesis.resolve.sample import read_sample, sample_path
+from synthesis.resolve.sequence import execution_order, simulated_order
 from synthesis.resolve.shapes import output_size, pooled_size
 from synthesis.resolve.tensors import LayerTensors, layer_tensors
 
 _UNSUPPORTED_KEYS = (
-    "simulated_sequence",
-    "snoop_sequence",
-    "in_crop",
     "in_channel_skip",
     "bypass",
     "calcx4",
     "buffer_shift",
     "buffer_insert",
 )
-_UNSUPPORTED_GLOBALS = ("unload", "data_buffer", "snoop")
+_UNSUPPORTED_GLOBALS = ("unload", "data_buffer")
 
 
 _ALL_GROUPS = sum(1 << PROCESSORS_PER_GROUP * g for g in range(GROUPS))
@@ -54,7 +51,9 @@ def resolve(
     problems += _unsupported(description)
     problems += _too_many_layers(description, chip)
     _stop_at_errors(problems)
-    order = _execution_order(description, options, problems)
+    order = execution_order(description, chip, options, problems)
+    _stop_at_errors(problems)
+    simulated = simulated_order(description, order, problems)
     _stop_at_errors(problems)
     tensors = layer_tensors(description, chip, options, problems)
     sample = read_sample(description, options)
@@ -68,11 +67,13 @@ def resolve(
         description.place,
         layers,
         order,
+        simulated,
         sample,
         sample_path(description, options),
         options.input_port,
         options.allow_streaming,
         any(t.bias is not None for t in tensors.values()),
+        description.get("snoop"),
     )
     return network, tuple(problems)
 
@@ -114,40 +115,6 @@ def _too_many_layers(description: Description, chip: Chip) -> list[Diagnostic]:
     ]
 
 
-def _execution_order(
-    description: Description, options: ResolveOptions, problems: list[Diagnostic]
-) -> tuple[int, ...]:
-    """Follow next_sequence from the first layer to the one that stops."""
-    order: list[int] = []
-    index = 0
-    while index < len(description.layers):
-        layer = description.layers[index]
-        order.append(index)
-        following = layer_index(layer.get("next_sequence", index + 1), description)
-        if options.stop_after == index or following == STOP:
-            break
-        if following != index + 1:
-            problems.append(
-                layer.error(
-                    "E213",
-                    f"'next_sequence' is {following}, expected {index + 1} or stop",
-                    "next_sequence",
-                    remedy="Put the layers in the order in which they are executed.",
-                )
-            )
-            break
-        index = following
-    if options.stop_after is not None and options.stop_after not in order:
-        problems.append(
-            Diagnostic(
-                "E214",
-                f"--stop-after is {options.stop_after}, the last layer is {order[-1]}",
-                description.place,
-            )
-        )
-    return tuple(order)
-
-
 class _UnresolvableError(Exception):
     """A layer has no size; nothing can be said of the layers behind it."""
 
@@ -174,16 +141,29 @@ class _Builder:
         self.tensors = tensors
         self.order = order
         self.problems = problems
-        self.built: list[Layer] = []
+        self.built: dict[int, Layer] = {}
+        self.previous: Layer | None = None
 
     def layers(self) -> tuple[Layer, ...]:
-        """Build every executed layer; stop at one that has no size."""
+        """Build the executed layers in order, then those between them that are only configured.
+
+        Stops at a layer that has no size.
+        """
+        configured = range(min(self.order), max(self.order) + 1)
         try:
             for index in self.order:
-                self.built.append(self._layer(self.description.layers[index]))
+                self.previous = self._build(index)
+            for index in configured:
+                if index not in self.built:
+                    self.previous = self.built[index - 1]
+                    self._build(index)
         except _UnresolvableError as exc:
             self.problems.append(exc.diagnostic)
-        return tuple(self.built)
+        return tuple(self.built[i] for i in sorted(self.built))
+
+    def _build(self, index: int) -> Layer:
+        layer = self.built[index] = self._layer(self.description.layers[index])
+        return layer
 
     def _layer(self, layer: LayerDescription) -> Layer:
         operator, combination = operation(layer)
@@ -216,7 +196,7 @@ class _Builder:
                     remedy="Add padding or pool less.",
                 )
             )
-        previous = self.built[-1] if self.built else None
+        previous = self.previous
         read_ahead = layer.get("readahead", self.options.read_ahead)
         width = layer.get("output_width", 8)
         if layer.index == self.order[-1] and self.options.output_width is not None:
@@ -237,7 +217,7 @@ class _Builder:
             in_channels=in_channels,
             out_channels=out_channels,
             in_dim=in_dim,
-            in_crop=(0, 0),
+            in_crop=layer.get("in_crop", (0, 0)),
             pooling=pooling,
             pooled_dim=pooled,
             kernel=taps,
@@ -263,7 +243,8 @@ class _Builder:
             bias_groups=layer.get("bias_group"),
             is_output=layer.get("output", False),
             sources=sources,
-            next_layer=None if layer.index == self.order[-1] else layer.index + 1,
+            next_layer=self._next_layer(layer),
+            snoop_layer=layer.get("snoop_sequence"),
             weights=weights,
             bias=self._bias(layer, tensors),
             hardware=hardware_for(
@@ -286,7 +267,7 @@ class _Builder:
         sources = []
         for reference in layer.get("in_sequences"):
             index = layer_index(reference, self.description)
-            if index is None or not (NETWORK_INPUT <= index < layer.index):
+            if index is None or not (index == NETWORK_INPUT or index in self.built):
                 raise _UnresolvableError(
                     layer.error(
                         "E215",
@@ -308,7 +289,7 @@ class _Builder:
 
     def _in_dim(self, layer: LayerDescription, sources: tuple[int, ...] | None) -> Size:
         """Input size: stated, else that of the source; several sources must agree."""
-        indices = sources if sources is not None else (len(self.built) - 1,)
+        indices = sources if sources is not None else (self._default_source(),)
         sizes = [self._source_shape(i)[1] for i in indices]
         stated: Size | None = layer.get("in_dim")
         if stated is None and len(set(sizes)) > 1:
@@ -321,7 +302,13 @@ class _Builder:
                     remedy="Make them equal with pooling, or state in_dim to join their pixels.",
                 )
             )
-        return stated or sizes[0]
+        if stated is not None:
+            return stated
+        before, after = layer.get("in_crop", (0, 0))
+        return sizes[0][0] - before - after, sizes[0][1]
+
+    def _default_source(self) -> int:
+        return self.previous.index if self.previous else NETWORK_INPUT
 
     def _pooling(self, layer: LayerDescription, operator: Operator, in_dim: Size) -> Pooling:
         """Pooling keys; data in one column is pooled along its length only."""
@@ -366,8 +353,8 @@ class _Builder:
             counts = [self._source_shape(i)[0] for i in sources]
             ins = (counts[0] if operation(layer)[1] else sum(counts)) * flat
         if not ins:
-            count = self._source_shape(len(self.built) - 1)[0]
-            ins = count // operands if not self.built else count
+            count = self._source_shape(self._default_source())[0]
+            ins = count if self.previous else count // operands
         ins = layer.get("in_channels", ins)
         if tensors is not None and tensors.weights.shape[1] * layer.get("groups", 1) != ins:
             self.problems.append(
@@ -411,7 +398,7 @@ class _Builder:
 
     def _widened(self, layer: LayerDescription, operator: Operator) -> bool:
         """Whether a 1x1 kernel runs as 3x3, as in or behind a streaming layer."""
-        previous = self.built[-1] if self.built else None
+        previous = self.previous
         near = self._streaming(layer) or (previous is not None and previous.streaming)
         kinds = (Operator.CONV2D, Operator.CONVTRANSPOSE2D)
         return (
@@ -422,18 +409,25 @@ class _Builder:
         """Own key; one FIFO word for all groups makes all of them work on the first layer."""
         own = int(layer.get("processors"))
         quad = self.options.input_port is InputPort.FAST_FIFO_QUAD
-        return own * _ALL_GROUPS if quad and not self.built else own
+        return own * _ALL_GROUPS if quad and self.previous is None else own
+
+    def _next_layer(self, layer: LayerDescription) -> int | None:
+        """Index of the layer that is executed behind this one."""
+        if layer.index not in self.order:
+            return layer.index + 1
+        position = self.order.index(layer.index) + 1
+        return self.order[position] if position < len(self.order) else None
 
     def _output_processors(self, layer: LayerDescription, out_channels: int) -> int:
         """Own key; else the map of the next layer; for the last one processors from 0 on."""
-        final = layer.index == self.order[-1]
-        following = layer.index + 1
-        if final and "output_map" in self.description:
+        following = self._next_layer(layer)
+        if following is None and "output_map" in self.description:
             return int(self.description.get("output_map"))
         if "output_processors" in layer:
             return int(layer.get("output_processors"))
-        stopped = self.options.stop_after == layer.index
-        if following < len(self.description.layers) and (not final or stopped):
+        if self.options.stop_after == layer.index:
+            following = layer.index + 1
+        if following is not None and following < len(self.description.layers):
             return int(self.description.layers[following].get("processors"))
         return (1 << min(channels_per_pass(out_channels), PROCESSORS)) - 1
 

@@ -33,8 +33,10 @@ def simulate(network: Network, *, average_rounding: bool, keep_traces: bool = Fa
     """Return what every layer of a checked network computes for the network's sample."""
     outputs: dict[int, Tensor] = {NETWORK_INPUT: network.sample}
     traces: dict[int, LayerTrace] = {}
-    for layer in network.executed():
-        data = gather(layer, network, outputs)
+    previous = NETWORK_INPUT
+    for layer in map(network.layer, network.simulated):
+        data = gather(layer, previous, outputs)
+        previous = layer.index
         trace = run_layer(data, layer, average_rounding=average_rounding)
         outputs[layer.index] = trace.output
         if keep_traces:
@@ -42,13 +44,13 @@ def simulate(network: Network, *, average_rounding: bool, keep_traces: bool = Fa
     return Activations(outputs, traces)
 
 
-def gather(layer: Layer, network: Network, outputs: Mapping[int, Tensor]) -> Tensor:
+def gather(layer: Layer, previous: int, outputs: Mapping[int, Tensor]) -> Tensor:
     """Collect a layer's input: channels of all sources one after the other.
 
-    Sources of different size are joined by pixels instead. Source: spec/numerics.md section 7.
+    `previous` is read where the layer names no sources. Sources of different size are joined by
+    pixels instead. Source: spec/numerics.md section 7.
     """
-    previous = network.predecessor(layer)
-    sources = layer.sources or (previous.index if previous else NETWORK_INPUT,)
+    sources = layer.sources or (previous,)
     parts = [outputs[s] for s in sources]
     if len(parts) == 1:
         return parts[0]
@@ -61,6 +63,8 @@ def run_layer(data: Tensor, layer: Layer, *, average_rounding: bool) -> LayerTra
     """Compute one layer from its collected input."""
     # Conv1d layers always truncate, whatever the option says.
     rounding = average_rounding and layer.operator is not Operator.CONV1D
+    before, after = layer.in_crop
+    data = data[:, before : data.shape[1] - after]
     operands = [part.reshape(-1, *layer.in_dim) for part in np.split(data, layer.operands)]
     if layer.combination and not layer.pool_first:
         operands = [combine(operands, layer.combination)]

@@ -1,0 +1,88 @@
+"""The order in which layers are executed and simulated.
+
+Source: spec/network-description.md section 1.4.1, spec/registers.md section 3.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from device import Chip
+from diagnostics import Diagnostic
+from synthesis.options import ResolveOptions
+from synthesis.parse import Description, LayerDescription
+from synthesis.parse.keys import STOP
+from synthesis.parse.rules import layer_index
+
+
+def execution_order(
+    description: Description, chip: Chip, options: ResolveOptions, problems: list[Diagnostic]
+) -> tuple[int, ...]:
+    """Follow next_sequence from the first layer to the one that stops."""
+    order: list[int] = []
+    last = len(description.layers) - 1
+    for index in _steps(description, "next_sequence", options.start_layer, options.stop_after):
+        if index in order:
+            problems.append(_loop(description.layers[order[-1]], index))
+            break
+        if order and index != order[-1] + 1 and not chip.has_next_layer:
+            problems.append(
+                description.layers[order[-1]].error(
+                    "E213",
+                    f"'next_sequence' is {index}, expected {order[-1] + 1} or stop",
+                    "next_sequence",
+                    remedy="Put the layers in the order in which they are executed.",
+                )
+            )
+            break
+        order.append(index)
+    for option, value in (
+        ("--stop-after", options.stop_after),
+        ("--start-layer", options.start_layer),
+    ):
+        if value is not None and value not in order:
+            problems.append(
+                Diagnostic(
+                    "E214",
+                    f"{option} is {value}, the last layer is {last}",
+                    description.place,
+                )
+            )
+    return tuple(order)
+
+
+def simulated_order(
+    description: Description, order: tuple[int, ...], problems: list[Diagnostic]
+) -> tuple[int, ...]:
+    """Follow simulated_sequence, which is next_sequence unless the description says otherwise."""
+    found: list[int] = []
+    for index in _steps(description, "simulated_sequence", order[0], order[-1]):
+        if index in found:
+            problems.append(_loop(description.layers[found[-1]], index))
+            break
+        found.append(index)
+    return tuple(found)
+
+
+def _steps(description: Description, key: str, start: int, stop_after: int | None) -> Iterator[int]:
+    """Yield the layers from `start` on until one stops or the description ends."""
+    index: int | None = start
+    while index is not None and 0 <= index < len(description.layers):
+        yield index
+        if index == stop_after:
+            return
+        layer = description.layers[index]
+        default = layer.get("next_sequence", index + 1)
+        index = layer_index(layer.get(key, default), description)
+        if index == STOP:
+            return
+
+
+def _loop(layer: LayerDescription, index: int) -> Diagnostic:
+    return layer.error(
+        "E220",
+        f"execution goes on with layer {index}, which has been executed already",
+        "next_sequence",
+        "simulated_sequence",
+        remedy="End the network with next_sequence: stop.",
+    )
