@@ -156,7 +156,8 @@ class UnloadLayer:
     """One output layer as `cnn_unload` delivers it.
 
     8 bit: byte [channel][pixel] (planar). 32 bit: one word per channel if there is one pixel, else
-    words in the order piece, pixel, lane. `layer` is the index of the layer.
+    words in the order piece, pixel, lane. `layer` is the index of the layer,
+    -1 the one that is executed last.
     """
 
     width: Literal[8, 32]

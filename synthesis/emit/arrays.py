@@ -32,20 +32,17 @@ def macro_lines(values: NDArray[np.unsignedinteger], per_line: int) -> str:
     return text.removesuffix(b", \\\n").decode("ascii") + " \\\n"
 
 
-def matrix_lines(values: NDArray[np.integer], separator: bytes = b" ") -> str:
+def matrix_lines(values: NDArray[np.integer]) -> str:
     """Return a matrix of integers [rows, columns], right-aligned, one row per line."""
-    rows, columns = values.shape
+    rows: int = len(values)
     if not values.size:
-        return rows * "\n"
+        return "\n" * rows
     cells = _decimal(values.reshape(-1))
-    width = cells.shape[1] + len(separator)
-    text = np.empty((rows, columns * width), np.uint8)
-    padded = text.reshape(rows, columns, width)
-    padded[..., : len(separator)] = np.frombuffer(separator, np.uint8)
-    padded[..., len(separator) :] = cells.reshape(rows, columns, -1)
-    ends = np.full((rows, 1), _NEWLINE, np.uint8)
-    lines: NDArray[np.uint8] = np.hstack((text[:, len(separator) :], ends))
-    return lines.tobytes().decode("ascii")
+    text = np.full((rows, values.shape[1], cells.shape[1] + 1), _SPACE, np.uint8)
+    text[..., :-1] = cells.reshape(rows, values.shape[1], -1)
+    text[:, -1, -1] = _NEWLINE
+    lines: bytes = text.tobytes()
+    return lines.decode("ascii")
 
 
 def _decimal(values: NDArray[np.integer]) -> NDArray[np.uint8]:

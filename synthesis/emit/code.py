@@ -52,6 +52,7 @@ def _values(program: Program, options: ProjectOptions) -> dict[str, Any]:
         "kernel_stride": program.chip.kernel_stride,
         "column_bytes": KERNEL_COLUMN_STRIDE_BYTES,
         "expected": cut(program.expected, options.max_checklines),
+        "last_layer": program.statistics.layers[-1].index,
         "statistics": format_statistics(program.statistics),
         "trigger_pins": options.energy and program.chip.name in _TRIGGER_PIN_CHIPS,
     }

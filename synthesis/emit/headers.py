@@ -42,7 +42,7 @@ def weights_header(program: Program, options: ProjectOptions) -> str:
 
 def sample_header(program: Program, options: ProjectOptions) -> str:
     """Return the sample; without macros where a fixed pattern replaces it."""
-    blocks = () if options.fixed_input else program.inputs
+    blocks = program.fifo or (() if options.fixed_input else program.inputs)
     return _header(
         f"Sample input, {program.input_text}",
         options,

@@ -60,6 +60,8 @@ class ProjectOptions:
     forever: bool = False
     no_wfi: bool = False
     stop_start: bool = False
+    one_shot: bool = False
+    no_fifo_wait: bool = False
     debugwait: int = 2
     clock_trim: tuple[int, int, int] | None = None
     verify_writes: bool = False
@@ -185,6 +187,7 @@ def _is_plain(name: str) -> bool:
 def _ranges(options: ProjectOptions) -> Iterator[Diagnostic]:
     port, pin = options.boost or (0, 0)
     trims = options.clock_trim or (0, 0, 0)
+    lines = 1 if options.max_checklines is None else options.max_checklines
     limits = (
         ("--timer", options.timer or 0, 0, _TIMERS - 1),
         ("--boost", port, 0, _PORTS - 1),
@@ -192,7 +195,7 @@ def _ranges(options: ProjectOptions) -> Iterator[Diagnostic]:
         ("--debugwait", options.debugwait, 0, 4000),
         ("--unroll-wide", options.unroll_wide, 0, 1024),
         ("--unroll-8bit", options.unroll_8bit, 0, 1024),
-        ("--max-checklines", options.max_checklines or 1, 1, 2**31 - 1),
+        ("--max-checklines", lines, 1, 2**31 - 1),
         ("--clock-trim", trims[0], 0, 0xFFFF),
         ("--clock-trim", trims[1], 0, 0x1FF),
         ("--clock-trim", trims[2], 0, 2**32 - 1),

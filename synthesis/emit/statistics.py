@@ -35,7 +35,7 @@ def format_latency(statistics: Statistics) -> list[str]:
             return []
         rows.append((_label(layer), layer.cycles, " (est)" if layer.cycles_estimated else ""))
     total = sum(cycles for _, cycles, _ in rows)
-    width = max(len(name) for name, _, _ in rows) + 1
+    width = max(len(name) for name, _, _ in rows)
     digits = max(len(f"{total:,}"), 10)
     return [
         "ESTIMATED LATENCY",

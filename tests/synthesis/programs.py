@@ -1,0 +1,144 @@
+"""A small program made by hand, for the tests of the emitter: no network stands behind it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from device import MAX78000
+from synthesis.emit import ProjectOptions, emit_project
+from synthesis.program import (
+    BiasBlock,
+    Block,
+    ExpectedOutput,
+    InputBlock,
+    KernelBlock,
+    LayerLog,
+    LayerStatistics,
+    Operations,
+    Power,
+    Program,
+    Statistics,
+    TimerStart,
+    UnloadLayer,
+    UnloadPiece,
+    Words,
+    Write,
+)
+
+CONTROL = 0x50100000
+DATA = 0x50400000
+WIDE = UnloadLayer(
+    32, 6, 1, (UnloadPiece(DATA, (0, 1, 2, 3), 0, 16), UnloadPiece(DATA + 0x8000, (0, 1), 4, 16))
+)
+
+
+def words(*values: int) -> Words:
+    """Return an array of words."""
+    return np.array(values, np.uint32)
+
+
+def program(**changes: Any) -> Program:
+    """Return a program of two layers in group 0 with six 32-bit outputs."""
+    address = DATA + 0x8000 * (np.arange(6) // 4) + 4 * (np.arange(6) % 4)
+    base = Program(
+        chip=MAX78000,
+        apb_base=0x50000000,
+        groups=(0,),
+        express=True,
+        description=("Configuring 2 layers", "Input data: CHW", "Layer 0: 1x4x4, no pooling"),
+        power=Power(1, 0, "PCLK", 1, None, 50.0),
+        init=(
+            Block("", (Write(0x50001000, 0, "AON control", "F1024"),)),
+            Block("Quadrant 0", (Write(CONTROL, 0x00100008, "Stop SM", "R00"),)),
+        ),
+        kernels=(
+            KernelBlock(0, 0x50180000, words(0x01020304, 0x05060708, 0x09000000)),
+            KernelBlock(
+                1, 0x50184200, words(0x11121314, 0x15161718, 0x19212223, 0x24252627, 0x28290000)
+            ),
+        ),
+        biases=(BiasBlock(0, 0x50108000, np.array([3, 0xFE, 5], np.uint8)),),
+        configure=(
+            Block(
+                "Layer 0 quadrant 0",
+                (
+                    Write(0x50100010, 0x00010003, "Rows", "L0 G0 R00"),
+                    Write(0x50100090, 0, "Columns", "L0 G0 R01", skipped=True),
+                ),
+            ),
+            Block("Layer 1 quadrant 0", (Write(0x50100014, 7, "Rows", "L1 G0 R00"),)),
+            Block("Layer 1 quadrant 1", (Write(0x50500014, 0, "Rows", "L1 G1 R00", skipped=True),)),
+        ),
+        input_text="1x4x4",
+        inputs=(InputBlock(0, DATA, words(0x04030201, 0x08070605, 0x0C0B0A09, 0x100F0E0D)),),
+        start=(
+            Block(
+                "",
+                (
+                    Write(CONTROL, 0x00100808, "Enable quadrant 0", "R00"),
+                    TimerStart(),
+                    Write(CONTROL, 0x00100009, "Master enable", "R00"),
+                ),
+            ),
+        ),
+        interrupt_mask=0x1001,
+        control_addresses=(CONTROL,),
+        expected=ExpectedOutput(
+            address.astype(np.uint32), np.full(6, 0xFFFFFFFF, np.uint32), words(1, 2, 3, 4, 5, 6)
+        ),
+        unload=(WIDE,),
+        output_count=6,
+        output_width=32,
+        softmax_shift=0,
+        statistics=statistics(),
+        configuration=(("Global configuration", (("used quadrants", "[0]"),)),),
+        kernel_map=_kernel_map(),
+        layer_logs=(_layer_log(),),
+    )  # fmt: skip
+    return replace(base, **changes)
+
+
+def statistics(**changes: Any) -> Statistics:
+    """Return the cost of two layers, the second one with a name."""
+    layers = (
+        LayerStatistics(0, None, Operations(macc=423360, comp=47040), 48956),
+        LayerStatistics(1, "fc", Operations(macc=1920), 192),
+    )
+    return replace(Statistics(layers, 1, 71148, 442368, 10, 2048, 1), **changes)
+
+
+def options(**changes: Any) -> ProjectOptions:
+    """Return the options of a project called `net`."""
+    return replace(ProjectOptions("net", command_line="ai8xize.py", tool_version="1.0"), **changes)
+
+
+def emit(made: Program | None = None, **changes: Any) -> dict[str, str]:
+    """Return the files of a project; `changes` are those of the options."""
+    return emit_project(made or program(), options(**changes))
+
+
+def store(files: dict[str, str], folder: Path) -> Path:
+    """Write the C files of a project, without the rest."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in files.items():
+        if name.endswith((".c", ".h")):
+            (folder / name).write_text(text)
+    return folder
+
+
+def _kernel_map() -> np.ndarray[Any, np.dtype[np.int16]]:
+    owners = np.full((64, 768), -1, np.int16)
+    owners[0, 0] = 0
+    owners[1, 128:130] = 1
+    return owners
+
+
+def _layer_log() -> LayerLog:
+    image = np.arange(16, dtype=np.int64).reshape(1, 4, 4) - 8
+    sums = 1000 * image
+    weights = np.arange(9, dtype=np.int64).reshape(1, 1, 3, 3)
+    return LayerLog(0, "CONV2D", image, weights, np.array([3]), sums, image)

@@ -1,0 +1,53 @@
+"""Large arrays as text."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from numpy.typing import NDArray
+
+from synthesis.emit.arrays import macro_lines, matrix_lines
+
+
+def test_macro_has_eight_words_per_line_and_no_comma_at_the_end() -> None:
+    text = macro_lines(np.arange(10, dtype=np.uint32), 8)
+    first, second = text.splitlines()
+    assert first == "  " + "".join(f"0x{i:08x}, " for i in range(8)) + "\\"
+    assert second == "  0x00000008, 0x00000009 \\"
+    assert text.endswith("\n")
+
+
+def test_bytes_have_two_digits() -> None:
+    assert macro_lines(np.array([1, 0xFE], np.uint8), 16) == "  0x01, 0xfe \\\n"
+
+
+@given(arrays(np.uint32, st.integers(1, 40)), st.integers(1, 9))
+def test_macro_holds_every_value_in_order(values: NDArray[np.uint32], per_line: int) -> None:
+    lines = macro_lines(values, per_line).splitlines()
+    assert [int(v, 16) for v in re.findall(r"0x[0-9a-f]{8}\b", " ".join(lines))] == values.tolist()
+    assert len(lines) == -(-len(values) // per_line)
+    assert all(line.endswith(", \\") for line in lines[:-1])
+    assert re.search(r"[0-9a-f] \\$", lines[-1])
+
+
+@given(
+    arrays(np.int64, st.tuples(st.integers(1, 5), st.integers(1, 7)),
+           elements=st.integers(-(2**62), 2**62))
+)  # fmt: skip
+def test_matrix_holds_every_value_in_aligned_columns(values: NDArray[np.int64]) -> None:
+    lines = matrix_lines(values).splitlines()
+    assert [[int(v) for v in line.split()] for line in lines] == values.tolist()
+    assert len({len(line) for line in lines}) == 1
+
+
+@pytest.mark.parametrize(
+    ("values", "text"),
+    [([[0]], "0\n"), ([[-5, 10], [3, -100]], "  -5   10\n   3 -100\n"), ([[-1], [0]], "-1\n 0\n")],
+)
+def test_numbers_are_right_aligned(values: list[list[int]], text: str) -> None:
+    assert matrix_lines(np.array(values)) == text

@@ -1,0 +1,133 @@
+"""A project appears completely or not at all."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from diagnostics import DiagnosticError
+from synthesis.emit import check_folder, write_project
+
+FILES: dict[str, str | bytes] = {
+    "main.c": "int x;\n",
+    ".vscode/settings.json": "{}",
+    "project.mk": "# yours\n",
+    "b.npy": b"\0",
+}
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+def as_bytes(files: Mapping[str, str | bytes]) -> dict[str, bytes]:
+    return {name: text.encode() if isinstance(text, str) else text for name, text in files.items()}
+
+
+def fail_at(monkeypatch: pytest.MonkeyPatch, name: str, number: int, error: BaseException) -> None:
+    """Let the `number`-th call of a function of os fail."""
+    original = getattr(os, name)
+    calls = 0
+
+    def failing(*args: Any, **kwargs: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls == number:
+            raise error
+        return original(*args, **kwargs)
+
+    monkeypatch.setattr(os, name, failing)
+
+
+def test_new_folder_is_created_with_its_parents(tmp_path: Path) -> None:
+    target = tmp_path / "a" / "b" / "net"
+    write_project(FILES, target)
+    assert contents(target) == as_bytes(FILES)
+    assert os.listdir(tmp_path / "a" / "b") == ["net"]
+
+
+def test_existing_folder_is_refused_and_stays(tmp_path: Path) -> None:
+    target = tmp_path / "net"
+    target.mkdir()
+    (target / "mine.txt").write_text("mine")
+    with pytest.raises(DiagnosticError, match=r"E060(.|\n)*--overwrite"):
+        write_project(FILES, target)
+    assert contents(tmp_path) == {"net/mine.txt": b"mine"}
+
+
+@pytest.mark.parametrize("name", ["file", "file/net"])
+def test_file_in_the_way_is_refused(name: str, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(DiagnosticError, match="E061"):
+        check_folder(tmp_path / name, overwrite=True)
+
+
+def test_overwriting_keeps_files_of_the_user_and_project_mk(tmp_path: Path) -> None:
+    target = tmp_path / "net"
+    write_project(FILES, target)
+    (target / "project.mk").write_text("mine")
+    (target / "extra.c").write_text("mine")
+    write_project({**FILES, "main.c": "new", "sub/new.c": "new"}, target, overwrite=True)
+    assert contents(target) == {
+        **as_bytes(FILES),
+        "main.c": b"new",
+        "sub/new.c": b"new",
+        "project.mk": b"mine",
+        "extra.c": b"mine",
+    }
+    assert os.listdir(tmp_path) == ["net"]
+
+
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()])
+def test_failed_write_leaves_nothing(
+    error: BaseException, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> int:
+        raise error
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(type(error)) as caught:
+        write_project(FILES, tmp_path / "new" / "net")
+    assert list(tmp_path.iterdir()) == []
+    if isinstance(caught.value, OSError):
+        assert caught.value.filename == str(tmp_path / "new" / "net")
+
+
+@pytest.mark.parametrize("number", range(1, 8))
+@pytest.mark.parametrize("error", [OSError(5, "Input/output error"), KeyboardInterrupt()])
+def test_failed_replacement_restores_everything(
+    error: BaseException, number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = tmp_path / "net"
+    write_project(FILES, target)
+    before = contents(tmp_path)
+    new = dict.fromkeys([*FILES, "sub/new.c"], "new")
+    with monkeypatch.context() as patched:
+        fail_at(patched, "replace", number, error)
+        with pytest.raises(type(error)):
+            write_project(new, target, overwrite=True)
+    assert contents(tmp_path) == before
+    assert not (target / "sub").exists()
+
+
+def test_folder_in_place_of_a_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "net" / "main.c").mkdir(parents=True)
+    with pytest.raises(DiagnosticError, match="E061"):
+        write_project(FILES, tmp_path / "net", overwrite=True)
+    assert os.listdir(tmp_path / "net") == ["main.c"]
+
+
+def test_link_to_a_folder_is_followed(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "net").symlink_to(tmp_path / "real")
+    write_project(FILES, tmp_path / "net", overwrite=True)
+    assert contents(tmp_path / "real") == as_bytes(FILES)
+    assert (tmp_path / "net").is_symlink()
