@@ -59,7 +59,7 @@ def root(tmp_path: Path) -> Path:
     for name, text in (("train", TRAIN), ("quantize", QUANTIZE), ("gen", LOADER)):
         (root / f"{name}.py").write_text(text)
         script = root / "scripts" / f"{name}_digits.sh"
-        script.write_text(f'#!/bin/sh\nexec {sys.executable} {name}.py "$@"\n')
+        script.write_text(f'#!/bin/sh\nexec "{sys.executable}" {name}.py "$@"\n')
         script.chmod(0o755)
     return root
 
