@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from device.chip import PROCESSORS_PER_GROUP, PROCESSORS_PER_INSTANCE
 from diagnostics import Severity
 from synthesis.check.constraint import Finding, constraint
-from synthesis.network import Layer, Network, Operator
+from synthesis.network import Layer, Network, Operator, lowest_bit
 
 MAX_SHIFT = 15
 MAX_PAD = 2
@@ -249,12 +250,6 @@ def groups_limits(layer: Layer, network: Network) -> Iterator[Finding]:
             f"{layer.out_channels} output channels, all three must be equal",
             "groups",
         )
-    else:
-        yield Finding(
-            "depth-wise convolutions are not supported",
-            "groups",
-            "This version of the loader does not support them yet; see README.md.",
-        )
 
 
 @constraint("E314")
@@ -268,3 +263,70 @@ def binary_weights(layer: Layer, network: Network) -> Iterator[Finding]:
         )
     if any(other.weight_bits == 1 for other in network.layers):
         yield Finding("binary weights in a network with 1-bit weights", "quantization")
+
+
+@constraint("E315")
+def features_of_the_chip(layer: Layer, network: Network) -> Iterator[Finding]:
+    """Kernel bypass, reading ahead and calculating four outputs at a time came with MAX78002."""
+    if network.chip.has_next_layer:
+        return
+    for key, wanted in (
+        ("bypass", layer.bypass),
+        ("readahead", layer.read_ahead),
+        ("calcx4", layer.calcx4),
+        ("tcalc", layer.tcalc),
+        ("snoop_sequence", layer.snoop_layer is not None),
+    ):
+        if wanted:
+            yield Finding(f"'{key}' is not supported by {network.chip.name}", key)
+    if layer is network.first and network.snoop is not None:
+        yield Finding(f"'snoop' is not supported by {network.chip.name}", "snoop")
+
+
+@constraint("E316")
+def depthwise_layout(layer: Layer, _: Network) -> Iterator[Finding]:
+    """Channels that are convolved each for itself keep their lanes or move by whole instances."""
+    if not layer.depthwise:
+        return
+    if lowest_bit(layer.output_processors) % PROCESSORS_PER_INSTANCE:
+        yield Finding(
+            "the outputs of a depth-wise layer begin between two multiples of 4",
+            ("output_processors", "groups"),
+        )
+    first = lowest_bit(layer.processors)
+    span = layer.processors.bit_length() - first
+    if span > PROCESSORS_PER_GROUP and first % PROCESSORS_PER_INSTANCE:
+        yield Finding(
+            "the inputs of a depth-wise layer of several groups begin between two multiples of 4",
+            ("processors", "groups"),
+        )
+    if layer.bias_groups is not None:
+        yield Finding("'bias_group' on a depth-wise layer", "bias_group")
+
+
+@constraint("E317")
+def spread_kernel_limits(layer: Layer, network: Network) -> Iterator[Finding]:
+    """A kernel that is spread over more than nine samples runs on two-dimensional hardware."""
+    taps, dilation = layer.kernel[0], layer.dilation
+    if layer.operator is not Operator.CONV1D or (taps - 1) * dilation < STRETCHED_TAPS:
+        return
+    limit = network.chip.max_dimension - 1
+    for wrong, message, key in (
+        (taps > 3, f"{taps} taps, the limit is 3", "kernel_size"),
+        (layer.pooling.active or layer.pooling.stride[0] > 1, "pooling", "max_pool"),
+        (layer.pad[0] > 0, "padding", "pad"),
+        (layer.operands > 1, "several operands", "eltwise"),
+        (layer.flatten, "'flatten'", "flatten"),
+        (layer.streaming, "'streaming'", "streaming"),
+        (layer.read_ahead, "'readahead'", "readahead"),
+        (layer.bypass, "'bypass'", "bypass"),
+        (dilation > limit, f"'dilation' of {dilation}, the limit is {limit}", "dilation"),
+    ):
+        if wrong:
+            yield Finding(f"a Conv1d with dilation {dilation} and {message}", (key, "dilation"))
+    if layer.out_offset < layer.hardware.leading_bytes:
+        yield Finding(
+            f"'out_offset' is 0x{layer.out_offset:x}, a Conv1d with three taps and dilation "
+            f"{dilation} needs at least 0x{layer.hardware.leading_bytes:x}",
+            ("out_offset", "dilation"),
+        )

@@ -19,6 +19,7 @@ from synthesis.encode.writer import RegisterWriter
 from synthesis.network import (
     Activation,
     Combination,
+    InputPort,
     Layer,
     Network,
     Operator,
@@ -121,7 +122,8 @@ def _registers(view: LayerView, group: int, options: EncodeOptions) -> Registers
     yield "TPTR", _line_buffer(view)
     yield "POST", _post_processing(view, group)
     enabled = group_slice(view.layer.processors, group)
-    yield "ENA", {"processors": enabled, "kernels": 0 if view.passthrough else enabled}
+    stored = not (view.passthrough or view.layer.bypass)
+    yield "ENA", {"processors": enabled, "kernels": enabled if stored else 0}
     yield from stream_registers(view, options)
 
 
@@ -243,7 +245,8 @@ def _layer_control(view: LayerView, group: int) -> Fields:
         "sources": 0,
         "wide": int(layer.output_width != 8),
     }
-    if group == view.master and not view.passthrough and not layer.depthwise:
+    in_turn = view.network.input_port is InputPort.FAST_FIFO_QUAD and layer is view.network.first
+    if group == view.master and not (view.passthrough or layer.depthwise or in_turn):
         sources = {g for g in range(GROUPS) if group_slice(layer.processors, g) and g > group}
         if view.bias and view.bias.group not in (None, group):
             sources.add(view.bias.group)
@@ -252,6 +255,7 @@ def _layer_control(view: LayerView, group: int) -> Fields:
         rows, columns = layer.hardware.kernel
         fields |= {"kernel_columns": columns - 1, "kernel_rows": rows - 1}
         fields["depthwise_broadcast"] = int(layer.broadcast)
+        fields["bypass"] = int(layer.bypass)
     if layer.read_ahead:
         count = (layer.in_passes - 1) // 4 if layer.tcalc else layer.in_passes - 1
         fields |= {"read_ahead": 1, "shift_count": count}
@@ -280,16 +284,23 @@ def _kernel_counters(view: LayerView) -> Registers:
             yield "OCHAN", {"last": view.time_slots}
         return
     first, _ = view.first_kernel
-    last = first + (view.kernels.count - 1) * view.weight_unit
+    layer, unit = view.layer, view.weight_unit
+    count = layer.out_channels // layer.groups if layer.bypass else view.kernels.count
+    length = (count - 1) * unit
+    if layer.calcx4 and layer is view.network.first:  # of all such layers only the first
+        length = -(-(length + unit) // GROUPS) - unit
+    last = first + length
     if not separate:
         yield "MCNT", {"last": last, "first": first}
         return
     yield "MCNT1", {"last": last}
     yield "MCNT2", {"first": first}
     outputs = view.kernels.outputs
-    if view.layer.depthwise:
-        outputs = (view.time_slots + 1) * view.layer.in_passes
-    yield "OCHAN", {"last": outputs - 1}
+    if layer.bypass:
+        outputs = layer.out_channels
+    elif layer.depthwise:
+        outputs = (view.time_slots + 1) * layer.in_passes
+    yield "OCHAN", {"last": (outputs - 1) // (GROUPS if layer.calcx4 else 1)}
 
 
 def _one_dimensional(view: LayerView) -> Fields:
@@ -350,11 +361,12 @@ def _post_processing(view: LayerView, group: int) -> Fields:
         "absolute": int(layer.activation is Activation.ABS),
         "depthwise": int(layer.depthwise),
         "tcalc": int(layer.tcalc),
+        "calcx4": int(layer.calcx4),
         "transposed": int(layer.hardware.operator is Operator.CONVTRANSPOSE2D),
     }
     offset = view.bias.offsets[group] if view.bias else None
     if offset is not None:
-        unit = PROCESSORS_PER_INSTANCE if layer.broadcast else 1
+        unit = PROCESSORS_PER_INSTANCE if layer.broadcast or layer.calcx4 else 1
         fields |= {"bias": 1, "bias_offset": offset // unit}
     if layer.flat_passes >= _FLATTEN_LONG:
         fields |= {"flatten": 1, "flatten_high": layer.flat_passes >> 4}

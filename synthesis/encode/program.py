@@ -71,7 +71,7 @@ def encode(
         unload=tuple(unload_layers(network, options.apb_base)),
         output_count=final.out_channels * final.out_dim[0] * final.out_dim[1],
         output_width=final.output_width,
-        softmax_shift=8 - abs(final.weight_bits) if final.has_weights else 0,
+        softmax_shift=8 - abs(final.weight_bits) if final.weights is not None else 0,
         statistics=statistics(network, placement, options),
         configuration=configuration(network, placement),
         kernel_map=placement.kernel_memory.owner,

@@ -11,7 +11,12 @@ from functools import cached_property
 from itertools import pairwise
 
 from device import Chip
-from device.chip import KERNEL_COLUMN_BYTES, PROCESSORS_PER_INSTANCE
+from device.chip import (
+    GROUPS,
+    KERNEL_COLUMN_BYTES,
+    MEMORY_PART_COLUMNS,
+    PROCESSORS_PER_INSTANCE,
+)
 from synthesis.encode.numbering import Numbering
 from synthesis.network import Layer, Network, Operator, bits, group_slice
 from synthesis.place import BiasRange, KernelRange
@@ -55,7 +60,7 @@ class LayerView:
     @property
     def weight_unit(self) -> int:
         """Steps of the kernel counters for one kernel."""
-        return abs(self.layer.weight_bits)
+        return KERNEL_UNIT if self.layer.bypass else abs(self.layer.weight_bits)
 
     @property
     def master(self) -> int:
@@ -113,4 +118,14 @@ class LayerView:
         """First kernel in counter steps, and the bytes before it in its first column."""
         rows, columns = self.layer.hardware.kernel
         kernel, remainder = divmod(KERNEL_COLUMN_BYTES * self.kernels.first, rows * columns)
+        if self.layer.calcx4:
+            kernel = _in_parts(kernel, self.chip.kernel_columns)
         return kernel * KERNEL_UNIT, remainder
+
+
+def _in_parts(kernel: int, ordinary: int) -> int:
+    """Number of a kernel where four parts of the memory are read at a time."""
+    if kernel < ordinary:
+        return kernel % GROUPS * (ordinary // GROUPS) + kernel // GROUPS
+    part = MEMORY_PART_COLUMNS // GROUPS
+    return ordinary + (kernel - ordinary) % GROUPS * part + (kernel - ordinary) // GROUPS

@@ -6,10 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from device import Chip
+from device.chip import MEMORY_PART_COLUMNS
 
 ALIGNMENT = 4
 """A layer starts at a column that is a multiple of this."""
-_SMALL_PART, _LARGE_PART = 256, 1024
+_SMALL_PART = 256
 """MAX78002 builds a processor's memory of parts with this many columns."""
 
 
@@ -40,7 +41,7 @@ class ColumnSearch:
 
     def _part(self, column: int) -> int:
         """Columns of the memory part around a column."""
-        return _SMALL_PART if column >= self.chip.kernel_columns else _LARGE_PART
+        return _SMALL_PART if column >= self.chip.kernel_columns else MEMORY_PART_COLUMNS
 
     def upward(self, start: int) -> int:
         """Return the lowest range from `start` on; raise NoRoomError if there is none."""

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from device.chip import GROUPS, PROCESSORS_PER_GROUP, PROCESSORS_PER_INSTANCE
 from diagnostics import Diagnostic
-from synthesis.network import Layer, Network, bits, group_slice, lowest_bit
+from synthesis.network import InputPort, Layer, Network, bits, group_slice, lowest_bit
 from synthesis.place.kernels import start_lane
 
 
@@ -53,6 +53,8 @@ def place_biases(
         source = known.setdefault(layer.bias.tobytes(), layer.index) if deduplicate else layer.index
         if source != layer.index:
             same[layer.index] = source
+        elif network.input_port is InputPort.FAST_FIFO_QUAD and layer is network.first:
+            ranges[layer.index] = memory.add_in_turn(layer)
         elif layer.depthwise:
             ranges[layer.index] = memory.add_by_channel(layer)
         else:
@@ -116,6 +118,9 @@ class _BiasMemory:
     def add_in_one_group(self, layer: Layer, permitted: tuple[int, ...]) -> BiasRange | None:
         """Append an ordinary layer's bias to the permitted group with the least in it."""
         assert layer.bias is not None
+        if layer.calcx4:
+            for g in permitted:
+                self._align(g)
         group = min(permitted, key=lambda g: len(self.groups[g]))
         lead = _lead(layer, self.network)
         if self._full(layer, group, lead + layer.out_channels):
@@ -123,6 +128,20 @@ class _BiasMemory:
         offset = len(self.groups[group])
         self.groups[group] += [0] * lead + layer.bias.tolist()
         return BiasRange(tuple(offset if g == group else None for g in range(GROUPS)))
+
+    def _align(self, group: int) -> None:
+        """Begin at a multiple of four bytes."""
+        self.groups[group] += [0] * (-len(self.groups[group]) % PROCESSORS_PER_INSTANCE)
+
+    def add_in_turn(self, layer: Layer) -> BiasRange:
+        """Append the bias of a layer that works in all groups, one output to each in turn."""
+        assert layer.bias is not None
+        offsets = tuple(len(group) for group in self.groups)
+        for i, value in enumerate(layer.bias.tolist()):
+            self.groups[i % GROUPS].append(value)
+        for group in range(GROUPS):
+            self._full(layer, group, 0)
+        return BiasRange(offsets)
 
     def add_by_channel(self, layer: Layer) -> BiasRange:
         """Append a depth-wise layer's biases to the groups of their channels.
@@ -135,7 +154,7 @@ class _BiasMemory:
         mask = layer.processors
         if layer.broadcast:
             for g in used:
-                self.groups[g] += [0] * (-len(self.groups[g]) % PROCESSORS_PER_INSTANCE)
+                self._align(g)
         else:
             low = PROCESSORS_PER_GROUP * used[0]
             moved = group_slice(mask, used[0])

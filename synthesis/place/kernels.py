@@ -14,11 +14,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from device import Chip
-from device.chip import KERNEL_COLUMN_BYTES, PROCESSORS
+from device.chip import (
+    GROUPS,
+    KERNEL_COLUMN_BYTES,
+    MEMORY_PART_COLUMNS,
+    PROCESSORS,
+    PROCESSORS_PER_GROUP,
+)
 from diagnostics import Diagnostic
-from synthesis.network import Layer, Network, bits, lowest_bit
+from synthesis.network import InputPort, Layer, Network, bits, lowest_bit
 from synthesis.place.allocation import ColumnSearch, NoRoomError
-from synthesis.place.packing import pack_layer
+from synthesis.place.packing import Packed, pack_layer
+
+_Targets = tuple[NDArray[np.int64], NDArray[np.int64]]
+"""Processors and columns of the columns of a layer, both to be broadcast to [step, processor]."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +102,7 @@ def place_kernels(
     network: Network, weight_start: int, deduplicate: bool, problems: list[Diagnostic]
 ) -> tuple[dict[int, KernelRange], KernelMemory]:
     """Stack the kernels of all layers; a layer that does not fit becomes a diagnostic."""
-    memory = KernelMemory.empty(network.chip)
+    placer = _Placer(network, weight_start, problems)
     ranges = {layer.index: KernelRange() for layer in network.layers}
     stored: dict[tuple[object, ...], int] = {}
     everywhere = (1 << PROCESSORS) - 1
@@ -108,12 +117,12 @@ def place_kernels(
         source = shared.get(layer.index, layer.index)
         if layer.weights is None or source != layer.index:
             continue
-        placed = _place_layer(layer, network.chip, weight_start, memory, problems)
+        placed = placer.place(layer)
         if placed is not None:
             ranges[layer.index] = placed
     for index, source in shared.items():
         ranges[index] = ranges[source]
-    return ranges, memory
+    return ranges, placer.memory
 
 
 def _identity(layer: Layer) -> tuple[object, ...]:
@@ -123,63 +132,138 @@ def _identity(layer: Layer) -> tuple[object, ...]:
     return weights.shape, weights.tobytes(), layer.weight_bits, layer.processors
 
 
-def _find(
-    layer: Layer, chip: Chip, used: NDArray[np.bool_], length: int, weight_start: int
-) -> int | None:
-    """Return a free range's first column; None if there is none.
+class _Placer:
+    """Places layer after layer.
 
-    Layers that only use processors with the larger memory are stacked from its end.
+    `used` is bool [processor, column] in the columns that are counted for a layer; where they are
+    stored, in `memory`, can be elsewhere (four outputs at a time, one FIFO word for all groups).
     """
-    capacities = [chip.kernel_capacity(p) for p in bits(layer.processors)]
-    within_part = layer.depthwise and chip.kernel_columns_first > chip.kernel_columns
-    search = ColumnSearch(chip, used, capacities, length, within_part)
-    large = min(capacities) > chip.kernel_columns
-    if large and not (layer.depthwise and length > chip.kernel_columns_first - chip.kernel_columns):
-        with contextlib.suppress(NoRoomError):
-            return search.downward()
-    try:
-        return search.upward(weight_start)
-    except NoRoomError:
-        return None
 
+    def __init__(self, network: Network, weight_start: int, problems: list[Diagnostic]) -> None:
+        self.network = network
+        self.chip = network.chip
+        self.weight_start = weight_start
+        self.problems = problems
+        self.memory = KernelMemory.empty(network.chip)
+        self.used = np.zeros(self.memory.owner.shape, np.bool_)
 
-def _place_layer(
-    layer: Layer, chip: Chip, weight_start: int, memory: KernelMemory, problems: list[Diagnostic]
-) -> KernelRange | None:
-    """Find room for one layer and write its bytes; None after a complaint."""
-    counts = kernel_counts(layer)
-    processors = np.array(bits(layer.processors))
-    capacity = min(map(chip.kernel_capacity, bits(layer.processors)))
-    used: NDArray[np.bool_] = memory.owner[processors] >= 0
-    first = _find(layer, chip, used, counts.length, weight_start)
-    if first is None:
-        free = int((~used[:, :capacity].any(axis=0)).sum())
-        problems.append(
+    def _in_all_groups(self, layer: Layer) -> bool:
+        """Whether the kernels of one group's processors are spread over all groups."""
+        quad = self.network.input_port is InputPort.FAST_FIFO_QUAD
+        return quad and layer is self.network.first
+
+    def _enters_calcx4(self, layer: Layer) -> bool:
+        """Whether this layer is the first of several that calculate four outputs at a time."""
+        if not layer.calcx4 or layer.index == 0:
+            return False
+        before = [x for x in self.network.layers if x.index == layer.index - 1]
+        return not (before and before[0].calcx4)
+
+    def place(self, layer: Layer) -> KernelRange | None:
+        """Find room for one layer and write its bytes; None after a complaint."""
+        counts = kernel_counts(layer)
+        mask = layer.processors
+        if self._in_all_groups(layer):
+            mask = self.network.input_processors
+            length, count, outputs = (
+                -(-n // GROUPS) for n in (counts.length, counts.count, counts.outputs)
+            )
+            counts = KernelRange(0, length, count, outputs)
+        processors = np.array(bits(mask))
+        capacity = min(map(self.chip.kernel_capacity, bits(mask)))
+        first = self._find(layer, mask, counts.length)
+        if first is None:
+            self._complain_of_size(layer, processors, counts.length, capacity)
+            return None
+        if self._enters_calcx4(layer):
+            first *= GROUPS
+        packed = pack_layer(layer, start_lane(layer), counts.length)
+        steps = np.arange(packed.data.shape[1])[:, None]
+        if self._in_all_groups(layer):
+            targets = processors + PROCESSORS_PER_GROUP * (steps % GROUPS), first + steps // GROUPS
+            stored = targets
+        else:
+            targets = processors, first + steps
+            stored = processors, self._spread(layer, first, steps) if layer.calcx4 else targets[1]
+        if self._collides(targets, capacity, packed):
+            self._complain_of_gaps(layer, first, int(targets[1][-1, -1]), capacity)
+            return None
+        self._write(layer, targets, stored, packed)
+        length = packed.columns if layer.flatten else counts.length
+        return KernelRange(first, length, counts.count, counts.outputs)
+
+    def _find(self, layer: Layer, mask: int, length: int) -> int | None:
+        """Return a free range's first column; None if there is none.
+
+        Layers that only use processors with the larger memory are stacked from its end.
+        """
+        chip = self.chip
+        capacities = [chip.kernel_capacity(p) for p in bits(mask)]
+        within_part = layer.depthwise and chip.kernel_columns_first > chip.kernel_columns
+        used = self.used[list(bits(mask))]
+        search = ColumnSearch(chip, used, capacities, length, within_part)
+        extra = chip.kernel_columns_first - chip.kernel_columns
+        from_end = min(capacities) > chip.kernel_columns and not (
+            (layer.depthwise and length > extra) or self._enters_calcx4(layer)
+        )
+        if from_end:
+            with contextlib.suppress(NoRoomError):
+                return search.downward()
+        try:
+            return search.upward(self.weight_start)
+        except NoRoomError:
+            return None
+
+    def _spread(self, layer: Layer, first: int, steps: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Distribute columns over the four parts of a processor's memory.
+
+        Four outputs are calculated at a time, each from a part of its own.
+        """
+        rows, columns = layer.hardware.kernel
+        kernels = layer.in_passes * layer.out_channels
+        stored = kernels * KERNEL_COLUMN_BYTES * abs(layer.weight_bits) // (rows * columns * 8)
+        part, within = np.divmod(steps, -(-stored // GROUPS))
+        return part * MEMORY_PART_COLUMNS + within + first // GROUPS
+
+    def _collides(self, targets: _Targets, capacity: int, packed: Packed) -> bool:
+        """Whether columns are beyond the memory or belong to another layer."""
+        processors, columns = np.broadcast_arrays(*targets)
+        if columns.max() >= capacity:
+            return True
+        return bool((self.used[processors, columns] & packed.written.T).any())
+
+    def _write(self, layer: Layer, targets: _Targets, stored: _Targets, packed: Packed) -> None:
+        """Take the written columns and store their bytes."""
+        written = packed.written.T
+        processors, columns = np.broadcast_arrays(*targets)
+        self.used[processors[written], columns[written]] = True
+        processors, columns = np.broadcast_arrays(*stored)
+        where = processors[written], columns[written]
+        self.memory.data[where] = packed.data.swapaxes(0, 1)[written]
+        self.memory.owner[where] = layer.index
+
+    def _complain_of_size(
+        self, layer: Layer, processors: NDArray[np.int64], length: int, capacity: int
+    ) -> None:
+        free = int((~self.used[processors, :capacity].any(axis=0)).sum())
+        self.problems.append(
             layer.diagnostic(
                 "E401",
-                f"the kernels need {counts.length} columns in a row in {len(processors)} "
+                f"the kernels need {length} columns in a row in {len(processors)} "
                 f"processors, {free} of {capacity} are free",
                 ("processors", "quantization"),
                 "Use fewer channels, narrower weights ('quantization') or processors "
                 "that other layers do not use.",
             )
         )
-        return None
-    packed = pack_layer(layer, start_lane(layer), counts.length)
-    columns = first + np.arange(packed.data.shape[1])
-    if columns[-1] >= capacity or (memory.owner[processors][:, columns][packed.written] >= 0).any():
-        problems.append(
+
+    def _complain_of_gaps(self, layer: Layer, first: int, last: int, capacity: int) -> None:
+        self.problems.append(
             layer.diagnostic(
                 "E402",
                 f"kernels with unused processors between the outputs do not fit columns "
-                f"{first} to {columns[-1]} of {capacity}",
+                f"{first} to {last} of {capacity}",
                 ("output_processors", "processors"),
                 "Use output processors without gaps that begin at a multiple of 4.",
             )
         )
-        return None
-    chosen = np.ix_(processors, columns)
-    memory.data[chosen] = np.where(packed.written[..., None], packed.data, memory.data[chosen])
-    memory.owner[chosen] = np.where(packed.written, layer.index, memory.owner[chosen])
-    length = packed.columns if layer.flatten else counts.length
-    return KernelRange(first, length, counts.count, counts.outputs)

@@ -29,6 +29,20 @@ def widen(weights: NDArray[np.int8] | None) -> NDArray[np.int8] | None:
     return wide
 
 
+def calcx4_order(weights: NDArray[np.int8]) -> NDArray[np.int8]:
+    """Sort outputs 0, 4, 8, …, 1, 5, 9, …: four of them are calculated at a time."""
+    return np.concatenate([weights[first::4] for first in range(4)])
+
+
+def quad_order(weights: NDArray[np.int8], width: int) -> NDArray[np.int8]:
+    """Sort outputs so that the bytes of `width`-bit weights rotate over four groups."""
+    per_byte = 8 // width
+    if per_byte == 1 or len(weights) % (4 * per_byte):
+        return weights
+    rest = weights.shape[1:]
+    return weights.reshape(-1, per_byte, 4, *rest).swapaxes(1, 2).reshape(-1, *rest)
+
+
 def hardware_for(
     operator: Operator,
     kernel: Size,

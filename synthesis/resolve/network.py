@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from device import Chip
 from device.chip import GROUPS, PROCESSORS, PROCESSORS_PER_GROUP
@@ -24,7 +25,13 @@ from synthesis.network import (
 from synthesis.options import ResolveOptions
 from synthesis.parse import Description, LayerDescription
 from synthesis.parse.rules import kernel, layer_index, operation
-from synthesis.resolve.hardware import LAYERS_WIDENED, hardware_for, widen
+from synthesis.resolve.hardware import (
+    LAYERS_WIDENED,
+    calcx4_order,
+    hardware_for,
+    quad_order,
+    widen,
+)
 from synthesis.resolve.sample import read_sample, sample_path
 from synthesis.resolve.sequence import execution_order, simulated_order
 from synthesis.resolve.shapes import output_size, pooled_size
@@ -32,14 +39,13 @@ from synthesis.resolve.tensors import LayerTensors, layer_tensors
 
 _UNSUPPORTED_KEYS = (
     "in_channel_skip",
-    "bypass",
-    "calcx4",
     "buffer_shift",
     "buffer_insert",
 )
 _UNSUPPORTED_GLOBALS = ("unload", "data_buffer")
 
 
+_BYPASS_SHIFT = 7
 _ALL_GROUPS = sum(1 << PROCESSORS_PER_GROUP * g for g in range(GROUPS))
 
 
@@ -227,7 +233,7 @@ class _Builder:
             output_pad=output_pad,
             out_dim=out_dim,
             activation=None if self.options.ignore_activation else layer.get("activate"),
-            weight_bits=tensors.bits if tensors else 0,
+            weight_bits=tensors.bits if tensors else layer.get("quantization", 0),
             shift=self._shift(layer, tensors),
             output_width=width,
             groups=layer.get("groups", 1),
@@ -255,7 +261,7 @@ class _Builder:
                 in_dim,
                 pooled,
                 out_dim,
-                weights,
+                self._reordered(layer, weights, tensors),
                 passes(out_channels),
             ),
         )
@@ -411,6 +417,20 @@ class _Builder:
         quad = self.options.input_port is InputPort.FAST_FIFO_QUAD
         return own * _ALL_GROUPS if quad and self.previous is None else own
 
+    def _reordered(
+        self,
+        layer: LayerDescription,
+        weights: NDArray[np.int8] | None,
+        tensors: LayerTensors | None,
+    ) -> NDArray[np.int8] | None:
+        """Order of the outputs in the kernel memory, where several are calculated at a time."""
+        if weights is None or tensors is None:
+            return weights
+        if layer.get("calcx4", self.options.calcx4):
+            return calcx4_order(weights)
+        quad = self.options.input_port is InputPort.FAST_FIFO_QUAD
+        return quad_order(weights, abs(tensors.bits)) if quad and self.previous is None else weights
+
     def _next_layer(self, layer: LayerDescription) -> int | None:
         """Index of the layer that is executed behind this one."""
         if layer.index not in self.order:
@@ -439,7 +459,12 @@ class _Builder:
 
     @staticmethod
     def _shift(layer: LayerDescription, tensors: LayerTensors | None) -> int:
-        """Stated shift, else the file's, plus what narrow weights need."""
+        """Stated shift, else the file's, plus what narrow weights need.
+
+        A bypassed kernel of ones is shifted so that a single channel passes unchanged.
+        """
+        if layer.get("bypass", False):
+            return int(layer.get("output_shift", _BYPASS_SHIFT))
         implicit = 8 - abs(tensors.bits) if tensors else 0
         return int(layer.get("output_shift", tensors.shift if tensors else 0)) + implicit
 

@@ -22,9 +22,6 @@ def execution_order(
     order: list[int] = []
     last = len(description.layers) - 1
     for index in _steps(description, "next_sequence", options.start_layer, options.stop_after):
-        if index in order:
-            problems.append(_loop(description.layers[order[-1]], index))
-            break
         if order and index != order[-1] + 1 and not chip.has_next_layer:
             problems.append(
                 description.layers[order[-1]].error(
@@ -34,6 +31,9 @@ def execution_order(
                     remedy="Put the layers in the order in which they are executed.",
                 )
             )
+            break
+        if index in order:
+            problems.append(_loop(description.layers[order[-1]], index))
             break
         order.append(index)
     for option, value in (

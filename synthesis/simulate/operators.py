@@ -37,11 +37,13 @@ def accumulate(data: Tensor, layer: Layer) -> Tensor:
 
     `data` is [channel, row, column] in 8 bits, already pooled and flattened.
     """
-    assert layer.weights is not None
-    taps = layer.dilation
+    weights, taps = layer.weights, layer.dilation
+    if weights is None:  # bypassed: every kernel is one
+        shape = (layer.out_channels, layer.flat_channels // layer.groups, *layer.kernel)
+        weights = np.ones(shape, np.int8)
     if layer.operator is Operator.CONVTRANSPOSE2D:
-        return _convolve(_stretch(data, layer), layer.weights, (0, 0), taps, layer.groups)
-    return _convolve(data, layer.weights, layer.pad, taps, layer.groups)
+        return _convolve(_stretch(data, layer), weights, (0, 0), taps, layer.groups)
+    return _convolve(data, weights, layer.pad, taps, layer.groups)
 
 
 def _stretch(data: Tensor, layer: Layer) -> Tensor:
