@@ -13,7 +13,7 @@ import pytest
 from device import MAX78000, MAX78002, Chip
 from diagnostics import Severity
 from synthesis.check import CONSTRAINTS, Constraint, check
-from synthesis.network import Network
+from synthesis.network import InputPort, Network
 from tests.synthesis.networks import build, describe, line_of, mask, weights
 
 CONV: dict[str, Any] = {
@@ -49,11 +49,11 @@ class Violation:
     sample: Shape = (3, 4, 4)
     chip: Chip = MAX78000
     bias: int = 0
-    others: dict[str, Any] = field(default_factory=dict)
+    options: dict[str, Any] = field(default_factory=dict)
 
     def text(self) -> str:
         """Return the description."""
-        return describe(*self.layers, **self.others)
+        return describe(*self.layers)
 
     def network(self, folder: Path) -> Network:
         """Return the resolved network."""
@@ -62,7 +62,7 @@ class Violation:
         kernels = [weights(*k, bits=b) for k, b in zip(self.kernels, bits, strict=False)]
         biases = [np.arange(1, self.bias + 1)] if self.bias else []
         data = np.zeros(self.sample, np.int64)
-        return build(folder, self.text(), data, kernels, biases, self.chip)[0]
+        return build(folder, self.text(), data, kernels, biases, self.chip, **self.options)[0]
 
 
 POOL_EARLIER = "Pool in a layer before."
@@ -709,6 +709,116 @@ VIOLATIONS = [
         [(2, 1, 3, 3)],
         [(0, "in_dim", "the sample is larger than the data memory", None)],
         sample=(1, 182, 182),
+    ),
+    # Streaming and FIFOs
+    Violation(
+        "E350",
+        [CONV, {**CONV, "processors": 3, "streaming": True}],
+        [(2, 3, 3, 3), (2, 2, 3, 3)],
+        [
+            (
+                1,
+                "streaming",
+                "a streaming layer behind layer 0, which does not stream",
+                "Let all layers up to this one stream, or remove the key.",
+            )
+        ],
+    ),
+    Violation(
+        "E351",
+        [{**CONV, "streaming": True}],
+        [(2, 3, 3, 3)],
+        [
+            (
+                0,
+                "streaming",
+                "the first layer streams, but the input does not come from a FIFO",
+                "Add --fifo (or --fast-fifo), or --ignore-streaming.",
+            )
+        ],
+    ),
+    Violation(
+        "E352",
+        [{**CONV, "streaming": True}] * 9,
+        [(3, 3, 3, 3)] * 9,
+        [(0, "streaming", "9 streaming layers, the limit is 8", None)],
+        options={"input_port": InputPort.FIFO},
+    ),
+    Violation(
+        "E353",
+        [{**CONV, "streaming": True, "pad": 0}],
+        [(2, 3, 3, 3)],
+        [(0, "pad", "the last streaming layer has no padding", None)],
+        options={"input_port": InputPort.FIFO},
+    ),
+    Violation(
+        "E354",
+        [{**LINEAR, "streaming": True}],
+        [(2, 12)],
+        [(0, "streaming", "'streaming' together with 'flatten'", None)],
+        sample=(3, 2, 2),
+        options={"input_port": InputPort.FIFO},
+    ),
+    Violation(
+        "E354",
+        [{**PLAIN, "streaming": True}],
+        [],
+        [(0, "streaming", "'streaming' on a layer without a convolution", None)],
+        chip=MAX78002,
+        options={"input_port": InputPort.FIFO},
+    ),
+    Violation(
+        "E355",
+        [{**CONV, "processors": hex(0xF000F000F000F | 1 << 4), "in_channels": 17}],
+        [(2, 17, 3, 3)],
+        [
+            (
+                0,
+                "in_channels",
+                "17 input channels through the FIFOs, the limit is 16 with HWC data",
+                None,
+            ),
+            (
+                0,
+                "processors",
+                "'processors' 0x000f.000f.000f.001f has processors that the FIFOs do not reach; "
+                "they reach 0x000f.000f.000f.000f",
+                None,
+            ),
+        ],
+        sample=(17, 4, 4),
+        options={"input_port": InputPort.FIFO},
+    ),
+    Violation(
+        "E356",
+        [{**CONV, "processors": mask(5), "in_channels": 5, "output_width": 32, "activate": "none"}],
+        [(2, 5, 3, 3)],
+        [
+            (
+                0,
+                "in_channels",
+                "5 input channels through the fast FIFO, the limit is 4",
+                None,
+            ),
+            (0, "output_width", "32-bit output of the layer that the fast FIFO feeds", None),
+        ],
+        sample=(5, 4, 4),
+        options={"input_port": InputPort.FAST_FIFO},
+    ),
+    Violation(
+        "E356",
+        [PLAIN],
+        [],
+        [(0, "op", "the fast FIFO feeds a layer without a convolution", None)],
+        options={"input_port": InputPort.FAST_FIFO},
+    ),
+    Violation(
+        "W357",
+        [{**CONV, "streaming": True}],
+        [(2, 3, 3, 3)],
+        [(0, "streaming", "a bias in a streaming layer", None)],
+        bias=2,
+        options={"input_port": InputPort.FIFO},
     ),
     # Sources
     Violation(
