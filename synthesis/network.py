@@ -25,6 +25,8 @@ Size = tuple[int, int]
 
 NETWORK_INPUT = -1
 """In `Layer.sources`: the sample instead of a layer's output."""
+DATA_BUFFER = -2
+"""In `Layer.sources`: the rolling buffer."""
 
 
 class Operator(enum.StrEnum):
@@ -188,6 +190,8 @@ class Layer:
     sources: tuple[int, ...] | None
     next_layer: int | None
     snoop_layer: int | None
+    buffer_shift: int
+    buffer_insert: int
     weights: NDArray[np.int8] | None = field(repr=False)
     bias: Tensor | None = field(repr=False)
     hardware: Hardware = field(repr=False)
@@ -264,6 +268,28 @@ class Layer:
         return self.output_width // 8
 
 
+@dataclass(frozen=True, slots=True)
+class DataBuffer:
+    """A rolling buffer: `entries` x `width` values of `channels` channels, zero at first."""
+
+    name: str
+    channels: int
+    entries: int
+    width: int
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """Data that `cnn_unload` copies instead of the output layers'."""
+
+    processors: int
+    channels: int
+    dim: Size
+    offset: int
+    width: Literal[8, 32]
+    write_gap: int
+
+
 @dataclass(frozen=True)
 class Network:
     """A network on a chip, ready to be checked, placed, simulated and encoded.
@@ -272,7 +298,7 @@ class Network:
     indices of those that are executed, `simulated` of those that the known answer is made from.
     `sample` is int64 [channel, row, column]. `allow_streaming` permits streaming from memory;
     `file_has_bias` also counts layers of the file that are not executed; `snoop` holds the raw
-    registers of conditional execution.
+    registers of conditional execution; `deliveries` replace the output layers in `cnn_unload`.
     """
 
     chip: Chip
@@ -287,6 +313,8 @@ class Network:
     allow_streaming: bool = False
     file_has_bias: bool = False
     snoop: tuple[int, ...] | None = None
+    buffer: DataBuffer | None = None
+    deliveries: tuple[Delivery, ...] = ()
 
     def layer(self, index: int) -> Layer:
         """Return the layer of an index; the first configured layer need not be number 0."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from synthesis.check.constraint import Finding, constraint
 from synthesis.check.layout import mask_text
-from synthesis.network import NETWORK_INPUT, Layer, Network
+from synthesis.network import Layer, Network
 
 
 def _sources(layer: Layer, network: Network) -> tuple[Layer, ...]:
@@ -15,13 +15,13 @@ def _sources(layer: Layer, network: Network) -> tuple[Layer, ...]:
     indices = (
         layer.sources if layer.sources is not None else ((previous.index,) if previous else ())
     )
-    return tuple(network.layer(i) for i in indices if i != NETWORK_INPUT)
+    return tuple(network.layer(i) for i in indices if i >= 0)
 
 
 @constraint("E360")
 def input_has_as_many_values_as_read(layer: Layer, network: Network) -> Iterator[Finding]:
     """What a layer reads must be exactly what was written: channels times pixels."""
-    if layer is network.first or NETWORK_INPUT in (layer.sources or ()):
+    if layer is network.first or min(layer.sources or (0,)) < 0:
         return
     cropped = sum(layer.in_crop)
     found = sum(

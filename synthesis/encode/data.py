@@ -21,7 +21,16 @@ from device.chip import (
     FIFOS,
     PROCESSORS_PER_INSTANCE,
 )
-from synthesis.network import Layer, Network, Tensor, bits, group_slice
+from synthesis.network import (
+    Delivery,
+    Layer,
+    Network,
+    Tensor,
+    bits,
+    channels_per_pass,
+    group_slice,
+    passes,
+)
 from synthesis.place.data import WORD_BYTES, input_words, instances
 from synthesis.program import (
     ExpectedOutput,
@@ -113,19 +122,19 @@ class _Piece:
     word: int
 
 
-def _pieces(layer: Layer) -> Iterator[_Piece]:
+def _pieces(source: Delivery) -> Iterator[_Piece]:
     """Yield the pieces of an output, pass by pass, instances ascending; only valid channels."""
-    size = layer.output_words_per_value
-    used = instances(layer.output_processors)
-    mask = layer.output_processors
+    size = source.width // 8
+    used = instances(source.processors)
+    mask = source.processors
     channel = 0
-    for output_pass in range(layer.out_passes):
-        remaining = min(layer.out_share, layer.out_channels - channel)
+    for output_pass in range(passes(source.channels)):
+        remaining = min(channels_per_pass(source.channels), source.channels - channel)
         for instance in used:
             slots = mask >> PROCESSORS_PER_INSTANCE * instance & 0xF
             lanes = bits(slots)[:remaining]
             if lanes:
-                word = output_pass * size * (layer.write_gap + 1)
+                word = output_pass * size * (source.write_gap + 1)
                 yield _Piece(instance, lanes, channel, word)
             channel += len(lanes)
             remaining -= len(lanes)
@@ -139,10 +148,11 @@ def expected_output(
     for layer in network.outputs():
         values = outputs[layer.index]  # type: ignore[index]
         flat = values.reshape(layer.out_channels, -1)
-        for piece in _pieces(layer):
+        source = _delivery(layer)
+        for piece in _pieces(source):
             base = apb_base + network.chip.data_address(piece.instance, layer.out_offset)
             addresses = base + WORD_BYTES * (
-                np.arange(flat.shape[1]) * _pixel_step(layer) + piece.word
+                np.arange(flat.shape[1]) * _pixel_step(source) + piece.word
             )
             make = _narrow_words if layer.output_width == 8 else _wide_words
             parts.append(make(piece, flat, addresses))
@@ -151,9 +161,9 @@ def expected_output(
     return ExpectedOutput(*(c[order].astype(np.uint32) for c in columns))
 
 
-def _pixel_step(layer: Layer) -> int:
+def _pixel_step(source: Delivery) -> int:
     """Words from one pixel of an output to the next."""
-    return layer.out_passes * layer.output_words_per_value * (layer.write_gap + 1)
+    return passes(source.channels) * source.width // 8 * (source.write_gap + 1)
 
 
 def _narrow_words(piece: _Piece, flat: Tensor, addresses: Tensor) -> tuple[Words, Words, Words]:
@@ -186,22 +196,36 @@ def _wide_words(piece: _Piece, flat: Tensor, addresses: Tensor) -> tuple[Words, 
 
 
 def unload_layers(network: Network, apb_base: int) -> Iterator[UnloadLayer]:
-    """Yield what `cnn_unload` copies: exactly the valid channels of each output layer."""
-    for layer in network.outputs():
+    """Yield what `cnn_unload` copies: exactly the valid channels of each output layer.
+
+    A list in the description replaces the output layers.
+    """
+    for source in network.deliveries or map(_delivery, network.outputs()):
         yield UnloadLayer(
-            layer.output_width,
-            layer.out_channels,
-            layer.out_dim[0] * layer.out_dim[1],
-            tuple(_unload_pieces(layer, network.chip, apb_base)),
+            source.width,
+            source.channels,
+            source.dim[0] * source.dim[1],
+            tuple(_unload_pieces(source, network.chip, apb_base)),
         )
 
 
-def _unload_pieces(layer: Layer, chip: Chip, apb_base: int) -> Iterator[UnloadPiece]:
-    for piece in _pieces(layer):
-        address = apb_base + chip.data_address(piece.instance, layer.out_offset)
+def _delivery(layer: Layer) -> Delivery:
+    return Delivery(
+        layer.output_processors,
+        layer.out_channels,
+        layer.out_dim,
+        layer.out_offset,
+        layer.output_width,
+        layer.write_gap,
+    )
+
+
+def _unload_pieces(source: Delivery, chip: Chip, apb_base: int) -> Iterator[UnloadPiece]:
+    for piece in _pieces(source):
+        address = apb_base + chip.data_address(piece.instance, source.offset)
         yield UnloadPiece(
             address + WORD_BYTES * piece.word,
             piece.lanes,
             piece.channel,
-            WORD_BYTES * _pixel_step(layer),
+            WORD_BYTES * _pixel_step(source),
         )

@@ -5,7 +5,7 @@ and raised together. Chips, weights and shapes are unknown here.
 Source: spec/network-description.md sections 1.1 to 1.3.
 """
 
-from synthesis.parse.description import Description, Entry, LayerDescription
+from synthesis.parse.description import Description, Entry, LayerDescription, Section
 from synthesis.parse.parser import parse, parse_file
 
-__all__ = ["Description", "Entry", "LayerDescription", "parse", "parse_file"]
+__all__ = ["Description", "Entry", "LayerDescription", "Section", "parse", "parse_file"]

@@ -145,6 +145,22 @@ def buffer_insert_needs_offset(layer: LayerDescription, _: Description) -> Itera
         yield layer.error("E128", "'buffer_insert' without 'out_offset'", "buffer_insert")
 
 
+def buffer_reader_is_explicit(layer: LayerDescription, whole: Description) -> Iterator[Diagnostic]:
+    """Where a rolling buffer stands and what part is read cannot be inferred."""
+    buffers = {b.get("name") for b in whole.get("data_buffer", ())}
+    if not buffers & set(layer.get("in_sequences", ())):
+        return
+    needed = ("in_offset", "out_offset", "in_dim", "in_channels")
+    missing = [key for key in needed if key not in layer]
+    if missing:
+        yield layer.error(
+            "E132",
+            f"reads a data buffer without {', '.join(missing)}",
+            "in_sequences",
+            remedy=f"State {', '.join(needed)} in this layer.",
+        )
+
+
 def names_are_unique(layer: LayerDescription, whole: Description) -> Iterator[Diagnostic]:
     """A name must say which layer is meant; `stop` and `input` mean something else."""
     name = (layer.name or "").lower()
@@ -206,6 +222,7 @@ LAYER_RULES: tuple[Rule, ...] = (
     passthrough_has_no_activation,
     buffer_shift_needs_source,
     buffer_insert_needs_offset,
+    buffer_reader_is_explicit,
     names_are_unique,
     references_exist,
     not_its_own_source,

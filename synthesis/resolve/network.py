@@ -11,7 +11,10 @@ from device import Chip
 from device.chip import GROUPS, PROCESSORS, PROCESSORS_PER_GROUP
 from diagnostics import Diagnostic, DiagnosticError, Severity
 from synthesis.network import (
+    DATA_BUFFER,
     NETWORK_INPUT,
+    DataBuffer,
+    Delivery,
     InputPort,
     Layer,
     Network,
@@ -23,7 +26,7 @@ from synthesis.network import (
     passes,
 )
 from synthesis.options import ResolveOptions
-from synthesis.parse import Description, LayerDescription
+from synthesis.parse import Description, LayerDescription, Section
 from synthesis.parse.rules import kernel, layer_index, operation
 from synthesis.resolve.hardware import (
     LAYERS_WIDENED,
@@ -37,12 +40,8 @@ from synthesis.resolve.sequence import execution_order, simulated_order
 from synthesis.resolve.shapes import output_size, pooled_size
 from synthesis.resolve.tensors import LayerTensors, layer_tensors
 
-_UNSUPPORTED_KEYS = (
-    "in_channel_skip",
-    "buffer_shift",
-    "buffer_insert",
-)
-_UNSUPPORTED_GLOBALS = ("unload", "data_buffer")
+_UNSUPPORTED_KEYS = ("in_channel_skip",)
+_UNSUPPORTED_GLOBALS: tuple[str, ...] = ()
 
 
 _BYPASS_SHIFT = 7
@@ -80,8 +79,29 @@ def resolve(
         options.allow_streaming,
         any(t.bias is not None for t in tensors.values()),
         description.get("snoop"),
+        _data_buffer(description),
+        tuple(_delivery(section) for section in description.get("unload", ())),
     )
     return network, tuple(problems)
+
+
+def _data_buffer(description: Description) -> DataBuffer | None:
+    """Return the rolling buffer; the first one if there are several."""
+    for section in description.get("data_buffer", ()):
+        entries, width = section.get("dim")
+        return DataBuffer(section.get("name"), section.get("channels"), entries, width)
+    return None
+
+
+def _delivery(section: Section) -> Delivery:
+    return Delivery(
+        section.get("processors"),
+        section.get("channels"),
+        section.get("dim"),
+        section.get("offset"),
+        section.get("width", 8),
+        section.get("write_gap", 0),
+    )
 
 
 def _stop_at_errors(problems: list[Diagnostic]) -> None:
@@ -147,6 +167,7 @@ class _Builder:
         self.tensors = tensors
         self.order = order
         self.problems = problems
+        self.buffer = _data_buffer(description)
         self.built: dict[int, Layer] = {}
         self.previous: Layer | None = None
 
@@ -251,6 +272,8 @@ class _Builder:
             sources=sources,
             next_layer=self._next_layer(layer),
             snoop_layer=layer.get("snoop_sequence"),
+            buffer_shift=layer.get("buffer_shift", 0),
+            buffer_insert=layer.get("buffer_insert", 0),
             weights=weights,
             bias=self._bias(layer, tensors),
             hardware=hardware_for(
@@ -272,6 +295,9 @@ class _Builder:
             return None
         sources = []
         for reference in layer.get("in_sequences"):
+            if self.buffer is not None and reference == self.buffer.name:
+                sources.append(DATA_BUFFER)
+                continue
             index = layer_index(reference, self.description)
             if index is None or not (index == NETWORK_INPUT or index in self.built):
                 raise _UnresolvableError(
@@ -290,6 +316,8 @@ class _Builder:
         """Channels and size of a layer's output or of the sample."""
         if index == NETWORK_INPUT:
             return self.sample.shape[0], (self.sample.shape[1], self.sample.shape[2])
+        if index == DATA_BUFFER and self.buffer is not None:
+            return self.buffer.channels, (self.buffer.entries, self.buffer.width)
         source = self.built[index]
         return source.out_channels, source.out_dim
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from synthesis.network import NETWORK_INPUT, Layer, Network, Operator, Tensor
+from synthesis.network import DATA_BUFFER, NETWORK_INPUT, Layer, Network, Operator, Tensor
 from synthesis.simulate.operators import accumulate, add_bias, combine, finish
 from synthesis.simulate.pooling import pool
 
@@ -32,16 +32,41 @@ class Activations:
 def simulate(network: Network, *, average_rounding: bool, keep_traces: bool = False) -> Activations:
     """Return what every layer of a checked network computes for the network's sample."""
     outputs: dict[int, Tensor] = {NETWORK_INPUT: network.sample}
+    if network.buffer is not None:
+        shape = (network.buffer.channels, network.buffer.entries, network.buffer.width)
+        outputs[DATA_BUFFER] = np.zeros(shape, np.int64)
     traces: dict[int, LayerTrace] = {}
     previous = NETWORK_INPUT
     for layer in map(network.layer, network.simulated):
         data = gather(layer, previous, outputs)
         previous = layer.index
-        trace = run_layer(data, layer, average_rounding=average_rounding)
+        if layer.buffer_shift:
+            data = outputs[DATA_BUFFER] = _shifted(data, layer.buffer_shift)
+            trace = LayerTrace(data, data, data)
+        else:
+            trace = run_layer(data, layer, average_rounding=average_rounding)
         outputs[layer.index] = trace.output
+        if layer.buffer_insert:
+            outputs[DATA_BUFFER] = _inserted(
+                outputs[DATA_BUFFER], trace.output, layer.buffer_insert
+            )
         if keep_traces:
             traces[layer.index] = trace
     return Activations(outputs, traces)
+
+
+def _shifted(buffer: Tensor, count: int) -> Tensor:
+    """Drop the oldest entries of a rolling buffer [channel, entry, column] and append zeros."""
+    moved = np.zeros_like(buffer)
+    moved[:, :-count] = buffer[:, count:]
+    return moved
+
+
+def _inserted(buffer: Tensor, values: Tensor, count: int) -> Tensor:
+    """Replace the newest entries of a rolling buffer by a layer's output."""
+    filled = buffer.copy()
+    filled[:, -count:] = values.reshape(buffer.shape[0], count, -1)
+    return filled
 
 
 def gather(layer: Layer, previous: int, outputs: Mapping[int, Tensor]) -> Tensor:
