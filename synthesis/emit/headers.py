@@ -5,7 +5,7 @@ Source: spec/generated-project.md section 4.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +17,8 @@ from synthesis.emit.kernels import block_list, processor_arrays
 from synthesis.emit.options import ProjectOptions
 from synthesis.emit.templates import render
 from synthesis.program import Program
+
+NamedArray = tuple[str, NDArray[np.uint8] | NDArray[np.uint32]]
 
 _WORDS_PER_LINE = 8
 _BYTES_PER_LINE = 16
@@ -32,11 +34,11 @@ class Macro:
 
 def weights_header(program: Program, options: ProjectOptions) -> str:
     """Return the biases of each group and the weights."""
-    macros = [(f"BIAS_{block.group}", block.values) for block in program.biases]
+    macros: list[NamedArray] = [(f"BIAS_{b.group}", b.values) for b in program.biases]
     if options.old_kernel_loader:
-        macros += [(f"KERNELS_{a.processor}", a.words) for a in processor_arrays(program)]  # type: ignore[misc]
+        macros += [(f"KERNELS_{a.processor}", a.words) for a in processor_arrays(program)]
     else:
-        macros.append(("KERNELS", block_list(program)))  # type: ignore[arg-type]
+        macros.append(("KERNELS", block_list(program)))
     return _header("Weights and biases", options, macros)
 
 
@@ -56,9 +58,7 @@ def expected_header(program: Program, options: ProjectOptions) -> str:
     return _header("Expected output of the sample", options, [("SAMPLE_OUTPUT", words)])
 
 
-def _header(
-    title: str, options: ProjectOptions, macros: Iterable[tuple[str, NDArray[np.unsignedinteger]]]
-) -> str:
+def _header(title: str, options: ProjectOptions, macros: Sequence[NamedArray]) -> str:
     formatted = [
         Macro(name, macro_lines(v, _BYTES_PER_LINE if v.itemsize == 1 else _WORDS_PER_LINE))
         for name, v in macros

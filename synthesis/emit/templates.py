@@ -37,6 +37,7 @@ def _environment() -> Environment:
     )
     environment.filters |= {
         "hex": hexadecimal,
+        "indented": indented,
         "comment": comment,
         "c_string": c_string,
         "xml": xml,
@@ -52,6 +53,12 @@ def _environment() -> Environment:
 def hexadecimal(value: int, digits: int = 8) -> str:
     """Return a number as C writes it: `0x00100008`."""
     return f"0x{value:0{digits}x}"
+
+
+def indented(text: str, indent: int = 4) -> str:
+    """Indent the lines of a macro for a place in the text; its last newline is dropped."""
+    margin = " " * indent
+    return "\n".join(margin + line if line else line for line in text.rstrip("\n").split("\n"))
 
 
 def comment(text: str) -> str:

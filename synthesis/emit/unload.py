@@ -48,17 +48,29 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class UnloadCode:
-    """Everything the template needs: runs layer by layer, and the size of the result in bytes."""
+class Output:
+    """An output layer and the runs that copy it."""
 
-    layers: tuple[tuple[Run, ...], ...]
+    layer: UnloadLayer
+    runs: tuple[Run, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class UnloadCode:
+    """Everything the template needs; `size_bytes` is the size of the whole result."""
+
+    outputs: tuple[Output, ...]
     size_bytes: int
-    narrow: bool
+
+    @property
+    def narrow(self) -> bool:
+        """Whether any layer delivers bytes."""
+        return any(output.layer.width == 8 for output in self.outputs)
 
     @property
     def wide(self) -> bool:
         """Whether any layer delivers words."""
-        return any(run.width == 32 for runs in self.layers for run in runs)
+        return any(output.layer.width == 32 for output in self.outputs)
 
 
 def layer_offsets(layers: Sequence[UnloadLayer]) -> tuple[int, ...]:
@@ -78,12 +90,13 @@ def layer_offsets(layers: Sequence[UnloadLayer]) -> tuple[int, ...]:
 def unload_code(layers: Sequence[UnloadLayer], unroll_wide: int, unroll_8bit: int) -> UnloadCode:
     """Plan the statements; an unrolling of 0 writes every read as a statement of its own."""
     *starts, size = layer_offsets(layers)
-    planned = []
+    outputs = []
     for layer, start in zip(layers, starts, strict=True):
         unroll = unroll_wide if layer.width == 32 else unroll_8bit
         runs = merge(list(_runs(layer, start)))
-        planned.append(tuple(replace(run, chunks=chunks(run, unroll)) for run in runs))
-    return UnloadCode(tuple(planned), size, any(layer.width == 8 for layer in layers))
+        cut = tuple(replace(run, chunks=chunks(run, unroll)) for run in runs)
+        outputs.append(Output(layer, cut))
+    return UnloadCode(tuple(outputs), size)
 
 
 def _runs(layer: UnloadLayer, start: int) -> Iterator[Run]:

@@ -83,6 +83,21 @@ VARIANTS: dict[str, tuple[Program, dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
+def test_braces_are_indented_and_empty_lines_single(variant: str) -> None:
+    made, changes = VARIANTS[variant]
+    for name, text in emit(made, **changes).items():
+        if not name.endswith(".c") or name == "softmax.c":
+            continue
+        assert "\n\n\n" not in text and "{\n\n" not in text, name
+        depth = 0
+        for line in text.split("/*")[0].splitlines():
+            if line.strip().startswith("}"):
+                depth -= 1
+                assert len(line) - len(line.lstrip()) == 4 * depth, f"{name}: {line}"
+            depth += line.rstrip().endswith("{")
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
 def test_compiles_without_warnings(variant: str, tmp_path: Path) -> None:
     made, changes = VARIANTS[variant]
     folder = store(emit(made, **changes), tmp_path / "net")

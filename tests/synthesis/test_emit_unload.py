@@ -31,8 +31,8 @@ def sources(layers: list[UnloadLayer], **unroll: int) -> list[int]:
     """Carry out the runs; return the address each byte of the result comes from (0: none)."""
     code = unload_code(layers, unroll.get("wide", 8), unroll.get("narrow", 1))
     result = [0] * code.size_bytes
-    for runs in code.layers:
-        for run in runs:
+    for output in code.outputs:
+        for run in output.runs:
             assert sum(c.loops * c.bodies for c in run.chunks) == run.reads
             carry_out(run, result)
     return result
@@ -92,7 +92,7 @@ def test_every_byte_comes_from_its_place(some: list[UnloadLayer], wide: int, nar
 def test_ten_channels_of_one_pixel_deliver_ten_bytes() -> None:
     code = unload_code([layer(8, [(0, 1, 2, 3)] * 2 + [(0, 1)], 1, 1)], 8, 1)
     assert code.size_bytes == 10
-    assert [run.reads for run in code.layers[0]] == [2, 1]
+    assert [run.reads for run in code.outputs[0].runs] == [2, 1]
 
 
 def test_map_that_starts_in_lane_two_fills_plane_zero() -> None:
