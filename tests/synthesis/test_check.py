@@ -26,6 +26,7 @@ CONV: dict[str, Any] = {
 PLAIN: dict[str, Any] = {"processors": 7, "op": "none"}
 ONE: dict[str, Any] = {**CONV, "processors": 1}
 CONV1D: dict[str, Any] = {**ONE, "op": "Conv1d", "kernel_size": 3}
+DEPTHWISE: dict[str, Any] = {**CONV, "groups": 3}
 LINEAR: dict[str, Any] = {
     "processors": 7,
     "op": "Linear",
@@ -387,20 +388,6 @@ VIOLATIONS = [
         chip=MAX78002,
     ),
     Violation(
-        "E313",
-        [{**CONV, "groups": 3}],
-        [(3, 1, 3, 3)],
-        [
-            (
-                0,
-                "groups",
-                "depth-wise convolutions are not supported",
-                "This version of the loader does not support them yet; see README.md.",
-            )
-        ],
-        chip=MAX78002,
-    ),
-    Violation(
         "E314",
         [{**CONV, "quantization": "bin"}],
         [(2, 3, 3, 3)],
@@ -415,6 +402,72 @@ VIOLATIONS = [
         [(2, 3, 3, 3), (2, 2, 3, 3)],
         [(0, "quantization", "binary weights in a network with 1-bit weights", None)],
         chip=MAX78002,
+    ),
+    Violation(
+        "E315",
+        [{**CONV, "readahead": True, "tcalc": True, "snoop_sequence": 0}],
+        [(2, 3, 3, 3)],
+        [
+            (0, "readahead", "'readahead' is not supported by MAX78000", None),
+            (0, "tcalc", "'tcalc' is not supported by MAX78000", None),
+            (0, "snoop_sequence", "'snoop_sequence' is not supported by MAX78000", None),
+        ],
+    ),
+    Violation(
+        "E316",
+        [DEPTHWISE | {"output_processors": 0b1110, "bias_group": 0}],
+        [(3, 1, 3, 3)],
+        [
+            (
+                0,
+                "output_processors",
+                "the outputs of a depth-wise layer begin between two multiples of 4",
+                None,
+            ),
+            (0, "bias_group", "'bias_group' on a depth-wise layer", None),
+        ],
+        chip=MAX78002,
+    ),
+    Violation(
+        "E316",
+        [DEPTHWISE | {"processors": mask(20, 1), "groups": 20}],
+        [(20, 1, 3, 3)],
+        [
+            (
+                0,
+                "processors",
+                "the inputs of a depth-wise layer of several groups begin between two multiples "
+                "of 4",
+                None,
+            )
+        ],
+        sample=(20, 4, 4),
+        chip=MAX78002,
+    ),
+    Violation(
+        "E317",
+        [{**CONV1D, "kernel_size": 4, "pad": 1, "max_pool": 2, "pool_stride": 2, "dilation": 3}],
+        [(2, 1, 4)],
+        [
+            (0, "kernel_size", "a Conv1d with dilation 3 and 4 taps, the limit is 3", None),
+            (0, "max_pool", "a Conv1d with dilation 3 and pooling", None),
+            (0, "pad", "a Conv1d with dilation 3 and padding", None),
+        ],
+        sample=(1, 64),
+    ),
+    Violation(
+        "E317",
+        [{**CONV1D, "pad": 0, "dilation": 5, "out_offset": "0x10"}],
+        [(2, 1, 3)],
+        [
+            (
+                0,
+                "out_offset",
+                "'out_offset' is 0x10, a Conv1d with three taps and dilation 5 needs at least 0x14",
+                None,
+            )
+        ],
+        sample=(1, 64),
     ),
     # Processors
     Violation(

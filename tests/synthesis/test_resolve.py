@@ -607,10 +607,10 @@ WRONG_LAYERS: dict[str, tuple[list[dict[str, Any]], int, str, str, str | None]] 
         "Merge layers: pooling and combining share one with a convolution.",
     ),
     "E213": (
-        [CONV, {**CONV, "next_sequence": 0}],
-        1,
+        [{**CONV, "next_sequence": 2}, CONV, CONV],
+        0,
         "next_sequence",
-        "E213 'next_sequence' is 0, expected 2 or stop",
+        "E213 'next_sequence' is 2, expected 1 or stop",
         "Put the layers in the order in which they are executed.",
     ),
     "E215": (
@@ -668,6 +668,17 @@ def test_impossible_layers_are_refused_at_the_key(tmp_path: Path, case: str) -> 
     assert found.remedy == remedy
 
 
+def test_execution_that_comes_back_to_a_layer_is_refused(tmp_path: Path) -> None:
+    text = describe(CONV, {**CONV, "next_sequence": 0})
+    kernels = [weights(3, 3, 3, 3)] * 2
+    found = refused(build, tmp_path, text, sample(3, 4, 4), kernels, chip=MAX78002)
+    line, column = line_of(text, "next_sequence", 1)
+    assert str(found) == (
+        f"net.yaml:{line}:{column}: error: layer 1: execution goes on with layer 0, which has "
+        "been executed already [E220]\n  End the network with next_sequence: stop."
+    )
+
+
 def test_flattened_layer_needs_weights_for_every_pixel(tmp_path: Path) -> None:
     found = refused(build, tmp_path, describe(LINEAR), sample(3, 2, 2), [weights(4, 13)])
     assert found.message == (
@@ -682,11 +693,11 @@ def test_stop_after_a_layer_that_does_not_exist_is_refused(tmp_path: Path) -> No
 
 
 def test_features_of_later_versions_are_named_with_their_line(tmp_path: Path) -> None:
-    text = describe({**CONV, "bypass": True})
+    text = describe({**CONV, "in_channel_skip": 1})
     found = refused(build, tmp_path, text, sample(3, 4, 4))
-    line, column = line_of(text, "bypass")
+    line, column = line_of(text, "in_channel_skip")
     assert str(found) == (
-        f"net.yaml:{line}:{column}: error: layer 0: 'bypass' is not supported [E290]\n"
+        f"net.yaml:{line}:{column}: error: layer 0: 'in_channel_skip' is not supported [E290]\n"
         "  This version of the loader does not support it yet; see README.md."
     )
 
