@@ -5,7 +5,7 @@ per output. Nothing here knows networks, and nothing but `folder` touches the di
 Source: spec/generated-project.md.
 """
 
-from synthesis.emit.folder import check_folder, write_project
+from synthesis.emit.folder import check_folder, folder_name, write_project
 from synthesis.emit.log import log_text
 from synthesis.emit.options import ProjectOptions, check_options
 from synthesis.emit.project import emit_project
@@ -16,6 +16,7 @@ __all__ = [
     "check_folder",
     "check_options",
     "emit_project",
+    "folder_name",
     "format_latency",
     "format_statistics",
     "log_text",

@@ -15,6 +15,22 @@ from pathlib import Path
 from diagnostics import Diagnostic, DiagnosticError, Place
 
 KEPT = frozenset({"project.mk"})  # the user's own settings: written once, never replaced
+_LONGEST = 245  # of the name and the folder above it, as the vendor's file systems take it
+_HASH_DIGITS = 32
+
+
+def folder_name(name: str, parent: str) -> str:
+    """Return the name of a project's folder in `parent`; a very long one is cut and hashed.
+
+    Source: spec/generated-project.md sections 1.1 and 9.1.
+    """
+    surplus = len(name) + len(parent) - _LONGEST
+    if surplus <= 0:
+        return name
+    from hashlib import md5  # rarely needed and slow to import
+
+    kept = max(0, len(name) - surplus - _HASH_DIGITS)
+    return f"{name[:kept]}-{md5(name.encode(), usedforsecurity=False).hexdigest()}"
 
 
 def check_folder(folder: str | os.PathLike[str], *, overwrite: bool) -> None:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from synthesis.emit.arrays import matrix_lines
 from synthesis.emit.options import ProjectOptions
 from synthesis.emit.statistics import format_latency, format_statistics
+from synthesis.emit.templates import comment
 from synthesis.program import Block, LayerLog, Program, Write
 
 _LABEL_WIDTH = 5
@@ -21,7 +22,7 @@ _LAYER_LABEL_WIDTH = 10
 
 def log_text(program: Program, options: ProjectOptions) -> str:
     """Return the text of the log; the details only if it is verbose."""
-    parts = [f"{options.command_line}\n{program.chip.name}\n\n{options.name}\n\n"]
+    parts = [f"{comment(options.command_line)}\n{program.chip.name}\n\n{options.name}\n\n"]
     if options.verbose:
         parts += _details(program, options)
     parts.append("\n".join(format_statistics(program.statistics)) + "\n")

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from diagnostics import DiagnosticError
-from synthesis.emit import check_folder, write_project
+from synthesis.emit import check_folder, folder_name, write_project
 
 FILES: dict[str, str | bytes] = {
     "main.c": "int x;\n",
@@ -131,3 +131,12 @@ def test_link_to_a_folder_is_followed(tmp_path: Path) -> None:
     write_project(FILES, tmp_path / "net", overwrite=True)
     assert contents(tmp_path / "real") == as_bytes(FILES)
     assert (tmp_path / "net").is_symlink()
+
+
+@pytest.mark.parametrize("parent", ["out", "o" * 200])
+def test_very_long_names_are_cut_and_stay_different(parent: str) -> None:
+    name = "n" * (245 - len(parent))
+    assert folder_name(name, parent) == name
+    long = [folder_name(name + "n" * 50 + end, parent) for end in "ab"]
+    assert long[0] != long[1]
+    assert {len(one) for one in long} == {246 - len(parent)}
