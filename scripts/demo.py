@@ -246,6 +246,7 @@ def collect(run_stage: Runner, retrain: bool) -> Result:
         run_stage, "evaluate quantized", quantized, "-8", "--save-sample", "0"
     )
     words = synthesize(run_stage, quantized, output / "sample_digits.npy")
+    run_stage("run the firmware", "emulate.py", output / PROJECT)
     log = (output / PROJECT / "log.txt").read_text()
     return Result(
         float_accuracy,

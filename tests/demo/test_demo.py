@@ -61,6 +61,7 @@ def root(tmp_path: Path) -> Path:
         script = root / "scripts" / f"{name}_digits.sh"
         script.write_text(f'#!/bin/sh\nexec "{sys.executable}" {name}.py "$@"\n')
         script.chmod(0o755)
+    (root / "emulate.py").write_text("")
     return root
 
 
@@ -106,7 +107,7 @@ def test_command_lines_are_shown_as_a_user_would_type_them(
 ) -> None:
     run_demo(root, output)
     shown = [line for line in capsys.readouterr().out.splitlines() if line.startswith("$ ")]
-    assert len(shown) == 6
+    assert len(shown) == 7
     assert not any(str(root) in line for line in shown)
 
 
@@ -150,7 +151,12 @@ def test_half_a_training_is_never_used(root: Path, output: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("tool", "stage"), [("quantize.py", "quantize"), ("gen.py", "synthesize and verify")]
+    ("tool", "stage"),
+    [
+        ("quantize.py", "quantize"),
+        ("gen.py", "synthesize and verify"),
+        ("emulate.py", "run the firmware"),
+    ],
 )
 def test_failing_stage_is_named(root: Path, output: Path, tool: str, stage: str) -> None:
     (root / tool).write_text("import sys; sys.exit(3)")
