@@ -79,6 +79,8 @@ def _softmax_offset(program: Program) -> int:
         offset
         for layer, offset in zip(program.unload, offsets, strict=False)
         if layer.layer in (final, -1)
+        and layer.width == program.output_width
+        and layer.channels * layer.pixels == program.output_count
     ]
     if not found:
         raise DiagnosticError(
@@ -89,4 +91,4 @@ def _softmax_offset(program: Program) -> int:
                 f"Mark layer {final} with 'output: true' as well, or leave out --softmax.",
             )
         )
-    return found[0] // 4 if program.output_width == 32 else found[0]
+    return found[-1] // 4 if program.output_width == 32 else found[-1]

@@ -206,8 +206,11 @@ def test_softmax_finds_the_last_layer_among_several_outputs() -> None:
     assert "ml_class = ml_data32 + 2;" in main
 
 
-def test_softmax_needs_the_output_of_the_last_layer() -> None:
-    other = UnloadLayer(32, 6, 1, WIDE.pieces, layer=0)
+@pytest.mark.parametrize(
+    "other",
+    [UnloadLayer(32, 6, 1, WIDE.pieces, layer=0), UnloadLayer(32, 4, 1, WIDE.pieces[:1])],
+)
+def test_softmax_needs_the_output_of_the_last_layer(other: UnloadLayer) -> None:
     with pytest.raises(DiagnosticError, match="E075"):
         emit(program(unload=(other,)), softmax=True)
 

@@ -73,7 +73,10 @@ VARIANTS: dict[str, tuple[Program, dict[str, Any]]] = {
         program(unload=(PLANAR, WIDE)),
         {"softmax": True, "unroll_8bit": 2, "unroll_wide": 2},
     ),
-    "bytes": (program(unload=(BYTES,), output_width=8), {"softmax": True, "debugwait": 0}),
+    "bytes": (
+        program(unload=(BYTES,), output_width=8, output_count=30),
+        {"softmax": True, "debugwait": 0},
+    ),
     "FIFO": (FIFO, {"one_shot": True}),
     "MAX78002": (
         program(chip=MAX78002, power=Power(1, 10, "IPLL", 4, 1, 50.0), kernels=()),
