@@ -25,6 +25,7 @@ from diagnostics import (
     run,
 )
 from synthesis import __version__
+from synthesis.network import InputPort
 from synthesis.options import EncodeOptions, ResolveOptions
 
 if TYPE_CHECKING:
@@ -93,6 +94,7 @@ def arguments() -> argparse.ArgumentParser:
     _code_options(parser)
     _file_options(parser)
     _hardware_options(parser)
+    _streaming_options(parser)
     _log_options(parser)
     return parser
 
@@ -154,6 +156,12 @@ def _code_options(parser: argparse.ArgumentParser) -> None:
                          help="packed transfer of the weights (the default)")  # fmt: skip
     express.add_argument("--no-mexpress", dest="express", action="store_false",
                          help="four words per kernel")  # fmt: skip
+    loader = group.add_mutually_exclusive_group()
+    loader.add_argument("--new-kernel-loader", dest="old_kernel_loader",
+                        action="store_false", default=False,
+                        help="one list of kernels (the default)")  # fmt: skip
+    loader.add_argument("--old-kernel-loader", action="store_true", help="one array per processor")
+    option("--no-fifo-wait", action="store_true", help="do not wait for room in the FIFO")
     option("--repeat-layers", type=int, default=1, metavar="N", help="configure the layers N times")
     option("--define", default="", metavar="NAMES", help="preprocessor definitions")
     option("--define-default-arm", default="MXC_ASSERT_ENABLE ARM_MATH_CM4", metavar="NAMES",
@@ -178,10 +186,33 @@ def _file_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _hardware_options(parser: argparse.ArgumentParser) -> None:
-    option = parser.add_argument_group("hardware settings").add_argument
+    group = parser.add_argument_group("hardware settings")
+    option = group.add_argument
     option("--avg-pool-rounding", action="store_true", help="average pooling rounds to nearest")
     option("--simple1b", action="store_true", help="XOR mode of 1-bit weights (not simulated)")
-    option("--clock-divider", type=int, choices=(1, 2, 4, 8, 16), help="divider of the CNN clock")
+    option("--read-ahead", action="store_true", help="MAX78002: all layers read ahead")
+    option("--calcx4", action="store_true", help="MAX78002: four outputs at a time in all layers")
+    option("--link-layer", action="store_true", help="MAX78002: always name the next layer")
+    option("--one-shot", action="store_true", help="MAX78002: one layer per start")
+    option("--start-layer", type=int, default=0, metavar="N", help="MAX78002: first layer")
+    option("--snoop-loop", action="store_true", help="MAX78002: restart when the result is written")
+    pipeline = group.add_mutually_exclusive_group()
+    pipeline.add_argument("--pipeline", action="store_true", default=None,
+                          help="MAX78002: pipelined calculation (the default)")  # fmt: skip
+    pipeline.add_argument("--no-pipeline", dest="pipeline", action="store_false",
+                          help="MAX78002: no pipeline")  # fmt: skip
+    pll = group.add_mutually_exclusive_group()
+    pll.add_argument("--pll", action="store_true", default=None,
+                     help="MAX78002: clock from the PLL (the default)")  # fmt: skip
+    pll.add_argument("--no-pll", "--apb", dest="pll", action="store_false",
+                     help="MAX78002: clock from the bus")  # fmt: skip
+    speed = group.add_mutually_exclusive_group()
+    speed.add_argument("--balance-speed", action="store_true",
+                       help="MAX78002: load slowly, run at full speed (the default)")  # fmt: skip
+    speed.add_argument("--max-speed", action="store_true", help="MAX78002: always full speed")
+    speed.add_argument(
+        "--clock-divider", type=int, choices=(1, 2, 4, 8, 16), help="divider of the CNN clock"
+    )
     option("--clock-trim", type=trim, metavar="A,B,C", help="trim values of IBRO, ISO and IPO")
     option("--switch-delay", type=int, metavar="MS", help="wait after switching power on")
     option("--powerdown", action="store_true", help="power down unused groups")
@@ -197,6 +228,23 @@ def _hardware_options(parser: argparse.ArgumentParser) -> None:
     option("--ready-sel", type=number, default=0, metavar="N", help="memory wait states")
     option("--ready-sel-aon", type=number, default=0, metavar="N", help="always-on wait states")
     option("--apb-base", type=number, default=0x50000000, metavar="N", help="base address")
+
+
+def _streaming_options(parser: argparse.ArgumentParser) -> None:
+    option = parser.add_argument_group("streaming and FIFOs").add_argument
+    option("--fifo", action="store_true", help="input through the FIFOs")
+    option("--fifo-go", action="store_true", help="MAX78002: start before the first word")
+    option("--ready-sel-fifo", type=number, default=0, metavar="N", help="FIFO wait states")
+    option("--allow-streaming", action="store_true", help="permit streaming without a FIFO")
+    option("--ignore-streaming", action="store_true", help="ignore 'streaming' keys")
+    option("--streaming-layers", type=layer_list, default=frozenset(), metavar="LIST",
+           help="further streaming layers")  # fmt: skip
+    for name in ("start", "rollover", "delta1", "delta2"):
+        option(f"--override-{name}", type=number, metavar="N",
+               help=f"stream {name} of the first layer")  # fmt: skip
+    for name, default in (("start", 2), ("delta1", 0), ("delta2", 0)):
+        option(f"--increase-{name}", type=number, default=default, metavar="N",
+               help=f"added to the stream {name} of later layers")  # fmt: skip
 
 
 def _log_options(parser: argparse.ArgumentParser) -> None:
@@ -234,6 +282,13 @@ def resolve_options(args: argparse.Namespace) -> ResolveOptions:
         ignore_activation=args.ignore_activation,
         input_offset=args.input_offset,
         output_width=args.output_width,
+        ignore_streaming=args.ignore_streaming,
+        allow_streaming=args.allow_streaming,
+        streaming_layers=args.streaming_layers,
+        read_ahead=args.read_ahead,
+        calcx4=args.calcx4,
+        start_layer=args.start_layer,
+        input_port=InputPort.FIFO if args.fifo else InputPort.MEMORY,
     )
 
 
@@ -260,6 +315,22 @@ def encode_options(args: argparse.Namespace) -> EncodeOptions:
         switch_delay_ms=args.switch_delay,
         overlap_data=args.overlap_data,
         keep_layer_logs=args.verbose and args.log,
+        ready_select_fifo=args.ready_sel_fifo,
+        fifo_go=args.fifo_go,
+        override_start=args.override_start,
+        override_rollover=args.override_rollover,
+        override_delta1=args.override_delta1,
+        override_delta2=args.override_delta2,
+        increase_start=args.increase_start,
+        increase_delta1=args.increase_delta1,
+        increase_delta2=args.increase_delta2,
+        pipeline=args.pipeline,
+        pll=args.pll,
+        max_speed=args.max_speed,
+        one_shot=args.one_shot,
+        link_layer=args.link_layer,
+        snoop_loop=args.snoop_loop,
+        old_kernel_loader=args.old_kernel_loader,
     )
 
 
@@ -271,9 +342,10 @@ def project_options(args: argparse.Namespace) -> ProjectOptions:
         "c_filename", "api_filename", "weight_filename", "sample_filename",
         "sample_output_filename", "softmax", "unload", "kat", "max_checklines", "fixed_input",
         "unroll_wide", "unroll_8bit", "timer", "no_timer", "boost", "energy", "forever", "no_wfi",
-        "stop_start", "debugwait", "clock_trim", "verify_writes", "verify_kernels", "zero_sram",
-        "define", "define_default_arm", "board_name", "eclipse_includes", "eclipse_variables",
-        "eclipse_openocd_args", "verbose", "short_log",
+        "stop_start", "one_shot", "no_fifo_wait", "debugwait", "clock_trim", "verify_writes",
+        "verify_kernels", "zero_sram", "old_kernel_loader", "define", "define_default_arm",
+        "board_name", "eclipse_includes", "eclipse_variables", "eclipse_openocd_args", "verbose",
+        "short_log",
     )  # fmt: skip
     return ProjectOptions(
         name=args.prefix,

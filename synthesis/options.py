@@ -71,8 +71,11 @@ class EncodeOptions:
     increase_start: int = 2
     increase_delta1: int = 0
     increase_delta2: int = 0
-    pipeline: bool = True
-    pll: bool = True
+    pipeline: bool | None = None
+    pll: bool | None = None
+    """None: as the chip can."""
     max_speed: bool = False
     one_shot: bool = False
     link_layer: bool = False
+    snoop_loop: bool = False
+    old_kernel_loader: bool = False

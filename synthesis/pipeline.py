@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from device import Chip
 from diagnostics import Diagnostic, DiagnosticError, Severity
-from synthesis.check import check
+from synthesis.check import check, check_chip_options
 from synthesis.encode import encode
 from synthesis.network import Network
 from synthesis.options import EncodeOptions, ResolveOptions
@@ -46,10 +46,18 @@ def synthesize(
     config_file: str, chip: Chip, resolving: ResolveOptions, encoding: EncodeOptions
 ) -> Synthesis:
     """Run all stages up to the program; raise DiagnosticError where one refuses."""
+    refused = tuple(check_chip_options(chip, resolving, encoding))
+    if refused:
+        raise DiagnosticError(refused)
     network, warnings = load(config_file, chip, resolving)
     placement = place(
         network,
-        PlaceOptions(encoding.weight_start, encoding.deduplicate, encoding.overlap_data),
+        PlaceOptions(
+            encoding.weight_start,
+            encoding.deduplicate,
+            encoding.overlap_data,
+            encoding.old_kernel_loader,
+        ),
     )
     activations = simulate(
         network,

@@ -7,11 +7,13 @@ Source: spec/network-description.md section 1.6, spec/registers.md section 9.
 
 from synthesis.check import data, layout, operators, sources, streaming
 from synthesis.check.constraint import CONSTRAINTS, Constraint, check
+from synthesis.check.options import check_chip_options
 
 __all__ = [
     "CONSTRAINTS",
     "Constraint",
     "check",
+    "check_chip_options",
     "data",
     "layout",
     "operators",

@@ -130,6 +130,15 @@ def check_options(options: ProjectOptions, program: Program | None = None) -> li
                 Severity.WARNING,
             )
         )
+    if options.one_shot and options.inference_timer is not None:
+        found.append(
+            Diagnostic(
+                "E077",
+                f"timer {options.timer} cannot measure an inference that is started layer by layer",
+                Place(option="--timer"),
+                "Leave out --timer or --one-shot.",
+            )
+        )
     if program is not None and options.softmax:
         found += _softmax(program)
     return found

@@ -59,9 +59,9 @@ def power(network: Network, options: EncodeOptions) -> Power:
     at full speed.
     """
     chip = network.chip
-    pll = chip.pll_clock_mhz if options.pll else None
+    pll = None if options.pll is False else chip.pll_clock_mhz
     source = pll or chip.apb_clock_mhz
-    pipelined = chip.has_pipeline and options.pipeline
+    pipelined = chip.has_pipeline and options.pipeline is not False
     divider = options.clock_divider
     if divider is None:
         limit = source if pipelined else chip.max_unpipelined_mhz
@@ -87,7 +87,7 @@ def init_blocks(
     mode = {
         "clock_enable": 1,
         "ready_select": options.ready_select,
-        "pipeline_off": int(chip.has_pipeline and not options.pipeline),
+        "pipeline_off": int(chip.has_pipeline and options.pipeline is False),
     }
     if chip.clears_registers:
         writes = (writer.control(g, "CTL", mode, "Enable clock") for g in groups)
@@ -140,7 +140,7 @@ def _init_group(
         "ready_select": options.ready_select,
         "express": int(options.express),
         "fifo": int(network.input_port.is_fifo),
-        "pipeline_off": int(chip.has_pipeline and not options.pipeline),
+        "pipeline_off": int(chip.has_pipeline and options.pipeline is False),
     }
     yield writer.control(group, "CTL", mode, "Stop SM")
     if not chip.clears_registers:
@@ -168,13 +168,13 @@ def _memory_tests(chip: Chip, writer: RegisterWriter) -> Iterator[Block]:
 def _mode(network: Network, options: EncodeOptions) -> dict[str, int]:
     """Fields of the control register that all groups share while the network runs."""
     fifo = network.input_port.is_fifo
-    pipelined = network.chip.has_pipeline and options.pipeline
+    pipelined = network.chip.has_pipeline and options.pipeline is not False
     first = network.first
     return {
         "clock_enable": 1,
         "ready_select": 0 if pipelined else options.ready_select,
         "external_ready": int(options.external_ready),
-        "pipeline_off": int(network.chip.has_pipeline and not options.pipeline),
+        "pipeline_off": int(network.chip.has_pipeline and options.pipeline is False),
         "stream_chw": int(first.streaming and first.channels_first and network.chip.has_pipeline),
         "one_shot": int(options.one_shot),
         "snoop": int(network.snoop is not None),
@@ -200,7 +200,7 @@ def _fifo_fields(network: Network, group: int) -> dict[str, int]:
 
 
 def start_blocks(
-    network: Network, writer: RegisterWriter, options: EncodeOptions
+    network: Network, writer: RegisterWriter, numbering: Numbering, options: EncodeOptions
 ) -> Iterator[Block]:
     """Yield the enables of all groups and the word that starts the network."""
     master = network.groups_used[0]
@@ -208,7 +208,11 @@ def start_blocks(
     fifo = network.input_port.is_fifo
     steps: list[Step] = []
     for group in network.groups_used:
-        fields = {**mode, "master": master, "external_sync": 1, "enable": int(group != master)}
+        fields = {**mode, "master": master}
+        if options.snoop_loop:
+            fields["snoop"] = 1
+        else:
+            fields |= {"external_sync": 1, "enable": int(group != master)}
         if fifo:
             fields |= {"fifo": 1, **_fifo_fields(network, group)}
         steps.append(writer.control(group, "CTL", fields, f"Enable quadrant {group}"))
@@ -216,10 +220,46 @@ def start_blocks(
         unused = sum(1 << 12 + g for g in range(GROUPS) if g not in network.groups_used)
         word = unused | options.ready_select_aon
         steps.append(writer.word(AON_CONTROL, word, "Power down unused quadrants"))
+    if options.snoop_loop:
+        steps += _snoop_loop(network, writer, numbering, options, mode)
     steps.append(TimerStart())
     fields = {**mode, "enable": 1} | (_fifo_fields(network, master) if fifo else {})
+    if options.snoop_loop:
+        fields["snoop"] = 1
     steps.append(writer.control(master, "CTL", fields, f"Master enable quadrant {master}"))
     yield Block("", tuple(steps))
+
+
+def _snoop_loop(
+    network: Network,
+    writer: RegisterWriter,
+    numbering: Numbering,
+    options: EncodeOptions,
+    mode: dict[str, int],
+) -> Iterator[Step]:
+    """Yield the words that make the network start again whenever its result is written."""
+    layer = numbering.number(network.final, numbering.repeat - 1)
+    master = network.groups_used[0]
+    address = 0x200000 | network.final.out_offset >> 2
+    steps = (
+        ("SNP1_HIT", 0),
+        ("SNP1_A1", address),
+        ("SNP1_X1", 0x2134 if options.pipeline is False else 0x84D0),
+        ("SNP1_C2", 0x4000),
+        ("SNP1_C1", 0x8A412014),
+        ("SNP1_C1", 0x8A412015),
+    )
+    for group in network.groups_used:
+        jump = writer.layer(group, layer, "NXTLYR", {"jump": 1})
+        yield jump
+        for name, value in steps:
+            yield writer.control(group, name, {"value": value}, forced=True)
+    for group in network.groups_used:
+        fields = {**mode, "master": master, "snoop": 1, "external_sync": 1}
+        fields["enable"] = int(group != master)
+        if network.input_port.is_fifo:
+            fields |= {"fifo": 1, **_fifo_fields(network, group)}
+        yield writer.control(group, "CTL", fields, f"Enable quadrant {group}")
 
 
 def fifo_blocks(

@@ -28,6 +28,9 @@ def kernel_blocks(
     wanted = memory.owner >= 0
     if options.zero_sram:
         wanted &= memory.data.any(axis=2)
+    if options.old_kernel_loader:  # its arrays have no holes
+        before = np.maximum.accumulate(wanted, axis=1)
+        wanted = before & np.maximum.accumulate(wanted[:, ::-1], axis=1)[:, ::-1]
     processors, columns = np.nonzero(wanted)
     if not len(processors):
         return

@@ -62,7 +62,7 @@ def encode(
         inputs=()
         if through_fifo
         else tuple(input_blocks(network, options.apb_base, fixed=options.fixed_input)),
-        start=tuple(start_blocks(network, writer, options)),
+        start=tuple(start_blocks(network, writer, numbering, options)),
         interrupt_mask=interrupt_mask(network, options),
         control_addresses=tuple(
             options.apb_base + chip.control_address(g, "CTL") for g in network.groups_used

@@ -213,7 +213,7 @@ def _first_deltas(layer: Layer, line: _Line, options: EncodeOptions) -> tuple[in
     else:
         delta2 = (stride[0] - 1) * line.columns + line.skip + window[1] - 1
     delta2 = words(delta2)
-    return delta1, delta2 + (options.pipeline and delta2 > 0)
+    return delta1, delta2 + (options.pipeline is not False and delta2 > 0)
 
 
 def _rollover_by_line(

@@ -23,7 +23,7 @@ from device.chip import (
 )
 from diagnostics import Diagnostic
 from synthesis.network import InputPort, Layer, Network, bits, lowest_bit
-from synthesis.place.allocation import ColumnSearch, NoRoomError
+from synthesis.place.allocation import ALIGNMENT, ColumnSearch, NoRoomError
 from synthesis.place.packing import Packed, pack_layer
 
 _Targets = tuple[NDArray[np.int64], NDArray[np.int64]]
@@ -99,10 +99,14 @@ def _columns(kernels: int, taps: int, width: int) -> int:
 
 
 def place_kernels(
-    network: Network, weight_start: int, deduplicate: bool, problems: list[Diagnostic]
+    network: Network,
+    weight_start: int,
+    deduplicate: bool,
+    old_loader: bool,
+    problems: list[Diagnostic],
 ) -> tuple[dict[int, KernelRange], KernelMemory]:
     """Stack the kernels of all layers; a layer that does not fit becomes a diagnostic."""
-    placer = _Placer(network, weight_start, problems)
+    placer = _Placer(network, weight_start, old_loader, problems)
     ranges = {layer.index: KernelRange() for layer in network.layers}
     stored: dict[tuple[object, ...], int] = {}
     everywhere = (1 << PROCESSORS) - 1
@@ -139,7 +143,14 @@ class _Placer:
     stored, in `memory`, can be elsewhere (four outputs at a time, one FIFO word for all groups).
     """
 
-    def __init__(self, network: Network, weight_start: int, problems: list[Diagnostic]) -> None:
+    def __init__(
+        self,
+        network: Network,
+        weight_start: int,
+        old_loader: bool,
+        problems: list[Diagnostic],
+    ) -> None:
+        self.old_loader = old_loader
         self.network = network
         self.chip = network.chip
         self.weight_start = weight_start
@@ -177,7 +188,11 @@ class _Placer:
             return None
         if self._enters_calcx4(layer):
             first *= GROUPS
-        packed = pack_layer(layer, start_lane(layer), counts.length)
+        lane = start_lane(layer)
+        if self.old_loader:
+            first = max(0, first - -(-lane * abs(layer.weight_bits) // 8))
+            first = -(-first // ALIGNMENT) * ALIGNMENT
+        packed = pack_layer(layer, lane, counts.length)
         steps = np.arange(packed.data.shape[1])[:, None]
         if self._in_all_groups(layer):
             targets = processors + PROCESSORS_PER_GROUP * (steps % GROUPS), first + steps // GROUPS
@@ -190,6 +205,8 @@ class _Placer:
             return None
         self._write(layer, targets, stored, packed)
         length = packed.columns if layer.flatten else counts.length
+        if self.old_loader and not layer.flatten:
+            length = packed.columns - lane
         return KernelRange(first, length, counts.count, counts.outputs)
 
     def _find(self, layer: Layer, mask: int, length: int) -> int | None:

@@ -19,11 +19,16 @@ __all__ = ["BiasRange", "KernelMemory", "KernelRange", "PlaceOptions", "Placemen
 
 @dataclass(frozen=True, slots=True)
 class PlaceOptions:
-    """Choices that move things: first kernel column, sharing, whether data may overlap."""
+    """Choices that move things.
+
+    First kernel column, sharing of equal weights, whether data may overlap, and the loader with
+    one array per processor, which places layers that begin in an upper lane earlier.
+    """
 
     weight_start: int = 0
     deduplicate: bool = True
     overlap_data: bool = False
+    old_kernel_loader: bool = False
 
 
 @dataclass(frozen=True)
@@ -42,7 +47,13 @@ class Placement:
 def place(network: Network, options: PlaceOptions) -> Placement:
     """Place a checked network; raise DiagnosticError naming every layer that does not fit."""
     problems: list[Diagnostic] = []
-    kernels, memory = place_kernels(network, options.weight_start, options.deduplicate, problems)
+    kernels, memory = place_kernels(
+        network,
+        options.weight_start,
+        options.deduplicate,
+        options.old_kernel_loader,
+        problems,
+    )
     biases, bias_memory = place_biases(network, options.deduplicate, problems)
     if not options.overlap_data:
         check_overlap(network, problems)
