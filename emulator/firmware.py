@@ -22,7 +22,7 @@ from emulator.errors import EmulatorError
 SDK = Path(__file__).resolve().parent / "sdk"
 PORT = 0xF0000000  # registers of the emulator itself, see sdk/runtime.c
 RISCV_MAIN = "main_riscv.c"
-COMPILE_SECONDS = 300
+COMPILE_SECONDS = 120
 
 _FLAGS = (
     *("-std=gnu11", "-O2", "-ffreestanding", "-fno-builtin", "-fno-strict-aliasing"),
@@ -39,7 +39,7 @@ def compiler() -> list[str]:
     """
     gcc = shutil.which("arm-none-eabi-gcc")
     if gcc:
-        return [gcc, "-mcpu=cortex-m4", "-mthumb", "-mfloat-abi=soft", "-w"]
+        return [gcc, "-mcpu=cortex-m4", "-mthumb", "-mfloat-abi=soft"]
     if importlib.util.find_spec("ziglang"):
         zig = [sys.executable, "-m", "ziglang", "cc", "-target", "thumb-freestanding-eabi"]
         return [*zig, "-mcpu=cortex_m4+soft_float", "-fno-sanitize=undefined"]
@@ -85,10 +85,9 @@ def compile_project(project: Path) -> Image:
 
 def _run(command: Sequence[str], folder: Path, project: Path) -> None:
     """Run the compiler in `folder`; its first error becomes the message of an EmulatorError."""
-    environment = {**os.environ, "LC_ALL": "C"}
-    environment.setdefault("ZIG_LOCAL_CACHE_DIR", str(folder / "cache"))
-    if not os.access(Path.home(), os.W_OK):
-        environment.setdefault("ZIG_GLOBAL_CACHE_DIR", str(folder / "cache"))
+    environment = {**os.environ, "LC_ALL": "C", "ZIG_LOCAL_CACHE_DIR": str(folder / "local")}
+    if not os.access(os.environ.get("HOME", ""), os.W_OK):  # where the compiler's cache would be
+        environment.setdefault("ZIG_GLOBAL_CACHE_DIR", str(folder / "global"))
     try:
         result = subprocess.run(
             command,

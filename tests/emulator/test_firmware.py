@@ -101,7 +101,7 @@ def test_c_library_prints_and_divides(statement: str, printed: str, variant: Var
     ("old", "new", "code", "message"),
     [
         ("    cnn_init();", "    cnn_init(;", "E811", "error: expected expression"),
-        ("    cnn_init();", "    unknown();", "E811", "undeclared function 'unknown'"),
+        ("    cnn_init();", "    unknown();", "E811", "function 'unknown'"),
         ("int check_output", "static int check", "E811", "check_output"),
         ("    cnn_init();", "    *(volatile int *) 0x60000010 = 1;", "E820",
          "main() writes to address 0x60000010, where the chip has nothing"),
