@@ -164,7 +164,7 @@ def test_nested_sections_are_lists_of_mappings() -> None:
     text = (
         "unload:\n- {processors: 0xf, channels: 4, dim: [2, 3], offset: 0x100}\n"
         "data_buffer:\n- {processors: 1, channels: 1, dim: 4, offset: 0, name: buf}\n"
-        f"{HEAD}{LAYER}  in_sequences: buf\n"
+        f"{HEAD}{LAYER}  in_sequences: buf\n  in_offset: 0\n  in_dim: 4\n  in_channels: 1\n"
     )
     description = parse(text)
     (unload,) = description.get("unload")
@@ -644,8 +644,17 @@ def test_names_are_unique_in_any_case_and_two_are_reserved() -> None:
     ]
 
 
+def test_reader_of_a_data_buffer_states_what_cannot_be_inferred() -> None:
+    buffer = "data_buffer:\n- {processors: 1, channels: 1, dim: 4, offset: 0, name: buf}\n"
+    text = f"{buffer}{HEAD}{LAYER}  in_sequences: buf\n  in_dim: 4\n"
+    assert complaints(text) == [
+        "net.yaml:10:17: error: layer 0: reads a data buffer without in_offset, in_channels [E132]"
+        "\n  State in_offset, out_offset, in_dim, in_channels in this layer."
+    ]
+
+
 def test_every_rule_is_tested() -> None:
-    codes = {case[:4] for case in RULES} | {"E129"}
+    codes = {case[:4] for case in RULES} | {"E129", "E132"}
     assert codes == set(re.findall(r"E\d{3}", inspect.getsource(rules)))
 
 
