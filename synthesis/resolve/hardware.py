@@ -10,7 +10,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from synthesis.network import Hardware, Operator, Size
+from synthesis.network import Hardware, Operator
+from synthesis.resolve.geometry import Geometry
 
 MAX_TAPS = 9
 """A one-dimensional kernel has at most this many taps, zeros between spread ones included."""
@@ -20,10 +21,8 @@ LAYERS_WIDENED = 9
 """Only these first layers can stream or follow a streaming layer."""
 
 
-def widen(weights: NDArray[np.int8] | None) -> NDArray[np.int8] | None:
+def widen(weights: NDArray[np.int8]) -> NDArray[np.int8]:
     """Turn 1x1 kernels into 3x3 kernels with the weight in the centre: streaming needs rows."""
-    if weights is None:
-        return None
     wide = np.zeros((*weights.shape[:2], 3, 3), np.int8)
     wide[:, :, 1, 1] = weights[:, :, 0, 0]
     return wide
@@ -44,28 +43,21 @@ def quad_order(weights: NDArray[np.int8], width: int) -> NDArray[np.int8]:
 
 
 def hardware_for(
-    operator: Operator,
-    kernel: Size,
-    pad: Size,
-    dilation: int,
-    in_dim: Size,
-    pooled_dim: Size,
-    out_dim: Size,
-    weights: NDArray[np.int8] | None,
-    out_passes: int,
+    operator: Operator, sizes: Geometry, weights: NDArray[np.int8] | None, out_passes: int
 ) -> Hardware:
     """Return the operator, sizes and weights for the registers and the kernel memory."""
+    kernel, pad, dilation = sizes.kernel, sizes.pad, sizes.dilation
+    dims = (sizes.in_dim, sizes.pooled_dim, sizes.out_dim)
     if operator is Operator.CONVTRANSPOSE2D:
         rows, columns = (dilation * (k - 1) - p for k, p in zip(kernel, pad, strict=True))
-        return Hardware(operator, kernel, (rows, columns), in_dim, pooled_dim, out_dim, weights)
+        return Hardware(operator, kernel, (rows, columns), *dims, weights)
     if operator is Operator.CONV1D and dilation > 1 and kernel[0] > 1:
         if (kernel[0] - 1) * dilation < MAX_TAPS:
             taps = (kernel[0] - 1) * dilation + 1
-            stretched = _stretch(weights, taps, dilation)
-            return Hardware(operator, (taps, 1), pad, in_dim, pooled_dim, out_dim, stretched)
+            return Hardware(operator, (taps, 1), pad, *dims, _stretch(weights, taps, dilation))
         if kernel[0] <= 3:
-            return _as_two_dimensional(kernel[0], dilation, in_dim, out_dim, weights, out_passes)
-    return Hardware(operator, kernel, pad, in_dim, pooled_dim, out_dim, weights)
+            return _as_two_dimensional(sizes, weights, out_passes)
+    return Hardware(operator, kernel, pad, *dims, weights)
 
 
 def _stretch(weights: NDArray[np.int8] | None, taps: int, dilation: int) -> NDArray[np.int8] | None:
@@ -78,19 +70,15 @@ def _stretch(weights: NDArray[np.int8] | None, taps: int, dilation: int) -> NDAr
 
 
 def _as_two_dimensional(
-    taps: int,
-    dilation: int,
-    in_dim: Size,
-    out_dim: Size,
-    weights: NDArray[np.int8] | None,
-    out_passes: int,
+    sizes: Geometry, weights: NDArray[np.int8] | None, out_passes: int
 ) -> Hardware:
     """Fold the samples into rows of `dilation` columns: taps then stand below each other.
 
     Rows of zeros around the image make the result longer than the valid output, at both ends for
     three taps.
     """
-    size = (-(-in_dim[0] // dilation), dilation)
+    taps, dilation = sizes.kernel[0], sizes.dilation
+    size = (-(-sizes.in_dim[0] // dilation), dilation)
     square = None
     if weights is not None:
         square = np.zeros((*weights.shape[:2], 3, 3), np.int8)
@@ -103,6 +91,6 @@ def _as_two_dimensional(
         size,
         size,
         square,
-        surplus_words=size[0] * size[1] - out_dim[0],
+        surplus_words=size[0] * size[1] - sizes.out_dim[0],
         leading_bytes=4 * dilation * out_passes if taps == 3 else 0,
     )

@@ -1,0 +1,232 @@
+"""Weights, biases and shifts from a quantized checkpoint.
+
+Names of tensors do not matter, their order does. Source: spec/network-description.md section 1.5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from checkpoint import Checkpoint, read_checkpoint
+from device import Chip
+from diagnostics import Diagnostic, DiagnosticError, Place, Severity
+from synthesis.options import ResolveOptions
+from synthesis.parse import Description, LayerDescription
+from synthesis.resolve.tensors import (
+    BINARY,
+    DEFAULT_BITS,
+    LayerTensors,
+    bias_is_dropped,
+    shape_weights,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Key:
+    """A weight tensor's names: of its layer, of itself, of its bias."""
+
+    layer: str
+    weight: str
+    bias: str
+    is_batch_norm: bool
+
+
+def _weight_keys(state: Mapping[str, Any]) -> Iterator[_Key]:
+    """Yield the weight tensors in file order; names do not matter, order does."""
+    for name in state:
+        parts = name.rsplit(".", 2)
+        if len(parts) > 1 and parts[-1] == "weight":
+            op = parts[1] if len(parts) == 3 else ""
+            yield _Key(parts[0], name, name.removesuffix("weight") + "bias", op == "bn")
+
+
+def tensors_from_checkpoint(
+    description: Description,
+    wanted: list[LayerDescription],
+    chip: Chip,
+    options: ResolveOptions,
+    problems: list[Diagnostic],
+) -> dict[int, LayerTensors]:
+    """Return the tensors of the layers that take some, by layer index.
+
+    Raises DiagnosticError without a checkpoint, CheckpointError for a file that cannot be read;
+    complaints about tensors go to `problems`.
+    """
+    if options.checkpoint_file is None:
+        raise DiagnosticError(
+            Diagnostic(
+                "E201",
+                f"no checkpoint is given, but arch is '{description.get('arch')}'",
+                description.place_of("arch"),
+                "Add --checkpoint-file with the quantized checkpoint of this network.",
+            )
+        )
+    checkpoint = read_checkpoint(options.checkpoint_file)
+    place = Place(file=options.checkpoint_file)
+    _check_arch(description, checkpoint, place, problems)
+    found: dict[int, LayerTensors] = {}
+    layers = iter(wanted)
+    skip = options.skip_checkpoint_layers
+    for key in _weight_keys(checkpoint.state_dict):
+        if key.is_batch_norm and options.ignore_bn:
+            continue
+        if skip:
+            skip -= 1
+            continue
+        layer = next(layers, None)
+        if layer is None:
+            break
+        tensors = _CheckpointLayer(checkpoint.state_dict, key, layer, place, problems).read(chip)
+        if tensors is None:
+            continue
+        bias = None if bias_is_dropped(layer, options) else tensors.bias
+        found[layer.index] = LayerTensors(tensors.weights, bias, tensors.bits, tensors.shift)
+    return found
+
+
+def _check_arch(
+    description: Description, checkpoint: Checkpoint, place: Place, problems: list[Diagnostic]
+) -> None:
+    if checkpoint.arch is None:
+        problems.append(
+            Diagnostic(
+                "W202",
+                "the checkpoint does not name its architecture",
+                place,
+                None,
+                Severity.WARNING,
+            )
+        )
+    elif checkpoint.arch.lower() != str(description.get("arch")).lower():
+        problems.append(
+            Diagnostic(
+                "E202",
+                f"'arch' is '{description.get('arch')}', "
+                f"but the checkpoint {place} is of '{checkpoint.arch}'",
+                description.place_of("arch"),
+                "Use the checkpoint of this network or correct 'arch'.",
+            )
+        )
+
+
+class _CheckpointLayer:
+    """Converts one weight tensor with its companions."""
+
+    def __init__(
+        self,
+        state: Mapping[str, Any],
+        key: _Key,
+        layer: LayerDescription,
+        place: Place,
+        problems: list[Diagnostic],
+    ) -> None:
+        self.state = state
+        self.key = key
+        self.layer = layer
+        self.place = place
+        self.problems = problems
+
+    def problem(self, code: str, message: str, *keys: str, remedy: str | None = None) -> None:
+        """Note a complaint about this tensor at the layer that it is for."""
+        text = f"{message} (tensor '{self.key.weight}' of {self.place})"
+        self.problems.append(self.layer.error(code, text, *keys, remedy=remedy))
+
+    def read(self, chip: Chip) -> LayerTensors | None:
+        """Return the layer's tensors, or None after a complaint."""
+        weights = self._integers(self.key.weight)
+        if weights is None:
+            return None
+        if weights.ndim == 1 or self.key.is_batch_norm:
+            self.problem(
+                "E203",
+                "the checkpoint holds batch normalization or another one-dimensional weight here",
+                "op",
+                remedy="Fold batch normalization with batchnormfuser.py before quantizing.",
+            )
+            return None
+        shaped = shape_weights(weights, self.layer, self.problem, flip=True)
+        bits = self._bits(weights, chip)
+        if shaped is None or bits is None:
+            return None
+        shift = self._scalar(f"{self.key.layer}.output_shift", 0)
+        return LayerTensors(shaped, self._bias(), bits, shift)
+
+    def _integers(self, name: str) -> NDArray[np.int64] | None:
+        value = np.asarray(self.state[name])
+        if value.dtype.kind not in "fiub":
+            self.problem("E204", f"'{name}' holds {value.dtype}, not numbers", "op")
+            return None
+        if value.dtype.kind == "f" and not np.isfinite(value).all():
+            self.problem(
+                "E204",
+                f"'{name}' holds values that are not numbers (NaN or infinite)",
+                "op",
+                remedy="Training has diverged; train and quantize again.",
+            )
+            return None
+        if value.size == 0 or np.abs(value).max() > 1 << 31:
+            self.problem("E204", f"'{name}' is empty or holds values beyond 32 bits", "op")
+            return None
+        return (
+            np.trunc(value).astype(np.int64) if value.dtype.kind == "f" else value.astype(np.int64)
+        )
+
+    def _scalar(self, name: str, default: int) -> int:
+        if name not in self.state:
+            return default
+        value = np.asarray(self.state[name])
+        if value.size != 1 or not np.isfinite(value).all():
+            self.problem("E205", f"'{name}' has {value.size} elements, expected one number", "op")
+            return default
+        return int(value.reshape(-1)[0])
+
+    def _bits(self, weights: NDArray[np.int64], chip: Chip) -> int | None:
+        """Bits of a weight: from the description, else from the values and the checkpoint."""
+        stated = self._scalar(f"{self.key.layer}.weight_bits", 0) or DEFAULT_BITS
+        explicit = self.layer.get("quantization")
+        if explicit is None:
+            if chip.has_binary_weights and (np.abs(weights) == 1).all():
+                return BINARY
+            if not weights.any():
+                return 1
+        bits = explicit or stated
+        if bits not in (1, 2, 4, 8, BINARY):
+            self.problem("E206", f"weight_bits is {bits}, expected 1, 2, 4 or 8", "op")
+            return None
+        low, high = (-1, 1) if bits == BINARY else (-(1 << bits - 1), (1 << bits - 1) - 1)
+        least, most = int(weights.min()), int(weights.max())
+        if least < low or most > high or (bits == BINARY and (weights == 0).any()):
+            self.problem(
+                "E206",
+                f"weights from {least} to {most} do not fit {abs(bits)} bits ({low} to {high})",
+                "quantization",
+                "op",
+                remedy="Quantize the checkpoint with quantize.py, "
+                "and give 'quantization' the width it was quantized to.",
+            )
+            return None
+        return bits
+
+    def _bias(self) -> NDArray[np.int64] | None:
+        """Bias in units of 128: what the file holds, divided by the weights' scale."""
+        if self.key.bias not in self.state:
+            return None
+        value = self._integers(self.key.bias)
+        if value is None:
+            return None
+        stated = self._scalar(f"{self.key.layer}.weight_bits", 0) or DEFAULT_BITS
+        bias = value.reshape(-1) // (1 << max(stated, 1) - 1)
+        if bias.min() < -128 or bias.max() > 127:
+            self.problem(
+                "E207",
+                f"the bias reaches from {bias.min()} to {bias.max()}, the limits are -128 and 127",
+                "op",
+                remedy="Quantize the checkpoint with quantize.py.",
+            )
+            return None
+        return bias

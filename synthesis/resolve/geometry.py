@@ -1,0 +1,102 @@
+"""Sizes of a layer: pooling, kernel, padding, and what is left of the image.
+
+Source: spec/network-description.md sections 1.3, 1.4.3, 1.4.4 and 1.4.7.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from diagnostics import Diagnostic
+from synthesis.network import Operator, Pooling, Size
+from synthesis.parse import LayerDescription
+from synthesis.parse.rules import kernel, operation
+from synthesis.resolve.shapes import output_size, pooled_size
+
+
+class UnresolvableError(Exception):
+    """A layer has no size; nothing can be said of the layers behind it."""
+
+    def __init__(self, diagnostic: Diagnostic) -> None:
+        super().__init__(str(diagnostic))
+        self.diagnostic = diagnostic
+
+
+@dataclass(frozen=True, slots=True)
+class Geometry:
+    """Everything that has a size; pairs are (rows, columns)."""
+
+    in_dim: Size
+    pooling: Pooling
+    pooled_dim: Size
+    kernel: Size
+    pad: Size
+    stride: int
+    dilation: int
+    output_pad: int
+    out_dim: Size
+
+    @property
+    def pooled_pixels(self) -> int:
+        """Pixels of a channel after pooling."""
+        return self.pooled_dim[0] * self.pooled_dim[1]
+
+
+def geometry(layer: LayerDescription, in_dim: Size, *, widened: bool) -> Geometry:
+    """Return a layer's sizes from that of its input; raise UnresolvableError if nothing is left.
+
+    `widened`: a 1x1 kernel runs as 3x3 with more padding, which changes no result.
+    """
+    operator, _ = operation(layer)
+    pooling = _pooling(layer, operator, in_dim)
+    one_dimensional = operator is Operator.CONV1D or in_dim[1] == 1
+    pooled = pooled_size(in_dim, pooling, one_dimensional)
+    if min(pooled) < 1:
+        rows, columns = pooling.window
+        raise _nothing_left(
+            layer,
+            f"a {rows}x{columns} pooling window leaves nothing of a {in_dim[0]}x{in_dim[1]} image",
+            ("max_pool", "avg_pool"),
+            f"The largest window here is {min(in_dim)}.",
+        )
+    taps, pad = kernel(layer), _pad(layer, operator)
+    if widened:
+        taps, pad = (3, 3), (pad[0] + 1, pad[1] + 1)
+    transposed = operator is Operator.CONVTRANSPOSE2D
+    stride = 2 if transposed else 1
+    dilation = layer.get("dilation", (1, 1))[0]
+    output_pad = layer.get("output_pad", (1, 1) if transposed else (0, 0))[0]
+    size = (1, 1) if layer.get("flatten", False) else pooled
+    out_dim = output_size(size, operator, taps, pad, stride, dilation, output_pad)
+    if min(out_dim) < 1:
+        raise _nothing_left(
+            layer,
+            f"a {taps[0]}x{taps[1]} kernel leaves nothing of a {size[0]}x{size[1]} image",
+            ("kernel_size", "pad"),
+            "Add padding or pool less.",
+        )
+    return Geometry(in_dim, pooling, pooled, taps, pad, stride, dilation, output_pad, out_dim)
+
+
+def _nothing_left(
+    layer: LayerDescription, message: str, keys: tuple[str, ...], remedy: str
+) -> UnresolvableError:
+    return UnresolvableError(layer.error("E216", message, *keys, remedy=remedy))
+
+
+def _pooling(layer: LayerDescription, operator: Operator, in_dim: Size) -> Pooling:
+    """Pooling keys; data in one column is pooled along its length only."""
+    average = "max_pool" not in layer and "avg_pool" in layer
+    window = layer.get("max_pool", layer.get("avg_pool", (1, 1)))
+    stride = layer.get("pool_stride", (1, 1))
+    dilation = layer.get("pool_dilation", (1, 1))
+    if operator is Operator.CONV1D or in_dim[1] == 1:
+        window, stride, dilation = (window[0], 1), (stride[0], 1), (dilation[0], 1)
+    return Pooling(window, stride, dilation, average)
+
+
+def _pad(layer: LayerDescription, operator: Operator) -> Size:
+    """Padding: one pixel for convolutions unless stated; only along the data of a Conv1d."""
+    convolution = operator not in (Operator.NONE, Operator.LINEAR)
+    rows, columns = layer.get("pad", (1, 1) if convolution else (0, 0))
+    return (rows, 0) if operator is Operator.CONV1D else (rows, columns)

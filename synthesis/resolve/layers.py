@@ -1,0 +1,345 @@
+"""Layers one after the other in execution order: what the description leaves open is filled in.
+
+Source: spec/network-description.md section 1.4.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from device.chip import GROUPS, PROCESSORS, PROCESSORS_PER_GROUP
+from diagnostics import Diagnostic, Severity
+from synthesis.network import (
+    DATA_BUFFER,
+    NETWORK_INPUT,
+    DataBuffer,
+    InputPort,
+    Layer,
+    Operator,
+    Size,
+    Tensor,
+    channels_per_pass,
+    passes,
+)
+from synthesis.options import ResolveOptions
+from synthesis.parse import Description, LayerDescription
+from synthesis.parse.rules import kernel, layer_index, operation
+from synthesis.resolve.geometry import Geometry, UnresolvableError, geometry
+from synthesis.resolve.hardware import (
+    LAYERS_WIDENED,
+    calcx4_order,
+    hardware_for,
+    quad_order,
+    widen,
+)
+from synthesis.resolve.tensors import LayerTensors
+
+_BYPASS_SHIFT = 7
+_ALL_GROUPS = sum(1 << PROCESSORS_PER_GROUP * g for g in range(GROUPS))
+
+
+class LayerBuilder:
+    """Builds the layers one after the other; each sees the ones before it."""
+
+    def __init__(
+        self,
+        description: Description,
+        options: ResolveOptions,
+        sample: Tensor,
+        tensors: dict[int, LayerTensors],
+        order: tuple[int, ...],
+        buffer: DataBuffer | None,
+        problems: list[Diagnostic],
+    ) -> None:
+        self.description = description
+        self.options = options
+        self.sample = sample
+        self.tensors = tensors
+        self.order = order
+        self.problems = problems
+        self.buffer = buffer
+        self.built: dict[int, Layer] = {}
+        self.previous: Layer | None = None
+
+    def layers(self) -> tuple[Layer, ...]:
+        """Build the executed layers in order, then those between them that are only configured.
+
+        Stops at a layer that has no size.
+        """
+        configured = range(min(self.order), max(self.order) + 1)
+        try:
+            for index in self.order:
+                self.previous = self._build(index)
+            for index in configured:
+                if index not in self.built:
+                    self.previous = self.built[index - 1]
+                    self._build(index)
+        except UnresolvableError as exc:
+            self.problems.append(exc.diagnostic)
+        return tuple(self.built[i] for i in sorted(self.built))
+
+    def _build(self, index: int) -> Layer:
+        layer = self.built[index] = self._layer(self.description.layers[index])
+        return layer
+
+    def _layer(self, layer: LayerDescription) -> Layer:
+        """Put a layer together from its keys, its sizes and its tensors."""
+        operator, combination = operation(layer)
+        operands = layer.get("operands", 2) if combination else 1
+        sources = self._sources(layer)
+        widened = self._widened(layer, operator)
+        sizes = geometry(layer, self._in_dim(layer, sources), widened=widened)
+        tensors = self.tensors.get(layer.index)
+        in_channels, out_channels = self._channels(layer, tensors, sources, operands, sizes)
+        weights = tensors.weights if tensors else None
+        if weights is not None and widened:
+            weights = widen(weights)
+        read_ahead = layer.get("readahead", self.options.read_ahead)
+        stored = self._reordered(layer, weights, tensors)
+        return Layer(
+            index=layer.index,
+            name=layer.name,
+            place=layer.place,
+            places={key: entry.place for key, entry in layer.entries.items()},
+            operator=operator,
+            combination=combination,
+            operands=operands,
+            pool_first=layer.get("pool_first", True),
+            processors=self._processors(layer),
+            output_processors=self._output_processors(layer, out_channels),
+            in_offset=self._in_offset(layer),
+            out_offset=layer.get("out_offset", 0),
+            in_channels=in_channels,
+            out_channels=out_channels,
+            in_dim=sizes.in_dim,
+            in_crop=layer.get("in_crop", (0, 0)),
+            pooling=sizes.pooling,
+            pooled_dim=sizes.pooled_dim,
+            kernel=sizes.kernel,
+            pad=sizes.pad,
+            stride=sizes.stride,
+            dilation=sizes.dilation,
+            output_pad=sizes.output_pad,
+            out_dim=sizes.out_dim,
+            activation=None if self.options.ignore_activation else layer.get("activate"),
+            weight_bits=tensors.bits if tensors else layer.get("quantization", 0),
+            shift=self._shift(layer, tensors),
+            output_width=self._output_width(layer),
+            groups=layer.get("groups", 1),
+            flatten=layer.get("flatten", False),
+            channels_first=layer.get("data_format", False),
+            streaming=self._streaming(layer),
+            bypass=layer.get("bypass", False),
+            calcx4=layer.get("calcx4", self.options.calcx4),
+            read_ahead=read_ahead,
+            tcalc=layer.get("tcalc", read_ahead and passes(in_channels) > 1),
+            write_gap=layer.get("write_gap", 0),
+            read_gap=layer.get("read_gap", 0),
+            bias_groups=layer.get("bias_group"),
+            is_output=layer.get("output", False),
+            sources=sources,
+            next_layer=self._next_layer(layer),
+            snoop_layer=layer.get("snoop_sequence"),
+            buffer_shift=layer.get("buffer_shift", 0),
+            buffer_insert=layer.get("buffer_insert", 0),
+            weights=weights,
+            bias=self._bias(layer, tensors),
+            hardware=hardware_for(operator, sizes, stored, passes(out_channels)),
+        )
+
+    def _output_width(self, layer: LayerDescription) -> Literal[8, 32]:
+        """Own key; the option wins in the final layer."""
+        final = layer.index == self.order[-1]
+        stated = self.options.output_width if final else None
+        return 32 if (stated or layer.get("output_width", 8)) == 32 else 8
+
+    def _sources(self, layer: LayerDescription) -> tuple[int, ...] | None:
+        """Indices of the layers read; None: the one before."""
+        if "in_sequences" not in layer:
+            return None
+        sources = []
+        for reference in layer.get("in_sequences"):
+            if self.buffer is not None and reference == self.buffer.name:
+                sources.append(DATA_BUFFER)
+                continue
+            index = layer_index(reference, self.description)
+            if index is None or not (index == NETWORK_INPUT or index in self.built):
+                raise UnresolvableError(
+                    layer.error(
+                        "E215",
+                        f"'in_sequences' names layer {index}, "
+                        f"only layers before {layer.index} have an output here",
+                        "in_sequences",
+                        remedy="Use the number or name of an earlier layer, or input.",
+                    )
+                )
+            sources.append(index)
+        return tuple(sources)
+
+    def _source_shape(self, index: int) -> tuple[int, Size]:
+        """Channels and size of a layer's output or of the sample."""
+        if index == NETWORK_INPUT:
+            return self.sample.shape[0], (self.sample.shape[1], self.sample.shape[2])
+        if index == DATA_BUFFER and self.buffer is not None:
+            return self.buffer.channels, (self.buffer.entries, self.buffer.width)
+        source = self.built[index]
+        return source.out_channels, source.out_dim
+
+    def _in_dim(self, layer: LayerDescription, sources: tuple[int, ...] | None) -> Size:
+        """Input size: stated, else that of the source; several sources must agree."""
+        indices = sources if sources is not None else (self._default_source(),)
+        sizes = [self._source_shape(i)[1] for i in indices]
+        stated: Size | None = layer.get("in_dim")
+        if stated is None and len(set(sizes)) > 1:
+            text = ", ".join(f"{r}x{c}" for r, c in sizes)
+            self.problems.append(
+                layer.error(
+                    "E217",
+                    f"the inputs have different sizes ({text})",
+                    "in_sequences",
+                    remedy="Make them equal with pooling, or state in_dim to join their pixels.",
+                )
+            )
+        if stated is not None:
+            return stated
+        before, after = layer.get("in_crop", (0, 0))
+        return sizes[0][0] - before - after, sizes[0][1]
+
+    def _default_source(self) -> int:
+        return self.previous.index if self.previous else NETWORK_INPUT
+
+    def _channels(
+        self,
+        layer: LayerDescription,
+        tensors: LayerTensors | None,
+        sources: tuple[int, ...] | None,
+        operands: int,
+        sizes: Geometry,
+    ) -> tuple[int, int]:
+        """Input channels (before flattening) and output channels."""
+        flat = sizes.pooled_pixels if layer.get("flatten", False) else 1
+        ins = outs = 0
+        if tensors is not None:
+            ins = tensors.weights.shape[1] * layer.get("groups", 1)
+            outs = tensors.weights.shape[0]
+        if sources is not None:
+            counts = [self._source_shape(i)[0] for i in sources]
+            ins = (counts[0] if operation(layer)[1] else sum(counts)) * flat
+        if not ins:
+            count = self._source_shape(self._default_source())[0]
+            ins = count if self.previous else count // operands
+        ins = layer.get("in_channels", ins)
+        if tensors is not None and tensors.weights.shape[1] * layer.get("groups", 1) != ins:
+            self.problems.append(
+                layer.error(
+                    "E218",
+                    f"the weights are for {tensors.weights.shape[1]} input channels, "
+                    f"the layer has {ins}",
+                    "in_channels",
+                    "in_sequences",
+                    "op",
+                    remedy="Correct 'in_channels' or the order of the layers.",
+                )
+            )
+        outs = layer.get("out_channels", outs or ins)
+        if ins % flat:
+            self.problems.append(
+                layer.error(
+                    "E218",
+                    f"{ins} inputs of the flattened layer are not a multiple of "
+                    f"{sizes.pooled_dim[0]}x{sizes.pooled_dim[1]} pixels",
+                    "flatten",
+                    remedy="The weights need channels x rows x columns inputs.",
+                )
+            )
+        return max(ins // flat, 1), outs
+
+    def _streaming(self, layer: LayerDescription) -> bool:
+        if self.options.ignore_streaming:
+            return False
+        return layer.get("streaming", False) or layer.index in self.options.streaming_layers
+
+    def _widened(self, layer: LayerDescription, operator: Operator) -> bool:
+        """Whether a 1x1 kernel runs as 3x3, as in or behind a streaming layer."""
+        previous = self.previous
+        near = self._streaming(layer) or (previous is not None and previous.streaming)
+        kinds = (Operator.CONV2D, Operator.CONVTRANSPOSE2D)
+        return (
+            near and layer.index < LAYERS_WIDENED and operator in kinds and kernel(layer) == (1, 1)
+        )
+
+    def _processors(self, layer: LayerDescription) -> int:
+        """Own key; one FIFO word for all groups makes all of them work on the first layer."""
+        own = int(layer.get("processors"))
+        quad = self.options.input_port is InputPort.FAST_FIFO_QUAD
+        return own * _ALL_GROUPS if quad and self.previous is None else own
+
+    def _reordered(
+        self,
+        layer: LayerDescription,
+        weights: NDArray[np.int8] | None,
+        tensors: LayerTensors | None,
+    ) -> NDArray[np.int8] | None:
+        """Order of the outputs in the kernel memory, where several are calculated at a time."""
+        if weights is None or tensors is None:
+            return weights
+        if layer.get("calcx4", self.options.calcx4):
+            return calcx4_order(weights)
+        quad = self.options.input_port is InputPort.FAST_FIFO_QUAD
+        return quad_order(weights, abs(tensors.bits)) if quad and self.previous is None else weights
+
+    def _next_layer(self, layer: LayerDescription) -> int | None:
+        """Index of the layer that is executed behind this one."""
+        if layer.index not in self.order:
+            return layer.index + 1
+        position = self.order.index(layer.index) + 1
+        return self.order[position] if position < len(self.order) else None
+
+    def _output_processors(self, layer: LayerDescription, out_channels: int) -> int:
+        """Own key; else the map of the next layer; for the last one processors from 0 on."""
+        following = self._next_layer(layer)
+        if following is None and "output_map" in self.description:
+            return int(self.description.get("output_map"))
+        if "output_processors" in layer:
+            return int(layer.get("output_processors"))
+        if self.options.stop_after == layer.index:
+            following = layer.index + 1
+        if following is not None and following < len(self.description.layers):
+            return int(self.description.layers[following].get("processors"))
+        return (1 << min(channels_per_pass(out_channels), PROCESSORS)) - 1
+
+    def _in_offset(self, layer: LayerDescription) -> int:
+        """Own key; else where the layer before wrote."""
+        if self.previous is None and self.options.input_offset is not None:
+            return self.options.input_offset
+        default = self.previous.out_offset if self.previous else 0
+        return int(layer.get("in_offset", default))
+
+    @staticmethod
+    def _shift(layer: LayerDescription, tensors: LayerTensors | None) -> int:
+        """Stated shift, else the file's, plus what narrow weights need.
+
+        A bypassed kernel of ones is shifted so that a single channel passes unchanged.
+        """
+        if layer.get("bypass", False):
+            return int(layer.get("output_shift", _BYPASS_SHIFT))
+        implicit = 8 - abs(tensors.bits) if tensors else 0
+        return int(layer.get("output_shift", tensors.shift if tensors else 0)) + implicit
+
+    def _bias(self, layer: LayerDescription, tensors: LayerTensors | None) -> Tensor | None:
+        """Bias values; all zero counts as none, with a warning."""
+        if tensors is None or tensors.bias is None:
+            return None
+        if not np.any(tensors.bias):
+            self.problems.append(
+                replace(
+                    layer.error("W219", "all bias values are zero, the bias is left out", "op"),
+                    severity=Severity.WARNING,
+                )
+            )
+            return None
+        return tensors.bias

@@ -1,0 +1,130 @@
+"""Weights and biases from NumPy files, for descriptions with `arch: test`.
+
+Source: spec/network-description.md section 1.5, spec/numerics.md section 4.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from diagnostics import Diagnostic, DiagnosticError, Place
+from synthesis.options import ResolveOptions
+from synthesis.parse import Description, LayerDescription
+from synthesis.resolve.tensors import (
+    BINARY,
+    DEFAULT_BITS,
+    Complain,
+    LayerTensors,
+    bias_is_dropped,
+    shape_weights,
+)
+
+
+def tensors_from_numpy(
+    description: Description,
+    wanted: list[LayerDescription],
+    options: ResolveOptions,
+    problems: list[Diagnostic],
+) -> dict[int, LayerTensors]:
+    """Return the tensors of the layers that take some, by layer index.
+
+    Raises DiagnosticError if a file cannot be read; complaints about arrays go to `problems`.
+    """
+    dataset = str(description.get("dataset")).lower()
+    name = description.get("weights") or f"weights_{dataset}"
+    path = options.weight_input or f"tests/{name}.npy"
+    place = description.place_of("weights", "dataset")
+    arrays = _read_arrays(path, "test weights", place) if wanted else []
+    if len(arrays) == 1:
+        arrays = list(arrays[0])
+    biases = _numpy_biases(description, options)
+    found: dict[int, LayerTensors] = {}
+    for position, (layer, array) in enumerate(zip(wanted, arrays, strict=False)):
+
+        def problem(
+            code: str, message: str, *keys: str, remedy: str | None = None, at: Any = layer
+        ) -> None:
+            problems.append(at.error(code, f"{message} (from {path})", *keys, remedy=remedy))
+
+        bits = layer.get("quantization", DEFAULT_BITS)
+        narrowed = _requantize(np.asarray(array), bits, problem)
+        shaped = None
+        if narrowed is not None:
+            shaped = shape_weights(narrowed, layer, problem, flip=False)
+        if shaped is None:
+            continue
+        bias = biases[position] if position < len(biases) else None
+        if bias is not None and bias_is_dropped(layer, options):
+            bias = None
+        found[layer.index] = LayerTensors(shaped, bias, bits, 0)
+    return found
+
+
+def _numpy_biases(description: Description, options: ResolveOptions) -> list[NDArray[np.int64]]:
+    name = description.get("bias")
+    path = options.bias_input or (f"tests/bias_{name}.npy" if name else None)
+    if path is None:
+        return []
+    arrays = _read_arrays(path, "test biases", description.place_of("bias"))
+    for array in arrays:
+        if array.size and (array.min() < -128 or array.max() > 127):
+            raise DiagnosticError(
+                Diagnostic(
+                    "E207",
+                    f"a bias reaches from {array.min()} to {array.max()}, "
+                    "the limits are -128 and 127",
+                    Place(file=path),
+                )
+            )
+    return [array.reshape(-1).astype(np.int64) for array in arrays]
+
+
+def _read_arrays(path: str, what: str, place: Place) -> list[NDArray[Any]]:
+    """Read the consecutive integer arrays of a .npy file; nothing in it is ever unpickled."""
+    arrays = []
+    try:
+        with Path(path).open("rb") as file:
+            size = file.seek(0, 2)
+            file.seek(0)
+            while file.tell() < size:
+                arrays.append(np.load(file, allow_pickle=False))
+    except FileNotFoundError:
+        raise DiagnosticError(
+            Diagnostic(
+                "E211",
+                f"the {what} file '{path}' does not exist",
+                place,
+                "Files are looked up from the current folder; see --weight-input and --bias-input.",
+            )
+        ) from None
+    except (ValueError, EOFError, OSError) as exc:
+        raise DiagnosticError(
+            Diagnostic(
+                "E211",
+                f"the {what} file is not a sequence of numeric NumPy arrays: {exc}",
+                Place(file=path),
+                "Write each array with numpy.save into one open file.",
+            )
+        ) from None
+    if not arrays or any(a.dtype.kind not in "iu" or a.ndim == 0 or not a.size for a in arrays):
+        raise DiagnosticError(
+            Diagnostic("E211", f"the {what} file must hold arrays of integers", Place(file=path))
+        )
+    return arrays
+
+
+def _requantize(weights: NDArray[Any], bits: int, problem: Complain) -> NDArray[np.int64] | None:
+    """Narrow test weights to the layer's width: drop low bits of the whole tensor."""
+    weights = weights.astype(np.int64)
+    least, most = int(weights.min()), int(weights.max())
+    width = max((v + (v < 0)).__abs__().bit_length() for v in (least, most)) + 1
+    if width > 8:
+        problem("E206", f"weights from {least} to {most} do not fit 8 bits", "quantization", "op")
+        return None
+    if bits == BINARY:
+        return np.where(weights >= 0, 1, -1)
+    return weights >> max(width - bits, 0)
