@@ -1,0 +1,308 @@
+#!/usr/bin/env python3
+"""Write docs/errors.md and docs/network-description.md from the code that they describe.
+
+scripts/make_docs.py            write both files
+scripts/make_docs.py --check    write nothing; status 1 if a file is not up to date
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import re
+import sys
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import zip_longest
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from checkpoint import atomic
+from diagnostics import run
+from synthesis.check import CONSTRAINTS
+from synthesis.parse.keys import DATA_BUFFER_KEYS, GLOBAL_KEYS, LAYER_KEYS, UNLOAD_KEYS, Key
+
+ROOT = Path(__file__).resolve().parent.parent
+CODE = re.compile(r"[EWN]\d{3}")
+SOURCES = (
+    "*.py", "scripts/*.py", "checkpoint/**/*.py", "datasets/**/*.py", "diagnostics/**/*.py",
+    "emulator/**/*.py", "quantization/**/*.py", "synthesis/**/*.py", "training/**/*.py",
+)  # fmt: skip
+RANGES = (
+    (0, 69, "Files and system"),
+    (70, 99, "Options"),
+    (100, 199, "Reading a network description"),
+    (200, 299, "Resolving it with weights and sample"),
+    (300, 399, "Constraints of the hardware"),
+    (400, 499, "Placement and words"),
+    (500, 599, "Checkpoint files"),
+    (600, 699, "Training"),
+    (700, 799, "Quantization"),
+    (800, 899, "Emulator and compiler"),
+)
+BLANK = "…"
+"""Stands in a message for what differs from case to case."""
+
+
+@dataclass
+class Explanation:
+    """What the code says about one code: why, and with which messages."""
+
+    reasons: list[str] = field(default_factory=list)
+    messages: list[str] = field(default_factory=list)
+
+    def add(self, message: str) -> None:
+        """Note a message unless nothing of it is fixed or it is known."""
+        message = re.sub(f"{BLANK}+", BLANK, message)
+        if message.strip(f"{BLANK} :,.'") and message not in self.messages:
+            self.messages.append(message)
+
+
+# Codes, from the source
+
+
+def explanations(root: Path) -> dict[str, Explanation]:
+    """Return every code of the source with its messages and reasons."""
+    found: defaultdict[str, Explanation] = defaultdict(Explanation)
+    for pattern in SOURCES:
+        for path in sorted(root.glob(pattern)):
+            if path != Path(__file__).resolve():
+                _scan(ast.parse(path.read_bytes()), path.name == "rules.py", found)
+    for constraint in CONSTRAINTS:
+        found[constraint.code].reasons.append(constraint.reason)
+    return dict(found)
+
+
+def _scan(tree: ast.Module, rules: bool, found: Mapping[str, Explanation]) -> None:
+    """Collect the codes of a module; `rules` says that docstrings of functions are reasons."""
+    constants = {
+        _name(node.targets[0]): _text(node.value)
+        for node in tree.body
+        if isinstance(node, ast.Assign)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef):
+            code = _constraint_code(node)
+            if code:
+                for message in _findings(node):
+                    found[code].add(message)
+            for code, expression in _calls(node, constants):
+                found[code]  # also a code whose message is not in the source has a row
+                for message in _named_texts(expression, node, tree):
+                    found[code].add(message)
+                reason = " ".join((ast.get_docstring(node) or "").split())
+                if rules and reason not in found[code].reasons:
+                    found[code].reasons.append(reason)
+
+
+def _constraint_code(function: ast.FunctionDef) -> str | None:
+    """Return the code of a function that is registered as a constraint."""
+    for decorator in function.decorator_list:
+        if isinstance(decorator, ast.Call) and _name(decorator.func) == "constraint":
+            return _text(decorator.args[0])
+    return None
+
+
+def _findings(function: ast.FunctionDef) -> Iterator[str]:
+    for node in ast.walk(function):
+        if isinstance(node, ast.Call) and _name(node.func) == "Finding":
+            yield from _texts(node.args[0])
+
+
+def _calls(
+    function: ast.FunctionDef, constants: Mapping[str, str | None]
+) -> Iterator[tuple[str, ast.expr]]:
+    """Yield (code, message) of each call with a code, or a constant for it, and what follows."""
+    for node in ast.walk(function):
+        if isinstance(node, ast.Call) and _name(node.func) != "constraint":
+            for argument, following in zip_longest(node.args, node.args[1:]):
+                code = _text(argument) or constants.get(_name(argument))
+                if code and CODE.fullmatch(code):
+                    yield code, following or ast.Constant("")
+
+
+def _named_texts(
+    expression: ast.expr, function: ast.FunctionDef, tree: ast.Module
+) -> Iterator[str]:
+    """Yield the texts of a message, also of one that is a variable or a parameter."""
+    name = _name(expression) if isinstance(expression, ast.Name) else ""
+    if not name:
+        yield from _texts(expression)
+        return
+    for node in ast.walk(function):
+        if isinstance(node, ast.Assign) and name in map(_name, node.targets):
+            yield from _texts(node.value)
+    parameters = [argument.arg for argument in function.args.args]
+    for node in ast.walk(tree):
+        if name in parameters and isinstance(node, ast.Call) and _name(node.func) == function.name:
+            yield from (t for a in node.args[parameters.index(name) :][:1] for t in _texts(a))
+
+
+def _name(node: ast.expr) -> str:
+    return getattr(node, "id", getattr(node, "attr", ""))
+
+
+def _text(node: ast.expr) -> str | None:
+    value = getattr(node, "value", None)
+    return value if isinstance(node, ast.Constant) and isinstance(value, str) else None
+
+
+def _texts(node: ast.expr) -> Iterator[str]:
+    """Yield the texts an expression can become, with a blank for each part that is computed."""
+    if isinstance(node, ast.IfExp):
+        yield from _texts(node.body)
+        yield from _texts(node.orelse)
+    elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        yield from (a + b for a in _texts(node.left) for b in _texts(node.right))
+    elif isinstance(node, ast.JoinedStr):
+        yield "".join(_text(part) or BLANK for part in node.values)
+    else:
+        yield _text(node) or BLANK
+
+
+# Pages
+
+
+def errors_page(found: Mapping[str, Explanation]) -> str:
+    """Return the text of docs/errors.md."""
+    lines = [
+        "# Messages and their codes",
+        "",
+        "Every complaint names its place, the offending value with the limit, a remedy, and a",
+        "code. E ends the run with status 1, W warns or notes something and goes on.",
+        f"`{BLANK}` stands for what differs from case to case.",
+        "",
+        "This page is written by `scripts/make_docs.py` from the code; do not edit it.",
+    ]
+    for low, high, title in RANGES:
+        codes = sorted((c for c in found if low <= int(c[1:]) <= high), key=lambda c: (c[1:], c))
+        if codes:
+            explained = any(found[code].reasons for code in codes)
+            columns = ["Code", "Messages", "Why"] if explained else ["Code", "Messages"]
+            lines += ["", f"## {title}", "", _row(columns), _row(["---"] * len(columns))]
+            lines += [_row(_error_cells(c, found[c])[: len(columns)]) for c in codes]
+    return "\n".join(lines) + "\n"
+
+
+def _error_cells(code: str, what: Explanation) -> list[str]:
+    messages = "<br>".join(map(_cell, what.messages)) or "as the cause says"
+    return [code, messages, _cell(" ".join(what.reasons))]
+
+
+def _row(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ").replace("<", "&lt;")
+
+
+def description_page() -> str:
+    """Return the text of docs/network-description.md."""
+    lines = [
+        "# The network description",
+        "",
+        "A YAML file tells the loader what the checkpoint does not: which processors hold the",
+        "channels, where data stands in memory, and how the layers are connected.",
+        "",
+        "This page is written by `scripts/make_docs.py` from the tables that the parser uses; do",
+        "not edit it.",
+        "",
+        "```yaml",
+        *_EXAMPLE.splitlines(),
+        "```",
+        "",
+        "- Keys are written in lower case, words among the values in any case.",
+        "- A mask has one bit for each of the 64 processors, bit 0 for processor 0. It is an",
+        "  integer or hexadecimal text; dots and underscores only help the eye.",
+        "- Offsets are bytes from the start of every data memory instance.",
+        "- An unknown key, a key that stands twice and a tag are errors.",
+        "",
+        "## Global keys",
+        "",
+        "`layers` is the list of layers; `unload` and `data_buffer` are lists too.",
+        "",
+        *_key_table(GLOBAL_KEYS),
+        "",
+        "## Keys of a layer",
+        "",
+        *_key_table(LAYER_KEYS),
+        "",
+        "## Keys of an element of `unload`",
+        "",
+        *_key_table(UNLOAD_KEYS),
+        "",
+        "## Keys of an element of `data_buffer`",
+        "",
+        *_key_table(DATA_BUFFER_KEYS),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+_EXAMPLE = """\
+arch: mynet              # the model's name in the checkpoint
+dataset: digits          # names the sample: tests/sample_digits.npy
+layers:
+- op: Conv2d
+  kernel_size: 3x3
+  pad: 1
+  activate: ReLU
+  processors: 0x0000.0000.0000.0001
+  out_offset: 0x2000
+- op: Linear
+  flatten: true
+  processors: 0x0000.0000.0000.00ff
+  out_offset: 0
+"""
+
+
+def _key_table(keys: Sequence[Key]) -> Iterable[str]:
+    yield _row(["Key", "Accepts", "Default", "Meaning"])
+    yield _row(["---"] * 4)
+    for key in keys:
+        names = f"`{key.name}`" + "".join(f", `{alias}`" for alias in key.aliases)
+        default = "required" if key.required else key.default or "none"
+        cells = (names, key.kind.expected(), default, key.sentence)
+        yield _row(map(_cell, cells))
+
+
+# Command line
+
+
+def pages(root: Path) -> dict[Path, str]:
+    """Return the text of each generated page by its path."""
+    return {
+        root / "docs" / "errors.md": errors_page(explanations(root)),
+        root / "docs" / "network-description.md": description_page(),
+    }
+
+
+def make_docs(check: bool) -> int:
+    """Write the pages, or only say which ones are old; return the exit status."""
+    old = [
+        path
+        for path, text in pages(ROOT).items()
+        if not path.is_file() or path.read_text(encoding="utf-8") != text
+    ]
+    for path in old:
+        name = path.relative_to(ROOT)
+        print(f"{name} is not up to date" if check else f"Wrote {name}")
+        if not check:
+            atomic.write_bytes(path, pages(ROOT)[path].encode())
+    return int(check and bool(old))
+
+
+def arguments() -> argparse.ArgumentParser:
+    """Return the parser of the command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--check", action="store_true", help="write nothing, only compare")
+    return parser
+
+
+if __name__ == "__main__":
+    parsed = arguments().parse_args()
+    sys.exit(run(lambda: make_docs(parsed.check)))
