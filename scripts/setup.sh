@@ -53,7 +53,7 @@ arguments=()
 for file in "$@"; do
     arguments+=(-r "$file")
 done
-echo "Installing $* (minutes on the first run: PyTorch is large)"
+echo "Installing $* (this can take a few minutes)"
 "$venv/bin/python" -m pip install --quiet --disable-pip-version-check "${arguments[@]}" || fail \
     "pip could not install $*" \
     "See pip's message above. Without network access, point pip to wheels you have: PIP_NO_INDEX=1 PIP_FIND_LINKS=/folder make setup"
