@@ -45,14 +45,6 @@ def format_latency(statistics: Statistics) -> list[str]:
     ]
 
 
-def total_cycles(statistics: Statistics) -> int | None:
-    """Return the estimated cycles of one inference, None where the timing is not known."""
-    cycles = [layer.cycles for layer in statistics.layers]
-    if None in cycles:
-        return None
-    return statistics.startup_cycles + sum(c for c in cycles if c is not None)
-
-
 def _label(layer: LayerStatistics) -> str:
     return f"Layer {layer.index}" + (f" ({layer.name})" if layer.name else "")
 
