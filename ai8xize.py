@@ -359,7 +359,9 @@ def project_options(args: argparse.Namespace) -> ProjectOptions:
 
 def project_folder(args: argparse.Namespace) -> Path:
     """Return the folder of the project."""
-    return Path(args.test_dir, args.prefix)
+    from synthesis.emit import folder_name
+
+    return Path(args.test_dir, folder_name(args.prefix, args.test_dir))
 
 
 def report(diagnostics: Iterable[Diagnostic], args: argparse.Namespace) -> None:

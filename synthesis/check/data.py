@@ -25,7 +25,9 @@ def out_offset_is_in_memory(layer: Layer, network: Network) -> Iterator[Finding]
 
 @constraint("E341")
 def input_fits_its_memory(layer: Layer, network: Network) -> Iterator[Finding]:
-    """All channels that share a memory instance must fit into it, from in_offset on."""
+    """All channels that share a memory instance must fit into it, unless the layer streams."""
+    if layer.streaming:
+        return
     limit = network.chip.instance_bytes
     rows, columns = layer.in_dim
     bytes_per_pixel = 1 if layer.channels_first else WORD_BYTES
@@ -42,6 +44,8 @@ def input_fits_its_memory(layer: Layer, network: Network) -> Iterator[Finding]:
 @constraint("E342")
 def output_fits_its_memory(layer: Layer, network: Network) -> Iterator[Finding]:
     """All outputs that share a memory instance must fit into it, from out_offset on."""
+    if layer.streaming and layer is not network.terminating:
+        return
     limit = network.chip.instance_bytes
     rows, columns = layer.out_dim
     words = rows * columns * layer.out_passes * layer.output_words_per_value
@@ -148,5 +152,3 @@ def sample_fits_the_input(layer: Layer, network: Network) -> Iterator[Finding]:
             ("in_dim", "in_channels", "processors"),
             "Use a sample of this data set, or correct the description.",
         )
-    elif len(input_words(layer)) > network.chip.instance_bytes:
-        yield Finding("the sample is larger than the data memory", "in_dim")

@@ -198,14 +198,18 @@ def _wide_words(piece: _Piece, flat: Tensor, addresses: Tensor) -> tuple[Words, 
 def unload_layers(network: Network, apb_base: int) -> Iterator[UnloadLayer]:
     """Yield what `cnn_unload` copies: exactly the valid channels of each output layer.
 
-    A list in the description replaces the output layers.
+    A list in the description replaces the output layers. Without marked layers it is the final
+    one, also if the simulation ends before it.
     """
-    for source in network.deliveries or map(_delivery, network.outputs()):
+    marked = [layer for layer in network.layers if layer.is_output] or [network.final]
+    sources = [(_delivery(layer), layer.index) for layer in marked]
+    for source, index in [(d, -1) for d in network.deliveries] or sources:
         yield UnloadLayer(
             source.width,
             source.channels,
             source.dim[0] * source.dim[1],
             tuple(_unload_pieces(source, network.chip, apb_base)),
+            index,
         )
 
 

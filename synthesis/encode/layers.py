@@ -167,7 +167,7 @@ def _counts_by_step(view: LayerView) -> Registers:
     """MAX78002: the last row and column that are fetched, and the words that remain."""
     layer, pooling = view.layer, view.layer.pooling
     ends = [
-        (length - window - dilation + 1) // stride * stride
+        (length - (window - 1) * dilation - 1) // stride * stride
         for length, window, dilation, stride in zip(
             view.image, pooling.window, pooling.dilation, pooling.stride, strict=True
         )

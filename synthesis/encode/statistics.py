@@ -11,6 +11,7 @@ from device.chip import GROUPS, PROCESSORS_PER_INSTANCE
 from synthesis.network import Combination, Layer, Network, Operator, group_slice
 from synthesis.options import EncodeOptions
 from synthesis.place import KernelRange, Placement
+from synthesis.place.kernels import identity
 from synthesis.program import LayerStatistics, Operations, Statistics
 
 STARTUP_CYCLES = 1
@@ -48,7 +49,7 @@ def weight_bytes(network: Network, deduplicate: bool) -> int:
         weights = layer.hardware.weights
         if weights is None:
             continue
-        key = weights.shape, weights.tobytes(), layer.weight_bits, layer.processors
+        key = identity(layer)
         if deduplicate and key in seen:
             continue
         seen.add(key)

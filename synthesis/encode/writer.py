@@ -50,6 +50,7 @@ class RegisterWriter:
             comment or register.meaning,
             f"R{register.number:02d}",
             skipped=value == 0 and not forced and not self.write_zeros,
+            verifiable=name != "SRAM_TEST",  # reads as the state of the test
         )
 
     def word(self, offset: int, value: int, comment: str, *, forced: bool = False) -> Write:

@@ -67,13 +67,10 @@ def place_of(node: yaml.Node, file: str) -> Place:
 def compose(text: str, file: str) -> yaml.MappingNode:
     """Return the root mapping of a document of plain data; raise DiagnosticError otherwise."""
     try:
+        _refuse_depth(text, file)
         root = yaml.compose(text, Loader=_Loader)
     except yaml.YAMLError as exc:
         raise DiagnosticError(_syntax_error(exc, file)) from None
-    except RecursionError:
-        raise DiagnosticError(
-            Diagnostic("E111", "the file is nested too deeply", Place(file=file))
-        ) from None
     if root is None:
         raise DiagnosticError(
             Diagnostic(
@@ -98,6 +95,22 @@ def compose(text: str, file: str) -> yaml.MappingNode:
     return root
 
 
+def _refuse_depth(text: str, file: str) -> None:
+    """Refuse nesting that would exhaust the stack of the composer, which calls itself."""
+    depth = 0
+    for event in yaml.parse(text, Loader=_Loader):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        mark = event.start_mark
+        if depth > MAX_DEPTH and mark is not None:
+            place = Place(file, mark.line + 1, mark.column + 1)
+            raise DiagnosticError(
+                Diagnostic("E111", f"nested deeper than {MAX_DEPTH} levels", place)
+            )
+
+
 def _syntax_error(exc: yaml.YAMLError, file: str) -> Diagnostic:
     mark = getattr(exc, "problem_mark", None)
     problem = getattr(exc, "problem", None) or str(exc).splitlines()[0]
@@ -112,7 +125,7 @@ def _syntax_error(exc: yaml.YAMLError, file: str) -> Diagnostic:
 
 
 def _foreign(node: yaml.Node, file: str, path: list[int], seen: set[int]) -> Iterator[Diagnostic]:
-    """Yield a diagnostic for each foreign tag, recursive alias or over-deep nesting."""
+    """Yield a diagnostic for each foreign tag and recursive alias."""
     if id(node) in path:
         yield Diagnostic(
             "E111",
@@ -124,9 +137,6 @@ def _foreign(node: yaml.Node, file: str, path: list[int], seen: set[int]) -> Ite
     if id(node) in seen:
         return
     seen.add(id(node))
-    if len(path) >= MAX_DEPTH:
-        yield Diagnostic("E111", f"nested deeper than {MAX_DEPTH} levels", place_of(node, file))
-        return
     if node.tag not in _TAGS:
         yield Diagnostic(
             "E106",
@@ -167,12 +177,15 @@ def scalar(node: yaml.Node) -> int | float | bool | str | None:
     if not isinstance(node, yaml.ScalarNode):
         raise ValueError("not a scalar")
     kind = node.tag.removeprefix(_CORE)
-    if kind == "int":
-        return int(_constructor.construct_yaml_int(node))
-    if kind == "float":
-        return float(_constructor.construct_yaml_float(node))
-    if kind == "bool":
-        return bool(_constructor.construct_yaml_bool(node))
+    try:
+        if kind == "int":
+            return int(_constructor.construct_yaml_int(node))
+        if kind == "float":
+            return float(_constructor.construct_yaml_float(node))
+        if kind == "bool":
+            return bool(_constructor.construct_yaml_bool(node))
+    except (KeyError, IndexError) as exc:  # an explicit tag on another text
+        raise ValueError(f"not of the kind {kind}") from exc
     return None if kind == "null" else str(node.value)
 
 

@@ -94,7 +94,10 @@ class ColumnSearch:
                 raise NoRoomError
             hit = self._last_taken(last)
             if hit is None:
-                return (last - self.length + 1) // ALIGNMENT * ALIGNMENT
+                first = (last - self.length + 1) // ALIGNMENT * ALIGNMENT
+                if self.used[:, first : first + self.length].any():  # aligned onto another layer
+                    raise NoRoomError
+                return first
             last = (hit - 1) // ALIGNMENT * ALIGNMENT
             if last + self.length > min(self.capacities):
                 raise NoRoomError

@@ -44,13 +44,14 @@ def place_biases(
     """
     memory = _BiasMemory(network, problems)
     ranges: dict[int, BiasRange] = {}
-    known: dict[bytes, int] = {}
+    known: dict[tuple[bytes, int], int] = {}
     same: dict[int, int] = {}
     waiting: list[Layer] = []
     for layer in network.layers:
         if layer.bias is None:
             continue
-        source = known.setdefault(layer.bias.tobytes(), layer.index) if deduplicate else layer.index
+        key = layer.bias.tobytes(), start_lane(layer)
+        source = known.setdefault(key, layer.index) if deduplicate else layer.index
         if source != layer.index:
             same[layer.index] = source
         elif network.input_port is InputPort.FAST_FIFO_QUAD and layer is network.first:

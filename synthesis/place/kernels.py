@@ -115,7 +115,7 @@ def place_kernels(
     shared: dict[int, int] = {}
     for layer in network.layers:
         if deduplicate and layer.weights is not None:
-            key = _identity(layer)
+            key = identity(layer)
             shared[layer.index] = stored.setdefault(key, layer.index)
     for layer in (*first, *rest):
         source = shared.get(layer.index, layer.index)
@@ -129,11 +129,15 @@ def place_kernels(
     return ranges, placer.memory
 
 
-def _identity(layer: Layer) -> tuple[object, ...]:
-    """What two layers must have in common to share kernels."""
+def identity(layer: Layer) -> tuple[object, ...]:
+    """Return what two layers must have in common to share kernels.
+
+    The gaps between the outputs, and the lane they begin in, are part of the stored kernels.
+    """
     weights = layer.hardware.weights
     assert weights is not None
-    return weights.shape, weights.tobytes(), layer.weight_bits, layer.processors
+    gaps = layer.output_processors >> lowest_bit(layer.output_processors) // 4 * 4
+    return weights.shape, weights.tobytes(), layer.weight_bits, layer.processors, gaps
 
 
 class _Placer:
@@ -200,6 +204,11 @@ class _Placer:
         else:
             targets = processors, first + steps
             stored = processors, self._spread(layer, first, steps) if layer.calcx4 else targets[1]
+        if self._collides(targets, capacity, packed) and not self._in_all_groups(layer):
+            moved = self._find(layer, mask, len(steps))
+            targets = processors, (first if moved is None else moved) + steps
+            stored = processors, self._spread(layer, first, steps) if layer.calcx4 else targets[1]
+            first = first if moved is None else moved
         if self._collides(targets, capacity, packed):
             self._complain_of_gaps(layer, first, int(targets[1][-1, -1]), capacity)
             return None

@@ -48,6 +48,16 @@ def geometry(layer: LayerDescription, in_dim: Size, *, widened: bool) -> Geometr
     `widened`: a 1x1 kernel runs as 3x3 with more padding, which changes no result.
     """
     operator, _ = operation(layer)
+    if operator is Operator.CONV1D and in_dim[1] != 1:
+        raise UnresolvableError(
+            layer.error(
+                "E223",
+                f"a Conv1d reads {in_dim[0]}x{in_dim[1]} pixels, it needs data in one column",
+                "in_dim",
+                "op",
+                remedy=f"Add in_dim: {in_dim[0] * in_dim[1]} to read the rows one after the other.",
+            )
+        )
     pooling = _pooling(layer, operator, in_dim)
     one_dimensional = operator is Operator.CONV1D or in_dim[1] == 1
     pooled = pooled_size(in_dim, pooling, one_dimensional)

@@ -245,7 +245,17 @@ class LayerBuilder:
                     remedy="Correct 'in_channels' or the order of the layers.",
                 )
             )
-        outs = layer.get("out_channels", outs or ins)
+        stated = layer.get("out_channels", outs or ins)
+        if outs and stated != outs:
+            self.problems.append(
+                layer.error(
+                    "E218",
+                    f"the weights are for {outs} output channels, 'out_channels' is {stated}",
+                    "out_channels",
+                    remedy="Remove the key.",
+                )
+            )
+        outs = stated
         if ins % flat:
             self.problems.append(
                 layer.error(
@@ -319,12 +329,15 @@ class LayerBuilder:
         default = self.previous.out_offset if self.previous else 0
         return int(layer.get("in_offset", default))
 
-    @staticmethod
-    def _shift(layer: LayerDescription, tensors: LayerTensors | None) -> int:
+    def _shift(self, layer: LayerDescription, tensors: LayerTensors | None) -> int:
         """Stated shift, else the file's, plus what narrow weights need.
 
-        A bypassed kernel of ones is shifted so that a single channel passes unchanged.
+        A bypassed kernel of ones is shifted so that a single channel passes unchanged; weights of
+        another layer bring their shift along.
         """
+        source = layer_index(layer.get("weight_source", layer.index), self.description)
+        if source is not None and source != layer.index and source in self.built:
+            return self.built[source].shift
         if layer.get("bypass", False):
             return int(layer.get("output_shift", _BYPASS_SHIFT))
         implicit = 8 - abs(tensors.bits) if tensors else 0
@@ -333,6 +346,17 @@ class LayerBuilder:
     def _bias(self, layer: LayerDescription, tensors: LayerTensors | None) -> Tensor | None:
         """Bias values; all zero counts as none, with a warning."""
         if tensors is None or tensors.bias is None:
+            return None
+        if len(tensors.bias) != len(tensors.weights):
+            self.problems.append(
+                layer.error(
+                    "E221",
+                    f"the bias has {len(tensors.bias)} values for {len(tensors.weights)} "
+                    "output channels",
+                    "op",
+                    remedy="Use the weights and biases of the same network.",
+                )
+            )
             return None
         if not np.any(tensors.bias):
             self.problems.append(

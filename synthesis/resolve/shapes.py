@@ -11,7 +11,7 @@ from synthesis.network import Operator, Pooling, Size
 def pooled_size(size: Size, pooling: Pooling, one_dimensional: bool) -> Size:
     """Return the size after pooling or decimation; incomplete windows at the edges are dropped."""
     rows, columns = (
-        (length + stride - window - dilation + 1) // stride
+        (length - (window - 1) * dilation - 1) // stride + 1
         for length, window, stride, dilation in zip(
             size, pooling.window, pooling.stride, pooling.dilation, strict=True
         )

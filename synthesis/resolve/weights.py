@@ -40,7 +40,16 @@ def layer_tensors(
         )
     for layer in description.layers:
         source = layer_index(layer.get("weight_source", -1), description)
-        if "weight_source" in layer and source in found:
+        if "weight_source" in layer and (source not in found or source > layer.index):
+            problems.append(
+                layer.error(
+                    "E222",
+                    f"'weight_source' names layer {source}, which is no earlier layer with weights",
+                    "weight_source",
+                    remedy="Name a convolution layer before this one.",
+                )
+            )
+        elif "weight_source" in layer and source is not None:
             bits = layer.get("quantization", DEFAULT_BITS)
             found[layer.index] = LayerTensors(
                 found[source].weights, found[source].bias, bits, found[source].shift

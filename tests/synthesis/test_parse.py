@@ -661,13 +661,11 @@ def test_every_rule_is_tested() -> None:
 # Hostile and damaged input
 
 
-@pytest.mark.xfail(strict=True, raises=(KeyError, IndexError), reason="not caught by nodes.scalar")
 @pytest.mark.parametrize("value", ["!!bool maybe", "!!int ''", "!!float ''"])
 def test_value_that_does_not_fit_its_explicit_tag_is_refused(value: str) -> None:
     assert "[E109]" in complaints(f"{HEAD}{LAYER}  in_offset: {value}\n")[0]
 
 
-@pytest.mark.xfail(strict=True, reason="the C parser recurses until the stack ends")
 def test_deeply_nested_file_does_not_end_the_interpreter() -> None:
     code = (
         "from synthesis.parse import parse\n"

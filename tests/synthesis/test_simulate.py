@@ -276,7 +276,6 @@ def test_conv1d_layers_truncate_averages_whatever_the_option_says(
     assert found.ravel().tolist() == [1, -2, 4, 0]
 
 
-@pytest.mark.xfail(strict=True, reason="the size of wide spread windows is that of the reference")
 def test_spread_window_of_three_stays_inside_the_image() -> None:
     pooling = Pooling((3, 3), (1, 1), (2, 2))
     data = np.arange(36).reshape(1, 6, 6)
