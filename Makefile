@@ -17,8 +17,8 @@ ARGS ?=
 KAT ?= ../shared/kat
 KAT_GLOBS ?= *
 KAT_SELECTION := max78000-mnist max78000-cifar-10 opt-*-mnist pooling* mlp* burnin* conv1x1 nonsquare*
-# Cases of the selection that need MAX78002, the FIFOs or the RISC-V core
-KAT_BEYOND := ai87|fifo|riscv|deepsleep
+# Cases of the selection that need MAX78002, the RISC-V core (with its fast FIFO) or the mlator
+KAT_BEYOND := ai87|riscv|deepsleep|fast-fifo|mlator
 
 RUNTIME := $(VENV)/.installed
 DEVELOPMENT := $(VENV)/.installed-dev
@@ -57,7 +57,7 @@ format: $(DEVELOPMENT) ## mend formatting and what ruff can mend by itself
 kat: $(RUNTIME) $(KAT)/check.py ## check against the known answers (KAT_GLOBS='name*' for some)
 	@set -f; $(PYTHON) $(KAT)/check.py --jobs $(JOBS) $(KAT_GLOBS)
 
-kat-selection: $(RUNTIME) $(KAT)/check.py ## the known answers of the features that exist today
+kat-selection: $(RUNTIME) $(KAT)/check.py ## the known answers of the basic features on MAX78000
 	@set -f; cases=$$($(PYTHON) $(KAT)/check.py --list $(KAT_SELECTION) | grep -vE '$(KAT_BEYOND)') \
 		&& $(PYTHON) $(KAT)/check.py --jobs $(JOBS) $$cases
 
