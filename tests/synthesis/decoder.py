@@ -47,18 +47,18 @@ def read_kernels(layer: Layer, place: KernelRange, memory: KernelMemory) -> NDAr
     passes = layer.in_passes * pixels
     inputs = processors(layer.processors)
     places, per_pass = slots(layer)
+    streams = memory.data[inputs][:, :, ::-1].reshape(len(inputs), -1)
     found = np.zeros((layer.out_channels, layer.in_channels * pixels, taps), np.int64)
     for out in range(layer.out_channels):
         out_pass, rank = divmod(out, len(places))
         for channel in range(layer.in_channels):
             in_pass, unit = divmod(channel, len(inputs))
-            stream = memory.data[inputs[unit]][:, ::-1].reshape(-1)
             for pixel in range(pixels):
                 number = (out_pass * per_pass + places[rank]) * passes
                 number += pixel * layer.in_passes + in_pass
                 assert number < place.count
                 begin = COLUMN * place.first + number // per_byte * taps
-                part = stream[begin : begin + taps][::-1].astype(np.int64)
+                part = streams[unit, begin : begin + taps][::-1].astype(np.int64)
                 part = part >> number % per_byte * bits & (1 << bits) - 1
                 signed = part - (part >> bits - 1 << bits)
                 found[out, channel * pixels + pixel] = signed

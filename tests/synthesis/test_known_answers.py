@@ -73,12 +73,15 @@ def compare(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if "--no-kat" in case.args:
         return
     expected = program.expected
+    # With --max-checklines the recorded firmware compares only the first words.
+    count = len(golden["expected_addr"])
+    assert len(expected) == count or "--max-checklines" in case.args
     for theirs, ours in (
         ("expected_addr", expected.addresses),
         ("expected_mask", expected.masks),
         ("expected_value", expected.values),
     ):
-        np.testing.assert_array_equal(ours, golden[theirs], err_msg=theirs)
+        np.testing.assert_array_equal(ours[:count], golden[theirs], err_msg=theirs)
 
 
 SELECTION = [

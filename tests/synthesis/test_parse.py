@@ -666,6 +666,19 @@ def test_value_that_does_not_fit_its_explicit_tag_is_refused(value: str) -> None
     assert "[E109]" in complaints(f"{HEAD}{LAYER}  in_offset: {value}\n")[0]
 
 
+@pytest.mark.xfail(strict=True, raises=ValueError, reason="no limit for integers")
+def test_huge_integer_is_refused() -> None:
+    value = "0x" + "f" * 6000
+    assert (
+        "[E109]" in complaints(f"{HEAD}{LAYER}  sequence: {value}\n{LAYER}  sequence: {value}\n")[0]
+    )
+
+
+@pytest.mark.xfail(strict=True, reason="no column is taken for no second number")
+def test_kernel_without_columns_is_refused() -> None:
+    assert complaints(f"{HEAD}- {{processors: 1, op: conv1d, kernel_size: 3x0}}\n")
+
+
 def test_deeply_nested_file_does_not_end_the_interpreter() -> None:
     code = (
         "from synthesis.parse import parse\n"

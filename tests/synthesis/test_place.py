@@ -37,9 +37,6 @@ class Drawn:
     def network(self, folder: Path, chip: Chip) -> Network:
         """Return the resolved network, which has passed all checks."""
         network, _ = build(folder, self.text, self.data, self.kernels, self.biases, chip)
-        # See test_small_layers_of_the_larger_memory_stack_downward.
-        large = [x for x in network.layers if all(p % 16 == 0 for p in processors(x.processors))]
-        assume(chip is MAX78000 or len(large) < 2)
         assert not [d for d in check(network) if d.severity == "error"]
         return network
 
@@ -105,10 +102,7 @@ def placed(network: Network, **options: Any) -> Placement:
     try:
         return place(network, PlaceOptions(overlap_data=True, **options))
     except DiagnosticError as exc:
-        # See test_unaligned_outputs_fit_beside_others.
-        aligned = all(processors(x.output_processors)[0] % 4 == 0 for x in network.layers)
-        allowed = {"E401"} if aligned else {"E401", "E402"}
-        assume(not {d.code for d in exc.diagnostics} <= allowed)
+        assume({d.code for d in exc.diagnostics} != {"E401"})
         raise
 
 
@@ -119,12 +113,12 @@ FEW = settings(
 
 @pytest.mark.parametrize("chip", [MAX78000, MAX78002], ids=lambda c: c.name)
 @FEW
-@given(drawn=networks())
+@given(drawn=networks(), deduplicate=st.booleans())
 def test_weights_biases_and_sample_can_be_read_back(
-    tmp_path: Path, chip: Chip, drawn: Drawn
+    tmp_path: Path, chip: Chip, drawn: Drawn, deduplicate: bool
 ) -> None:
     network = drawn.network(tmp_path, chip)
-    placement = placed(network, deduplicate=False)
+    placement = placed(network, deduplicate=deduplicate)
     for layer, bias in zip(network.layers, drawn.biases, strict=True):
         kernels = placement.kernels[layer.index]
         found = read_kernels(layer, kernels, placement.kernel_memory)
@@ -168,11 +162,12 @@ def test_kernels_take_the_first_columns_that_are_free(
     earlier: list[int] = []
     for layer in ordered:
         kernels = placement.kernels[layer.index]
-        taken = np.isin(owner[processors(layer.processors)], earlier).any(axis=0)
+        used = np.isin(owner[processors(layer.processors)], earlier)
+        taken = np.flatnonzero(used.any(axis=0)).tolist()
         lowest = next(
             column
-            for column in range((start + 3) // 4 * 4, len(taken), 4)
-            if not taken[column : column + counted_length(layer)].any()
+            for column in range((start + 3) // 4 * 4, owner.shape[1], 4)
+            if not any(column <= c < column + counted_length(layer) for c in taken)
         )
         assert kernels.first == lowest
         earlier.append(layer.index)
@@ -252,6 +247,16 @@ def test_narrow_weights_of_an_unfilled_pass_can_be_read_back(tmp_path: Path) -> 
     placement = place(network, PlaceOptions())
     found = read_kernels(network.first, placement.kernels[0], placement.kernel_memory)
     np.testing.assert_array_equal(found, network.first.weights)
+
+
+@pytest.mark.xfail(strict=True, raises=ValueError, reason="equal passes are taken for granted")
+def test_flattened_layer_whose_last_pass_is_not_full_is_placed_or_refused(tmp_path: Path) -> None:
+    layer = {"processors": mask(36), "op": "Linear", "flatten": True, "activate": "none"}
+    network, _ = build(tmp_path, describe(layer), sample(66, 1, 1), [weights(5, 66)])
+    if not check(network):
+        placement = place(network, PlaceOptions())
+        found = read_kernels(network.first, placement.kernels[0], placement.kernel_memory)
+        np.testing.assert_array_equal(found, network.first.weights)
 
 
 @pytest.mark.xfail(strict=True, reason="the lanes in front of a flattened layer take too few bytes")

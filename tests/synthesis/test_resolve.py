@@ -537,7 +537,12 @@ def test_biases_beyond_8_bits_are_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("length", [1, 3])
 def test_biases_of_the_wrong_length_are_refused(tmp_path: Path, length: int) -> None:
     kernels, biases = [weights(2, 3, 3, 3)], [np.arange(length) + 1]
-    refused(build, tmp_path, describe(CONV), sample(3, 4, 4), kernels, biases)
+    found = refused(build, tmp_path, describe(CONV), sample(3, 4, 4), kernels, biases)
+    assert (found.code, found.message, found.remedy) == (
+        "E221",
+        f"layer 0: the bias has {length} values for 2 output channels",
+        "Use the weights and biases of the same network.",
+    )
 
 
 # Refusals about the sample
@@ -703,15 +708,30 @@ def test_features_of_later_versions_are_named_with_their_line(tmp_path: Path) ->
 @pytest.mark.parametrize("source", [7, 0, 2])
 def test_weight_source_must_be_an_earlier_layer_with_weights(tmp_path: Path, source: int) -> None:
     text = describe({"processors": 7, "op": "none"}, {**CONV, "weight_source": source}, CONV)
-    refused(build, tmp_path, text, sample(3, 4, 4), [weights(3, 3, 3, 3)])
+    found = refused(build, tmp_path, text, sample(3, 4, 4), [weights(3, 3, 3, 3)])
+    assert (found.code, found.message, found.remedy) == (
+        "E222",
+        f"layer 1: 'weight_source' names layer {source}, which is no earlier layer with weights",
+        "Name a convolution layer before this one.",
+    )
 
 
 @pytest.mark.parametrize("channels", [2, 8])
 def test_out_channels_must_be_those_of_the_weights(tmp_path: Path, channels: int) -> None:
     text = describe({**CONV, "out_channels": channels})
-    refused(build, tmp_path, text, sample(3, 4, 4), [weights(4, 3, 3, 3)])
+    found = refused(build, tmp_path, text, sample(3, 4, 4), [weights(4, 3, 3, 3)])
+    line, column = line_of(text, "out_channels")
+    assert str(found) == (
+        f"net.yaml:{line}:{column}: error: layer 0: the weights are for 4 output channels, "
+        f"'out_channels' is {channels} [E218]\n  Remove the key."
+    )
 
 
 def test_conv1d_needs_data_with_one_column(tmp_path: Path) -> None:
     text = describe({**CONV, "op": "Conv1d", "kernel_size": 3})
-    refused(build, tmp_path, text, sample(3, 4, 4), [weights(2, 3, 3)])
+    found = refused(build, tmp_path, text, sample(3, 4, 4), [weights(2, 3, 3)])
+    assert (found.code, found.message, found.remedy) == (
+        "E223",
+        "layer 0: a Conv1d reads 4x4 pixels, it needs data in one column",
+        "Add in_dim: 16 to read the rows one after the other.",
+    )
