@@ -7,13 +7,14 @@ Source: spec/sdk-stubs.md sections 4 and 5.
 from __future__ import annotations
 
 from device import Chip
-from device.chip import DEFAULT_APB_BASE, PROCESSORS_PER_GROUP
+from device.chip import DEFAULT_APB_BASE
 from emulator.addresses import (
     ACCELERATOR_BYTES,
     FAST_FIFO,
     FAST_FIFO_DATA,
     FAST_FIFO_STATUS,
     FIFO_STATUS,
+    INSTANCES_PER_GROUP,
     POWER,
     POWER_REGISTERS,
     AddressMap,
@@ -160,7 +161,7 @@ class Bus:
         pointer = register("WPTR_BASE")["pointer"] + register("LCTL2")["passes"]
         instance, word = divmod(pointer, 1 << chip.write_pointer_shift)
         start = self.apb_base + chip.data_address(
-            group * PROCESSORS_PER_GROUP // 4 + instance % 4, 4 * word
+            group * INSTANCES_PER_GROUP + instance % INSTANCES_PER_GROUP, 4 * word
         )
         shift = 8 * control["mlator_lane"]
         value = 0

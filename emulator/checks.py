@@ -10,7 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from device import Chip
 from emulator.decode import LayerConfig, Operator
+from emulator.errors import EmulatorError
 from emulator.kernels import written_columns
 from emulator.memory import Memory
 
@@ -26,6 +28,36 @@ class Finding:
 
     def __str__(self) -> str:
         return f"layer {self.layer}: {self.message}"
+
+
+def refuse_impossible(config: LayerConfig, chip: Chip, from_fifo: bool) -> None:
+    """Refuse registers that describe no layer at all.
+
+    Raises EmulatorError (E832) if nobody takes part, an image is empty, windows reach beyond the
+    input, or the input has more words than a frame can have.
+    """
+    inputs = config.input
+    window = inputs.pool if inputs.pooling else (1, 1)
+    needed = tuple(
+        (count - 1) * inputs.stride + (width - 1) * dilation + 1
+        for count, width, dilation in zip(inputs.pooled, window, inputs.pool_dilation, strict=True)
+    )
+    words = inputs.size[0] * inputs.size[1] * inputs.passes * inputs.operands
+    problem = ""
+    if not config.processors:
+        problem = "no processor takes part"
+    elif min(*inputs.size, *inputs.pooled, *config.output_size) < 1:
+        problem = f"input {inputs.size}, pooled {inputs.pooled}, output {config.output_size}"
+    elif needed[0] > inputs.size[0] or needed[1] > inputs.size[1]:
+        problem = f"pooling needs {needed} rows and columns, the input has {inputs.size}"
+    elif config.output.passes < 1 or config.output.gap < 0:
+        problem = "the distance between output passes does not fit the one between pixels"
+    elif (inputs.chw or from_fifo) and inputs.passes * inputs.operands > 1:
+        problem = f"planar and FIFO input have one pass, not {inputs.passes * inputs.operands}"
+    elif words > chip.max_frame_words:
+        problem = f"the input has {words} words, the limit is {chip.max_frame_words}"
+    if problem:
+        raise EmulatorError("E832", f"layer {config.layer}: its registers make no sense: {problem}")
 
 
 def check_configuration(config: LayerConfig, memory: Memory, findings: list[Finding]) -> None:

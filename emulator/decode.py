@@ -315,7 +315,7 @@ def _output(memory: Memory, layer: int, operator: Operator, bias_unit: int) -> O
         passes = _passes(memory, layer)
     elif channel_step:
         gap = channel_step // (WIDE_WORDS if wide else 1) - 1
-        passes = (lctl2["write_step"] + 1) // (gap + 1)
+        passes = (lctl2["write_step"] + 1) // max(gap + 1, 1)
     unit = _COLUMN_UNITS if lctl.get("bypass") else _WEIGHT_BITS[posts[0]["weight_size"]]
     shift = posts[0]["shift"]
     return Output(

@@ -7,7 +7,8 @@ class EmulatorError(Exception):
     """The firmware or the words cannot be compiled, run or executed.
 
     `code` is E8xx, `place` the file or option concerned (None if there is none), `remedy` what to
-    do about it. Ranges: E80x input files, E81x compiler, E82x core, E83x accelerator.
+    do about it. Ranges: E80x input files, E81x compiler, E82x core, E83x accelerator;
+    docs/emulator.md lists them.
     """
 
     def __init__(

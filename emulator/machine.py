@@ -109,7 +109,6 @@ class Accelerator:
             target = own
             if following is not None and following.stream_start:
                 target = _private_memory()
-            checks.check_configuration(config, memory, run.findings)
             run.layers.append(self._run_layer(config, following, source, target, run.findings))
             source = target
         memory.pushes.clear()
@@ -141,12 +140,15 @@ class Accelerator:
         target: DataMemory,
         findings: list[Finding],
     ) -> LayerRun:
+        checks.check_configuration(config, self.memory, findings)
         modes = self.memory.control_register("CTL")
         first = config.layer == self.memory.control_register("LCNT_MAX")["first"]
         quad = first and bool(modes["fifo_quad"])
         if quad:  # the groups share the outputs; all see the channels of group 0
             config = dataclasses.replace(config, enabled=(config.enabled[0], 0, 0, 0))
-        if first and self.memory.pushes:
+        from_fifo = first and bool(self.memory.pushes)
+        checks.refuse_impossible(config, self.memory.chip, from_fifo)
+        if from_fifo:
             operands, read = fifo_image(self.memory, config), None
         else:
             operands, read = self._gather(config, source, findings)

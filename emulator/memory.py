@@ -25,7 +25,6 @@ from emulator.addresses import (
     KERNELS,
     OUTSIDE,
     REGISTERS,
-    TRAM,
     AddressMap,
 )
 from emulator.errors import EmulatorError
@@ -178,6 +177,3 @@ class Memory:
             f"write to 0x{address:08x}{f' ({place})' if place else ''}: {reason}",
             remedy=f"Check the address; the device is {self.chip.name}.",
         )
-
-
-__all__ = ["INSTANCES", "TRAM", "Memory"]

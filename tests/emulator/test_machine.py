@@ -148,6 +148,25 @@ def test_nothing_to_execute_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
+    ("register", "fields", "problem"),
+    [
+        ("RCNT", {"last": 0, "pad": 1}, "input (-1, 2)"),
+        ("PRCNT", {"last": 2}, "pooled (0, 2)"),
+        ("MCNT", {"first": 0xFFF0, "last": 0xFFF0}, "kernels reach to byte"),
+    ],
+)
+def test_registers_that_describe_no_layer_are_refused(
+    register: str, fields: dict[str, int], problem: str
+) -> None:
+    words = one_by_one(IMAGE, np.array([[1]]))
+    words.layer(0, register, **fields)
+    with pytest.raises(EmulatorError) as caught:
+        words.run()
+    assert caught.value.code == "E832"
+    assert problem in caught.value.message
+
+
+@pytest.mark.parametrize(
     "offset",
     [
         MAX78000.kernel_address(3, 768),

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from device import CHIPS, MAX78000, Chip
 from device.chip import DEFAULT_APB_BASE
-from emulator import AddressMap, Writes
+from emulator import AddressMap, EmulatorError, Writes
 from emulator.compute import finish
 from emulator.decode import Output, WritePointer
 from emulator.record import effect_of
@@ -101,6 +102,17 @@ def test_packed_and_plain_kernels_have_the_same_effect(
     addresses = AddressMap(chip)
     wanted = effect_of(Writes.of(plain.rows), addresses)
     assert effect_of(Writes.of(packed), addresses).words == wanted.words
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 20)), min_size=1, max_size=3))
+def test_damaged_registers_run_or_are_refused(flips: list[tuple[int, int]]) -> None:
+    words = one_by_one(np.ones((1, 4, 4), int), np.array([[1], [2]]))
+    for row, bit in flips:
+        size, address, value = words.rows[row * 4]  # group 0 of each register
+        words.rows[row * 4] = size, address, value ^ 1 << bit
+    with contextlib.suppress(EmulatorError):
+        words.run()
 
 
 @given(group=st.integers(0, 3), layer=st.integers(0, 31), register=st.sampled_from(["POST", "ENA"]))
