@@ -95,6 +95,7 @@ def arguments() -> argparse.ArgumentParser:
     _file_options(parser)
     _hardware_options(parser)
     _streaming_options(parser)
+    _core_options(parser)
     _log_options(parser)
     return parser
 
@@ -233,6 +234,8 @@ def _hardware_options(parser: argparse.ArgumentParser) -> None:
 def _streaming_options(parser: argparse.ArgumentParser) -> None:
     option = parser.add_argument_group("streaming and FIFOs").add_argument
     option("--fifo", action="store_true", help="input through the FIFOs")
+    option("--fast-fifo", action="store_true", help="through the fast FIFO; needs --riscv")
+    option("--fast-fifo-quad", action="store_true", help="the same, to all groups at once")
     option("--fifo-go", action="store_true", help="MAX78002: start before the first word")
     option("--ready-sel-fifo", type=number, default=0, metavar="N", help="FIFO wait states")
     option("--allow-streaming", action="store_true", help="permit streaming without a FIFO")
@@ -245,6 +248,26 @@ def _streaming_options(parser: argparse.ArgumentParser) -> None:
     for name, default in (("start", 2), ("delta1", 0), ("delta2", 0)):
         option(f"--increase-{name}", type=number, default=default, metavar="N",
                help=f"added to the stream {name} of later layers")  # fmt: skip
+
+
+def _core_options(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("RISC-V core; any of these but --deepsleep implies --riscv")
+    option = group.add_argument
+    option("--riscv", action="store_true", help="the RISC-V core runs the network")
+    flash = group.add_mutually_exclusive_group()
+    flash.add_argument("--riscv-flash", action="store_true", help="constants in flash (always)")
+    flash.add_argument("--no-riscv-flash", action="store_true",
+                       help="accepted; with the cache constants are in flash")  # fmt: skip
+    cache = group.add_mutually_exclusive_group()
+    cache.add_argument("--riscv-cache", action="store_true", default=None,
+                       help="use its instruction cache (always)")  # fmt: skip
+    cache.add_argument("--no-riscv-cache", dest="riscv_cache", action="store_false",
+                       help="refused with --riscv: it needs the cache")  # fmt: skip
+    option("--riscv-debug", action="store_true", help="debug it through its JTAG pins")
+    option("--riscv-exclusive", action="store_true", help="its SRAM is its own")
+    option("--deepsleep", action="store_true", help="the Arm core sleeps deeply meanwhile")
+    option("--define-default-riscv", default="MXC_ASSERT_ENABLE RV32", metavar="NAMES",
+           help="default preprocessor definitions of the RISC-V program")  # fmt: skip
 
 
 def _log_options(parser: argparse.ArgumentParser) -> None:
@@ -288,8 +311,17 @@ def resolve_options(args: argparse.Namespace) -> ResolveOptions:
         read_ahead=args.read_ahead,
         calcx4=args.calcx4,
         start_layer=args.start_layer,
-        input_port=InputPort.FIFO if args.fifo else InputPort.MEMORY,
+        input_port=input_port(args),
     )
+
+
+def input_port(args: argparse.Namespace) -> InputPort:
+    """Return how the sample reaches the network."""
+    if args.fast_fifo_quad:
+        return InputPort.FAST_FIFO_QUAD
+    if args.fast_fifo:
+        return InputPort.FAST_FIFO
+    return InputPort.FIFO if args.fifo else InputPort.MEMORY
 
 
 def encode_options(args: argparse.Namespace) -> EncodeOptions:
@@ -345,9 +377,13 @@ def project_options(args: argparse.Namespace) -> ProjectOptions:
         "stop_start", "one_shot", "no_fifo_wait", "debugwait", "clock_trim", "verify_writes",
         "verify_kernels", "zero_sram", "old_kernel_loader", "define", "define_default_arm",
         "board_name", "eclipse_includes", "eclipse_variables", "eclipse_openocd_args", "verbose",
-        "short_log",
+        "short_log", "riscv_debug", "riscv_exclusive", "deepsleep", "define_default_riscv",
     )  # fmt: skip
+    implying = (args.riscv_cache, args.riscv_flash, args.riscv_debug, args.riscv_exclusive)
     return ProjectOptions(
+        riscv=args.riscv or any(implying),
+        riscv_cache=args.riscv_cache is not False,
+        fast_fifo=input_port(args).is_fast,
         name=args.prefix,
         folder=str(project_folder(args)),
         command_line=shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]]),
@@ -422,9 +458,9 @@ def verify(result: Synthesis, folder: Path, args: argparse.Namespace) -> None:
     record = run_loader(folder, args.device.name, apb_base=args.apb_base)
     differences = compare(record.effect(), wanted, record.addresses)
     if differences:
-        shown = [Diagnostic("E830", str(d), Place(file=str(folder))) for d in differences[:10]]
+        shown = [Diagnostic("E840", str(d), Place(file=str(folder))) for d in differences[:10]]
         rest = f"{len(differences)} words differ from the program"
-        raise DiagnosticError([*shown, Diagnostic("E830", rest, Place(file=str(folder)))])
+        raise DiagnosticError([*shown, Diagnostic("E840", rest, Place(file=str(folder)))])
     print(f"verified {count_words(wanted)} accelerator words")
     if not args.kat or args.fixed_input:
         return
@@ -432,7 +468,7 @@ def verify(result: Synthesis, folder: Path, args: argparse.Namespace) -> None:
     if not (record.check_output() and record.check_is_alive()):
         raise DiagnosticError(
             Diagnostic(
-                "E831",
+                "E841",
                 "the emulated accelerator does not compute the expected output",
                 Place(file=str(folder)),
                 "Run emulate.py on the project to see the first difference.",

@@ -26,17 +26,18 @@ def _suggestion(mask: int, count: int) -> str:
 
 
 @constraint("E320")
-def processors_match_channels(layer: Layer, _: Network) -> Iterator[Finding]:
+def processors_match_channels(layer: Layer, network: Network) -> Iterator[Finding]:
     """Each processor handles one channel of a pass, so their numbers must be equal."""
-    found, wanted = layer.processors.bit_count(), layer.in_share
+    processors = network.input_processors if layer is network.first else layer.processors
+    found, wanted = processors.bit_count(), layer.in_share
     if found != wanted:
         passes = f" in {layer.in_passes} passes" if layer.in_passes > 1 else ""
-        remedy = f"For example {_suggestion(layer.processors, wanted)}."
+        remedy = f"For example {_suggestion(processors, wanted)}."
         if layer.channels_first:
             spread = sum(1 << PROCESSORS_PER_INSTANCE * i for i in range(min(wanted, 16)))
             remedy = f"For example {mask_text(spread)}."
         yield Finding(
-            f"'processors' {mask_text(layer.processors)} names {found}, "
+            f"'processors' {mask_text(processors)} names {found}, "
             f"{layer.in_channels} input channels{passes} need {wanted}",
             "processors",
             remedy,

@@ -15,9 +15,13 @@ from diagnostics import Diagnostic, DiagnosticError, Place
 from synthesis.emit.options import ProjectOptions
 from synthesis.emit.templates import render
 
-_FILES = {
-    "Makefile": "make/Makefile.j2",
-    "project.mk": "make/project.mk.j2",
+_ARM_BUILD = {"Makefile": "make/Makefile.j2", "project.mk": "make/project.mk.j2"}
+_RISCV_BUILD = {
+    "Makefile": "make/Makefile.combined.j2",
+    "Makefile.ARM": "make/Makefile.arm.j2",
+    "Makefile.RISCV": "make/Makefile.riscv.j2",
+}
+_ENVIRONMENTS = {
     ".vscode/settings.json": "vscode/settings.json.j2",
     ".vscode/launch.json": "vscode/launch.json.j2",
     ".vscode/tasks.json": "vscode/tasks.json.j2",
@@ -30,7 +34,8 @@ _FILES = {
     ".settings/org.eclipse.cdt.core.prefs": "eclipse/core.prefs.j2",
     ".settings/org.eclipse.cdt.codan.core.prefs": "eclipse/codan.prefs.j2",
 }
-_GCC_PREFIX = "arm-none-eabi-"
+_GCC_PREFIX, _RISCV_GCC_PREFIX = "arm-none-eabi-", "riscv-none-embed-"
+_FLASH_END = {"MAX78000": 0x10080000, "MAX78002": 0x10280000}
 _LIBRARIES = "${MAXIM_PATH}/Libraries"
 _INCLUDE_PATHS = (
     f"{_LIBRARIES}/CMSIS/Include",
@@ -44,32 +49,40 @@ _INCLUDE_PATHS = (
 def build_files(chip: Chip, options: ProjectOptions) -> dict[str, str]:
     """Return the text of each file by its path in the project's folder."""
     values = _values(chip, options)
-    files = {path: render(template, **values) for path, template in _FILES.items()}
+    templates = (_RISCV_BUILD if options.riscv else _ARM_BUILD) | _ENVIRONMENTS
+    files = {path: render(template, **values) for path, template in templates.items()}
     files[f"{options.name}.launch"] = render("eclipse/launch.xml.j2", **values)
     return files
 
 
 def _values(chip: Chip, options: ProjectOptions) -> dict[str, Any]:
     target = chip.name.lower()
-    define_list = [
-        *_words("--define-default-arm", options.define_default_arm),
-        *_words("--define", options.define),
-    ]
-    variables = {"BOARD": options.board_name, "TARGET": chip.name, "GCC_PREFIX": _GCC_PREFIX}
+    own = _words("--define", options.define)
+    define_arm = [*_words("--define-default-arm", options.define_default_arm), *own]
+    define_riscv = [*_words("--define-default-riscv", options.define_default_riscv), *own]
+    define_list = define_riscv if options.riscv else define_arm
+    prefix = _RISCV_GCC_PREFIX if options.riscv else _GCC_PREFIX
+    variables = {"BOARD": options.board_name, "TARGET": chip.name, "GCC_PREFIX": prefix}
     for word in _words("--eclipse-variables", options.eclipse_variables):
         name, _, value = word.partition("=")
         variables[name] = value
     openocd = options.eclipse_openocd_args
     return {
         "proj_name": options.name,
-        "elf_file": f"{options.name}.elf",
+        "elf_file": f"{options.name}-combined.elf" if options.riscv else f"{options.name}.elf",
         "board": options.board_name,
         "target_uc": chip.name,
         "target_lc": target,
-        "gcc_prefix": _GCC_PREFIX,
+        "gcc_prefix": prefix,
+        "riscv": options.riscv,
+        "flash_end": _FLASH_END[chip.name],
+        "arm_sources": [options.main_filename],
+        "riscv_sources": _riscv_sources(options),
         "depth": depth(options.folder),
         "define_list": define_list,
-        "defines": "".join(f" {shlex.quote('-D' + d)}" for d in define_list),
+        "defines": _flags(define_list),
+        "defines_arm": _flags(define_arm),
+        "defines_riscv": _flags(define_riscv),
         "variables": sorted(variables.items()),
         "include_paths": (
             *_INCLUDE_PATHS,
@@ -77,6 +90,16 @@ def _values(chip: Chip, options: ProjectOptions) -> dict[str, Any]:
         ),
         "openocd_params": openocd or f"-f interface/cmsis-dap.cfg -f target/{target}.cfg",
     }
+
+
+def _riscv_sources(options: ProjectOptions) -> list[str]:
+    api = [] if options.single_file else [options.api_filename]
+    return [options.program_filename, *api, "softmax.c"]
+
+
+def _flags(definitions: list[str]) -> str:
+    """Return compiler options for preprocessor definitions, each with a blank in front."""
+    return "".join(f" {shlex.quote('-D' + d)}" for d in definitions)
 
 
 def depth(folder: str) -> str:

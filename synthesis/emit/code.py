@@ -30,8 +30,13 @@ def api_file(program: Program, options: ProjectOptions) -> str:
     return render("c/cnn.c.j2", **_values(program, options))
 
 
+def wrapper_file(program: Program, options: ProjectOptions) -> str:
+    """Return the Arm core's program that starts the RISC-V core and waits for it."""
+    return render("c/wrapper.c.j2", program=program, options=options)
+
+
 def main_file(program: Program, options: ProjectOptions) -> str:
-    """Return the main program; it holds all functions where there is no separate file."""
+    """Return the program that runs the network; without an API file it holds all functions."""
     values = _values(program, options)
     if options.softmax:
         values["softmax_offset"] = _softmax_offset(program)

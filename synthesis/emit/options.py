@@ -28,7 +28,8 @@ class ProjectOptions:
     user gave it; `command_line` stands in the headers of the
     generated files. File names are names inside the folder; `api_filename` and
     `sample_output_filename` may be `none` (any case). `boost` is (port, pin), `clock_trim` the trim
-    values of IBRO, ISO and IPO (0: leave), `log_filename` None writes no log.
+    values of IBRO, ISO and IPO (0: leave), `log_filename` None writes no log. `riscv` lets the
+    RISC-V core run the network, started by a program of the Arm core.
     """
 
     name: str
@@ -64,12 +65,21 @@ class ProjectOptions:
     no_fifo_wait: bool = False
     debugwait: int = 2
     clock_trim: tuple[int, int, int] | None = None
+
+    riscv: bool = False
+    riscv_cache: bool = True
+    riscv_debug: bool = False
+    riscv_exclusive: bool = False
+    deepsleep: bool = False
+    fast_fifo: bool = False
+
     verify_writes: bool = False
     verify_kernels: bool = False
     zero_sram: bool = False
 
     define: str = ""
     define_default_arm: str = "MXC_ASSERT_ENABLE ARM_MATH_CM4"
+    define_default_riscv: str = "MXC_ASSERT_ENABLE RV32"
     board_name: str = "EvKit_V1"
     eclipse_includes: str = ""
     eclipse_variables: str = ""
@@ -85,8 +95,13 @@ class ProjectOptions:
 
     @property
     def main_filename(self) -> str:
-        """File name of the main program."""
+        """File name of the Arm core's main program."""
         return f"{self.c_filename}.c"
+
+    @property
+    def program_filename(self) -> str:
+        """File name of the main program that runs the network."""
+        return f"{self.c_filename}_riscv.c" if self.riscv else self.main_filename
 
     @property
     def inline_check(self) -> bool:
@@ -119,7 +134,7 @@ def check_options(options: ProjectOptions, program: Program | None = None) -> li
 
     With a program, those that depend on the network are found as well.
     """
-    found = [*_names(options), *_ranges(options)]
+    found = [*_names(options), *_ranges(options), *_cores(options)]
     if options.timer is not None and options.energy and not options.no_timer:
         found.append(
             Diagnostic(
@@ -146,7 +161,7 @@ def check_options(options: ProjectOptions, program: Program | None = None) -> li
 
 def _file_names(options: ProjectOptions) -> dict[str, str]:
     names = {
-        "--c-filename": options.main_filename,
+        "--c-filename": options.program_filename,
         "--weight-filename": options.weight_filename,
         "--sample-filename": options.sample_filename,
     }
@@ -161,7 +176,10 @@ def _file_names(options: ProjectOptions) -> dict[str, str]:
 
 def _names(options: ProjectOptions) -> Iterator[Diagnostic]:
     """Names must stay inside the folder and differ from each other."""
-    taken = dict.fromkeys(("cnn.h", "softmax.c", "Makefile"), "another generated file")
+    fixed = ["cnn.h", "softmax.c", "Makefile"]
+    if options.riscv:
+        fixed += ["Makefile.ARM", "Makefile.RISCV", options.main_filename]
+    taken = dict.fromkeys(fixed, "another generated file")
     for option, name in {"--prefix": options.name, **_file_names(options)}.items():
         if not _is_plain(name):
             yield Diagnostic(
@@ -217,6 +235,22 @@ def _ranges(options: ProjectOptions) -> Iterator[Diagnostic]:
                 Place(option=option),
                 f"Use a value from {low} to {high}.",
             )
+
+
+def _cores(options: ProjectOptions) -> Iterator[Diagnostic]:
+    """What only the RISC-V core can do, and what it needs."""
+    for option, given in (("--deepsleep", options.deepsleep), ("--fast-fifo", options.fast_fifo)):
+        if given and not options.riscv:
+            yield Diagnostic(
+                "E078", "it needs the RISC-V core", Place(option=option), "Add --riscv."
+            )
+    if options.riscv and not options.riscv_cache:
+        yield Diagnostic(
+            "E079",
+            "the RISC-V core runs the program from flash memory, through its cache",
+            Place(option="--no-riscv-cache"),
+            "Leave out --no-riscv-cache.",
+        )
 
 
 def _softmax(program: Program) -> Iterator[Diagnostic]:

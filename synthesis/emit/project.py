@@ -23,11 +23,13 @@ def emit_project(program: Program, options: ProjectOptions) -> dict[str, str]:
     """
     files = {
         "cnn.h": code.header_file(program, options),
-        options.main_filename: code.main_file(program, options),
+        options.program_filename: code.main_file(program, options),
         options.weight_filename: headers.weights_header(program, options),
         options.sample_filename: headers.sample_header(program, options),
         "softmax.c": (_SOURCES / "softmax.c").read_text(encoding="ascii"),
     }
+    if options.riscv:
+        files[options.main_filename] = code.wrapper_file(program, options)
     if not options.single_file:
         files[options.api_filename] = code.api_file(program, options)
     if options.kat and not options.inline_check:
