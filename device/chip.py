@@ -31,9 +31,13 @@ FIFO_CONTROL, FIFO_STATUS, FIFO_DATA = 0x0, 0x4, 0x8
 FIFOS = 4
 FAST_FIFO_CONTROL = 0x400C0400
 FAST_FIFO_STATUS = 0x400C0404
+FAST_FIFO_INTERRUPT = 0x400C0408
 FAST_FIFO_DATA = 0x400C0410
 """Fast FIFO: absolute addresses."""
 FAST_FIFO_FULL = 2
+POWER_CONTROL = 0x40005800
+POWER_REGISTERS = 4
+"""Power and isolation of the accelerator: absolute address of GCFR reg0, reg1 to reg3 follow."""
 FIFO_LANES = 4
 """Each FIFO feeds the first processors of one group."""
 STREAM_REGISTERS = ("STREAM1", "STREAM2", "FMAX")

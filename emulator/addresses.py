@@ -15,20 +15,24 @@ from device import CHIPS, Chip
 from device.chip import (
     AON_CONTROL,
     DEFAULT_APB_BASE,
+    FAST_FIFO_CONTROL,
+    FAST_FIFO_DATA,
+    FAST_FIFO_INTERRUPT,
+    FAST_FIFO_STATUS,
+    FIFO_CONTROL,
+    FIFO_DATA,
+    FIFO_STATUS,
+    FIFOS,
     GROUPS,
     KERNEL_COLUMN_STRIDE_BYTES,
+    POWER_CONTROL,
+    POWER_REGISTERS,
     PROCESSORS_PER_GROUP,
     PROCESSORS_PER_INSTANCE,
 )
 
 # Outside the groups; offsets from the APB base unless absolute
 ACCELERATOR_BYTES = 0x6000000
-FIFO_CONTROL, FIFO_STATUS, FIFO_DATA = 0x0, 0x4, 0x8
-FIFOS = 4
-FAST_FIFO = 0x400C0400  # absolute
-FAST_FIFO_STATUS, FAST_FIFO_ENABLE, FAST_FIFO_DATA = FAST_FIFO + 4, FAST_FIFO + 8, FAST_FIFO + 0x10
-POWER = 0x40005800  # absolute: GCFR reg0 to reg3
-POWER_REGISTERS = 4
 
 REGISTERS, BIAS, TRAM, KERNELS, DATA, OUTSIDE = range(6)  # areas, in the order of their addresses
 
@@ -66,9 +70,9 @@ class AddressMap:
                 *self.memory_tests,
                 self.apb_base + AON_CONTROL,
                 self.apb_base + FIFO_CONTROL,
-                FAST_FIFO,
-                FAST_FIFO_ENABLE,
-                *(POWER + 4 * i for i in range(POWER_REGISTERS)),
+                FAST_FIFO_CONTROL,
+                FAST_FIFO_INTERRUPT,
+                *(POWER_CONTROL + 4 * i for i in range(POWER_REGISTERS)),
             }
         )
 
@@ -92,13 +96,13 @@ class AddressMap:
             base + FIFO_CONTROL: "FIFO control",
             base + FIFO_STATUS: "FIFO status",
             base + AON_CONTROL: "always-on control",
-            FAST_FIFO: "fast FIFO control",
+            FAST_FIFO_CONTROL: "fast FIFO control",
             FAST_FIFO_STATUS: "fast FIFO status",
-            FAST_FIFO_ENABLE: "fast FIFO interrupt enable",
+            FAST_FIFO_INTERRUPT: "fast FIFO interrupt enable",
             FAST_FIFO_DATA: "fast FIFO data",
         }
         names |= {base + FIFO_DATA + 4 * i: f"FIFO {i} data" for i in range(FIFOS)}
-        names |= {POWER + 4 * i: f"power register {i}" for i in range(POWER_REGISTERS)}
+        names |= {POWER_CONTROL + 4 * i: f"power register {i}" for i in range(POWER_REGISTERS)}
         for group in range(GROUPS):
             for layer in range(chip.max_layers):
                 for name in chip.layer_registers:

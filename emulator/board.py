@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from device import Chip
-from device.chip import DEFAULT_APB_BASE
-from emulator.addresses import POWER
+from device.chip import DEFAULT_APB_BASE, POWER_CONTROL
 from emulator.bus import Bus
 from emulator.core import DEFAULT_SECONDS, CortexM4
 from emulator.elf import Image
@@ -132,7 +131,7 @@ class Board:
         return False
 
     def _infer(self) -> None:
-        if not self.bus.words.get(POWER, 0):
+        if not self.bus.words.get(POWER_CONTROL, 0):
             raise EmulatorError(
                 "E834",
                 "the accelerator is started while its power is off",

@@ -7,16 +7,18 @@ Source: spec/sdk-stubs.md sections 4 and 5.
 from __future__ import annotations
 
 from device import Chip
-from device.chip import DEFAULT_APB_BASE
-from emulator.addresses import (
-    ACCELERATOR_BYTES,
-    FAST_FIFO,
+from device.chip import (
+    DEFAULT_APB_BASE,
+    FAST_FIFO_CONTROL,
     FAST_FIFO_DATA,
     FAST_FIFO_STATUS,
     FIFO_STATUS,
-    INSTANCES_PER_GROUP,
-    POWER,
+    POWER_CONTROL,
     POWER_REGISTERS,
+)
+from emulator.addresses import (
+    ACCELERATOR_BYTES,
+    INSTANCES_PER_GROUP,
     AddressMap,
     chip_at,
 )
@@ -56,8 +58,8 @@ class Bus:
         """Whether writes to an address are recorded."""
         return (
             self.apb_base <= address < self.apb_base + ACCELERATOR_BYTES
-            or FAST_FIFO <= address <= FAST_FIFO_DATA
-            or POWER <= address < POWER + 4 * POWER_REGISTERS
+            or FAST_FIFO_CONTROL <= address <= FAST_FIFO_DATA
+            or POWER_CONTROL <= address < POWER_CONTROL + 4 * POWER_REGISTERS
         )
 
     def write(self, address: int, size: int, value: int) -> None:

@@ -8,8 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from device.chip import PROCESSORS_PER_GROUP, PROCESSORS_PER_INSTANCE
-from emulator.addresses import FAST_FIFO_DATA
+from device.chip import FAST_FIFO_DATA, PROCESSORS_PER_GROUP, PROCESSORS_PER_INSTANCE
 from emulator.decode import LayerConfig
 from emulator.errors import EmulatorError
 from emulator.memory import Memory

@@ -16,10 +16,10 @@ from device.chip import (
     FAST_FIFO_CONTROL,
     FIFO_CONTROL,
     KERNEL_COLUMN_STRIDE_BYTES,
+    POWER_CONTROL,
 )
 from synthesis.program import Block, KernelBlock, Program, Write
 
-_POWER_CONTROL = 0x40005800
 _ALL_GROUPS = 0xF
 
 
@@ -39,7 +39,7 @@ def phase_words(program: Program) -> dict[str, PhaseWords]:
     """
     ordered = _ordered_addresses(program)
     power = program.power.groups_mask
-    base = _POWER_CONTROL
+    base = POWER_CONTROL
     enable = (
         (base + 12, _ALL_GROUPS),
         (base + 4, power),
