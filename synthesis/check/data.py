@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from diagnostics import Severity
 from synthesis.check.constraint import Finding, constraint
 from synthesis.network import Layer, Network
-from synthesis.place.data import WORD_BYTES, input_words, output_words
+from synthesis.place.data import WORD_BYTES, output_words
 
 
 @constraint("E340")
