@@ -141,6 +141,10 @@ def _code_options(parser: argparse.ArgumentParser) -> None:
            help="compare only the first N words of the output")  # fmt: skip
     option("--unroll-wide", type=int, default=8, metavar="N", help="unrolling of 32-bit unloading")
     option("--unroll-8bit", type=int, default=1, metavar="N", help="unrolling of 8-bit unloading")
+    option("--mlator", action="store_true", help="cnn_unload() uses the transposing read port")
+    option("--unroll-mlator", type=int, default=8, metavar="N", help="unrolling of these reads")
+    option("--ignore-mlator-warning", action="store_true", help="do not comment on --mlator")
+    option("--mlator-noverify", action="store_true", help="accepted without effect")
     option("--timer", type=int, metavar="N", help="measure the inference time with timer N")
     option("--no-timer", action="store_true", help="do not use a timer")
     option("--boost", type=port_pin, metavar="PORT.PIN", help="drive a pin during inference")
@@ -378,6 +382,7 @@ def project_options(args: argparse.Namespace) -> ProjectOptions:
         "verify_kernels", "zero_sram", "old_kernel_loader", "define", "define_default_arm",
         "board_name", "eclipse_includes", "eclipse_variables", "eclipse_openocd_args", "verbose",
         "short_log", "riscv_debug", "riscv_exclusive", "deepsleep", "define_default_riscv",
+        "mlator", "unroll_mlator", "ignore_mlator_warning",
     )  # fmt: skip
     implying = (args.riscv_cache, args.riscv_flash, args.riscv_debug, args.riscv_exclusive)
     return ProjectOptions(

@@ -152,12 +152,39 @@ class UnloadPiece:
 
 
 @dataclass(frozen=True, slots=True)
+class TransposingPort:
+    """The port of a group that reads one byte lane, four pixels a word (the mlator).
+
+    The control register selects a lane, the write pointer of hardware layer 0 and the step in its
+    second control register say where it starts; `released` is the control word that ends it.
+    """
+
+    group: int
+    control_address: int
+    data_address: int
+    pointer_address: int
+    step_address: int
+    released: int
+
+
+@dataclass(frozen=True, slots=True)
+class TransposedChannel:
+    """A channel as a port reads it: control word, pointer and step; the first read is void."""
+
+    port: TransposingPort
+    selected: int
+    pointer: int
+    step: int
+
+
+@dataclass(frozen=True, slots=True)
 class UnloadLayer:
     """One output layer as `cnn_unload` delivers it.
 
     8 bit: byte [channel][pixel] (planar). 32 bit: one word per channel if there is one pixel, else
     words in the order piece, pixel, lane. `layer` is the index of the layer,
-    -1 the one that is executed last.
+    -1 the one that is executed last. `transposed` are its channels as the transposing ports read
+    them, empty where they cannot.
     """
 
     width: Literal[8, 32]
@@ -165,6 +192,7 @@ class UnloadLayer:
     pixels: int
     pieces: tuple[UnloadPiece, ...]
     layer: int = -1
+    transposed: tuple[TransposedChannel, ...] = ()
 
     @property
     def size_bytes(self) -> int:

@@ -44,7 +44,8 @@ def main_file(program: Program, options: ProjectOptions) -> str:
 
 
 def _values(program: Program, options: ProjectOptions) -> dict[str, Any]:
-    code = unload_code(program.unload, options.unroll_wide, options.unroll_8bit)
+    unroll_mlator = options.unroll_mlator if options.mlator else None
+    code = unload_code(program.unload, options.unroll_wide, options.unroll_8bit, unroll_mlator)
     return {
         "program": program,
         "options": options,

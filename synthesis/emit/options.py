@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from diagnostics import Diagnostic, Place, Severity
+from synthesis.emit.unload import layer_offsets, port_obstacle
 from synthesis.program import Program
 
 _TIMERS = 6
@@ -53,6 +54,9 @@ class ProjectOptions:
     old_kernel_loader: bool = False
     unroll_wide: int = 8
     unroll_8bit: int = 1
+    mlator: bool = False
+    unroll_mlator: int = 8
+    ignore_mlator_warning: bool = False
 
     timer: int | None = None
     no_timer: bool = False
@@ -156,6 +160,8 @@ def check_options(options: ProjectOptions, program: Program | None = None) -> li
         )
     if program is not None and options.softmax:
         found += _softmax(program)
+    if program is not None and options.uses_unload and not options.ignore_mlator_warning:
+        found += _mlator(options, program)
     return found
 
 
@@ -222,6 +228,7 @@ def _ranges(options: ProjectOptions) -> Iterator[Diagnostic]:
         ("--debugwait", options.debugwait, 0, 4000),
         ("--unroll-wide", options.unroll_wide, 0, 1024),
         ("--unroll-8bit", options.unroll_8bit, 0, 1024),
+        ("--unroll-mlator", options.unroll_mlator, 0, 1024),
         ("--max-checklines", lines, 1, 2**31 - 1),
         ("--clock-trim", trims[0], 0, 0xFFFF),
         ("--clock-trim", trims[1], 0, 0x1FF),
@@ -251,6 +258,20 @@ def _cores(options: ProjectOptions) -> Iterator[Diagnostic]:
             Place(option="--no-riscv-cache"),
             "Leave out --no-riscv-cache.",
         )
+
+
+def _mlator(options: ProjectOptions, program: Program) -> Iterator[Diagnostic]:
+    """Output layers that the transposing ports cannot read, or could read."""
+    place, silence = Place(option="--mlator"), "--ignore-mlator-warning silences this."
+    for layer, start in zip(program.unload, layer_offsets(program.unload), strict=False):
+        index = program.statistics.layers[-1].index if layer.layer < 0 else layer.layer
+        obstacle = port_obstacle(layer, start)
+        if options.mlator and obstacle:
+            message = f"layer {index} is read without it: {obstacle}"
+            yield Diagnostic("W071", message, place, silence, Severity.WARNING)
+        elif not options.mlator and obstacle is None:
+            message = f"it would speed up reading the output of layer {index}"
+            yield Diagnostic("W072", message, place, silence, Severity.NOTICE)
 
 
 def _softmax(program: Program) -> Iterator[Diagnostic]:

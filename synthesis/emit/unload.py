@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import Literal
 
-from synthesis.program import UnloadLayer, UnloadPiece
+from synthesis.program import TransposedChannel, TransposingPort, UnloadLayer, UnloadPiece
 
 WORD_BYTES = 4
+PIXELS_PER_READ = 4
+"""What a transposing port delivers at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +51,26 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
+class Transposed:
+    """An output layer that is read through transposing ports, from byte `target` of the result on.
+
+    `ports` are its channels by port; each takes the reads of `chunks`, and one more for the last
+    `tail` pixels.
+    """
+
+    target: int
+    ports: tuple[tuple[TransposingPort, tuple[TransposedChannel, ...]], ...]
+    chunks: tuple[Chunk, ...]
+    tail: int
+
+
+@dataclass(frozen=True, slots=True)
 class Output:
-    """An output layer and the runs that copy it."""
+    """An output layer and the runs that copy it, or the ports that it is read through."""
 
     layer: UnloadLayer
     runs: tuple[Run, ...]
+    transposed: Transposed | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +90,24 @@ class UnloadCode:
         """Whether any layer delivers words."""
         return any(output.layer.width == 32 for output in self.outputs)
 
+    @property
+    def direct(self) -> bool:
+        """Whether any layer is read from data memory itself."""
+        return any(output.runs for output in self.outputs)
+
+    @property
+    def ports(self) -> bool:
+        """Whether any layer is read through transposing ports."""
+        return any(output.transposed for output in self.outputs)
+
+    @property
+    def takes_bytes(self) -> bool:
+        """Whether words are taken apart."""
+        return any(
+            output.transposed.tail if output.transposed else output.layer.width == 8
+            for output in self.outputs
+        )
+
 
 def layer_offsets(layers: Sequence[UnloadLayer]) -> tuple[int, ...]:
     """Return where each layer starts in the result, in bytes, and the size of the result.
@@ -87,16 +123,53 @@ def layer_offsets(layers: Sequence[UnloadLayer]) -> tuple[int, ...]:
     return (*offsets, end)
 
 
-def unload_code(layers: Sequence[UnloadLayer], unroll_wide: int, unroll_8bit: int) -> UnloadCode:
-    """Plan the statements; an unrolling of 0 writes every read as a statement of its own."""
+def port_obstacle(layer: UnloadLayer, start: int) -> str | None:
+    """Return why a layer that starts at byte `start` cannot be read through transposing ports.
+
+    Source: spec/generated-project.md section 5.3.
+    """
+    if layer.width != 8:
+        return "its output has 32 bits"
+    if layer.pixels < PIXELS_PER_READ:
+        return f"it has {layer.pixels} values per channel, fewer than {PIXELS_PER_READ}"
+    if layer.channels > 1 and layer.pixels % PIXELS_PER_READ:
+        return f"{layer.pixels} values per channel are not a multiple of {PIXELS_PER_READ}"
+    if not layer.transposed:
+        return "its values do not stand in successive words"
+    if start % WORD_BYTES:
+        return f"it starts at byte {start} of the result, not at a whole word"
+    return None
+
+
+def unload_code(
+    layers: Sequence[UnloadLayer],
+    unroll_wide: int,
+    unroll_8bit: int,
+    unroll_mlator: int | None = None,
+) -> UnloadCode:
+    """Plan the statements; an unrolling of 0 writes every read as a statement of its own.
+
+    `unroll_mlator` None does without the transposing ports.
+    """
     *starts, size = layer_offsets(layers)
     outputs = []
     for layer, start in zip(layers, starts, strict=True):
+        if unroll_mlator is not None and port_obstacle(layer, start) is None:
+            outputs.append(Output(layer, (), _transposed(layer, start, unroll_mlator)))
+            continue
         unroll = unroll_wide if layer.width == 32 else unroll_8bit
         runs = merge(list(_runs(layer, start)))
         cut = tuple(replace(run, chunks=chunks(run, unroll)) for run in runs)
         outputs.append(Output(layer, cut))
     return UnloadCode(tuple(outputs), size)
+
+
+def _transposed(layer: UnloadLayer, start: int, unroll: int) -> Transposed:
+    reads, tail = divmod(layer.pixels, PIXELS_PER_READ)
+    ports = tuple(
+        (port, tuple(channels)) for port, channels in groupby(layer.transposed, lambda c: c.port)
+    )
+    return Transposed(start, ports, loops(reads, unroll or reads), tail)
 
 
 def _runs(layer: UnloadLayer, start: int) -> Iterator[Run]:
@@ -152,11 +225,15 @@ def _join(first: Run, second: Run) -> Run | None:
 def chunks(run: Run, unroll: int) -> tuple[Chunk, ...]:
     """Cut the reads of a run into loops of `unroll` values and the rest."""
     per_read = len(run.lanes) if run.width == 32 else 1
-    bodies = max(1, unroll // per_read) if unroll else run.reads
-    found, left = [], run.reads
+    return loops(run.reads, max(1, unroll // per_read) if unroll else run.reads)
+
+
+def loops(reads: int, bodies: int) -> tuple[Chunk, ...]:
+    """Cut equal reads into a loop with `bodies` of them in each round, and the rest."""
+    found, left = [], reads
     while left:
-        loops = left // bodies
-        chunk = Chunk(loops, bodies) if loops else Chunk(1, left)
+        rounds = left // bodies
+        chunk = Chunk(rounds, bodies) if rounds else Chunk(1, left)
         found.append(chunk)
         left -= chunk.loops * chunk.bodies
     return tuple(found)

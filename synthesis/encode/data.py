@@ -21,6 +21,7 @@ from device.chip import (
     FIFOS,
     PROCESSORS_PER_INSTANCE,
 )
+from synthesis.encode.mlator import TransposerWords
 from synthesis.network import (
     Delivery,
     Layer,
@@ -36,6 +37,7 @@ from synthesis.program import (
     ExpectedOutput,
     FifoStream,
     InputBlock,
+    TransposedChannel,
     UnloadLayer,
     UnloadPiece,
     Words,
@@ -195,12 +197,13 @@ def _wide_words(piece: _Piece, flat: Tensor, addresses: Tensor) -> tuple[Words, 
     return np.concatenate(where), masks, np.concatenate(values)  # type: ignore[return-value]
 
 
-def unload_layers(network: Network, apb_base: int) -> Iterator[UnloadLayer]:
+def unload_layers(network: Network, apb_base: int, ready_select: int = 0) -> Iterator[UnloadLayer]:
     """Yield what `cnn_unload` copies: exactly the valid channels of each output layer.
 
     A list in the description replaces the output layers. Without marked layers it is the final
     one, also if the simulation ends before it.
     """
+    ports = TransposerWords(network.chip, apb_base, ready_select)
     marked = [layer for layer in network.layers if layer.is_output] or [network.final]
     sources = [(_delivery(layer), layer.index) for layer in marked]
     for source, index in [(d, -1) for d in network.deliveries] or sources:
@@ -210,6 +213,7 @@ def unload_layers(network: Network, apb_base: int) -> Iterator[UnloadLayer]:
             source.dim[0] * source.dim[1],
             tuple(_unload_pieces(source, network.chip, apb_base)),
             index,
+            tuple(_transposed(source, ports)),
         )
 
 
@@ -222,6 +226,14 @@ def _delivery(layer: Layer) -> Delivery:
         layer.output_width,
         layer.write_gap,
     )
+
+
+def _transposed(source: Delivery, ports: TransposerWords) -> Iterator[TransposedChannel]:
+    """Yield the channels as the ports read them; none unless pixels stand in successive words."""
+    if source.width == 8 and _pixel_step(source) == 1:
+        for piece in _pieces(source):
+            for lane in piece.lanes:
+                yield ports.channel(piece.instance, lane, source.offset)
 
 
 def _unload_pieces(source: Delivery, chip: Chip, apb_base: int) -> Iterator[UnloadPiece]:

@@ -68,7 +68,7 @@ def encode(
             options.apb_base + chip.control_address(g, "CTL") for g in network.groups_used
         ),
         expected=expected_output(network, activations.outputs, options.apb_base),
-        unload=tuple(unload_layers(network, options.apb_base)),
+        unload=tuple(unload_layers(network, options.apb_base, options.ready_select)),
         output_count=final.out_channels * final.out_dim[0] * final.out_dim[1],
         output_width=final.output_width,
         softmax_shift=8 - abs(final.weight_bits) if final.weights is not None else 0,

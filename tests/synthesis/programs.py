@@ -10,6 +10,7 @@ import numpy as np
 
 from device import MAX78000
 from synthesis.emit import ProjectOptions, emit_project
+from synthesis.encode.mlator import TransposerWords
 from synthesis.program import (
     BiasBlock,
     Block,
@@ -31,6 +32,7 @@ from synthesis.program import (
 
 CONTROL = 0x50100000
 DATA = 0x50400000
+OFFSET = 0x1230
 WIDE = UnloadLayer(
     32, 6, 1, (UnloadPiece(DATA, (0, 1, 2, 3), 0, 16), UnloadPiece(DATA + 0x8000, (0, 1), 4, 16))
 )
@@ -109,6 +111,18 @@ def statistics(**changes: Any) -> Statistics:
         LayerStatistics(1, "fc", Operations(macc=1920), 192),
     )
     return replace(Statistics(layers, 1, 71148, 442368, 10, 2048, 1), **changes)
+
+
+def planar(lanes: tuple[tuple[int, ...], ...], pixels: int, index: int = 1) -> UnloadLayer:
+    """Return an 8-bit output in successive instances, readable both ways."""
+    ports = TransposerWords(MAX78000, 0x50000000, 0)
+    pieces, channels, count = [], [], 0
+    for instance, used in enumerate(lanes):
+        address = 0x50000000 + MAX78000.data_address(instance, OFFSET)
+        pieces.append(UnloadPiece(address, used, count, 4))
+        channels += [ports.channel(instance, lane, OFFSET) for lane in used]
+        count += len(used)
+    return UnloadLayer(8, count, pixels, tuple(pieces), index, tuple(channels))
 
 
 def options(**changes: Any) -> ProjectOptions:

@@ -31,7 +31,7 @@ from synthesis.program import (
     Write,
 )
 from synthesis.words import phase_words
-from tests.synthesis.programs import DATA, WIDE, emit, program, store, words
+from tests.synthesis.programs import DATA, WIDE, emit, planar, program, store, words
 
 STRICT = ["-std=gnu11", "-O2", "-ffreestanding", "-Wall", "-Wextra", "-Wcast-align", "-Wshadow"]
 BUFFER = RAM + MEMORY_BYTES // 2
@@ -76,6 +76,10 @@ VARIANTS: dict[str, tuple[Program, dict[str, Any]]] = {
     "bytes": (
         program(unload=(BYTES,), output_width=8, output_count=30),
         {"softmax": True, "debugwait": 0},
+    ),
+    "transposed": (
+        program(unload=(planar(((2, 3), (0,)), 36), WIDE, planar(((1,),), 7))),
+        {"mlator": True, "unroll_mlator": 2},
     ),
     "FIFO": (FIFO, {"one_shot": True}),
     "MAX78002": (
