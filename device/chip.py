@@ -92,6 +92,24 @@ class Chip:
     has_depthwise: bool
     has_binary_weights: bool
     has_next_layer: bool
+    """Jumps between layers."""
+    has_extended_modes: bool
+    """Kernel bypass, reading ahead, four outputs at a time, one-shot, snooping, FIFO go."""
+    has_read_gap: bool
+    counts_by_step: bool
+    """Registers count the steps of a row instead of its padded length."""
+    streams_by_line: bool
+    """Streams are set up by the line of the layer itself, not by the window of the one before."""
+    pads_last_stream: bool
+    """A stream ends with rows of padding, which the last streaming layer must have."""
+    streams_passthrough: bool
+    skips_stream_bias: bool
+    """The first layer skips one bias byte when it streams."""
+    places_flatten_bias_first: bool
+    combines_with_bias: bool
+    """Operands can be combined in front of a convolution with bias."""
+    combines_passes_as_rows: bool
+    """Combining many passes is done by taking them for more rows, which nothing can follow."""
     has_pipeline: bool
     clears_registers: bool
     estimates_latency: bool
@@ -195,6 +213,16 @@ MAX78000 = Chip(
     has_depthwise=False,
     has_binary_weights=False,
     has_next_layer=False,
+    has_extended_modes=False,
+    has_read_gap=False,
+    counts_by_step=False,
+    streams_by_line=False,
+    pads_last_stream=True,
+    streams_passthrough=True,
+    skips_stream_bias=True,
+    places_flatten_bias_first=True,
+    combines_with_bias=True,
+    combines_passes_as_rows=True,
     has_pipeline=False,
     clears_registers=False,
     estimates_latency=True,
@@ -248,6 +276,16 @@ MAX78002 = Chip(
     has_depthwise=True,
     has_binary_weights=True,
     has_next_layer=True,
+    has_extended_modes=True,
+    has_read_gap=True,
+    counts_by_step=True,
+    streams_by_line=True,
+    pads_last_stream=False,
+    streams_passthrough=False,
+    skips_stream_bias=False,
+    places_flatten_bias_first=False,
+    combines_with_bias=False,
+    combines_passes_as_rows=False,
     has_pipeline=True,
     clears_registers=True,
     estimates_latency=False,

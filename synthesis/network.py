@@ -23,6 +23,8 @@ from diagnostics import Diagnostic, Place, Severity
 Tensor = NDArray[np.int64]
 Size = tuple[int, int]
 
+MAX_TAPS = 9
+"""A one-dimensional kernel has at most this many taps, zeros between spread ones included."""
 NETWORK_INPUT = -1
 """In `Layer.sources`: the sample instead of a layer's output."""
 DATA_BUFFER = -2
@@ -101,6 +103,15 @@ def channels_per_pass(channels: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
+class Progression:
+    """Input words made from few: the first `words` repeat, each time `step` more, cut by `mask`."""
+
+    words: int
+    step: int
+    mask: int
+
+
+@dataclass(frozen=True, slots=True)
 class Pooling:
     """Pooling in front of the operator; window 1×1 is none, a stride alone only decimates.
 
@@ -116,6 +127,11 @@ class Pooling:
     def active(self) -> bool:
         """Whether there is a window (a stride may act without one)."""
         return self.window != (1, 1)
+
+    @property
+    def reduces(self) -> bool:
+        """Whether a window or a stride does something."""
+        return self.active or self.stride != (1, 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,7 +314,8 @@ class Network:
     indices of those that are executed, `simulated` of those that the known answer is made from.
     `sample` is int64 [channel, row, column]. `allow_streaming` permits streaming from memory;
     `file_has_bias` also counts layers of the file that are not executed; `snoop` holds the raw
-    registers of conditional execution; `deliveries` replace the output layers in `cnn_unload`.
+    registers of conditional execution; `deliveries` replace the output layers in `cnn_unload`;
+    `progression` tells how the words of the sample follow from the first ones.
     """
 
     chip: Chip
@@ -312,9 +329,11 @@ class Network:
     input_port: InputPort = InputPort.MEMORY
     allow_streaming: bool = False
     file_has_bias: bool = False
+    has_output_map: bool = False
     snoop: tuple[int, ...] | None = None
     buffer: DataBuffer | None = None
     deliveries: tuple[Delivery, ...] = ()
+    progression: Progression | None = None
 
     def layer(self, index: int) -> Layer:
         """Return the layer of an index; the first configured layer need not be number 0."""

@@ -20,7 +20,6 @@ class ResolveOptions:
     bias_input: str | None = None
     checkpoint_file: str | None = None
     skip_checkpoint_layers: int = 0
-    skip_yaml_layers: int = 0
     stop_after: int | None = None
     no_bias: frozenset[int] | None = frozenset()
     """Layers whose bias is ignored; None means all."""
@@ -35,6 +34,8 @@ class ResolveOptions:
     input_port: InputPort = InputPort.MEMORY
     input_offset: int | None = None
     output_width: int | None = None
+    synthesize_input: int | None = None
+    synthesize_words: int = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,6 @@ class EncodeOptions:
     weight_start: int = 0
     deduplicate: bool = True
     fixed_input: bool = False
-    known_answer: bool = True
     clock_divider: int | None = None
     switch_delay_ms: int | None = None
     overlap_data: bool = False

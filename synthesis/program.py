@@ -114,7 +114,8 @@ class FifoStream:
     """Words that are pushed into a FIFO, one after the other.
 
     `number` names the array; a word may be stored to `data_address` when
-    `(status & full_mask) == 0`.
+    `(status & full_mask) == 0`. With `stored_words`, the words after these many are the same
+    again, each time `step` more, cut by `mask`.
     """
 
     number: int
@@ -122,6 +123,14 @@ class FifoStream:
     status_address: int
     full_mask: int
     words: Words
+    stored_words: int | None = None
+    step: int = 0
+    mask: int = 0xFFFFFFFF
+
+    @property
+    def stored(self) -> Words:
+        """The words that the program holds."""
+        return self.words[: self.stored_words]
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,10 +15,11 @@ from device.chip import (
     AON_CONTROL,
     FAST_FIFO_CONTROL,
     FIFO_CONTROL,
+    GROUPS,
     KERNEL_COLUMN_STRIDE_BYTES,
     POWER_CONTROL,
 )
-from synthesis.program import Block, KernelBlock, Program, Write
+from synthesis.program import Block, Clear, KernelBlock, Program, Write
 
 _ALL_GROUPS = 0xF
 
@@ -68,7 +69,7 @@ def _ordered_addresses(program: Program) -> frozenset[int]:
     """Control registers whose writes matter in their order."""
     chip, base = program.chip, program.apb_base
     names = ("CTL", "SRAM_TEST")
-    controls = {base + chip.control_address(g, n) for g in range(4) for n in names}
+    controls = {base + chip.control_address(g, n) for g in range(GROUPS) for n in names}
     fifos = {base + FIFO_CONTROL, FAST_FIFO_CONTROL}
     return frozenset(controls | fifos | {base + AON_CONTROL})
 
@@ -87,7 +88,9 @@ def _blocks(blocks: Iterable[Block], ordered: frozenset[int]) -> PhaseWords:
     control: list[tuple[int, int]] = []
     for block in blocks:
         for step in block.steps:
-            if isinstance(step, Write) and not step.skipped:
+            if isinstance(step, Clear):
+                words |= dict.fromkeys(range(step.address, step.address + step.size_bytes, 4), 0)
+            elif isinstance(step, Write) and not step.skipped:
                 if step.address in ordered:
                     control.append((step.address, step.value))
                 else:

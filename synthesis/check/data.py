@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from diagnostics import Severity
 from synthesis.check.constraint import Finding, constraint
 from synthesis.network import Layer, Network
-from synthesis.place.data import WORD_BYTES, output_words
+from synthesis.place.data import WORD_BYTES
 
 
 @constraint("E340")
@@ -49,8 +49,8 @@ def output_fits_its_memory(layer: Layer, network: Network) -> Iterator[Finding]:
     limit = network.chip.instance_bytes
     rows, columns = layer.out_dim
     words = rows * columns * layer.out_passes * layer.output_words_per_value
-    gaps = int(output_words(layer).max()) + 1 if layer.write_gap else 0
-    end = max(layer.out_offset + words * WORD_BYTES, gaps * WORD_BYTES)
+    last = (words - layer.output_words_per_value) * (layer.write_gap + 1)
+    end = layer.out_offset + (last + layer.output_words_per_value) * WORD_BYTES
     if 0 <= layer.out_offset < network.chip.out_offset_limit and end > limit:
         highest = max(limit - (end - layer.out_offset), 0)
         yield Finding(
@@ -77,7 +77,7 @@ def dimensions_fit_the_counters(layer: Layer, network: Network) -> Iterator[Find
                 "or column",
                 key,
             )
-    if not network.chip.has_next_layer and layer.in_offset >= 0:
+    if not network.chip.counts_by_step:
         padded = [n + 2 * p for n, p in zip(layer.in_dim, layer.pad, strict=True)]
         if max(layer.in_dim) <= limit < max(padded) and not layer.flatten:
             yield Finding(
@@ -112,7 +112,7 @@ def write_gap_fits_its_field(layer: Layer, network: Network) -> Iterator[Finding
 @constraint("E346")
 def read_gap_limits(layer: Layer, network: Network) -> Iterator[Finding]:
     """Skipping words while reading is a feature of MAX78002, for a single pass."""
-    if layer.read_gap and not network.chip.has_next_layer:
+    if layer.read_gap and not network.chip.has_read_gap:
         yield Finding(f"'read_gap' is {layer.read_gap}, {network.chip.name} has none", "read_gap")
     elif layer.read_gap and layer.in_passes > 1:
         yield Finding(f"'read_gap' with {layer.in_passes} input passes", "read_gap")

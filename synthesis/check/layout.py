@@ -52,6 +52,8 @@ def output_processors_match_channels(layer: Layer, network: Network) -> Iterator
         return
     passes = f" in {layer.out_passes} passes" if layer.out_passes > 1 else ""
     source = "'output_processors'"
+    if layer is network.final and network.has_output_map:
+        source = "'output_map'"
     if "output_processors" not in layer.places and layer is not network.final:
         source = f"the next layer's 'processors' (line {_next_line(layer, network)})"
     yield Finding(

@@ -7,14 +7,13 @@ from collections.abc import Iterator
 from device.chip import PROCESSORS_PER_GROUP, PROCESSORS_PER_INSTANCE
 from diagnostics import Severity
 from synthesis.check.constraint import Finding, constraint
-from synthesis.network import Layer, Network, Operator, lowest_bit
+from synthesis.network import MAX_TAPS, Layer, Network, Operator, lowest_bit
 
 MAX_SHIFT = 15
 MAX_PAD = 2
 MAX_FLATTENED_PIXELS = 256
 MAX_POOL_REACH = 15
 MAX_OPERANDS_POOL_LAST = 2
-STRETCHED_TAPS = 9
 
 
 @constraint("E301")
@@ -103,7 +102,7 @@ def flatten_limits(layer: Layer, _: Network) -> Iterator[Finding]:
     """A flattened layer reads each pixel as a pass of its own, and has 256 passes."""
     if not layer.flatten:
         return
-    if layer.pooling.active or layer.pooling.stride != (1, 1):
+    if layer.pooling.reduces:
         yield Finding(
             "'flatten' together with pooling",
             ("flatten",),
@@ -121,6 +120,13 @@ def flatten_limits(layer: Layer, _: Network) -> Iterator[Finding]:
         )
     if layer.groups != 1:
         yield Finding("'flatten' together with 'groups'", "groups")
+    if layer.in_channels != layer.in_passes * layer.in_share:
+        yield Finding(
+            f"'flatten' of {layer.in_channels} channels, which do not fill "
+            f"{layer.in_passes} passes of {layer.in_share}",
+            ("flatten", "in_channels"),
+            f"Use a multiple of {4 * layer.in_passes} channels in the layer before.",
+        )
 
 
 @constraint("E307")
@@ -164,8 +170,7 @@ def passthrough_is_plain(layer: Layer, _: Network) -> Iterator[Finding]:
 def passthrough_pooling_passes(layer: Layer, network: Network) -> Iterator[Finding]:
     """MAX78000 pools passing data of more than 64 channels only down to a single pixel."""
     limit = network.chip.passthrough_pool_passes
-    pooled = layer.pooling.active or layer.pooling.stride != (1, 1)
-    if layer.has_weights or not pooled or layer.in_passes <= limit:
+    if layer.has_weights or not layer.pooling.reduces or layer.in_passes <= limit:
         return
     if layer.pooled_dim != (1, 1):
         yield Finding(
@@ -194,22 +199,21 @@ def combination_limits(layer: Layer, network: Network) -> Iterator[Finding]:
             "pool_first",
         )
     beyond = layer.operands * layer.in_passes != layer.operands + layer.in_passes
-    if not network.chip.has_next_layer and layer.in_passes > 1 and beyond:
-        pooled = layer.pooling.active or layer.pooling.stride != (1, 1)
-        if layer.has_weights or pooled:
-            yield Finding(
-                f"{layer.operands} operands of {layer.in_passes} passes together with "
-                "pooling or a convolution",
-                ("operands", "eltwise", "op"),
-                "Combine in a layer of its own.",
-            )
+    as_rows = network.chip.combines_passes_as_rows and layer.in_passes > 1 and beyond
+    if as_rows and (layer.has_weights or layer.pooling.reduces):
+        yield Finding(
+            f"{layer.operands} operands of {layer.in_passes} passes together with "
+            "pooling or a convolution",
+            ("operands", "eltwise", "op"),
+            "Combine in a layer of its own.",
+        )
 
 
 @constraint("E311")
 def combination_with_bias(layer: Layer, network: Network) -> Iterator[Finding]:
     """MAX78002 uses the same adder for the bias and for combining operands."""
     if (
-        network.chip.has_next_layer
+        not network.chip.combines_with_bias
         and layer.combination
         and layer.has_weights
         and layer.bias is not None
@@ -268,7 +272,7 @@ def binary_weights(layer: Layer, network: Network) -> Iterator[Finding]:
 @constraint("E315")
 def features_of_the_chip(layer: Layer, network: Network) -> Iterator[Finding]:
     """Kernel bypass, reading ahead and calculating four outputs at a time came with MAX78002."""
-    if network.chip.has_next_layer:
+    if network.chip.has_extended_modes:
         return
     for key, wanted in (
         ("bypass", layer.bypass),
@@ -308,12 +312,12 @@ def depthwise_layout(layer: Layer, _: Network) -> Iterator[Finding]:
 def spread_kernel_limits(layer: Layer, network: Network) -> Iterator[Finding]:
     """A kernel that is spread over more than nine samples runs on two-dimensional hardware."""
     taps, dilation = layer.kernel[0], layer.dilation
-    if layer.operator is not Operator.CONV1D or (taps - 1) * dilation < STRETCHED_TAPS:
+    if layer.operator is not Operator.CONV1D or (taps - 1) * dilation < MAX_TAPS:
         return
     limit = network.chip.max_dimension - 1
     for wrong, message, key in (
         (taps > 3, f"{taps} taps, the limit is 3", "kernel_size"),
-        (layer.pooling.active or layer.pooling.stride[0] > 1, "pooling", "max_pool"),
+        (layer.pooling.reduces, "pooling", "max_pool"),
         (layer.pad[0] > 0, "padding", "pad"),
         (layer.operands > 1, "several operands", "eltwise"),
         (layer.flatten, "'flatten'", "flatten"),
@@ -329,4 +333,30 @@ def spread_kernel_limits(layer: Layer, network: Network) -> Iterator[Finding]:
             f"'out_offset' is 0x{layer.out_offset:x}, a Conv1d with three taps and dilation "
             f"{dilation} needs at least 0x{layer.hardware.leading_bytes:x}",
             ("out_offset", "dilation"),
+        )
+
+
+@constraint("W318", Severity.WARNING)
+def narrow_weights_fill_their_passes(layer: Layer, _: Network) -> Iterator[Finding]:
+    """The vendor's tool stores narrow weights out of step if the last pass is not full."""
+    unfilled = layer.in_channels != layer.in_passes * layer.in_share
+    if layer.weights is not None and abs(layer.weight_bits) < 8 and unfilled:
+        yield Finding(
+            f"{abs(layer.weight_bits)}-bit weights for {layer.in_channels} channels, which do not "
+            f"fill {layer.in_passes} passes of {layer.in_share}; the chip will compute "
+            "something else than the known answer",
+            ("quantization", "in_channels", "op"),
+            f"Use 8-bit weights or {layer.in_passes * layer.in_share} channels.",
+        )
+
+
+@constraint("W319", Severity.WARNING)
+def flattened_outputs_begin_in_lane_0(layer: Layer, _: Network) -> Iterator[Finding]:
+    """The vendor's tool stores flattened weights out of step for outputs in upper lanes."""
+    if layer.flatten and lowest_bit(layer.output_processors) % PROCESSORS_PER_INSTANCE:
+        yield Finding(
+            "the outputs of a flattened layer begin between two multiples of 4; the chip will "
+            "compute something else than the known answer",
+            ("output_processors", "flatten"),
+            "Begin the output processors at a multiple of 4.",
         )

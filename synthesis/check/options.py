@@ -16,12 +16,12 @@ def check_chip_options(
     """Complain about options that need another chip or another option."""
     newer = {
         "--start-layer": resolving.start_layer > chip.max_start_layer,
-        "--read-ahead": resolving.read_ahead and not chip.has_next_layer,
-        "--calcx4": resolving.calcx4 and not chip.has_next_layer,
-        "--link-layer": encoding.link_layer and not chip.has_next_layer,
-        "--one-shot": encoding.one_shot and not chip.has_next_layer,
-        "--snoop-loop": encoding.snoop_loop and not chip.has_next_layer,
-        "--fifo-go": encoding.fifo_go and not chip.has_next_layer,
+        "--read-ahead": resolving.read_ahead and not chip.has_extended_modes,
+        "--calcx4": resolving.calcx4 and not chip.has_extended_modes,
+        "--link-layer": encoding.link_layer and not chip.has_extended_modes,
+        "--one-shot": encoding.one_shot and not chip.has_extended_modes,
+        "--snoop-loop": encoding.snoop_loop and not chip.has_extended_modes,
+        "--fifo-go": encoding.fifo_go and not chip.has_extended_modes,
         "--pipeline": encoding.pipeline is True and not chip.has_pipeline,
         "--pll": encoding.pll is True and chip.pll_clock_mhz is None,
     }
@@ -41,6 +41,14 @@ def check_chip_options(
             f"is {resolving.start_layer}, a FIFO feeds layer 0",
             Place(option="--start-layer"),
             "Leave one of the two out.",
+        )
+    if resolving.input_offset is not None and resolving.input_offset < 0:
+        yield Diagnostic(
+            "E084", f"is {resolving.input_offset}, the limit is 0", Place(option="--input-offset")
+        )
+    if resolving.synthesize_input is not None and not resolving.input_port.is_fifo:
+        yield Diagnostic(
+            "E084", "it needs a FIFO", Place(option="--synthesize-input"), "Add --fifo."
         )
     if encoding.repeat_layers < 1:
         yield Diagnostic(

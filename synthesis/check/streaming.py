@@ -54,7 +54,7 @@ def streaming_layers_limit(layer: Layer, network: Network) -> Iterator[Finding]:
 @constraint("E353")
 def last_streaming_layer_is_padded(layer: Layer, network: Network) -> Iterator[Finding]:
     """MAX78000 ends a stream with rows of padding."""
-    if network.chip.has_next_layer or not layer.streaming or not layer.has_weights:
+    if not network.chip.pads_last_stream or not layer.streaming or not layer.has_weights:
         return
     following = network.following(layer)
     if not (following and following.streaming) and layer.hardware.pad[0] == 0:
@@ -68,7 +68,7 @@ def streaming_operators(layer: Layer, network: Network) -> Iterator[Finding]:
         return
     if layer.flatten:
         yield Finding("'streaming' together with 'flatten'", "streaming")
-    if not layer.has_weights and network.chip.has_next_layer:
+    if not layer.has_weights and not network.chip.streams_passthrough:
         yield Finding("'streaming' on a layer without a convolution", "streaming")
 
 
@@ -114,5 +114,32 @@ def fast_fifo_limits(layer: Layer, network: Network) -> Iterator[Finding]:
 @constraint("W357", Severity.WARNING)
 def streaming_with_bias(layer: Layer, network: Network) -> Iterator[Finding]:
     """MAX78000 reads the bias of a streaming layer one byte too early; the loader works around."""
-    if layer.streaming and layer.bias is not None and not network.chip.has_next_layer:
+    if layer.streaming and layer.bias is not None and network.chip.skips_stream_bias:
         yield Finding("a bias in a streaming layer", ("streaming", "op"))
+
+
+@constraint("E358")
+def synthesized_input_limits(layer: Layer, network: Network) -> Iterator[Finding]:
+    """Words of a progression hold whole pixels and fill the image in rounds of equal length."""
+    made = network.progression
+    if layer is not network.first or made is None:
+        return
+    if layer.channels_first or layer.in_channels > FIFO_LANES:
+        order = "CHW" if layer.channels_first else "HWC"
+        yield Finding(
+            f"--synthesize-input with {layer.in_channels} channels of {order} data, "
+            f"it makes up to {FIFO_LANES} channels of HWC data",
+            ("data_format", "in_channels"),
+        )
+    pixels = layer.in_dim[0] * layer.in_dim[1]
+    if made.words < 1 or pixels % made.words:
+        yield Finding(
+            f"--synthesize-words is {made.words}, the image has {pixels} pixels",
+            "in_dim",
+            f"Use a divisor of {pixels}.",
+        )
+    if not 0 <= made.step <= made.mask:
+        yield Finding(
+            f"--synthesize-input is 0x{made.step:x}, the limits are 0 and 0x{made.mask:x}",
+            "in_channels",
+        )

@@ -44,12 +44,10 @@ def weights_header(program: Program, options: ProjectOptions) -> str:
 
 def sample_header(program: Program, options: ProjectOptions) -> str:
     """Return the sample; without macros where a fixed pattern replaces it."""
-    blocks = program.fifo or (() if options.fixed_input else program.inputs)
-    return _header(
-        f"Sample input, {program.input_text}",
-        options,
-        [(f"SAMPLE_INPUT_{block.number}", block.words) for block in blocks],
-    )
+    arrays: list[NamedArray] = [(f"SAMPLE_INPUT_{s.number}", s.stored) for s in program.fifo]
+    if not options.fixed_input:
+        arrays += [(f"SAMPLE_INPUT_{block.number}", block.words) for block in program.inputs]
+    return _header(f"Sample input, {program.input_text}", options, arrays)
 
 
 def expected_header(program: Program, options: ProjectOptions) -> str:

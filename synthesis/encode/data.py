@@ -5,7 +5,7 @@ Source: spec/memory.md sections 3 and 4, spec/generated-project.md section 5.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -108,10 +108,16 @@ def fifo_streams(network: Network, apb_base: int) -> Iterator[FifoStream]:
                     data[:, lane] = channels[lane]
         words = data.reshape(-1).view("<u4").astype(np.uint32)
         if network.input_port.is_fast:
-            yield FifoStream(fifo, FAST_FIFO_DATA, FAST_FIFO_STATUS, FAST_FIFO_FULL, words)
+            registers = (FAST_FIFO_DATA, FAST_FIFO_STATUS, FAST_FIFO_FULL)
         else:
-            data_address = apb_base + FIFO_DATA + WORD_BYTES * fifo
-            yield FifoStream(fifo, data_address, apb_base + FIFO_STATUS, 1 << fifo, words)
+            registers = (
+                apb_base + FIFO_DATA + WORD_BYTES * fifo,
+                apb_base + FIFO_STATUS,
+                1 << fifo,
+            )
+        made = network.progression
+        rule = (made.words, made.step, made.mask) if made else ()
+        yield FifoStream(fifo, *registers, words, *rule)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,12 +149,12 @@ def _pieces(source: Delivery) -> Iterator[_Piece]:
 
 
 def expected_output(
-    network: Network, outputs: dict[int, Tensor] | object, apb_base: int
+    network: Network, outputs: Mapping[int, Tensor], apb_base: int
 ) -> ExpectedOutput:
     """Return the words that the output layers leave in data memory, sorted by mask and address."""
-    parts: list[tuple[Words, Words, Words]] = []
+    parts: list[tuple[Tensor, Tensor, Tensor]] = []
     for layer in network.outputs():
-        values = outputs[layer.index]  # type: ignore[index]
+        values = outputs[layer.index]
         flat = values.reshape(layer.out_channels, -1)
         source = _delivery(layer)
         for piece in _pieces(source):
@@ -168,7 +174,7 @@ def _pixel_step(source: Delivery) -> int:
     return passes(source.channels) * source.width // 8 * (source.write_gap + 1)
 
 
-def _narrow_words(piece: _Piece, flat: Tensor, addresses: Tensor) -> tuple[Words, Words, Words]:
+def _narrow_words(piece: _Piece, flat: Tensor, addresses: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """8 bit: one word per pixel with each channel in its lane.
 
     The mask covers as many bytes as there are channels, from the lowest lane on: with unused lanes
@@ -180,10 +186,10 @@ def _narrow_words(piece: _Piece, flat: Tensor, addresses: Tensor) -> tuple[Words
     count = len(piece.lanes)
     mask = ((1 << 8 * count) - 1) << 8 * piece.lanes[0] & 0xFFFFFFFF
     masks = np.full(len(addresses), mask, np.int64)
-    return addresses, masks, words & mask  # type: ignore[return-value]
+    return addresses, masks, words & mask
 
 
-def _wide_words(piece: _Piece, flat: Tensor, addresses: Tensor) -> tuple[Words, Words, Words]:
+def _wide_words(piece: _Piece, flat: Tensor, addresses: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """32 bit: one word per lane; as many lanes from lane 0 on as there are channels.
 
     A lane without a channel is expected to be zero (as in the reference tool).
@@ -194,7 +200,7 @@ def _wide_words(piece: _Piece, flat: Tensor, addresses: Tensor) -> tuple[Words, 
     values = [flat[by_lane[i]] & 0xFFFFFFFF if i in by_lane else zeros for i in range(count)]
     where = [addresses + WORD_BYTES * i for i in range(count)]
     masks = np.full(count * len(addresses), 0xFFFFFFFF, np.int64)
-    return np.concatenate(where), masks, np.concatenate(values)  # type: ignore[return-value]
+    return np.concatenate(where), masks, np.concatenate(values)
 
 
 def unload_layers(network: Network, apb_base: int, ready_select: int = 0) -> Iterator[UnloadLayer]:

@@ -134,7 +134,7 @@ def _counts(view: LayerView) -> Registers:
     if layer.hardware.operator is Operator.CONVTRANSPOSE2D:
         stride = 1
     last = [(w - 1) * d for w, d in zip(pooling.window, pooling.dilation, strict=True)]
-    if not view.chip.has_next_layer:
+    if not view.chip.counts_by_step:
         for name, length, pad in zip(("RCNT", "CCNT"), view.image, layer.hardware.pad, strict=True):
             yield name, {"last": length - 1 + 2 * pad, "pad": pad}
         yield "PRCNT", {"last": last[0]}

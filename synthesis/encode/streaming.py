@@ -64,7 +64,7 @@ def stream_of(view: LayerView, options: EncodeOptions) -> Stream:
     fifo = view.network.input_port.is_fifo
     if not layer.streaming and not (first and fifo):
         return Stream()
-    if view.chip.has_next_layer:
+    if view.chip.streams_by_line:
         return _by_line(view, options, first)
     if first:
         return _first_by_window(layer, options) if fifo else Stream()

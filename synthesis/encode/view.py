@@ -76,7 +76,7 @@ class LayerView:
         layer = self.layer
         beyond = layer.operands * layer.in_passes != layer.operands + layer.in_passes
         several = layer.operands > 1 and layer.in_passes > 1
-        return several and beyond and self.passthrough and not self.chip.has_next_layer
+        return several and beyond and self.passthrough and self.chip.combines_passes_as_rows
 
     @cached_property
     def image(self) -> tuple[int, int]:

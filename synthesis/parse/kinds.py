@@ -14,6 +14,9 @@ import yaml
 
 from synthesis.parse.nodes import kind_of, scalar
 
+_HUGE = 1 << 62
+"""No number of a description comes near this; larger ones would overflow or take minutes."""
+
 
 class KindError(Exception):
     """The node does not hold what the key needs; `remedy` may name the nearest valid value."""
@@ -45,6 +48,8 @@ def _integer(node: yaml.Node) -> int:
     value = _scalar(node)
     if isinstance(value, bool) or not isinstance(value, int):
         raise KindError(f"is {kind_of(node)}")
+    if not -_HUGE <= value <= _HUGE:
+        raise KindError(f"is {kind_of(node)}, a number of {value.bit_length()} bits")
     return value
 
 
@@ -189,6 +194,8 @@ class KernelSize:
         rows, x, columns = str(value).lower().partition("x")
         if not isinstance(value, str) or not (x and rows.isdecimal() and columns.isdecimal()):
             raise KindError(f"is {kind_of(node)}")
+        if len(rows + columns) > 8 or 0 in (int(rows), int(columns)):
+            raise KindError(f"is {kind_of(node)}")
         return int(rows), int(columns)
 
     def expected(self) -> str:  # noqa: D102 - see Kind
@@ -233,6 +240,8 @@ class Integers:
 
     def read(self, node: yaml.Node) -> tuple[int, ...]:  # noqa: D102 - see Kind
         found = tuple(Integer(self.low, self.high).read(n) for n in _elements(node))
+        if not found:
+            raise KindError("is an empty list")
         if self.count is not None and len(found) != self.count:
             raise KindError(f"is a list of {len(found)}")
         return found

@@ -161,6 +161,19 @@ def buffer_reader_is_explicit(layer: LayerDescription, whole: Description) -> It
         )
 
 
+def pairs_are_equal(layer: LayerDescription, _: Description) -> Iterator[Diagnostic]:
+    """One register field holds these values for rows and columns."""
+    for key in ("dilation", "output_pad"):
+        rows, columns = layer.get(key, (0, 0))
+        if rows != columns:
+            yield layer.error(
+                "E133",
+                f"'{key}' is {rows}/{columns}, rows and columns must be equal",
+                key,
+                remedy=f"Use {key}: {min(rows, columns)}.",
+            )
+
+
 def names_are_unique(layer: LayerDescription, whole: Description) -> Iterator[Diagnostic]:
     """A name must say which layer is meant; `stop` and `input` mean something else."""
     name = (layer.name or "").lower()
@@ -223,6 +236,7 @@ LAYER_RULES: tuple[Rule, ...] = (
     buffer_shift_needs_source,
     buffer_insert_needs_offset,
     buffer_reader_is_explicit,
+    pairs_are_equal,
     names_are_unique,
     references_exist,
     not_its_own_source,

@@ -72,7 +72,7 @@ def place_biases(
 
 def _priority(layer: Layer, network: Network) -> int:
     """Sort key: smaller is placed earlier; equal keys keep the layers' order."""
-    if layer.flatten and not network.chip.has_next_layer:
+    if layer.flatten and network.chip.places_flatten_bias_first:
         return -1
     if len(layer.bias_groups or network.groups_used) == 1:
         return 0
@@ -84,7 +84,7 @@ def _lead(layer: Layer, network: Network) -> int:
 
     One for each unused lane; the first layer of MAX78000 skips another one when it streams.
     """
-    skipped = layer.streaming and layer.index == 0 and not network.chip.has_next_layer
+    skipped = layer.streaming and layer.index == 0 and network.chip.skips_stream_bias
     return start_lane(layer) * layer.out_passes + skipped
 
 

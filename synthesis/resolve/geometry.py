@@ -58,6 +58,11 @@ def geometry(layer: LayerDescription, in_dim: Size, *, widened: bool) -> Geometr
                 remedy=f"Add in_dim: {in_dim[0] * in_dim[1]} to read the rows one after the other.",
             )
         )
+    if min(in_dim) < 1:
+        before, after = layer.get("in_crop", (0, 0))
+        raise _nothing_left(
+            layer, f"cropping {before} and {after} rows leaves nothing", ("in_crop",), "Crop less."
+        )
     pooling = _pooling(layer, operator, in_dim)
     one_dimensional = operator is Operator.CONV1D or in_dim[1] == 1
     pooled = pooled_size(in_dim, pooling, one_dimensional)

@@ -10,12 +10,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from synthesis.network import Hardware, Operator
+from synthesis.network import MAX_TAPS, Hardware, Operator
 from synthesis.resolve.geometry import Geometry
-
-MAX_TAPS = 9
-"""A one-dimensional kernel has at most this many taps, zeros between spread ones included."""
-
 
 LAYERS_WIDENED = 9
 """Only these first layers can stream or follow a streaming layer."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from device import Chip
-from diagnostics import Diagnostic, DiagnosticError, Severity
+from diagnostics import Diagnostic, DiagnosticError, Place, Severity
 from synthesis.network import DataBuffer, Delivery, Network
 from synthesis.options import ResolveOptions
 from synthesis.parse import Description, Section
 from synthesis.resolve.layers import LayerBuilder
-from synthesis.resolve.sample import read_sample, sample_path
+from synthesis.resolve.sample import progressing, progression, read_sample, sample_path
 from synthesis.resolve.sequence import execution_order, simulated_order
 from synthesis.resolve.weights import layer_tensors
 
@@ -23,6 +23,7 @@ def resolve(
     problems = list(description.warnings)
     problems += _unsupported(description)
     problems += _too_many_layers(description, chip)
+    problems += _unknown_layers(description, options)
     _stop_at_errors(problems)
     order = execution_order(description, chip, options, problems)
     _stop_at_errors(problems)
@@ -30,6 +31,9 @@ def resolve(
     _stop_at_errors(problems)
     tensors = layer_tensors(description, chip, options, problems)
     sample = read_sample(description, options)
+    made = progression(sample, options)
+    if made:
+        sample = progressing(sample, made)
     _stop_at_errors(problems)
     buffer = _data_buffer(description)
     builder = LayerBuilder(description, options, sample, tensors, order, buffer, problems)
@@ -47,9 +51,11 @@ def resolve(
         options.input_port,
         options.allow_streaming,
         any(t.bias is not None for t in tensors.values()),
+        "output_map" in description,
         description.get("snoop"),
         buffer,
         tuple(_delivery(section) for section in description.get("unload", ())),
+        made,
     )
     return network, tuple(problems)
 
@@ -93,6 +99,25 @@ def _unsupported(description: Description) -> list[Diagnostic]:
             if layer.get(key, False) not in (False, (0, 0), 0)
         ]
     return found
+
+
+def _unknown_layers(description: Description, options: ResolveOptions) -> list[Diagnostic]:
+    """Lists of layers in options should name layers that exist."""
+    last = len(description.layers) - 1
+    return [
+        Diagnostic(
+            "W224",
+            f"names layer {index}, the last layer is {last}",
+            Place(option=option),
+            severity=Severity.WARNING,
+        )
+        for option, layers in (
+            ("--no-bias", options.no_bias or ()),
+            ("--streaming-layers", options.streaming_layers),
+        )
+        for index in sorted(layers)
+        if not 0 <= index <= last
+    ]
 
 
 def _too_many_layers(description: Description, chip: Chip) -> list[Diagnostic]:

@@ -10,9 +10,12 @@ from pathlib import Path
 import numpy as np
 
 from diagnostics import Diagnostic, DiagnosticError, Place
-from synthesis.network import Tensor
+from synthesis.network import Progression, Tensor
 from synthesis.options import ResolveOptions
 from synthesis.parse import Description
+
+_LANES = 4
+"""Channels that one word of the input holds."""
 
 
 def sample_path(description: Description, options: ResolveOptions) -> str:
@@ -53,3 +56,30 @@ def read_sample(description: Description, options: ResolveOptions) -> Tensor:
             "the limits are -128 and 127"
         )
     return sample.reshape((*sample.shape, 1)[:3])
+
+
+def progression(sample: Tensor, options: ResolveOptions) -> Progression | None:
+    """Return how the options derive input words from the first ones; None: they do not."""
+    if options.synthesize_input is None:
+        return None
+    mask = (1 << 8 * min(len(sample), _LANES)) - 1
+    return Progression(options.synthesize_words, options.synthesize_input, mask)
+
+
+def progressing(sample: Tensor, made: Progression) -> Tensor:
+    """Return the sample whose pixels, taken as words of up to four channels, follow a progression.
+
+    A sample of more channels, which `check` refuses, stays as it is.
+    Source: spec/generated-project.md section 4.4.
+    """
+    channels, *size = sample.shape
+    if channels > _LANES or made.words < 1:
+        return sample
+    lanes = np.zeros((sample[0].size, _LANES), np.uint8)
+    lanes[:, :channels] = (sample.reshape(channels, -1).T & 0xFF).astype(np.uint8)
+    rounds, position = np.divmod(np.arange(len(lanes)), made.words)
+    words = lanes.view("<u4").reshape(-1)[position].astype(np.int64) + rounds * made.step
+    values: Tensor = (
+        (words & made.mask).astype("<u4").view(np.int8).reshape(-1, _LANES).astype(np.int64)
+    )
+    return values[:, :channels].T.reshape(channels, *size)

@@ -6,9 +6,10 @@ Source: spec/network-description.md section 1.4.1, spec/registers.md section 3.1
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from device import Chip
-from diagnostics import Diagnostic
+from diagnostics import Diagnostic, Severity
 from synthesis.options import ResolveOptions
 from synthesis.parse import Description, LayerDescription
 from synthesis.parse.keys import STOP
@@ -21,7 +22,9 @@ def execution_order(
     """Follow next_sequence from the first layer to the one that stops."""
     order: list[int] = []
     last = len(description.layers) - 1
-    for index in _steps(description, "next_sequence", options.start_layer, options.stop_after):
+    for index in _steps(
+        description, "next_sequence", options.start_layer, options.stop_after, problems
+    ):
         if order and index != order[-1] + 1 and not chip.has_next_layer:
             problems.append(
                 description.layers[order[-1]].error(
@@ -64,7 +67,13 @@ def simulated_order(
     return tuple(found)
 
 
-def _steps(description: Description, key: str, start: int, stop_after: int | None) -> Iterator[int]:
+def _steps(
+    description: Description,
+    key: str,
+    start: int,
+    stop_after: int | None,
+    problems: list[Diagnostic] | None = None,
+) -> Iterator[int]:
     """Yield the layers from `start` on until one stops or the description ends."""
     index: int | None = start
     while index is not None and 0 <= index < len(description.layers):
@@ -76,6 +85,15 @@ def _steps(description: Description, key: str, start: int, stop_after: int | Non
         index = layer_index(layer.get(key, default), description)
         if index == STOP:
             return
+        if index is not None and index > len(description.layers) and problems is not None:
+            problems.append(_beyond(layer, index, key))
+
+
+def _beyond(layer: LayerDescription, index: int, key: str) -> Diagnostic:
+    complaint = layer.error(
+        "W221", f"'{key}' is {index}, beyond the last layer; the network stops here", key
+    )
+    return replace(complaint, severity=Severity.WARNING)
 
 
 def _loop(layer: LayerDescription, index: int) -> Diagnostic:

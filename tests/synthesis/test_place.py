@@ -249,7 +249,6 @@ def test_narrow_weights_of_an_unfilled_pass_can_be_read_back(tmp_path: Path) -> 
     np.testing.assert_array_equal(found, network.first.weights)
 
 
-@pytest.mark.xfail(strict=True, raises=ValueError, reason="equal passes are taken for granted")
 def test_flattened_layer_whose_last_pass_is_not_full_is_placed_or_refused(tmp_path: Path) -> None:
     layer = {"processors": mask(36), "op": "Linear", "flatten": True, "activate": "none"}
     network, _ = build(tmp_path, describe(layer), sample(66, 1, 1), [weights(5, 66)])
