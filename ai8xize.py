@@ -241,6 +241,10 @@ def _streaming_options(parser: argparse.ArgumentParser) -> None:
     option("--fast-fifo", action="store_true", help="through the fast FIFO; needs --riscv")
     option("--fast-fifo-quad", action="store_true", help="the same, to all groups at once")
     option("--fifo-go", action="store_true", help="MAX78002: start before the first word")
+    option("--synthesize-input", type=number, metavar="N",
+           help="make the sample of a few words, N more each time")  # fmt: skip
+    option("--synthesize-words", type=int, default=8, metavar="N",
+           help="number of these words (default: %(default)s)")  # fmt: skip
     option("--ready-sel-fifo", type=number, default=0, metavar="N", help="FIFO wait states")
     option("--allow-streaming", action="store_true", help="permit streaming without a FIFO")
     option("--ignore-streaming", action="store_true", help="ignore 'streaming' keys")
@@ -316,6 +320,8 @@ def resolve_options(args: argparse.Namespace) -> ResolveOptions:
         calcx4=args.calcx4,
         start_layer=args.start_layer,
         input_port=input_port(args),
+        synthesize_input=args.synthesize_input,
+        synthesize_words=args.synthesize_words,
     )
 
 

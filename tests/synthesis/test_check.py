@@ -67,6 +67,7 @@ class Violation:
 
 
 POOL_EARLIER = "Pool in a layer before."
+MADE = {"input_port": InputPort.FIFO, "synthesize_input": 1}
 VIOLATIONS = [
     # Operators
     Violation(
@@ -908,6 +909,37 @@ VIOLATIONS = [
         [(0, "streaming", "a bias in a streaming layer", None)],
         bias=2,
         options={"input_port": InputPort.FIFO},
+    ),
+    Violation(
+        "E358",
+        [{**CONV, "processors": 1, "data_format": "CHW"}],
+        [(2, 1, 3, 3)],
+        [
+            (
+                0,
+                "data_format",
+                "--synthesize-input with 1 channels of CHW data, it makes up to 4 channels of "
+                "HWC data",
+                None,
+            )
+        ],
+        sample=(1, 4, 4),
+        options={**MADE, "synthesize_words": 4},
+    ),
+    Violation(
+        "E358",
+        [CONV],
+        [(2, 3, 3, 3)],
+        [
+            (
+                0,
+                "",
+                "--synthesize-words is 5, the image has 16 pixels",
+                "Use a divisor of 16.",
+            ),
+            (0, "", "--synthesize-input is 0x1000000, the limits are 0 and 0xffffff", None),
+        ],
+        options={**MADE, "synthesize_input": 1 << 24, "synthesize_words": 5},
     ),
     # Sources
     Violation(
