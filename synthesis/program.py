@@ -310,6 +310,8 @@ class Program:
     layer_logs: tuple[LayerLog, ...]
     fifo: tuple[FifoStream, ...] = ()
     """Input through FIFOs, word by word in turn; `inputs` is empty then."""
+    memory_log: tuple[str, ...] = ()
+    """The data memory at each executed layer, one line each; for the verbose log."""
 
     @property
     def master_control(self) -> int:

@@ -31,6 +31,9 @@ def log_text(program: Program, options: ProjectOptions) -> str:
 
 def _details(program: Program, options: ProjectOptions) -> Iterator[str]:
     yield f"Kernel map:\n{kernel_map(program)}\n"
+    if program.memory_log:
+        yield "Data memory (byte offsets in memory instances):\n"
+        yield "\n".join(program.memory_log) + "\n\n"
     yield f"Global registers:\n{_registers(program.init, program, _LABEL_WIDTH)}\n"
     for heading, rows in program.configuration:
         yield f"{heading}:\n"

@@ -22,6 +22,7 @@ from synthesis.encode.data import (
 from synthesis.encode.describe import configuration, description
 from synthesis.encode.layers import layer_blocks
 from synthesis.encode.memories import bias_blocks, kernel_blocks
+from synthesis.encode.memory_log import memory_log
 from synthesis.encode.numbering import Numbering
 from synthesis.encode.statistics import statistics
 from synthesis.encode.writer import RegisterWriter
@@ -77,6 +78,7 @@ def encode(
         kernel_map=placement.kernel_memory.owner,
         layer_logs=tuple(_layer_logs(network, activations)),
         fifo=tuple(fifo_streams(network, options.apb_base)) if through_fifo else (),
+        memory_log=tuple(memory_log(network, options)) if options.keep_layer_logs else (),
     )
 
 

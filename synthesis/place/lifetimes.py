@@ -1,0 +1,168 @@
+"""Data memory over time: what each executed layer reads, writes, and must leave alone.
+
+Unlike the check of overlaps, which judges as the reference tool does, this follows every reader:
+data is alive from the layer that writes it to the last one that reads it, and to the end where it
+is delivered. Offsets are bytes from the start of a memory instance.
+Source: spec/memory.md section 3, spec/registers.md section 6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from synthesis.network import DATA_BUFFER, NETWORK_INPUT, Layer, Network
+from synthesis.place.data import WORD_BYTES, input_words, instances
+
+
+@dataclass(frozen=True, slots=True)
+class DataRange:
+    """Data that one layer wrote, the same bytes in each of its memory instances.
+
+    `owner` is the layer's index, NETWORK_INPUT for the sample. `count` pieces of `piece_bytes`
+    stand `step_bytes` apart: with a write gap, other data may stand in between.
+    """
+
+    owner: int
+    instances: tuple[int, ...]
+    begin: int
+    count: int
+    piece_bytes: int = WORD_BYTES
+    step_bytes: int = WORD_BYTES
+
+    @property
+    def end(self) -> int:
+        """First byte behind the last piece."""
+        return self.begin + (self.count - 1) * self.step_bytes + self.piece_bytes
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes taken in each instance, gaps not counted."""
+        return self.count * self.piece_bytes
+
+    def words(self) -> NDArray[np.int64]:
+        """Return the offsets of all words."""
+        pieces = self.begin + np.arange(self.count) * self.step_bytes
+        offsets = pieces[:, None] + np.arange(0, self.piece_bytes, WORD_BYTES)
+        return offsets.reshape(-1)
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """Bytes from `begin` to before `end` that are overwritten while somebody still needs them.
+
+    A layer may write over its own input if it has read it by then (`own_input`); what a later layer
+    needs is lost for certain.
+    """
+
+    owner: int
+    instances: tuple[int, ...]
+    begin: int
+    end: int
+    own_input: bool
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryStep:
+    """The data memory while one layer is executed.
+
+    `alive` is data that this layer does not read but a later one does, or that is delivered.
+    """
+
+    layer: int
+    inputs: tuple[DataRange, ...]
+    output: DataRange
+    alive: tuple[DataRange, ...]
+    losses: tuple[Loss, ...]
+
+    @property
+    def ranges(self) -> tuple[DataRange, ...]:
+        """Everything that takes space."""
+        return (*self.inputs, *self.alive, self.output)
+
+
+def memory_steps(network: Network, rings: Mapping[int, int]) -> Iterator[MemoryStep]:
+    """Yield the data memory at each executed layer, in the order of execution.
+
+    `rings` gives the words of the ring buffer that a streaming layer reads, by layer index; what
+    arrives there is never in memory as a whole.
+    """
+    held = {
+        data.owner: data
+        for data in (_input(network), *_outputs(network, rings))
+        if data is not None
+    }
+    last = _last_readers(network)
+    for position, layer in enumerate(network.executed()):
+        read = _sources(layer, network)
+        output = held[layer.index]
+        inputs = tuple(held[s] for s in read if s in held)
+        alive = tuple(
+            held[owner]
+            for owner in (NETWORK_INPUT, *network.order[:position])
+            if owner in held and owner not in read and last.get(owner, -1) > position
+        )
+        losses = () if layer.streaming else tuple(_losses(output, inputs, alive))
+        yield MemoryStep(layer.index, inputs, output, alive, losses)
+
+
+def _sources(layer: Layer, network: Network) -> tuple[int, ...]:
+    """Return what a layer reads, each source once; the rolling buffer has no memory of its own."""
+    previous = network.predecessor(layer)
+    default = NETWORK_INPUT if previous is None else previous.index
+    return tuple(s for s in dict.fromkeys(layer.sources or (default,)) if s != DATA_BUFFER)
+
+
+def _last_readers(network: Network) -> dict[int, int]:
+    """Return by owner the last position in the order at which its data is needed."""
+    last: dict[int, int] = {}
+    for position, layer in enumerate(network.executed()):
+        last |= dict.fromkeys(_sources(layer, network), position)
+    return last | {layer.index: len(network.order) for layer in network.outputs()}
+
+
+def _input(network: Network) -> DataRange | None:
+    """Return the sample in memory; through a FIFO it never lies there as a whole."""
+    first = network.first
+    if network.input_port.is_fifo:
+        return None
+    words = input_words(first)
+    return DataRange(
+        NETWORK_INPUT, instances(first.processors), int(words[0]) * WORD_BYTES, len(words)
+    )
+
+
+def _outputs(network: Network, rings: Mapping[int, int]) -> Iterator[DataRange]:
+    """Yield the output of every executed layer: as a whole, or the ring buffer of its reader."""
+    executed = tuple(network.executed())
+    for layer, reader in zip(executed, (*executed[1:], None), strict=True):
+        words = rings.get(reader.index) if reader is not None else None
+        if reader is not None and words:
+            yield DataRange(layer.index, instances(reader.processors), reader.in_offset, words)
+            continue
+        piece = WORD_BYTES * layer.output_words_per_value
+        yield DataRange(
+            layer.index,
+            instances(layer.output_processors),
+            layer.out_offset // WORD_BYTES * WORD_BYTES,
+            layer.out_dim[0] * layer.out_dim[1] * layer.out_passes,
+            piece,
+            piece * (layer.write_gap + 1),
+        )
+
+
+def _losses(
+    written: DataRange, inputs: tuple[DataRange, ...], alive: tuple[DataRange, ...]
+) -> Iterator[Loss]:
+    """Yield what an output destroys."""
+    for data in (*inputs, *alive):
+        shared = tuple(i for i in data.instances if i in written.instances)
+        if not shared or data.begin >= written.end or written.begin >= data.end:
+            continue
+        common = np.intersect1d(data.words(), written.words(), assume_unique=True)
+        if len(common):
+            end = int(common[-1]) + WORD_BYTES
+            yield Loss(data.owner, shared, int(common[0]), end, data in inputs)
