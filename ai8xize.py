@@ -9,7 +9,7 @@ import shlex
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NoReturn
 
 # One thread is fastest for networks of this size and keeps the memory of the BLAS library small.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -78,6 +78,14 @@ def trim(text: str) -> tuple[int, int, int]:
     return ibro, iso, ipo
 
 
+class Refused(argparse.Action):
+    """An option that is known and refused: its help text says why."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> NoReturn:
+        """End the run; status 2."""
+        parser.error(f"{'/'.join(self.option_strings)}: {self.help}")
+
+
 def arguments() -> argparse.ArgumentParser:
     """Return the parser of the command line, with options in the groups of the manual."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -97,6 +105,7 @@ def arguments() -> argparse.ArgumentParser:
     _streaming_options(parser)
     _core_options(parser)
     _log_options(parser)
+    _refused_options(parser)
     return parser
 
 
@@ -247,6 +256,7 @@ def _streaming_options(parser: argparse.ArgumentParser) -> None:
            help="number of these words (default: %(default)s)")  # fmt: skip
     option("--ready-sel-fifo", type=number, default=0, metavar="N", help="FIFO wait states")
     option("--allow-streaming", action="store_true", help="permit streaming without a FIFO")
+    option("--debug-new-streaming", action="store_true", help="accepted; always on")
     option("--ignore-streaming", action="store_true", help="ignore 'streaming' keys")
     option("--streaming-layers", type=layer_list, default=frozenset(), metavar="LIST",
            help="further streaming layers")  # fmt: skip
@@ -292,11 +302,34 @@ def _log_options(parser: argparse.ArgumentParser) -> None:
     option("--no-error-stop", dest="overlap_data", action="store_true",
            help="same as --overlap-data")  # fmt: skip
     option("--no-warn-zero", action="store_true", help="do not warn of outputs that are all zero")
+    option("--ignore-bias-groups", action="store_true",
+           help="only warn of biases in groups that are not used")  # fmt: skip
+    option("--ignore-energy-warning", action="store_true", help="accepted; there are none")
+    option("--no-version-check", action="store_true", help="accepted; nothing is looked up")
+    for name in ("--version-check-interval", "--upstream", "--yamllint"):
+        option(name, metavar="TEXT", help="accepted; neither network nor linter is used")
     option("--no-progress", action="store_true", help="accepted; there are no progress bars")
     option("--check-only", action="store_true", help="stop after the checks, write nothing")
     option("--diagnostics", choices=("text", "json"), default="text", help="form of the messages")
     option("--verify", action="store_true",
            help="run the compiled loader in the emulator and compare every word")  # fmt: skip
+
+
+def _refused_options(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("refused")
+
+    def refuse(*names: str, reason: str) -> None:
+        group.add_argument(*names, action=Refused, nargs="?", help=reason)
+
+    for name in (
+        "--rtl", "--rtl-preload", "--rtl-preload-weights", "--result-output", "--runtest-filename",
+        "--input-filename", "--autogen", "--autogen_list", "--top-level", "--queue-name",
+        "--timeout", "--slow-load", "--input-csv", "--input-csv-format", "--input-csv-retrace",
+        "--input-csv-period", "--input-pix-clk", "--input-sync", "--input-fifo",
+    ):  # fmt: skip
+        names = (name, "--rtl-sim") if name == "--rtl" else (name,)
+        refuse(*names, reason="RTL simulation tests are not supported yet")
+    refuse("--legacy-test", reason="it rearranges data of the vendor's internal test bench only")
 
 
 def resolve_options(args: argparse.Namespace) -> ResolveOptions:
@@ -322,6 +355,7 @@ def resolve_options(args: argparse.Namespace) -> ResolveOptions:
         input_port=input_port(args),
         synthesize_input=args.synthesize_input,
         synthesize_words=args.synthesize_words,
+        tolerated=frozenset({"E325"}) if args.ignore_bias_groups else frozenset(),
     )
 
 

@@ -36,6 +36,8 @@ class ResolveOptions:
     output_width: int | None = None
     synthesize_input: int | None = None
     synthesize_words: int = 8
+    tolerated: frozenset[str] = frozenset()
+    """Codes of constraints whose violation only warns."""
 
 
 @dataclass(frozen=True, slots=True)

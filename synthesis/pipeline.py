@@ -36,7 +36,7 @@ def load(
     Raises DiagnosticError with every error and warning found.
     """
     network, found = resolve(parse_file(config_file), chip, options)
-    complaints = check(network)
+    complaints = check(network, options.tolerated)
     if any(c.severity is Severity.ERROR for c in complaints):
         raise DiagnosticError((*found, *complaints))
     return network, (*found, *complaints)

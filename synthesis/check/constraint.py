@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass
 
 from diagnostics import Diagnostic, Severity
@@ -47,10 +47,17 @@ def constraint(code: str, severity: Severity = Severity.ERROR) -> Callable[[Test
     return register
 
 
-def check(network: Network) -> list[Diagnostic]:
-    """Return every complaint about a network, in the order of its layers."""
+def check(network: Network, tolerated: Container[str] = ()) -> list[Diagnostic]:
+    """Return every complaint about a network, in the order of its layers.
+
+    Those whose code is tolerated are warnings.
+    """
+
+    def severity(entry: Constraint) -> Severity:
+        return Severity.WARNING if entry.code in tolerated else entry.severity
+
     return [
-        layer.diagnostic(entry.code, finding.message, finding.keys, finding.remedy, entry.severity)
+        layer.diagnostic(entry.code, finding.message, finding.keys, finding.remedy, severity(entry))
         for layer in network.layers
         for entry in CONSTRAINTS
         for finding in entry.test(layer, network)

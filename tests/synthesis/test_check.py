@@ -1047,6 +1047,12 @@ def test_every_complaint_of_a_constraint_has_a_violation(constraint: Constraint)
     assert tested >= complaints > 0
 
 
+def test_violations_of_tolerated_constraints_only_warn(tmp_path: Path) -> None:
+    case = next(v for v in VIOLATIONS if v.code == "E325")
+    (found,) = check(case.network(tmp_path), {"E325"})
+    assert (found.code, found.severity) == ("E325", Severity.WARNING)
+
+
 def test_constraints_have_codes_of_their_own_and_a_reason() -> None:
     codes = [c.code for c in CONSTRAINTS]
     assert len(set(codes)) == len(codes)
