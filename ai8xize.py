@@ -162,6 +162,8 @@ def _code_options(parser: argparse.ArgumentParser) -> None:
     option("--no-wfi", action="store_true", help="spin instead of sleeping")
     option("--stop-start", action="store_true", help="stop and continue after the start")
     option("--debugwait", type=int, default=2, metavar="N", help="seconds to wait for a debugger")
+    option("--input-split", type=int, default=1, metavar="N",
+           help="load CHW data in N parts of rows, each with its surroundings")  # fmt: skip
     option("--fixed-input", action="store_true", help="load a bit pattern instead of the sample")
     for name in ("--compact-data", "--no-compact-data", "--compact-weights"):
         option(name, action="store_true", help="accepted; embedded code is always compact")
@@ -355,6 +357,7 @@ def resolve_options(args: argparse.Namespace) -> ResolveOptions:
         input_port=input_port(args),
         synthesize_input=args.synthesize_input,
         synthesize_words=args.synthesize_words,
+        input_split=args.input_split,
         tolerated=frozenset({"E325"}) if args.ignore_bias_groups else frozenset(),
     )
 

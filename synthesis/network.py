@@ -315,7 +315,8 @@ class Network:
     `sample` is int64 [channel, row, column]. `allow_streaming` permits streaming from memory;
     `file_has_bias` also counts layers of the file that are not executed; `snoop` holds the raw
     registers of conditional execution; `deliveries` replace the output layers in `cnn_unload`;
-    `progression` tells how the words of the sample follow from the first ones.
+    `progression` tells how the words of the sample follow from the first ones, `input_parts` in
+    how many parts of rows it is loaded.
     """
 
     chip: Chip
@@ -334,6 +335,7 @@ class Network:
     buffer: DataBuffer | None = None
     deliveries: tuple[Delivery, ...] = ()
     progression: Progression | None = None
+    input_parts: int = 1
 
     def layer(self, index: int) -> Layer:
         """Return the layer of an index; the first configured layer need not be number 0."""
@@ -350,6 +352,16 @@ class Network:
         if self.input_port is InputPort.FAST_FIFO_QUAD:
             return group_slice(self.first.processors, 0)
         return self.first.processors
+
+    @property
+    def input_part_distance(self) -> int:
+        """How far the parts of a split input stand apart, in bytes.
+
+        A part holds its rows and those around it that the padding of the first layer covers.
+        """
+        rows = self.first.in_dim[0] // self.input_parts + 2 * self.first.pad[0]
+        unit = self.chip.instance_words
+        return -(-rows * self.first.in_dim[1] // unit) * unit
 
     @property
     def streams(self) -> bool:

@@ -36,6 +36,7 @@ class ResolveOptions:
     output_width: int | None = None
     synthesize_input: int | None = None
     synthesize_words: int = 8
+    input_split: int = 1
     tolerated: frozenset[str] = frozenset()
     """Codes of constraints whose violation only warns."""
 

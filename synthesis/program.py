@@ -102,7 +102,10 @@ class BiasBlock:
 
 @dataclass(frozen=True, slots=True)
 class InputBlock:
-    """Sample data of one data memory instance; `number` names the array (`SAMPLE_INPUT_4`)."""
+    """Sample data for one place in data memory; `number` names the array (`SAMPLE_INPUT_4`).
+
+    Blocks of the same number follow each other, also in the array.
+    """
 
     number: int
     address: int

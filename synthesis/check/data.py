@@ -152,3 +152,30 @@ def sample_fits_the_input(layer: Layer, network: Network) -> Iterator[Finding]:
             ("in_dim", "in_channels", "processors"),
             "Use a sample of this data set, or correct the description.",
         )
+
+
+@constraint("E338")
+def split_input_limits(layer: Layer, network: Network) -> Iterator[Finding]:
+    """Parts of an image are whole rows of one channel; all of them must fit into its memory."""
+    parts = network.input_parts
+    if layer is not network.first or parts == 1:
+        return
+    if not layer.channels_first or network.input_port.is_fifo:
+        yield Finding(
+            f"--input-split {parts} splits CHW data in memory, "
+            "the input is HWC data or comes from a FIFO",
+            "data_format",
+        )
+    elif not 0 < parts <= layer.in_dim[0] or layer.in_dim[0] % parts:
+        yield Finding(
+            f"--input-split is {parts}, the image has {layer.in_dim[0]} rows",
+            "in_dim",
+            f"Use a divisor of {layer.in_dim[0]}.",
+        )
+    elif layer.in_offset + parts * network.input_part_distance > network.chip.instance_bytes:
+        yield Finding(
+            f"--input-split {parts} needs {parts * network.input_part_distance} bytes "
+            f"at 0x{layer.in_offset:x}, a memory instance of {network.chip.name} has "
+            f"{network.chip.instance_bytes}",
+            "in_dim",
+        )

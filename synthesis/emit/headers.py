@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,7 +47,9 @@ def sample_header(program: Program, options: ProjectOptions) -> str:
     """Return the sample; without macros where a fixed pattern replaces it."""
     arrays: list[NamedArray] = [(f"SAMPLE_INPUT_{s.number}", s.stored) for s in program.fifo]
     if not options.fixed_input:
-        arrays += [(f"SAMPLE_INPUT_{block.number}", block.words) for block in program.inputs]
+        for number, blocks in groupby(program.inputs, lambda block: block.number):
+            words = np.concatenate([block.words for block in blocks])
+            arrays.append((f"SAMPLE_INPUT_{number}", words))
     return _header(f"Sample input, {program.input_text}", options, arrays)
 
 

@@ -6,9 +6,10 @@ Source: spec/memory.md sections 3 and 4, spec/generated-project.md section 5.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from device import Chip
 from device.chip import (
@@ -49,6 +50,11 @@ _ALTERNATING = (0x55555555, 0xAAAAAAAA)
 def input_blocks(network: Network, apb_base: int, *, fixed: bool) -> Iterator[InputBlock]:
     """Yield the words of the sample for each data memory instance, or a fixed pattern."""
     layer = network.first
+    if network.input_parts > 1:
+        for block in _split_input(network, apb_base):
+            pattern = np.resize(np.array(_ALTERNATING, np.uint32), len(block.words))
+            yield replace(block, words=pattern) if fixed else block
+        return
     blocks = _planar_input if layer.channels_first else _interleaved_input
     for number, words in blocks(layer, network.sample):
         instance = number // PROCESSORS_PER_INSTANCE
@@ -61,10 +67,33 @@ def input_blocks(network: Network, apb_base: int, *, fixed: bool) -> Iterator[In
 def _planar_input(layer: Layer, sample: Tensor) -> Iterator[tuple[int, Words]]:
     """CHW: each word holds four successive pixels of one channel, one processor per instance."""
     for channel, processor in enumerate(bits(layer.processors)):
-        pixels = (sample[channel].reshape(-1) & 0xFF).astype(np.uint8)
-        padded = np.zeros(-(-pixels.size // 4) * 4, np.uint8)
-        padded[: pixels.size] = pixels
-        yield processor, padded.view("<u4").astype(np.uint32)
+        yield processor, _four_pixels_a_word(sample[channel])
+
+
+def _split_input(network: Network, apb_base: int) -> Iterator[InputBlock]:
+    """CHW in parts of rows, each with the rows around it that the first layer's padding covers.
+
+    Around the image these are zero. Parts begin at multiples of a fixed distance.
+    Source: spec/generated-project.md section 4.3, verified example there.
+    """
+    layer, parts = network.first, network.input_parts
+    rows, pad = layer.in_dim[0] // parts, layer.pad[0]
+    distance = network.input_part_distance
+    image = np.pad(network.sample, ((0, 0), (pad, pad), (0, 0)))
+    for channel, processor in enumerate(bits(layer.processors)):
+        instance = processor // PROCESSORS_PER_INSTANCE
+        for part in range(parts):
+            offset = layer.in_offset + part * distance
+            address = apb_base + network.chip.data_address(instance, offset)
+            some = image[channel, part * rows : (part + 1) * rows + 2 * pad]
+            yield InputBlock(processor, address, _four_pixels_a_word(some))
+
+
+def _four_pixels_a_word(plane: NDArray[np.integer]) -> Words:
+    pixels = (plane.reshape(-1) & 0xFF).astype(np.uint8)
+    padded = np.zeros(-(-pixels.size // 4) * 4, np.uint8)
+    padded[: pixels.size] = pixels
+    return padded.view("<u4").astype(np.uint32)
 
 
 def _interleaved_input(layer: Layer, sample: Tensor) -> Iterator[tuple[int, Words]]:
@@ -99,14 +128,13 @@ def fifo_streams(network: Network, apb_base: int) -> Iterator[FifoStream]:
     for k, fifo in enumerate(used):
         channels = pixels[k * lanes : (k + 1) * lanes]
         if layer.channels_first:
-            data = np.zeros(-(-channels.size // 4) * 4, np.uint8)
-            data[: channels.size] = channels.reshape(-1)
+            words = _four_pixels_a_word(channels)
         else:
             data = np.zeros((pixels.shape[1], FIFO_LANES), np.uint8)
             for lane in range(len(channels)):
                 if group_slice(mask, fifo) >> lane & 1:
                     data[:, lane] = channels[lane]
-        words = data.reshape(-1).view("<u4").astype(np.uint32)
+            words = data.reshape(-1).view("<u4").astype(np.uint32)
         if network.input_port.is_fast:
             registers = (FAST_FIFO_DATA, FAST_FIFO_STATUS, FAST_FIFO_FULL)
         else:

@@ -56,6 +56,7 @@ def resolve(
         buffer,
         tuple(_delivery(section) for section in description.get("unload", ())),
         made,
+        options.input_split,
     )
     return network, tuple(problems)
 

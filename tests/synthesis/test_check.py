@@ -941,6 +941,44 @@ VIOLATIONS = [
         ],
         options={**MADE, "synthesize_input": 1 << 24, "synthesize_words": 5},
     ),
+    Violation(
+        "E338",
+        [{**CONV, "data_format": "HWC"}],
+        [(2, 3, 3, 3)],
+        [
+            (
+                0,
+                "data_format",
+                "--input-split 2 splits CHW data in memory, the input is HWC data or comes from "
+                "a FIFO",
+                None,
+            )
+        ],
+        options={"input_split": 2},
+    ),
+    Violation(
+        "E338",
+        [{**CONV, "processors": 1, "data_format": "CHW"}],
+        [(2, 1, 3, 3)],
+        [(0, "", "--input-split is 3, the image has 4 rows", "Use a divisor of 4.")],
+        sample=(1, 4, 4),
+        options={"input_split": 3},
+    ),
+    Violation(
+        "E338",
+        [{**CONV, "processors": 1, "data_format": "CHW"}],
+        [(2, 1, 3, 3)],
+        [
+            (
+                0,
+                "",
+                "--input-split 8 needs 49152 bytes at 0x0, a memory instance of MAX78000 has 32768",
+                None,
+            )
+        ],
+        sample=(1, 32, 700),
+        options={"input_split": 8},
+    ),
     # Sources
     Violation(
         "E360",

@@ -10,10 +10,10 @@ import pytest
 
 from device import MAX78000
 from synthesis.check import check, check_chip_options
-from synthesis.encode.data import fifo_streams
+from synthesis.encode.data import fifo_streams, input_blocks
 from synthesis.network import InputPort, Progression
 from synthesis.options import EncodeOptions, ResolveOptions
-from synthesis.program import FifoStream
+from synthesis.program import FifoStream, InputBlock
 from synthesis.resolve.sample import progressing
 from synthesis.words import phase_words
 from tests.synthesis.networks import build, describe, mask, sample, weights
@@ -77,3 +77,31 @@ def test_compiled_loop_makes_the_words(tmp_path: Path) -> None:
     record = run_loader(store(files, tmp_path / "net"), "MAX78000")
     wanted = {k: (w.words, w.control, w.pushes) for k, w in phase_words(made).items()}
     assert compare(record.effect(), wanted, record.addresses) == []
+
+
+def test_split_image_comes_with_the_rows_around_each_part(tmp_path: Path) -> None:
+    data = sample(1, 8, 10)
+    network, _ = build(
+        tmp_path, describe({**CONV, "processors": 1, "data_format": "CHW", "in_offset": 0x100}),
+        data, [weights(2, 1, 3, 3)], input_split=4,
+    )  # fmt: skip
+    assert list(check(network)) == []
+    blocks = list(input_blocks(network, APB, fixed=False))
+    assert [block.address for block in blocks] == [0x50400100 + 0x800 * i for i in range(4)]
+    assert {block.number for block in blocks} == {0}
+    padded = np.pad(data[0], ((1, 1), (0, 0)))
+    for part, block in enumerate(blocks):
+        found = np.frombuffer(block.words.astype("<u4").tobytes(), np.int8)
+        assert found.tolist() == padded[2 * part : 2 * part + 4].reshape(-1).tolist()
+    fixed = list(input_blocks(network, APB, fixed=True))
+    assert fixed[1].address == blocks[1].address and fixed[1].words[1] == 0xAAAAAAAA
+
+
+def test_parts_of_an_image_share_an_array() -> None:
+    parts = tuple(InputBlock(n, 0x50400000 + a, words(a, n)) for n, a in ((0, 0), (0, 8), (4, 16)))
+    files = emit(program(inputs=parts))
+    assert files["sampledata.h"].count("#define SAMPLE_INPUT_") == 2
+    main = files["main.c"]
+    assert main.count("[] = SAMPLE_INPUT_") == 2
+    for copy in ("0x50400000, input_0, 2", "0x50400008, input_0 + 2, 2", "0x50400010, input_4, 2"):
+        assert f"memcpy32((uint32_t *) {copy});" in main
