@@ -198,6 +198,8 @@ def _file_options(parser: argparse.ArgumentParser) -> None:
     option("--sample-filename", default="sampledata.h", metavar="NAME", help="sample")
     option("--sample-output-filename", default="sampleoutput.h", metavar="NAME",
            help="expected output; none: in the main file")  # fmt: skip
+    option("--sample-numpy-filename", metavar="NAME",
+           help="also save the output of the simulation as a NumPy array")  # fmt: skip
     option("--log-filename", default="log.txt", metavar="NAME", help="log")
 
 
@@ -419,7 +421,8 @@ def project_options(args: argparse.Namespace) -> ProjectOptions:
 
     names = (
         "c_filename", "api_filename", "weight_filename", "sample_filename",
-        "sample_output_filename", "softmax", "unload", "kat", "max_checklines", "fixed_input",
+        "sample_output_filename", "sample_numpy_filename", "softmax", "unload", "kat",
+        "max_checklines", "fixed_input",
         "unroll_wide", "unroll_8bit", "timer", "no_timer", "boost", "energy", "forever", "no_wfi",
         "stop_start", "one_shot", "no_fifo_wait", "debugwait", "clock_trim", "verify_writes",
         "verify_kernels", "zero_sram", "old_kernel_loader", "define", "define_default_arm",
@@ -471,7 +474,13 @@ def create_project(args: argparse.Namespace) -> int:
         _, warnings = load(args.config_file, args.device, resolve_options(args))
         report(warnings, args)
         return 0
-    from synthesis.emit import check_folder, check_options, emit_project, write_project
+    from synthesis.emit import (
+        check_folder,
+        check_options,
+        emit_arrays,
+        emit_project,
+        write_project,
+    )
 
     options = project_options(args)
     folder = project_folder(args)
@@ -481,7 +490,7 @@ def create_project(args: argparse.Namespace) -> int:
     result = synthesize(args.config_file, args.device, resolve_options(args), encode_options(args))
     complaints = check_options(options, result.program)
     refuse_errors(complaints)
-    files = emit_project(result.program, options)
+    files = emit_project(result.program, options) | emit_arrays(result.program, options)
     write_project(files, folder, overwrite=args.overwrite)
     silenced = {"W390"} if args.no_warn_zero else set()
     report([d for d in (*complaints, *result.warnings) if d.code not in silenced], args)

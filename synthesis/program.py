@@ -8,7 +8,7 @@ Source: spec/registers.md section 5, spec/memory.md, spec/generated-project.md.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
@@ -315,6 +315,8 @@ class Program:
     """Input through FIFOs, word by word in turn; `inputs` is empty then."""
     memory_log: tuple[str, ...] = ()
     """The data memory at each executed layer, one line each; for the verbose log."""
+    result: NDArray[np.int64] = field(default_factory=lambda: np.zeros((0, 0, 0), np.int64))
+    """What the simulation computed, [channel, row, column]."""
 
     @property
     def master_control(self) -> int:

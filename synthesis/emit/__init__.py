@@ -8,13 +8,14 @@ Source: spec/generated-project.md.
 from synthesis.emit.folder import check_folder, folder_name, write_project
 from synthesis.emit.log import log_text
 from synthesis.emit.options import ProjectOptions, check_options
-from synthesis.emit.project import emit_project
+from synthesis.emit.project import emit_arrays, emit_project
 from synthesis.emit.statistics import format_latency, format_statistics
 
 __all__ = [
     "ProjectOptions",
     "check_folder",
     "check_options",
+    "emit_arrays",
     "emit_project",
     "folder_name",
     "format_latency",

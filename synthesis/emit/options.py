@@ -29,7 +29,8 @@ class ProjectOptions:
     user gave it; `command_line` stands in the headers of the
     generated files. File names are names inside the folder; `api_filename` and
     `sample_output_filename` may be `none` (any case). `boost` is (port, pin), `clock_trim` the trim
-    values of IBRO, ISO and IPO (0: leave), `log_filename` None writes no log. `riscv` lets the
+    values of IBRO, ISO and IPO (0: leave), `log_filename` None writes no log;
+    `sample_numpy_filename` adds the output of the simulation. `riscv` lets the
     RISC-V core run the network, started by a program of the Arm core.
     """
 
@@ -45,6 +46,7 @@ class ProjectOptions:
     sample_filename: str = "sampledata.h"
     sample_output_filename: str = "sampleoutput.h"
     log_filename: str | None = "log.txt"
+    sample_numpy_filename: str | None = None
 
     softmax: bool = False
     unload: bool = True
@@ -177,6 +179,8 @@ def _file_names(options: ProjectOptions) -> dict[str, str]:
         names["--sample-output-filename"] = options.sample_output_filename
     if options.log_filename is not None:
         names["--log-filename"] = options.log_filename
+    if options.sample_numpy_filename is not None:
+        names["--sample-numpy-filename"] = options.sample_numpy_filename
     return names
 
 

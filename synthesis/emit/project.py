@@ -5,7 +5,10 @@ Source: spec/generated-project.md section 1.2.
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
+
+import numpy as np
 
 from synthesis.emit import code, headers
 from synthesis.emit.buildfiles import build_files
@@ -38,3 +41,12 @@ def emit_project(program: Program, options: ProjectOptions) -> dict[str, str]:
     if options.log_filename is not None:
         files[options.log_filename] = log_text(program, options)
     return files
+
+
+def emit_arrays(program: Program, options: ProjectOptions) -> dict[str, bytes]:
+    """Return the contents of the NumPy files that were asked for by their path in the folder."""
+    if options.sample_numpy_filename is None:
+        return {}
+    content = io.BytesIO()
+    np.save(content, program.result, allow_pickle=False)
+    return {options.sample_numpy_filename: content.getvalue()}

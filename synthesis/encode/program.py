@@ -78,6 +78,7 @@ def encode(
         kernel_map=placement.kernel_memory.owner,
         layer_logs=tuple(_layer_logs(network, activations)),
         fifo=tuple(fifo_streams(network, options.apb_base)) if through_fifo else (),
+        result=activations.outputs[network.terminating.index],
         memory_log=tuple(memory_log(network, options)) if options.keep_layer_logs else (),
     )
 

@@ -1,7 +1,8 @@
-"""Large arrays as text."""
+"""Large arrays as text, and as NumPy files."""
 
 from __future__ import annotations
 
+import io
 import re
 
 import numpy as np
@@ -11,7 +12,9 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 
+from synthesis.emit import check_options, emit_arrays
 from synthesis.emit.arrays import macro_lines, matrix_lines
+from tests.synthesis.programs import options, program
 
 
 def test_macro_has_eight_words_per_line_and_no_comma_at_the_end() -> None:
@@ -51,3 +54,18 @@ def test_matrix_holds_every_value_in_aligned_columns(values: NDArray[np.int64]) 
 )
 def test_numbers_are_right_aligned(values: list[list[int]], text: str) -> None:
     assert matrix_lines(np.array(values)) == text
+
+
+def test_result_of_the_simulation_becomes_a_numpy_file() -> None:
+    result = np.arange(-6, 6).reshape(2, 3, 2)
+    made = program(result=result)
+    assert emit_arrays(made, options()) == {}
+    content = emit_arrays(made, options(sample_numpy_filename="out.npy"))["out.npy"]
+    loaded = np.load(io.BytesIO(content), allow_pickle=False)
+    assert loaded.dtype == np.int64 and np.array_equal(loaded, result)
+
+
+def test_numpy_file_needs_a_name_of_its_own() -> None:
+    for name in ("a/b.npy", "weights.h"):
+        (found,) = check_options(options(sample_numpy_filename=name))
+        assert str(found.place) == "option --sample-numpy-filename"
