@@ -6,7 +6,7 @@ Names of tensors do not matter, their order does. Source: spec/network-descripti
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from device import Chip
 from diagnostics import Diagnostic, DiagnosticError, Place, Severity
 from synthesis.options import ResolveOptions
 from synthesis.parse import Description, LayerDescription
+from synthesis.resolve.integers import fit, scaled_bias, truncated
 from synthesis.resolve.tensors import (
     BINARY,
     DEFAULT_BITS,
@@ -84,8 +85,9 @@ def tensors_from_checkpoint(
         tensors = _CheckpointLayer(checkpoint.state_dict, key, layer, place, problems).read(chip)
         if tensors is None:
             continue
-        bias = None if bias_is_dropped(layer, options) else tensors.bias
-        found[layer.index] = LayerTensors(tensors.weights, bias, tensors.bits, tensors.shift)
+        if bias_is_dropped(layer, options):
+            tensors = replace(tensors, bias=None)
+        found[layer.index] = tensors
     return found
 
 
@@ -154,27 +156,10 @@ class _CheckpointLayer:
         if shaped is None or bits is None:
             return None
         shift = self._scalar(f"{self.key.layer}.output_shift", 0)
-        return LayerTensors(shaped, self._bias(), bits, shift)
+        return LayerTensors(shaped, self._bias(), bits, shift, self.key.weight, self.key.bias)
 
     def _integers(self, name: str) -> NDArray[np.int64] | None:
-        value = np.asarray(self.state[name])
-        if value.dtype.kind not in "fiub":
-            self.problem("E204", f"'{name}' holds {value.dtype}, not numbers", "op")
-            return None
-        if value.dtype.kind == "f" and not np.isfinite(value).all():
-            self.problem(
-                "E204",
-                f"'{name}' holds values that are not numbers (NaN or infinite)",
-                "op",
-                remedy="Training has diverged; train and quantize again.",
-            )
-            return None
-        if value.size == 0 or np.abs(value).max() > 1 << 31:
-            self.problem("E204", f"'{name}' is empty or holds values beyond 32 bits", "op")
-            return None
-        return (
-            np.trunc(value).astype(np.int64) if value.dtype.kind == "f" else value.astype(np.int64)
-        )
+        return truncated(np.asarray(self.state[name]), name, self.problem)
 
     def _scalar(self, name: str, default: int) -> int:
         if name not in self.state:
@@ -198,19 +183,7 @@ class _CheckpointLayer:
         if bits not in (1, 2, 4, 8, BINARY):
             self.problem("E206", f"weight_bits is {bits}, expected 1, 2, 4 or 8", "op")
             return None
-        low, high = (-1, 1) if bits == BINARY else (-(1 << bits - 1), (1 << bits - 1) - 1)
-        least, most = int(weights.min()), int(weights.max())
-        if least < low or most > high or (bits == BINARY and (weights == 0).any()):
-            self.problem(
-                "E206",
-                f"weights from {least} to {most} do not fit {abs(bits)} bits ({low} to {high})",
-                "quantization",
-                "op",
-                remedy="Quantize the checkpoint with quantize.py, "
-                "and give 'quantization' the width it was quantized to.",
-            )
-            return None
-        return bits
+        return bits if fit(weights, bits, self.problem) else None
 
     def _bias(self) -> NDArray[np.int64] | None:
         """Bias in units of 128: what the file holds, divided by the weights' scale."""
@@ -220,13 +193,4 @@ class _CheckpointLayer:
         if value is None:
             return None
         stated = self._scalar(f"{self.key.layer}.weight_bits", 0) or DEFAULT_BITS
-        bias = value.reshape(-1) // (1 << max(stated, 1) - 1)
-        if bias.min() < -128 or bias.max() > 127:
-            self.problem(
-                "E207",
-                f"the bias reaches from {bias.min()} to {bias.max()}, the limits are -128 and 127",
-                "op",
-                remedy="Quantize the checkpoint with quantize.py.",
-            )
-            return None
-        return bias
+        return scaled_bias(value, stated, self.problem)

@@ -26,13 +26,16 @@ class LayerTensors:
     """What one layer takes from the weights file.
 
     `weights`: int8 [out, in/groups, rows, columns] as the operator uses them; `bias`: int64 in
-    units of 128, or None; `bits`: 8, 4, 2, 1 or -1; `shift`: the file's output shift.
+    units of 128, or None; `bits`: 8, 4, 2, 1 or -1; `shift`: the file's output shift; the names are
+    those of the file, where it has names.
     """
 
     weights: NDArray[np.int8]
     bias: NDArray[np.int64] | None
     bits: int
     shift: int
+    weight_name: str = ""
+    bias_name: str = ""
 
 
 def takes_weights(layer: LayerDescription) -> bool:

@@ -5,8 +5,10 @@ Source: spec/network-description.md section 1.5.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from device import Chip
-from diagnostics import Diagnostic
+from diagnostics import Diagnostic, Severity
 from synthesis.options import ResolveOptions
 from synthesis.parse import Description
 from synthesis.parse.rules import layer_index
@@ -25,9 +27,15 @@ def layer_tensors(
     wanted = [layer for layer in description.layers if takes_weights(layer)]
     if description.get("arch") == "test":
         found = tensors_from_numpy(description, wanted, options, problems)
+    elif options.checkpoint_file and options.checkpoint_file.lower().endswith(".onnx"):
+        # imported here: most runs need no ONNX reader
+        from synthesis.resolve.onnx_tensors import tensors_from_onnx
+
+        found = tensors_from_onnx(options.checkpoint_file, wanted, options, problems)
     else:
         found = tensors_from_checkpoint(description, wanted, chip, options, problems)
-    if len(found) < len(wanted) and not problems:
+    refused = any(p.severity is Severity.ERROR for p in problems)
+    if len(found) < len(wanted) and not refused:
         missing = wanted[len(found)]
         problems.append(
             missing.error(
@@ -51,7 +59,5 @@ def layer_tensors(
             )
         elif "weight_source" in layer and source is not None:
             bits = layer.get("quantization", DEFAULT_BITS)
-            found[layer.index] = LayerTensors(
-                found[source].weights, found[source].bias, bits, found[source].shift
-            )
+            found[layer.index] = replace(found[source], bits=bits)
     return found

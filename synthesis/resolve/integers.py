@@ -1,0 +1,70 @@
+"""From the numbers of a file to integer weights and biases, whatever kind of file it is.
+
+Source: spec/network-description.md section 1.5.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from synthesis.resolve.tensors import BINARY, Complain
+
+
+def truncated(value: NDArray[Any], name: str, problem: Complain) -> NDArray[np.int64] | None:
+    """Return the values without their fractions, or None after a complaint about them."""
+    if value.dtype.kind not in "fiub":
+        problem("E204", f"'{name}' holds {value.dtype}, not numbers", "op")
+        return None
+    if value.dtype.kind == "f" and not np.isfinite(value).all():
+        problem(
+            "E204",
+            f"'{name}' holds values that are not numbers (NaN or infinite)",
+            "op",
+            remedy="Training has diverged; train and quantize again.",
+        )
+        return None
+    if value.size == 0 or np.abs(value).max() > 1 << 31:
+        problem("E204", f"'{name}' is empty or holds values beyond 32 bits", "op")
+        return None
+    return np.trunc(value).astype(np.int64) if value.dtype.kind == "f" else value.astype(np.int64)
+
+
+def limits(bits: int) -> tuple[int, int]:
+    """Return the least and the greatest weight of a width."""
+    return (-1, 1) if bits == BINARY else (-(1 << bits - 1), (1 << bits - 1) - 1)
+
+
+def fit(weights: NDArray[np.int64], bits: int, problem: Complain) -> bool:
+    """Whether weights are within the limits of their width; a complaint if not."""
+    low, high = limits(bits)
+    least, most = int(weights.min()), int(weights.max())
+    if low <= least and most <= high and not (bits == BINARY and (weights == 0).any()):
+        return True
+    problem(
+        "E206",
+        f"weights from {least} to {most} do not fit {abs(bits)} bits ({low} to {high})",
+        "quantization",
+        "op",
+        remedy="Quantize the checkpoint with quantize.py, "
+        "and give 'quantization' the width it was quantized to.",
+    )
+    return False
+
+
+def scaled_bias(
+    value: NDArray[np.int64], stored_bits: int, problem: Complain
+) -> NDArray[np.int64] | None:
+    """Return the bias in units of 128: what the file holds, divided by the weights' scale."""
+    bias = value.reshape(-1) // (1 << max(stored_bits, 1) - 1)
+    if bias.min() < -128 or bias.max() > 127:
+        problem(
+            "E207",
+            f"the bias reaches from {bias.min()} to {bias.max()}, the limits are -128 and 127",
+            "op",
+            remedy="Quantize the checkpoint with quantize.py.",
+        )
+        return None
+    return bias

@@ -1,0 +1,107 @@
+"""Weights and biases from a quantized ONNX model.
+
+Nodes with weights belong, in the order of the graph, to the layers that take some. There are no
+companions: the width follows from the values, the output shift from the description.
+Source: spec/network-description.md section 1.5.
+"""
+
+from __future__ import annotations
+
+from checkpoint.onnx import OnnxLayer, read_onnx
+from diagnostics import Diagnostic, Place, Severity
+from synthesis.network import Operator
+from synthesis.options import ResolveOptions
+from synthesis.parse import LayerDescription
+from synthesis.parse.rules import operation
+from synthesis.resolve.integers import fit, limits, scaled_bias, truncated
+from synthesis.resolve.tensors import (
+    DEFAULT_BITS,
+    Complain,
+    LayerTensors,
+    bias_is_dropped,
+    shape_weights,
+)
+
+_WIDTHS = (2, 4, 8)
+
+
+def tensors_from_onnx(
+    file: str,
+    wanted: list[LayerDescription],
+    options: ResolveOptions,
+    problems: list[Diagnostic],
+) -> dict[int, LayerTensors]:
+    """Return the tensors of the layers that take some, by layer index.
+
+    Raises CheckpointError for a file that cannot be read; complaints about tensors go to
+    `problems`.
+    """
+    model = read_onnx(file)
+    place = Place(file=file)
+    if not options.ignore_bn:
+        problems += [_not_folded(name, place) for name in model.batch_norms]
+    found: dict[int, LayerTensors] = {}
+    nodes = model.layers[options.skip_checkpoint_layers :]
+    for layer, node in zip(wanted, nodes, strict=False):
+
+        def problem(
+            code: str,
+            message: str,
+            *keys: str,
+            remedy: str | None = None,
+            at: LayerDescription = layer,
+            name: str = node.weight_name,
+        ) -> None:
+            text = f"{message} (tensor '{name}' of {place})"
+            problems.append(at.error(code, text, *keys, remedy=remedy))
+
+        tensors = _tensors(layer, node, options, problem)
+        if tensors is not None:
+            found[layer.index] = tensors
+    return found
+
+
+def _not_folded(name: str, place: Place) -> Diagnostic:
+    return Diagnostic(
+        "W203",
+        f"{name} is ignored: the accelerator has no batch normalization",
+        place,
+        "Fold it with batchnormfuser.py before quantizing; --ignore-bn silences this.",
+        Severity.WARNING,
+    )
+
+
+def _tensors(
+    layer: LayerDescription, node: OnnxLayer, options: ResolveOptions, problem: Complain
+) -> LayerTensors | None:
+    """Return what one node gives a layer, or None after a complaint."""
+    operator, _ = operation(layer)
+    if (operator is Operator.CONVTRANSPOSE2D) != (node.operator == "ConvTranspose"):
+        problem(
+            "E208",
+            f"the node {node.node} does not belong to {operator}",
+            "op",
+            remedy="Correct 'op', or check that the layers are in the same order.",
+        )
+        return None
+    weights = truncated(node.weights, node.weight_name, problem)
+    if weights is None:
+        return None
+    shaped = shape_weights(weights, layer, problem, flip=True)
+    bits = layer.get("quantization") or _width(int(weights.min()), int(weights.max()))
+    if shaped is None or not fit(weights, bits, problem):
+        return None
+    bias = None
+    if node.bias is not None and not bias_is_dropped(layer, options):
+        value = truncated(node.bias, node.bias_name, problem)
+        bias = None if value is None else scaled_bias(value, DEFAULT_BITS, problem)
+    return LayerTensors(shaped, bias, bits, 0, node.weight_name, node.bias_name)
+
+
+def _width(least: int, most: int) -> int:
+    """Return the smallest width that holds the values, or the largest there is."""
+    for bits in _WIDTHS:
+        low, high = limits(bits)
+        if low <= least and most <= high:
+            return bits
+    return DEFAULT_BITS
