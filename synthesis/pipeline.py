@@ -11,10 +11,13 @@ from synthesis.encode import encode
 from synthesis.network import Network
 from synthesis.options import EncodeOptions, ResolveOptions
 from synthesis.parse import parse_file
-from synthesis.place import Placement, PlaceOptions, place
+from synthesis.place import Placement, PlaceOptions, place, place_what_fits
 from synthesis.program import Program
 from synthesis.resolve import resolve
 from synthesis.simulate import Activations, simulate
+
+MEMORY_CODES = frozenset({"E341", "E342", "E401", "E402", "E403", "E404"})
+"""Complaints that something does not fit: the network itself is sound."""
 
 
 @dataclass(frozen=True)
@@ -50,15 +53,7 @@ def synthesize(
     if refused:
         raise DiagnosticError(refused)
     network, warnings = load(config_file, chip, resolving)
-    placement = place(
-        network,
-        PlaceOptions(
-            encoding.weight_start,
-            encoding.deduplicate,
-            encoding.overlap_data,
-            encoding.old_kernel_loader,
-        ),
-    )
+    placement = place(network, _place_options(encoding))
     activations = simulate(
         network,
         average_rounding=encoding.average_rounding,
@@ -73,3 +68,23 @@ def synthesize(
     )
     program = encode(network, placement, activations, encoding)
     return Synthesis(network, placement, activations, program, (*warnings, *silent))
+
+
+def what_fits(
+    config_file: str, chip: Chip, resolving: ResolveOptions, encoding: EncodeOptions
+) -> tuple[Network, Placement, tuple[Diagnostic, ...]]:
+    """Place what fits of a network that is refused for MEMORY_CODES alone.
+
+    Returns the complaints of the placement; raises DiagnosticError where it is not even resolved.
+    """
+    network, _ = resolve(parse_file(config_file), chip, resolving)
+    return network, *place_what_fits(network, _place_options(encoding))
+
+
+def _place_options(encoding: EncodeOptions) -> PlaceOptions:
+    return PlaceOptions(
+        encoding.weight_start,
+        encoding.deduplicate,
+        encoding.overlap_data,
+        encoding.old_kernel_loader,
+    )

@@ -34,6 +34,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
         auto_reload=False,
+        autoescape=_is_html,
     )
     environment.filters |= {
         "hex": hexadecimal,
@@ -48,6 +49,11 @@ def _environment() -> Environment:
         name: (lambda step, kind=kind: isinstance(step, kind)) for name, kind in _STEPS.items()
     }
     return environment
+
+
+def _is_html(template: str | None) -> bool:
+    """Whether all values are escaped as HTML; elsewhere each place has a filter of its own."""
+    return template is not None and template.endswith((".html.j2", ".svg.j2"))
 
 
 def hexadecimal(value: int, digits: int = 8) -> str:

@@ -13,7 +13,7 @@ from synthesis.encode.view import LayerView
 from synthesis.network import Network
 from synthesis.options import EncodeOptions
 from synthesis.place import KernelRange
-from synthesis.place.lifetimes import DataRange, memory_steps
+from synthesis.place.lifetimes import DataRange, memory_steps, numbers_text
 
 
 def ring_buffers(network: Network, options: EncodeOptions) -> dict[int, int]:
@@ -52,14 +52,3 @@ def memory_log(network: Network, options: EncodeOptions) -> Iterator[str]:
             where = f"0x{loss.begin:04x}-0x{loss.end - 1:04x}"
             parts.append(f"OVERWRITES {what} at {where}, {why}")
         yield f"{network.layer(step.layer)}: {'; '.join(parts)}"
-
-
-def numbers_text(numbers: tuple[int, ...]) -> str:
-    """Return ascending numbers with runs shortened: `0-3, 8`."""
-    runs: list[tuple[int, int]] = []
-    for number in numbers:
-        if runs and runs[-1][1] == number - 1:
-            runs[-1] = runs[-1][0], number
-        else:
-            runs.append((number, number))
-    return ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in runs)

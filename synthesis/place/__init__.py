@@ -10,6 +10,15 @@ from synthesis.place.placement import (
     Placement,
     PlaceOptions,
     place,
+    place_what_fits,
 )
 
-__all__ = ["BiasRange", "KernelMemory", "KernelRange", "PlaceOptions", "Placement", "place"]
+__all__ = [
+    "BiasRange",
+    "KernelMemory",
+    "KernelRange",
+    "PlaceOptions",
+    "Placement",
+    "place",
+    "place_what_fits",
+]

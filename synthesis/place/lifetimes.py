@@ -97,7 +97,7 @@ def memory_steps(network: Network, rings: Mapping[int, int]) -> Iterator[MemoryS
     }
     last = _last_readers(network)
     for position, layer in enumerate(network.executed()):
-        read = _sources(layer, network)
+        read = sources(layer, network)
         output = held[layer.index]
         inputs = tuple(held[s] for s in read if s in held)
         alive = tuple(
@@ -109,8 +109,11 @@ def memory_steps(network: Network, rings: Mapping[int, int]) -> Iterator[MemoryS
         yield MemoryStep(layer.index, inputs, output, alive, losses)
 
 
-def _sources(layer: Layer, network: Network) -> tuple[int, ...]:
-    """Return what a layer reads, each source once; the rolling buffer has no memory of its own."""
+def sources(layer: Layer, network: Network) -> tuple[int, ...]:
+    """Return what a layer reads, each source once: layers by index, NETWORK_INPUT for the sample.
+
+    The rolling buffer is left out, it has no memory of its own.
+    """
     previous = network.predecessor(layer)
     default = NETWORK_INPUT if previous is None else previous.index
     return tuple(s for s in dict.fromkeys(layer.sources or (default,)) if s != DATA_BUFFER)
@@ -120,7 +123,7 @@ def _last_readers(network: Network) -> dict[int, int]:
     """Return by owner the last position in the order at which its data is needed."""
     last: dict[int, int] = {}
     for position, layer in enumerate(network.executed()):
-        last |= dict.fromkeys(_sources(layer, network), position)
+        last |= dict.fromkeys(sources(layer, network), position)
     return last | {layer.index: len(network.order) for layer in network.outputs()}
 
 
@@ -166,3 +169,14 @@ def _losses(
         if len(common):
             end = int(common[-1]) + WORD_BYTES
             yield Loss(data.owner, shared, int(common[0]), end, data in inputs)
+
+
+def numbers_text(numbers: tuple[int, ...]) -> str:
+    """Return ascending numbers with runs shortened: `0-3, 8`."""
+    runs: list[tuple[int, int]] = []
+    for number in numbers:
+        if runs and runs[-1][1] == number - 1:
+            runs[-1] = runs[-1][0], number
+        else:
+            runs.append((number, number))
+    return ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in runs)

@@ -14,7 +14,15 @@ from synthesis.place.biases import BiasRange, place_biases
 from synthesis.place.data import check_overlap
 from synthesis.place.kernels import KernelMemory, KernelRange, place_kernels
 
-__all__ = ["BiasRange", "KernelMemory", "KernelRange", "PlaceOptions", "Placement", "place"]
+__all__ = [
+    "BiasRange",
+    "KernelMemory",
+    "KernelRange",
+    "PlaceOptions",
+    "Placement",
+    "place",
+    "place_what_fits",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +54,16 @@ class Placement:
 
 def place(network: Network, options: PlaceOptions) -> Placement:
     """Place a checked network; raise DiagnosticError naming every layer that does not fit."""
+    placement, problems = place_what_fits(network, options)
+    if problems:
+        raise DiagnosticError(problems)
+    return placement
+
+
+def place_what_fits(
+    network: Network, options: PlaceOptions
+) -> tuple[Placement, tuple[Diagnostic, ...]]:
+    """Place what fits; return it with a complaint about every layer that does not."""
     problems: list[Diagnostic] = []
     kernels, memory = place_kernels(
         network,
@@ -57,6 +75,4 @@ def place(network: Network, options: PlaceOptions) -> Placement:
     biases, bias_memory = place_biases(network, options.deduplicate, problems)
     if not options.overlap_data:
         check_overlap(network, problems)
-    if problems:
-        raise DiagnosticError(problems)
-    return Placement(kernels, memory, biases, bias_memory)
+    return Placement(kernels, memory, biases, bias_memory), tuple(problems)
