@@ -106,6 +106,7 @@ class Chip:
     skips_stream_bias: bool
     """The first layer skips one bias byte when it streams."""
     places_flatten_bias_first: bool
+    pads_series_of_passes: bool
     combines_with_bias: bool
     """Operands can be combined in front of a convolution with bias."""
     combines_passes_as_rows: bool
@@ -221,6 +222,7 @@ MAX78000 = Chip(
     streams_passthrough=True,
     skips_stream_bias=True,
     places_flatten_bias_first=True,
+    pads_series_of_passes=True,
     combines_with_bias=True,
     combines_passes_as_rows=True,
     has_pipeline=False,
@@ -284,6 +286,7 @@ MAX78002 = Chip(
     streams_passthrough=False,
     skips_stream_bias=False,
     places_flatten_bias_first=False,
+    pads_series_of_passes=False,
     combines_with_bias=False,
     combines_passes_as_rows=False,
     has_pipeline=True,

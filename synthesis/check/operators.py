@@ -340,7 +340,8 @@ def spread_kernel_limits(layer: Layer, network: Network) -> Iterator[Finding]:
 def narrow_weights_fill_their_passes(layer: Layer, _: Network) -> Iterator[Finding]:
     """The vendor's tool stores narrow weights out of step if the last pass is not full."""
     unfilled = layer.in_channels != layer.in_passes * layer.in_share
-    if layer.weights is not None and abs(layer.weight_bits) < 8 and unfilled:
+    narrow = layer.weights is not None and abs(layer.weight_bits) < 8
+    if narrow and unfilled and not layer.depthwise:
         yield Finding(
             f"{abs(layer.weight_bits)}-bit weights for {layer.in_channels} channels, which do not "
             f"fill {layer.in_passes} passes of {layer.in_share}; the chip will compute "
@@ -358,5 +359,57 @@ def flattened_outputs_begin_in_lane_0(layer: Layer, _: Network) -> Iterator[Find
             "the outputs of a flattened layer begin between two multiples of 4; the chip will "
             "compute something else than the known answer",
             ("output_processors", "flatten"),
+            "Begin the output processors at a multiple of 4.",
+        )
+
+
+@constraint("E330")
+def padded_series_of_many_channels(layer: Layer, network: Network) -> Iterator[Finding]:
+    """MAX78002 pads a Conv1d in a single pass only."""
+    wide = layer.operator is Operator.CONV1D and layer.pad[0] > 0 and layer.in_passes > 1
+    if wide and not network.chip.pads_series_of_passes:
+        yield Finding(
+            f"'pad' is {layer.pad[0]} on a Conv1d of {layer.in_channels} channels, "
+            f"{network.chip.name} pads up to 64",
+            "pad",
+            "Use pad: 0.",
+        )
+
+
+@constraint("E331")
+def calcx4_outputs(layer: Layer, _: Network) -> Iterator[Finding]:
+    """Four outputs are calculated at a time, so their number must be a multiple of four."""
+    if layer.calcx4 and layer.has_weights and layer.out_channels % 4:
+        yield Finding(
+            f"'calcx4' with {layer.out_channels} output channels, not a multiple of 4",
+            ("calcx4", "out_channels"),
+        )
+
+
+@constraint("N332", Severity.NOTICE)
+def channels_fill_their_instances(layer: Layer, network: Network) -> Iterator[Finding]:
+    """Four channels share a memory access; unused lanes cost energy all the same."""
+    if layer is not network.first and not layer.channels_first and layer.in_channels % 4:
+        yield Finding(
+            f"{layer.in_channels} input channels, a multiple of 4 would use less energy",
+            ("in_channels", "processors"),
+        )
+
+
+@constraint("N333", Severity.NOTICE)
+def first_layer_pools(layer: Layer, network: Network) -> Iterator[Finding]:
+    """Pooling the input costs time that a smaller sample would not."""
+    if layer is network.first and layer.pooling.reduces:
+        yield Finding("the first layer pools its input", ("max_pool", "avg_pool", "pool_stride"))
+
+
+@constraint("W334", Severity.WARNING)
+def narrow_outputs_begin_in_lane_0(layer: Layer, _: Network) -> Iterator[Finding]:
+    """The vendor's tool has not tried narrow weights with outputs that begin in an upper lane."""
+    lane = lowest_bit(layer.output_processors) % PROCESSORS_PER_INSTANCE
+    if layer.weights is not None and abs(layer.weight_bits) < 8 and lane and not layer.flatten:
+        yield Finding(
+            f"{abs(layer.weight_bits)}-bit weights with outputs that begin in lane {lane}",
+            ("output_processors", "quantization"),
             "Begin the output processors at a multiple of 4.",
         )

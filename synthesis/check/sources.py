@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
+from diagnostics import Severity
 from synthesis.check.constraint import Finding, constraint
 from synthesis.check.layout import mask_text
-from synthesis.network import Layer, Network
+from synthesis.network import Layer, Network, Operator, lowest_bit
+from synthesis.place.data import WORD_BYTES
 
 
 def _sources(layer: Layer, network: Network) -> tuple[Layer, ...]:
@@ -62,4 +65,116 @@ def operands_agree(layer: Layer, network: Network) -> Iterator[Finding]:
             f"the operands are written to the processors {maps}, they must be equal",
             "in_sequences",
             "Give the layers that are combined the same output_processors.",
+        )
+
+
+@constraint("W362", Severity.WARNING)
+def gaps_interleave_the_operands(layer: Layer, network: Network) -> Iterator[Finding]:
+    """Each of n operands leaves n - 1 words free after its own, which the others fill."""
+    if layer.sources is None or len(layer.sources) < 2:
+        return
+    gaps = [s.write_gap for s in _sources(layer, network)]
+    if len(set(gaps)) > 1:
+        text = ", ".join(map(str, gaps))
+        yield Finding(f"the inputs are written with the gaps {text}", "in_sequences")
+    elif gaps and layer.combination and gaps[0] != layer.operands - 1:
+        yield Finding(
+            f"the operands are written with write_gap {gaps[0]}, {layer.operands} operands "
+            f"need {layer.operands - 1}",
+            ("in_sequences", "eltwise", "op"),
+            f"Add write_gap: {layer.operands - 1} to the layers that are combined.",
+        )
+
+
+@constraint("W363", Severity.WARNING)
+def gaps_of_the_predecessor_are_skipped(layer: Layer, network: Network) -> Iterator[Finding]:
+    """Words that the layer before left free are read as data unless they are skipped."""
+    previous = network.predecessor(layer)
+    if layer.sources is None and previous is not None and layer.read_gap != previous.write_gap:
+        yield Finding(
+            f"'read_gap' is {layer.read_gap}, {previous} writes with write_gap "
+            f"{previous.write_gap}",
+            ("read_gap", "processors"),
+        )
+
+
+@constraint("W364", Severity.WARNING)
+def inputs_come_from_the_processors_read(layer: Layer, network: Network) -> Iterator[Finding]:
+    """A processor reads its own memory; what no source wrote there is left from before."""
+    sources = _sources(layer, network)
+    if not sources or len(sources) != len(layer.sources or sources):
+        return
+    written = 0
+    for source in sources:
+        written |= source.output_processors
+    missing = layer.processors & ~written
+    if missing:
+        yield Finding(
+            f"'processors' {mask_text(layer.processors)} reads {mask_text(missing)}, "
+            "which no input is written to",
+            "processors",
+            f"The inputs are written to {mask_text(written)}.",
+        )
+
+
+@constraint("W365", Severity.WARNING)
+def concatenated_inputs_are_apart(layer: Layer, network: Network) -> Iterator[Finding]:
+    """Inputs that are joined by channel stand on processors of their own, in rising order."""
+    sources = _sources(layer, network)
+    single = all(s.out_passes == 1 for s in sources)
+    if layer.combination or len(sources) < 2 or layer.in_passes > 1 or not single:
+        return
+    if len({s.out_dim for s in sources}) > 1:
+        return
+    for before, after in pairwise(sources):
+        both = before.output_processors & after.output_processors
+        if both:
+            yield Finding(
+                f"{before} and {after} both write to the processors {mask_text(both)}",
+                "in_sequences",
+                "Give the layers that are joined output_processors of their own.",
+            )
+        elif lowest_bit(after.output_processors) < lowest_bit(before.output_processors):
+            yield Finding(
+                f"{after} stands on lower processors than {before}, but is joined behind it",
+                "in_sequences",
+                "List the inputs in the order of their processors.",
+            )
+
+
+@constraint("W366", Severity.WARNING)
+def inputs_are_where_they_are_read(layer: Layer, network: Network) -> Iterator[Finding]:
+    """Data is read from in_offset on; operand i stands i words behind."""
+    sources = _sources(layer, network)
+    if layer.sources is None or layer.streaming or not sources or any(layer.in_crop):
+        return
+    if len(sources) != len(layer.sources) or len({s.out_dim for s in sources}) > 1:
+        return
+    for i, source in enumerate(sources):
+        step = WORD_BYTES * i if layer.combination else 0
+        expected = layer.in_offset + step
+        if source.out_offset not in (expected, layer.in_offset + WORD_BYTES * i):
+            yield Finding(
+                f"input {i} is read from 0x{expected:x}, {source} writes to "
+                f"0x{source.out_offset:x}",
+                ("in_offset", "in_sequences"),
+            )
+
+
+@constraint("W367", Severity.WARNING)
+def image_behind_a_series(layer: Layer, network: Network) -> Iterator[Finding]:
+    """A series has one column; a two-dimensional kernel sees only padding beside it."""
+    previous = network.predecessor(layer)
+    two_dimensional = (Operator.CONV2D, Operator.CONVTRANSPOSE2D)
+    if (
+        previous is not None
+        and previous.operator is Operator.CONV1D
+        and layer.operator in two_dimensional
+        and layer.in_dim[1] == 1
+        and "in_dim" not in layer.places
+    ):
+        yield Finding(
+            f"{layer.operator} on data of one column behind a Conv1d",
+            ("in_dim", "op"),
+            "State in_dim to fold the series into an image.",
         )

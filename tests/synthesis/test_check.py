@@ -1044,6 +1044,162 @@ VIOLATIONS = [
         [(2, 3, 3, 3), (2, 2, 3, 3)],
         [(2, "in_sequences", "the operands have the sizes 4x4, 2x2, they must be equal", None)],
     ),
+    # What is unusual, but possible
+    Violation(
+        "W362",
+        [
+            {**PLAIN, "write_gap": 1, "out_offset": 0x1000},
+            {**PLAIN, "write_gap": 2, "out_offset": 0x2004, "in_sequences": "input"},
+            {**PLAIN, "op": "add", "in_sequences": "[0, 1]", "in_offset": 0x1000},
+        ],
+        [],
+        [(2, "in_sequences", "the inputs are written with the gaps 1, 2", None)],
+    ),
+    Violation(
+        "W362",
+        [
+            {**PLAIN, "out_offset": 0x1000},
+            {**PLAIN, "out_offset": 0x2004, "in_sequences": "input"},
+            {**PLAIN, "op": "add", "in_sequences": "[0, 1]", "in_offset": 0x1000},
+        ],
+        [],
+        [
+            (
+                2,
+                "in_sequences",
+                "the operands are written with write_gap 0, 2 operands need 1",
+                "Add write_gap: 1 to the layers that are combined.",
+            )
+        ],
+    ),
+    Violation(
+        "W363",
+        [{**PLAIN, "write_gap": 1}, PLAIN],
+        [],
+        [(1, "processors", "'read_gap' is 0, layer 0 writes with write_gap 1", None)],
+    ),
+    Violation(
+        "W364",
+        [{**PLAIN, "output_processors": 7}, {**PLAIN, "processors": 0xE}],
+        [],
+        [
+            (
+                1,
+                "processors",
+                "'processors' 0x0000.0000.0000.000e reads 0x0000.0000.0000.0008, which no input "
+                "is written to",
+                "The inputs are written to 0x0000.0000.0000.0007.",
+            )
+        ],
+    ),
+    Violation(
+        "W365",
+        [
+            {**PLAIN, "out_offset": 0x1000},
+            {**PLAIN, "in_sequences": "input", "out_offset": 0x1000},
+            {**PLAIN, "processors": 0x3F, "in_sequences": "[0, 1]", "in_offset": 0x1000},
+        ],
+        [],
+        [
+            (
+                2,
+                "in_sequences",
+                "layer 0 and layer 1 both write to the processors 0x0000.0000.0000.0007",
+                "Give the layers that are joined output_processors of their own.",
+            )
+        ],
+    ),
+    Violation(
+        "W365",
+        [
+            {**PLAIN, "output_processors": 0x70, "out_offset": 0x1000},
+            {**PLAIN, "output_processors": 7, "in_sequences": "input", "out_offset": 0x1000},
+            {**PLAIN, "processors": 0x77, "in_sequences": "[0, 1]", "in_offset": 0x1000},
+        ],
+        [],
+        [
+            (
+                2,
+                "in_sequences",
+                "layer 1 stands on lower processors than layer 0, but is joined behind it",
+                "List the inputs in the order of their processors.",
+            )
+        ],
+    ),
+    Violation(
+        "W366",
+        [{**PLAIN, "out_offset": 0x1000}, {**PLAIN, "in_sequences": 0, "in_offset": 0}],
+        [],
+        [(1, "in_offset", "input 0 is read from 0x0, layer 0 writes to 0x1000", None)],
+    ),
+    Violation(
+        "W367",
+        [CONV1D, ONE],
+        [(1, 1, 3), (1, 1, 3, 3)],
+        [
+            (
+                1,
+                "op",
+                "conv2d on data of one column behind a Conv1d",
+                "State in_dim to fold the series into an image.",
+            )
+        ],
+        sample=(1, 8),
+    ),
+    Violation(
+        "E330",
+        [{**CONV1D, "processors": mask(36)}],
+        [(1, 66, 3)],
+        [
+            (
+                0,
+                "pad",
+                "'pad' is 1 on a Conv1d of 66 channels, MAX78002 pads up to 64",
+                "Use pad: 0.",
+            )
+        ],
+        sample=(66, 8),
+        chip=MAX78002,
+    ),
+    Violation(
+        "E331",
+        [{**CONV, "calcx4": True}],
+        [(6, 3, 3, 3)],
+        [(0, "calcx4", "'calcx4' with 6 output channels, not a multiple of 4", None)],
+        chip=MAX78002,
+    ),
+    Violation(
+        "N332",
+        [CONV, CONV],
+        [(3, 3, 3, 3), (3, 3, 3, 3)],
+        [
+            (
+                1,
+                "processors",
+                "3 input channels, a multiple of 4 would use less energy",
+                None,
+            )
+        ],
+    ),
+    Violation(
+        "N333",
+        [{**CONV, "max_pool": 2, "pool_stride": 2}],
+        [(3, 3, 3, 3)],
+        [(0, "max_pool", "the first layer pools its input", None)],
+    ),
+    Violation(
+        "W334",
+        [{**CONV, "quantization": 4, "output_processors": 6}],
+        [(2, 3, 3, 3)],
+        [
+            (
+                0,
+                "output_processors",
+                "4-bit weights with outputs that begin in lane 1",
+                "Begin the output processors at a multiple of 4.",
+            )
+        ],
+    ),
 ]
 
 
@@ -1074,7 +1230,7 @@ def test_violation_is_reported_with_place_message_and_remedy(
         for layer, key, message, remedy in case.found
     ]
     assert [(str(d.place), d.message, d.remedy) for d in found] == expected
-    severity = Severity.WARNING if case.code.startswith("W") else Severity.ERROR
+    severity = {"W": Severity.WARNING, "N": Severity.NOTICE}.get(case.code[0], Severity.ERROR)
     assert {d.severity for d in found} == {severity}
 
 
@@ -1095,7 +1251,7 @@ def test_constraints_have_codes_of_their_own_and_a_reason() -> None:
     codes = [c.code for c in CONSTRAINTS]
     assert len(set(codes)) == len(codes)
     for constraint in CONSTRAINTS:
-        assert constraint.code[1] == "3" and constraint.code[0] in "EW"
+        assert constraint.code[1] == "3" and constraint.code[0] in "EWN"
         assert len(constraint.reason) > 20 and constraint.reason.endswith(".")
         assert constraint.name == constraint.test.__name__.replace("_", " ")
 
