@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import os
 import shlex
 import sys
@@ -30,7 +31,10 @@ from synthesis.options import EncodeOptions, ResolveOptions
 
 if TYPE_CHECKING:
     from synthesis.emit import ProjectOptions
+    from synthesis.network import Network
     from synthesis.pipeline import Synthesis
+    from synthesis.place import Placement
+    from synthesis.program import Program
 
 
 def chip(text: str) -> Chip:
@@ -313,6 +317,7 @@ def _log_options(parser: argparse.ArgumentParser) -> None:
     for name in ("--version-check-interval", "--upstream", "--yamllint"):
         option(name, metavar="TEXT", help="accepted; neither network nor linter is used")
     option("--no-progress", action="store_true", help="accepted; there are no progress bars")
+    option("--report", metavar="FILE", help="write a page (HTML) with tables and memory maps")
     option("--check-only", action="store_true", help="stop after the checks, write nothing")
     option("--diagnostics", choices=("text", "json"), default="text", help="form of the messages")
     option("--verify", action="store_true",
@@ -437,11 +442,16 @@ def project_options(args: argparse.Namespace) -> ProjectOptions:
         fast_fifo=input_port(args).is_fast,
         name=args.prefix,
         folder=str(project_folder(args)),
-        command_line=shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]]),
+        command_line=command_line(),
         tool_version=__version__,
         log_filename=args.log_filename if args.log else None,
         **{name: getattr(args, name) for name in names},
     )
+
+
+def command_line() -> str:
+    """Return the command line as it can be typed again."""
+    return shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
 
 
 def project_folder(args: argparse.Namespace) -> Path:
@@ -468,8 +478,9 @@ def refuse_errors(diagnostics: Iterable[Diagnostic]) -> None:
 
 def create_project(args: argparse.Namespace) -> int:
     """Run the stages that the arguments ask for; return the exit status."""
-    from synthesis.pipeline import load, synthesize
+    from synthesis.pipeline import load
 
+    check_report(args)
     if args.check_only:
         _, warnings = load(args.config_file, args.device, resolve_options(args))
         report(warnings, args)
@@ -487,17 +498,90 @@ def create_project(args: argparse.Namespace) -> int:
     complaints = check_options(options)
     refuse_errors(complaints)
     check_folder(folder, overwrite=args.overwrite)
-    result = synthesize(args.config_file, args.device, resolve_options(args), encode_options(args))
+    result = synthesized(args)
     complaints = check_options(options, result.program)
     refuse_errors(complaints)
     files = emit_project(result.program, options) | emit_arrays(result.program, options)
     write_project(files, folder, overwrite=args.overwrite)
     silenced = {"W390"} if args.no_warn_zero else set()
-    report([d for d in (*complaints, *result.warnings) if d.code not in silenced], args)
+    shown = [d for d in (*complaints, *result.warnings) if d.code not in silenced]
+    if args.report is not None:
+        write_report(args, result.network, result.placement, shown, result.program)
+    report(shown, args)
     print(f"Wrote {len(files)} files to {folder}")
     if args.verify:
         verify(result, folder, args)
     return 0
+
+
+def synthesized(args: argparse.Namespace) -> Synthesis:
+    """Run the stages up to the program; of a network that does not fit, write the report only."""
+    from synthesis.pipeline import synthesize
+
+    try:
+        return synthesize(
+            args.config_file, args.device, resolve_options(args), encode_options(args)
+        )
+    except DiagnosticError as refusal:
+        if args.report is not None:
+            report_refusal(args, refusal)
+        raise
+
+
+def check_report(args: argparse.Namespace) -> None:
+    """Refuse a report that could not be made or written."""
+    if args.report is None:
+        return
+    if args.check_only:
+        raise DiagnosticError(
+            Diagnostic(
+                "E090",
+                "it shows where the layers stand, and --check-only ends before they are placed",
+                Place(option="--report"),
+                "Leave out --report or --check-only.",
+            )
+        )
+    if Path(args.report).is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), args.report)
+
+
+def write_report(
+    args: argparse.Namespace,
+    network: Network,
+    placement: Placement,
+    diagnostics: Iterable[Diagnostic],
+    program: Program | None = None,
+) -> None:
+    """Write the page of --report; without a program the network was refused."""
+    from checkpoint import atomic
+    from synthesis.emit.report import report_page
+    from synthesis.report import build_report
+
+    gathered = build_report(
+        network,
+        placement,
+        encode_options(args),
+        name=args.prefix,
+        command_line=command_line(),
+        tool=f"ai8xize.py {__version__}",
+        program=program,
+        diagnostics=diagnostics,
+    )
+    atomic.write_bytes(args.report, report_page(gathered).encode("utf-8", "backslashreplace"))
+
+
+def report_refusal(args: argparse.Namespace, refusal: DiagnosticError) -> None:
+    """Show what fits of a network that is refused only because something else does not."""
+    from synthesis.pipeline import MEMORY_CODES, what_fits
+
+    errors = {d.code for d in refusal.diagnostics if d.severity is Severity.ERROR}
+    if not errors <= MEMORY_CODES:
+        return
+    network, placement, problems = what_fits(
+        args.config_file, args.device, resolve_options(args), encode_options(args)
+    )
+    found = dict.fromkeys((*refusal.diagnostics, *problems))
+    write_report(args, network, placement, found)
 
 
 def verify(result: Synthesis, folder: Path, args: argparse.Namespace) -> None:

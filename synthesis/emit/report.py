@@ -1,0 +1,29 @@
+"""The report as one HTML page: text, tables and pictures, no scripts, nothing from elsewhere."""
+
+from __future__ import annotations
+
+from synthesis.emit.report_graph import graph_picture
+from synthesis.emit.report_maps import kernel_picture, memory_picture
+from synthesis.emit.templates import render
+from synthesis.report import Report
+
+_GOLDEN_ANGLE = 137.508
+"""Degrees between the hues of successive layers: neighbours differ, and no hue comes twice soon."""
+_FIRST_HUE = 210
+"""Blue: red is what goes wrong."""
+
+
+def report_page(report: Report) -> str:
+    """Return the page; it is complete in itself and follows the reader's light or dark scheme."""
+    return render(
+        "report/page.html.j2",
+        report=report,
+        names={layer.index: layer.name for layer in report.layers},
+        hues={
+            layer.index: round(_FIRST_HUE + layer.index * _GOLDEN_ANGLE) % 360
+            for layer in report.layers
+        },
+        graph=graph_picture(report),
+        kernels=kernel_picture(report),
+        memory=memory_picture(report),
+    )

@@ -1,0 +1,207 @@
+"""The pictures of the memories: kernels by processor and column, data by layer and instance."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from device.chip import PROCESSORS
+from synthesis.place.lifetimes import DataRange, Loss, MemoryStep, numbers_text
+from synthesis.report import KernelArea, Report
+
+# Kernels
+_KERNEL_WIDTH, _ROW = 960, 7
+_LABEL_WIDTH, _LABEL_HEIGHT = 20, 12
+
+# Data: a row for each layer, in it a cell for each instance, in it the addresses from left to right
+_CELL, _CELL_GAP = 58, 5
+_STEP, _BAR = 22, 16
+_HEAD, _MARGIN = 26, 150
+_MOST_BEYOND = 1.5
+"""A cell shows at most this multiple of an instance, however much too large the data is."""
+_LEAST = 1.5
+
+
+@dataclass(frozen=True, slots=True)
+class KernelPicture:
+    """The kernel map, `scale` pixels a column and `row` a processor.
+
+    `capacities` are the columns of every processor; `labels` (layer, x, y) are of areas that have
+    room for a number.
+    """
+
+    width: int
+    row: int
+    scale: float
+    capacities: tuple[int, ...]
+    areas: tuple[KernelArea, ...]
+    labels: tuple[tuple[int, float, float], ...]
+
+
+def kernel_picture(report: Report) -> KernelPicture:
+    """Scale the kernel map to the width of the page."""
+    capacities = tuple(map(report.chip.kernel_capacity, range(PROCESSORS)))
+    scale = _KERNEL_WIDTH / max(capacities)
+    return KernelPicture(
+        _KERNEL_WIDTH,
+        _ROW,
+        round(scale, 5),
+        capacities,
+        report.kernel_areas,
+        tuple(_labels(report.kernel_areas, scale)),
+    )
+
+
+def _labels(areas: tuple[KernelArea, ...], scale: float) -> Iterator[tuple[int, float, float]]:
+    for area in areas:
+        width = (area.column_end - area.column) * scale
+        height = (area.processor_end - area.processor) * _ROW
+        if width >= _LABEL_WIDTH and height >= _LABEL_HEIGHT:
+            x = (area.column + area.column_end) * scale / 2
+            yield area.layer, round(x, 1), (area.processor + area.processor_end) * _ROW / 2
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """Bars of one piece of data in all its instances, as the data of one SVG path.
+
+    `kind` is input, output, alive, race (own input overwritten) or lost.
+    """
+
+    owner: int
+    kind: str
+    path: str
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryRow:
+    """One executed layer at height `y`; `text` names it, `losses` say what goes wrong."""
+
+    layer: int
+    y: int
+    bars: tuple[Bar, ...]
+    losses: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryPicture:
+    """The data memory over time; `cells` are the left edges of the instances.
+
+    `limit` is how far the end of an instance's memory is from there.
+    """
+
+    width: int
+    height: int
+    head: int
+    cell: int
+    limit: float
+    cells: tuple[int, ...]
+    bar: int
+    rows: tuple[MemoryRow, ...]
+
+
+def memory_picture(report: Report) -> MemoryPicture:
+    """Draw every executed layer's data, cells scaled alike."""
+    most = report.chip.instance_bytes
+    largest = max((use.end for use in report.instances), default=0)
+    shown = min(max(most, largest), round(_MOST_BEYOND * most))
+    scale = _Scale(_CELL / shown, shown)
+    count = len(report.instances)
+    rows = tuple(_row(step, _HEAD + i * _STEP, scale) for i, step in enumerate(report.memory))
+    return MemoryPicture(
+        width=scale.cell(count),
+        height=_HEAD + len(rows) * _STEP,
+        head=_HEAD,
+        cell=_CELL,
+        limit=round(most * scale.pixels, 1),
+        cells=tuple(map(scale.cell, range(count))),
+        bar=_BAR,
+        rows=rows,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Scale:
+    """Pixels a byte, and the address at which a cell ends."""
+
+    pixels: float
+    shown: int
+
+    def cell(self, instance: int) -> int:
+        """Left edge of an instance's cell."""
+        return _MARGIN + instance * (_CELL + _CELL_GAP)
+
+    def path(
+        self, instances: tuple[int, ...], begin: int, end: int, top: float, height: float
+    ) -> str:
+        """Return rectangles over the bytes in each instance; the least can still be seen."""
+        left = min(begin, self.shown) * self.pixels
+        width = max(_LEAST, min(end, self.shown) * self.pixels - left)
+        return "".join(
+            f"M{_short(self.cell(i) + min(left, _CELL - width))} {_short(top)}"
+            f"h{_short(width)}v{_short(height)}h-{_short(width)}z"
+            for i in instances
+        )
+
+
+def _row(step: MemoryStep, y: int, scale: _Scale) -> MemoryRow:
+    kinds = (("input", step.inputs), ("alive", step.alive), ("output", (step.output,)))
+    top = y + (_STEP - _BAR) // 2
+    bars = [_bar(kind, data, top, scale) for kind, ranges in kinds for data in ranges]
+    losses = []
+    for loss in step.losses:
+        text = _loss_text(step.layer, loss)
+        path = scale.path(loss.instances, loss.begin, loss.end, top, _BAR)
+        bars.append(Bar(loss.owner, "race" if loss.own_input else "lost", path, text))
+        losses.append(text)
+    return MemoryRow(step.layer, y, tuple(bars), tuple(losses))
+
+
+def _bar(kind: str, data: DataRange, top: int, scale: _Scale) -> Bar:
+    """Draw a range; one with gaps as a thin bar, so that others fit between its words."""
+    shares = data.step_bytes // data.piece_bytes
+    height = _BAR / shares
+    thin = data.begin // data.piece_bytes % shares * height
+    path = scale.path(data.instances, data.begin, data.end, top + thin, height)
+    what = (
+        f"{_owner_text(data.owner)}: "
+        + {
+            "input": "read here",
+            "output": "written here",
+            "alive": "needed later",
+        }[kind]
+    )
+    gaps = f" with gaps of {data.step_bytes - data.piece_bytes}" if shares > 1 else ""
+    return Bar(
+        data.owner,
+        kind,
+        path,
+        f"{what}, 0x{data.begin:x} to 0x{data.end - 1:x}{gaps}, {data.size_bytes:,} bytes "
+        f"in {_instances_text(data.instances)}",
+    )
+
+
+def _loss_text(layer: int, loss: Loss) -> str:
+    where = f"0x{loss.begin:x} to 0x{loss.end - 1:x} in {_instances_text(loss.instances)}"
+    if loss.own_input:
+        return (
+            f"Layer {layer} overwrites its own input ({_owner_text(loss.owner)}) at {where}: "
+            "right only if it has read these bytes by then."
+        )
+    return (
+        f"Layer {layer} overwrites {_owner_text(loss.owner)} at {where}, which a later layer reads."
+    )
+
+
+def _owner_text(owner: int) -> str:
+    return "the input" if owner < 0 else f"layer {owner}"
+
+
+def _instances_text(instances: tuple[int, ...]) -> str:
+    return f"instance{'s' if len(instances) > 1 else ''} {numbers_text(instances)}"
+
+
+def _short(value: float) -> str:
+    """Return a coordinate with one decimal at most."""
+    return f"{value:.1f}".removesuffix(".0")

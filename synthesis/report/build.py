@@ -1,0 +1,155 @@
+"""Gather the values of a report from those of the stages.
+
+Source: spec/numerics.md section 10, spec/memory.md sections 1 and 3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from device.chip import GROUPS
+from diagnostics import Diagnostic
+from synthesis.encode.memory_log import ring_buffers
+from synthesis.encode.statistics import layer_operations, weight_bytes
+from synthesis.network import Layer, Network, Operator
+from synthesis.options import EncodeOptions
+from synthesis.place import Placement
+from synthesis.place.data import INSTANCES
+from synthesis.place.lifetimes import MemoryStep, memory_steps, sources
+from synthesis.program import Program
+from synthesis.report.kernels import kernel_areas
+from synthesis.report.values import InstanceUse, LayerRow, Report, Usage
+
+
+def build_report(
+    network: Network,
+    placement: Placement,
+    options: EncodeOptions,
+    *,
+    name: str,
+    command_line: str = "",
+    tool: str = "",
+    program: Program | None = None,
+    diagnostics: Iterable[Diagnostic] = (),
+) -> Report:
+    """Return the report of a placed network.
+
+    Without a program (the network was refused) the latency is not known, and `placement` may lack
+    layers for which there was no room.
+    """
+    cycles = _cycles(program)
+    total = None
+    if program is not None and cycles:
+        total = program.statistics.startup_cycles + sum(cycles.values())
+    rows = tuple(_rows(network, placement, cycles))
+    steps = tuple(memory_steps(network, ring_buffers(network, options)))
+    return Report(
+        name=name,
+        arch=network.arch,
+        chip=network.chip,
+        command_line=command_line,
+        tool=tool,
+        operations=sum(row.operations for row in rows if row.executed),
+        weights=Usage(weight_bytes(network, options.deduplicate), network.chip.kernel_bytes),
+        biases=Usage(
+            sum(memory.size for memory in placement.bias_memory), GROUPS * network.chip.bias_bytes
+        ),
+        cycles=total,
+        clock_mhz=None if program is None else program.power.clock_mhz,
+        layers=rows,
+        kernel_areas=tuple(kernel_areas(placement.kernel_memory.owner)),
+        memory=steps,
+        instances=tuple(_instance_use(i, steps) for i in range(INSTANCES)),
+        diagnostics=tuple(diagnostics),
+    )
+
+
+def _cycles(program: Program | None) -> dict[int, int]:
+    """Return the estimate of every layer by index; empty where it is not known of all."""
+    if program is None:
+        return {}
+    layers = program.statistics.layers
+    known = {layer.index: layer.cycles for layer in layers if layer.cycles is not None}
+    return known if len(known) == len(layers) else {}
+
+
+def _rows(network: Network, placement: Placement, cycles: dict[int, int]) -> Iterator[LayerRow]:
+    executed = frozenset(network.order)
+    costs = {layer.index: layer_operations(layer).total for layer in network.layers}
+    measure = cycles or {index: cost for index, cost in costs.items() if index in executed}
+    whole = max(sum(measure.values()), 1)
+    for layer in network.layers:
+        runs = layer.index in executed
+        weights = layer.hardware.weights
+        yield LayerRow(
+            index=layer.index,
+            name=layer.name,
+            line=layer.place.line,
+            executed=runs,
+            streaming=layer.streaming,
+            operator=_operator_text(layer),
+            sources=sources(layer, network) if runs else (),
+            operands=layer.operands,
+            input=(layer.in_channels, *layer.in_dim),
+            pooling=_pooling_text(layer),
+            output=(layer.out_channels, *layer.out_dim),
+            output_width=layer.output_width,
+            operations=costs[layer.index],
+            in_passes=layer.in_passes,
+            out_passes=layer.out_passes,
+            processors=layer.processors.bit_count(),
+            shift=layer.shift,
+            weight_bits=layer.weight_bits,
+            weight_bytes=0 if weights is None else weights.size * abs(layer.weight_bits) // 8,
+            cycles=cycles.get(layer.index),
+            share=measure.get(layer.index, 0) / whole,
+            placed=(weights is None or placement.kernels[layer.index].length > 0)
+            and (layer.bias is None or layer.index in placement.biases),
+        )
+
+
+def _operator_text(layer: Layer) -> str:
+    """Return the operator with kernel, stride and padding as far as they are not the usual."""
+    parts = [str(layer.combination)] if layer.combination else []
+    if layer.has_weights:
+        linear = layer.operator is Operator.LINEAR
+        parts.append(str(layer.operator) if linear else f"{layer.operator} {_size(layer.kernel)}")
+    elif not parts:
+        parts.append(str(layer.operator))
+    details = [
+        f"stride {layer.stride}" if layer.stride > 1 else "",
+        f"pad {_size(layer.pad)}" if any(layer.pad) else "",
+        f"dilation {layer.dilation}" if layer.dilation > 1 else "",
+        "depth-wise" if layer.depthwise else "",
+        "flatten" if layer.flatten else "",
+        "streaming" if layer.streaming else "",
+        str(layer.activation) if layer.activation else "",
+    ]
+    return ", ".join([" + ".join(parts), *filter(None, details)])
+
+
+def _pooling_text(layer: Layer) -> str:
+    pooling = layer.pooling
+    if not pooling.active and pooling.stride == (1, 1):
+        return ""
+    kind = "average" if pooling.average else "max"
+    window = [f"{kind} {_size(pooling.window)}"] if pooling.active else []
+    text = ", ".join([*window, f"stride {_size(pooling.stride)}"])
+    return text + (f", dilation {_size(pooling.dilation)}" if pooling.dilation != (1, 1) else "")
+
+
+def _size(size: tuple[int, int]) -> str:
+    """Return one number for squares, else rows x columns."""
+    return str(size[0]) if size[0] == size[1] else f"{size[0]}×{size[1]}"
+
+
+def _instance_use(instance: int, steps: Iterable[MemoryStep]) -> InstanceUse:
+    """Return the fullest moment of an instance, the first one of several."""
+    peak, at, end = 0, None, 0
+    for step in steps:
+        here = [data for data in step.ranges if instance in data.instances]
+        used = sum(data.size_bytes for data in here)
+        end = max([end, *(data.end for data in here)])
+        if used > peak:
+            peak, at = used, step.layer
+    return InstanceUse(instance, peak, at, end)
