@@ -306,6 +306,9 @@ def _log_options(parser: argparse.ArgumentParser) -> None:
     log.add_argument("--no-log", dest="log", action="store_false", help="no log file")
     option("--short-log", "--log-last-only", "--verbose-all", action="store_true",
            help="log data of output layers only")  # fmt: skip
+    option("--kernel-format", metavar="FORMAT",
+           help="format of weights in the verbose log, such as '{0:4}'")  # fmt: skip
+    option("--display-checkpoint", action="store_true", help="print a table of the weights")
     option("-D", "--debug", action="store_true", help="show where a defect of the tool happened")
     option("--no-error-stop", dest="overlap_data", action="store_true",
            help="same as --overlap-data")  # fmt: skip
@@ -433,7 +436,7 @@ def project_options(args: argparse.Namespace) -> ProjectOptions:
         "verify_kernels", "zero_sram", "old_kernel_loader", "define", "define_default_arm",
         "board_name", "eclipse_includes", "eclipse_variables", "eclipse_openocd_args", "verbose",
         "short_log", "riscv_debug", "riscv_exclusive", "deepsleep", "define_default_riscv",
-        "mlator", "unroll_mlator", "ignore_mlator_warning",
+        "kernel_format", "mlator", "unroll_mlator", "ignore_mlator_warning",
     )  # fmt: skip
     implying = (args.riscv_cache, args.riscv_flash, args.riscv_debug, args.riscv_exclusive)
     return ProjectOptions(
@@ -478,6 +481,7 @@ def refuse_errors(diagnostics: Iterable[Diagnostic]) -> None:
 
 def create_project(args: argparse.Namespace) -> int:
     """Run the stages that the arguments ask for; return the exit status."""
+    from synthesis.encode.weight_table import weight_table
     from synthesis.pipeline import load
 
     check_report(args)
@@ -499,6 +503,8 @@ def create_project(args: argparse.Namespace) -> int:
     refuse_errors(complaints)
     check_folder(folder, overwrite=args.overwrite)
     result = synthesized(args)
+    if args.display_checkpoint:
+        print(*weight_table(result.network), sep="\n")
     complaints = check_options(options, result.program)
     refuse_errors(complaints)
     files = emit_project(result.program, options) | emit_arrays(result.program, options)

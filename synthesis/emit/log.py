@@ -45,7 +45,8 @@ def _details(program: Program, options: ProjectOptions) -> Iterator[str]:
     final = program.statistics.layers[-1].index
     outputs = {final if layer.layer < 0 else layer.layer for layer in program.unload}
     for layer in program.layer_logs:
-        yield from _layer(layer, matrices=not options.short_log or layer.index in outputs)
+        matrices = not options.short_log or layer.index in outputs
+        yield from _layer(layer, options.kernel_format, matrices=matrices)
     latency = format_latency(program.statistics)
     if latency:
         yield "\n".join(latency) + "\n\n"
@@ -87,7 +88,7 @@ def kernel_map(program: Program) -> str:
     return rule + "".join(lines) + rule
 
 
-def _layer(layer: LayerLog, *, matrices: bool) -> Iterator[str]:
+def _layer(layer: LayerLog, kernel_format: str | None, *, matrices: bool) -> Iterator[str]:
     """Yield the data of a layer: sizes, and the integers themselves if asked."""
     yield f"LAYER {layer.index} ({layer.title})...\n\n"
     parts = (
@@ -102,20 +103,26 @@ def _layer(layer: LayerLog, *, matrices: bool) -> Iterator[str]:
             size = "x".join(map(str, values.shape))
             yield f"{name}, {size}\n"
             if matrices:
-                yield _matrices(values)
+                yield _matrices(values, kernel_format if name == "WEIGHTS" else None)
             yield "\n"
 
 
-def _matrices(values: NDArray[np.int64]) -> str:
+def _matrices(values: NDArray[np.int64], number_format: str | None = None) -> str:
     """Return an array as matrices of its last two dimensions, separated by empty lines.
 
-    Last dimensions of 1x1 are dropped; a vector becomes one row.
+    Last dimensions of 1x1 are dropped; a vector becomes one row. Without a format numbers are
+    right-aligned.
     """
     if values.ndim > 2 and values.shape[-2:] == (1, 1):
         values = values.reshape(values.shape[:-2])
     if values.ndim == 1:
         values = values[np.newaxis]
     stacked = values.reshape(-1, values.shape[-2], values.shape[-1])
+    if number_format is not None:
+        return "\n".join(
+            "".join(" ".join(map(number_format.format, row)) + "\n" for row in matrix)
+            for matrix in stacked.tolist()
+        )
     text = matrix_lines(stacked.reshape(-1, stacked.shape[-1]))
     if len(stacked) == 1:
         return text

@@ -26,12 +26,12 @@ class ProjectOptions:
     """How the project is written.
 
     `name` is the project's name and that of its folder, `folder` the path of that folder as the
-    user gave it; `command_line` stands in the headers of the
-    generated files. File names are names inside the folder; `api_filename` and
-    `sample_output_filename` may be `none` (any case). `boost` is (port, pin), `clock_trim` the trim
-    values of IBRO, ISO and IPO (0: leave), `log_filename` None writes no log;
-    `sample_numpy_filename` adds the output of the simulation. `riscv` lets the
-    RISC-V core run the network, started by a program of the Arm core.
+    user gave it; `command_line` stands in the headers of the generated files. File names are names
+    inside the folder; `api_filename` and `sample_output_filename` may be `none` (any case).
+    `boost` is (port, pin), `clock_trim` the trim values of IBRO, ISO and IPO (0: leave),
+    `log_filename` None writes no log; `kernel_format` is how it prints a weight (None: aligned).
+    `sample_numpy_filename` adds the output of the simulation. `riscv` lets the RISC-V core run the
+    network, started by a program of the Arm core.
     """
 
     name: str
@@ -93,6 +93,7 @@ class ProjectOptions:
 
     verbose: bool = False
     short_log: bool = False
+    kernel_format: str | None = None
 
     @property
     def single_file(self) -> bool:
@@ -140,7 +141,7 @@ def check_options(options: ProjectOptions, program: Program | None = None) -> li
 
     With a program, those that depend on the network are found as well.
     """
-    found = [*_names(options), *_ranges(options), *_cores(options)]
+    found = [*_names(options), *_ranges(options), *_cores(options), *_formats(options)]
     if options.timer is not None and options.energy and not options.no_timer:
         found.append(
             Diagnostic(
@@ -276,6 +277,20 @@ def _mlator(options: ProjectOptions, program: Program) -> Iterator[Diagnostic]:
         elif not options.mlator and obstacle is None:
             message = f"it would speed up reading the output of layer {index}"
             yield Diagnostic("W072", message, place, silence, Severity.NOTICE)
+
+
+def _formats(options: ProjectOptions) -> Iterator[Diagnostic]:
+    if options.kernel_format is None:
+        return
+    try:
+        options.kernel_format.format(-1)
+    except (ValueError, IndexError, KeyError, AttributeError, TypeError) as exc:
+        yield Diagnostic(
+            "E085",
+            f"{options.kernel_format!r} does not format a number: {exc}",
+            Place(option="--kernel-format"),
+            "Use a format of Python such as {0:4} or {0:02x}.",
+        )
 
 
 def _softmax(program: Program) -> Iterator[Diagnostic]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
-from synthesis.emit import format_latency, format_statistics, log_text
+from synthesis.emit import check_options, format_latency, format_statistics, log_text
 from synthesis.program import LayerStatistics, Operations
 from tests.synthesis.programs import options, program, statistics
 
@@ -85,3 +86,15 @@ def test_short_log_leaves_out_data_of_inner_layers() -> None:
     text = log_text(program(), options(verbose=True, short_log=True))
     assert "INPUT, 1x4x4\n\n" in text
     assert "-8000" not in text
+
+
+def test_weights_are_printed_in_the_format_that_was_asked_for() -> None:
+    text = log_text(program(), options(verbose=True, kernel_format="{0:03x}"))
+    assert "WEIGHTS, 1x1x3x3\n000 001 002\n003 004 005\n006 007 008\n\n" in text
+    assert "BIAS, 1\n3\n" in text
+
+
+@pytest.mark.parametrize("text", ["{1}", "{0:q}", "{", "{name}", "{0.x}"])
+def test_format_that_prints_no_number_is_refused(text: str) -> None:
+    (found,) = check_options(options(kernel_format=text))
+    assert (found.code, str(found.place)) == ("E085", "option --kernel-format")
