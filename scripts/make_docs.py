@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Write docs/errors.md and docs/network-description.md from the code that they describe.
+"""Write docs/errors.md, docs/network-description.md and networks/schema.json from the code.
 
-scripts/make_docs.py            write both files
+scripts/make_docs.py            write these files
 scripts/make_docs.py --check    write nothing; status 1 if a file is not up to date
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import json
 import re
 import sys
 from collections import defaultdict
@@ -23,6 +24,7 @@ from checkpoint import atomic
 from diagnostics import run
 from synthesis.check import CONSTRAINTS
 from synthesis.parse.keys import DATA_BUFFER_KEYS, GLOBAL_KEYS, LAYER_KEYS, UNLOAD_KEYS, Key
+from synthesis.parse.schema import description_schema
 
 ROOT = Path(__file__).resolve().parent.parent
 CODE = re.compile(r"[EWN]\d{3}")
@@ -268,6 +270,11 @@ def _key_table(keys: Sequence[Key]) -> Iterable[str]:
         yield _row(map(_cell, cells))
 
 
+def schema_file() -> str:
+    """Return the text of networks/schema.json."""
+    return json.dumps(description_schema(), indent=1) + "\n"
+
+
 # Command line
 
 
@@ -276,6 +283,7 @@ def pages(root: Path) -> dict[Path, str]:
     return {
         root / "docs" / "errors.md": errors_page(explanations(root)),
         root / "docs" / "network-description.md": description_page(),
+        root / "networks" / "schema.json": schema_file(),
     }
 
 

@@ -1,14 +1,16 @@
 """Kinds of values a key can have: each converts a YAML node and explains what it accepts.
 
-A kind returns the converted value or raises `KindError`; it never guesses.
+A kind returns the converted value or raises `KindError`; it never guesses. What it accepts is also
+told as JSON Schema, for editors.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import yaml
 
@@ -16,6 +18,8 @@ from synthesis.parse.nodes import kind_of, scalar
 
 _HUGE = 1 << 62
 """No number of a description comes near this; larger ones would overflow or take minutes."""
+
+Schema: TypeAlias = dict[str, Any]
 
 
 class KindError(Exception):
@@ -36,6 +40,9 @@ class Kind(Protocol):
     def expected(self) -> str:
         """Say what is accepted, to follow 'expected'."""
 
+    def schema(self) -> Schema:
+        """Return what is accepted as JSON Schema (draft 2020-12)."""
+
 
 def _scalar(node: yaml.Node) -> int | float | bool | str | None:
     try:
@@ -55,6 +62,22 @@ def _integer(node: yaml.Node) -> int:
 
 def _elements(node: yaml.Node) -> list[yaml.Node]:
     return list(node.value) if isinstance(node, yaml.SequenceNode) else [node]
+
+
+def _any_case(words: Iterable[str]) -> str:
+    """Return a pattern for one of several words; JSON Schema has no flag for upper and lower."""
+    return f"^({'|'.join(''.join(map(_both_cases, word)) for word in words)})$"
+
+
+def _both_cases(character: str) -> str:
+    if character.isalpha():
+        return f"[{character.upper()}{character.lower()}]"
+    return re.escape(character)
+
+
+def _list_of(element: Schema, least: int, most: int | None = None) -> Schema:
+    limits: Schema = {"minItems": least} if most is None else {"minItems": least, "maxItems": most}
+    return {"type": "array", "items": element, **limits}
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +105,11 @@ class Integer:
             return f"an integer of at least {self.low}"
         return f"an integer from {self.low} to {self.high}"
 
+    def schema(self) -> Schema:  # noqa: D102 - see Kind
+        low = -_HUGE if self.low is None else self.low
+        high = _HUGE if self.high is None else self.high
+        return {"type": "integer", "minimum": low, "maximum": high}
+
 
 @dataclass(frozen=True, slots=True)
 class Flag:
@@ -95,6 +123,9 @@ class Flag:
 
     def expected(self) -> str:  # noqa: D102 - see Kind
         return "true or false"
+
+    def schema(self) -> Schema:  # noqa: D102 - see Kind
+        return {"enum": [True, False, 1, 0]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +147,9 @@ class Text:
     def expected(self) -> str:  # noqa: D102 - see Kind
         return "a text"
 
+    def schema(self) -> Schema:  # noqa: D102 - see Kind
+        return {"type": ["string", "integer"] if self.numbers else "string", "minLength": 1}
+
 
 @dataclass(frozen=True, slots=True)
 class Choice:
@@ -135,6 +169,15 @@ class Choice:
     def expected(self) -> str:  # noqa: D102 - see Kind
         words = [str(c) for c in self.choices]
         return f"one of {', '.join(words)}" if len(words) > 1 else words[0]
+
+    def schema(self) -> Schema:  # noqa: D102 - see Kind
+        words = [c for c in self.choices if isinstance(c, str)]
+        listed: Schema = {"enum": list(self.choices)}  # what editors offer
+        return (
+            {"anyOf": [listed, {"type": "string", "pattern": _any_case(words)}]}
+            if words
+            else listed
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +204,12 @@ class Mask:
     def expected(self) -> str:  # noqa: D102 - see Kind
         return f"a mask of processors 0 to {self.bits - 1} such as 0x0000.0000.0000.000f"
 
+    def schema(self) -> Schema:  # noqa: D102 - see Kind
+        digits = self.bits // 4 - 1  # after the first one that is not zero
+        text = rf"^(0[xX])?[0._]*[1-9a-fA-F][._]*([0-9a-fA-F][._]*){{0,{digits}}}$"
+        number = Integer(1, (1 << self.bits) - 1).schema()
+        return {"anyOf": [number, {"type": "string", "pattern": text}]}
+
 
 @dataclass(frozen=True, slots=True)
 class Pair:
@@ -182,6 +231,10 @@ class Pair:
     def expected(self) -> str:  # noqa: D102 - see Kind
         return f"{Integer(self.low, self.high).expected()}, or a list of two"
 
+    def schema(self) -> Schema:  # noqa: D102 - see Kind
+        one = Integer(self.low, self.high).schema()
+        return {"anyOf": [one, _list_of(one, 2, 2)]}
+
 
 @dataclass(frozen=True, slots=True)
 class KernelSize:
@@ -200,6 +253,11 @@ class KernelSize:
 
     def expected(self) -> str:  # noqa: D102 - see Kind
         return "1x1 or 3x3 (two-dimensional), or a length from 1 to 9 (Conv1d)"
+
+    def schema(self) -> Schema:  # noqa: D102 - see Kind
+        sizes = ["1x1", "3x3"]
+        text: Schema = {"type": "string", "pattern": _any_case(sizes)}
+        return {"anyOf": [{"enum": sizes}, text, Integer(1, 9).schema()]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,6 +287,12 @@ class Reference:
         words = "".join(f", or {w}" for w in self.words)
         return "a layer number or name" + words + (", or a list of these" if self.several else "")
 
+    def schema(self) -> Schema:  # noqa: D102 - see Kind
+        one: Schema = {"type": ["integer", "string"], "minLength": 1}
+        if self.words:
+            one = {"anyOf": [{"enum": list(self.words)}, one]}
+        return {"anyOf": [one, _list_of(one, 1)]} if self.several else one
+
 
 @dataclass(frozen=True, slots=True)
 class Integers:
@@ -251,3 +315,9 @@ class Integers:
         return (
             f"{each}, or a list" if self.count is None else f"a list of {self.count}, each {each}"
         )
+
+    def schema(self) -> Schema:  # noqa: D102 - see Kind
+        one = Integer(self.low, self.high).schema()
+        if self.count is not None:
+            return _list_of(one, self.count, self.count)
+        return {"anyOf": [one, _list_of(one, 1)]}
