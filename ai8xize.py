@@ -430,13 +430,13 @@ def project_options(args: argparse.Namespace) -> ProjectOptions:
     names = (
         "c_filename", "api_filename", "weight_filename", "sample_filename",
         "sample_output_filename", "sample_numpy_filename", "softmax", "unload", "kat",
-        "max_checklines", "fixed_input",
-        "unroll_wide", "unroll_8bit", "timer", "no_timer", "boost", "energy", "forever", "no_wfi",
-        "stop_start", "one_shot", "no_fifo_wait", "debugwait", "clock_trim", "verify_writes",
-        "verify_kernels", "zero_sram", "old_kernel_loader", "define", "define_default_arm",
-        "board_name", "eclipse_includes", "eclipse_variables", "eclipse_openocd_args", "verbose",
-        "short_log", "riscv_debug", "riscv_exclusive", "deepsleep", "define_default_riscv",
-        "kernel_format", "mlator", "unroll_mlator", "ignore_mlator_warning",
+        "max_checklines", "fixed_input", "unroll_wide", "unroll_8bit", "timer", "no_timer", "boost",
+        "energy", "forever", "no_wfi", "stop_start", "one_shot", "snoop_loop", "no_fifo_wait",
+        "debugwait", "clock_trim", "verify_writes", "verify_kernels", "zero_sram",
+        "old_kernel_loader", "define", "define_default_arm", "board_name", "eclipse_includes",
+        "eclipse_variables", "eclipse_openocd_args", "verbose", "short_log", "riscv_debug",
+        "riscv_exclusive", "deepsleep", "define_default_riscv", "kernel_format", "mlator",
+        "unroll_mlator", "ignore_mlator_warning",
     )  # fmt: skip
     implying = (args.riscv_cache, args.riscv_flash, args.riscv_debug, args.riscv_exclusive)
     return ProjectOptions(

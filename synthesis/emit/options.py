@@ -68,6 +68,7 @@ class ProjectOptions:
     no_wfi: bool = False
     stop_start: bool = False
     one_shot: bool = False
+    snoop_loop: bool = False
     no_fifo_wait: bool = False
     debugwait: int = 2
     clock_trim: tuple[int, int, int] | None = None

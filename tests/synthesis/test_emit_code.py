@@ -225,3 +225,12 @@ def test_comments_of_registers_are_kept() -> None:
     files = emit(made)
     assert "// This network has no biases" in files["cnn.c"]
     assert words(0)[0] == 0 and "0x00000000 \\" in files["weights.h"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "drives"), [({}, False), ({"forever": True}, True), ({"snoop_loop": True}, True)]
+)
+def test_endless_programs_show_a_failure_on_a_pin(changes: dict[str, Any], drives: bool) -> None:
+    text = emit(**changes)["main.c"]
+    function = text[text.index("void fail(void)") : text.index("void load_input(void)")]
+    assert ("MXC_GPIO_OutSet(failed.port, failed.mask);" in function) is drives
