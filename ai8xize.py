@@ -116,7 +116,8 @@ def arguments() -> argparse.ArgumentParser:
 def _network_options(parser: argparse.ArgumentParser) -> None:
     option = parser.add_argument_group("network").add_argument
     option("--config-file", required=True, metavar="FILE", help="network description (YAML)")
-    option("--checkpoint-file", metavar="FILE", help="quantized checkpoint")
+    option("--checkpoint-file", metavar="FILE",
+           help="quantized checkpoint; names that end in .onnx are read as ONNX")  # fmt: skip
     option("--sample-input", metavar="FILE", help="sample (default: tests/sample_<dataset>.npy)")
     option("--weight-input", metavar="FILE", help="weights of 'arch: test' networks")
     option("--bias-input", metavar="FILE", help="biases of 'arch: test' networks")
@@ -315,7 +316,7 @@ def _log_options(parser: argparse.ArgumentParser) -> None:
     option("--no-warn-zero", action="store_true", help="do not warn of outputs that are all zero")
     option("--ignore-bias-groups", action="store_true",
            help="only warn of biases in groups that are not used")  # fmt: skip
-    option("--ignore-energy-warning", action="store_true", help="accepted; there are none")
+    option("--ignore-energy-warning", action="store_true", help="no notices about energy")
     option("--no-version-check", action="store_true", help="accepted; nothing is looked up")
     for name in ("--version-check-interval", "--upstream", "--yamllint"):
         option(name, metavar="TEXT", help="accepted; neither network nor linter is used")
@@ -481,10 +482,13 @@ def refuse_errors(diagnostics: Iterable[Diagnostic]) -> None:
 
 def create_project(args: argparse.Namespace) -> int:
     """Run the stages that the arguments ask for; return the exit status."""
-    from synthesis.encode.weight_table import weight_table
     from synthesis.pipeline import load
 
     check_report(args)
+    if args.display_checkpoint:
+        from synthesis.resolve.table import checkpoint_table
+
+        print(checkpoint_table(args.config_file, args.device, resolve_options(args)))
     if args.check_only:
         _, warnings = load(args.config_file, args.device, resolve_options(args))
         report(warnings, args)
@@ -503,13 +507,12 @@ def create_project(args: argparse.Namespace) -> int:
     refuse_errors(complaints)
     check_folder(folder, overwrite=args.overwrite)
     result = synthesized(args)
-    if args.display_checkpoint:
-        print(*weight_table(result.network), sep="\n")
     complaints = check_options(options, result.program)
     refuse_errors(complaints)
     files = emit_project(result.program, options) | emit_arrays(result.program, options)
     write_project(files, folder, overwrite=args.overwrite)
     silenced = {"W390"} if args.no_warn_zero else set()
+    silenced |= {"N332", "N333"} if args.ignore_energy_warning else set()
     shown = [d for d in (*complaints, *result.warnings) if d.code not in silenced]
     if args.report is not None:
         write_report(args, result.network, result.placement, shown, result.program)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import sys
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment, FileSystemBytecodeCache, FileSystemLoader, StrictUndefined
+from jinja2.bccache import Bucket
 
 from synthesis.program import Check, Clear, TimerStart, Wait, Write
 
@@ -25,10 +29,29 @@ def render(template: str, **values: Any) -> str:
     return _environment().get_template(template).render(values)
 
 
+class _Cache(FileSystemBytecodeCache):
+    """Compiled templates beside their sources, as Python keeps its own; never a reason to fail."""
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        """Store a compiled template if the disk allows it."""
+        with contextlib.suppress(OSError):
+            super().dump_bytecode(bucket)
+
+
+def _compiled() -> _Cache | None:
+    """Return the folder of compiled templates, None where it cannot or must not be written."""
+    folder = TEMPLATES / "__pycache__"
+    with contextlib.suppress(OSError):
+        folder.mkdir(exist_ok=True)
+    usable = os.access(folder, os.W_OK) and not sys.dont_write_bytecode
+    return _Cache(str(folder)) if usable else None
+
+
 @cache
 def _environment() -> Environment:
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
+        bytecode_cache=_compiled(),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
