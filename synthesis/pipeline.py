@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from device import Chip
 from diagnostics import Diagnostic, DiagnosticError, Severity
@@ -75,10 +75,12 @@ def what_fits(
 ) -> tuple[Network, Placement, tuple[Diagnostic, ...]]:
     """Place what fits of a network that is refused for MEMORY_CODES alone.
 
-    Returns the complaints of the placement; raises DiagnosticError where it is not even resolved.
+    Returns the complaints of the placement too; data may lie anywhere, even beyond the memory.
+    Raises DiagnosticError if the network cannot be resolved.
     """
     network, _ = resolve(parse_file(config_file), chip, resolving)
-    return network, *place_what_fits(network, _place_options(encoding))
+    options = replace(_place_options(encoding), overlap_data=True)
+    return network, *place_what_fits(network, options)
 
 
 def _place_options(encoding: EncodeOptions) -> PlaceOptions:

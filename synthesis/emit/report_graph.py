@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from synthesis.report import LayerRow, Report
 
 _INPUT = -1
-_WIDTH, _HEIGHT, _PITCH = 560, 28, 44
+_WIDTH, _HEIGHT, _PITCH = 640, 28, 44
 _MARGIN, _LANE = 8, 14
-_NAME_CHARACTERS, _TEXT_CHARACTERS = 16, 48
+_NAME_CHARACTERS, _TEXT_CHARACTERS = 16, 58
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from device.chip import PROCESSORS
-from synthesis.place.lifetimes import DataRange, Loss, MemoryStep, numbers_text
+from synthesis.place.lifetimes import DataRange, Loss, MemoryStep, number_runs, numbers_text
 from synthesis.report import KernelArea, Report
 
 # Kernels
@@ -14,12 +14,13 @@ _KERNEL_WIDTH, _ROW = 960, 7
 _LABEL_WIDTH, _LABEL_HEIGHT = 20, 12
 
 # Data: a row for each layer, in it a cell for each instance, in it the addresses from left to right
-_CELL, _CELL_GAP = 58, 5
+_CELL, _CELL_PITCH = 58, 63
 _STEP, _BAR = 22, 16
 _HEAD, _MARGIN = 26, 150
 _MOST_BEYOND = 1.5
 """A cell shows at most this multiple of an instance, however much too large the data is."""
-_LEAST = 1.5
+_LEAST, _THIN = 1.5, 4
+_MEANINGS = {"input": "read here", "output": "written here", "alive": "needed later"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,25 +64,32 @@ def _labels(areas: tuple[KernelArea, ...], scale: float) -> Iterator[tuple[int, 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """Bars of one piece of data in all its instances, as the data of one SVG path.
+    """Bars of one piece of data in all its instances: a thick dashed line, one dash in each cell.
 
-    `kind` is input, output, alive, race (own input overwritten) or lost.
+    `path` and `dashes` are those of SVG, `height` is the width of the line. `kind` is input,
+    output, alive, race (own input overwritten) or lost.
     """
 
     owner: int
     kind: str
     path: str
+    dashes: str
+    height: str
     title: str
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryRow:
-    """One executed layer at height `y`; `text` names it, `losses` say what goes wrong."""
+    """One executed layer at height `y`; `losses` are the bars that show what goes wrong."""
 
     layer: int
     y: int
     bars: tuple[Bar, ...]
-    losses: tuple[str, ...]
+
+    @property
+    def losses(self) -> tuple[Bar, ...]:
+        """What is overwritten too early, perhaps (`race`) or for certain (`lost`)."""
+        return tuple(bar for bar in self.bars if bar.kind in ("race", "lost"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,56 +138,46 @@ class _Scale:
 
     def cell(self, instance: int) -> int:
         """Left edge of an instance's cell."""
-        return _MARGIN + instance * (_CELL + _CELL_GAP)
+        return _MARGIN + instance * _CELL_PITCH
 
-    def path(
-        self, instances: tuple[int, ...], begin: int, end: int, top: float, height: float
-    ) -> str:
-        """Return rectangles over the bytes in each instance; the least can still be seen."""
-        left = min(begin, self.shown) * self.pixels
-        width = max(_LEAST, min(end, self.shown) * self.pixels - left)
-        return "".join(
-            f"M{_short(self.cell(i) + min(left, _CELL - width))} {_short(top)}"
-            f"h{_short(width)}v{_short(height)}h-{_short(width)}z"
-            for i in instances
+    def bar(
+        self, owner: int, kind: str, data: DataRange | Loss, top: float, height: float, title: str
+    ) -> Bar:
+        """Return a bar from begin to end of the data in its instances; the least can be seen."""
+        left = min(data.begin, self.shown) * self.pixels
+        width = max(_LEAST, min(data.end, self.shown) * self.pixels - left)
+        left = min(left, _CELL - width)
+        y = _short(top + height / 2)
+        runs = (
+            f"M{_short(self.cell(a) + left)} {y}H{_short(self.cell(b) + left + width)}"
+            for a, b in number_runs(data.instances)
         )
+        dashes = f"{_short(width)} {_short(_CELL_PITCH - round(width, 1))}"
+        return Bar(owner, kind, "".join(runs), dashes, _short(height), title)
 
 
 def _row(step: MemoryStep, y: int, scale: _Scale) -> MemoryRow:
     kinds = (("input", step.inputs), ("alive", step.alive), ("output", (step.output,)))
     top = y + (_STEP - _BAR) // 2
     bars = [_bar(kind, data, top, scale) for kind, ranges in kinds for data in ranges]
-    losses = []
     for loss in step.losses:
+        kind, height = ("race", _THIN) if loss.own_input else ("lost", _BAR)
         text = _loss_text(step.layer, loss)
-        path = scale.path(loss.instances, loss.begin, loss.end, top, _BAR)
-        bars.append(Bar(loss.owner, "race" if loss.own_input else "lost", path, text))
-        losses.append(text)
-    return MemoryRow(step.layer, y, tuple(bars), tuple(losses))
+        bars.append(scale.bar(loss.owner, kind, loss, top + _BAR - height, height, text))
+    return MemoryRow(step.layer, y, tuple(bars))
 
 
 def _bar(kind: str, data: DataRange, top: int, scale: _Scale) -> Bar:
     """Draw a range; one with gaps as a thin bar, so that others fit between its words."""
     shares = data.step_bytes // data.piece_bytes
     height = _BAR / shares
-    thin = data.begin // data.piece_bytes % shares * height
-    path = scale.path(data.instances, data.begin, data.end, top + thin, height)
-    what = (
-        f"{_owner_text(data.owner)}: "
-        + {
-            "input": "read here",
-            "output": "written here",
-            "alive": "needed later",
-        }[kind]
-    )
+    lane = data.begin // data.piece_bytes % shares
     gaps = f" with gaps of {data.step_bytes - data.piece_bytes}" if shares > 1 else ""
-    return Bar(
-        data.owner,
-        kind,
-        path,
-        f"{what}, 0x{data.begin:x} to 0x{data.end - 1:x}{gaps}, {data.size_bytes:,} bytes "
-        f"in {_instances_text(data.instances)}",
+    title = (
+        f"{_owner_text(data.owner)}, {_MEANINGS[kind]}: 0x{data.begin:x} to 0x{data.end - 1:x}"
+        f"{gaps}, {data.size_bytes:,} bytes in {_instances_text(data.instances)}"
     )
+    return scale.bar(data.owner, kind, data, top + lane * height, height, title)
 
 
 def _loss_text(layer: int, loss: Loss) -> str:

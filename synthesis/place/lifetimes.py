@@ -173,10 +173,16 @@ def _losses(
 
 def numbers_text(numbers: tuple[int, ...]) -> str:
     """Return ascending numbers with runs shortened: `0-3, 8`."""
+    runs = number_runs(numbers)
+    return ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in runs)
+
+
+def number_runs(numbers: tuple[int, ...]) -> list[tuple[int, int]]:
+    """Return first and last of each run of successive numbers, which are ascending."""
     runs: list[tuple[int, int]] = []
     for number in numbers:
         if runs and runs[-1][1] == number - 1:
             runs[-1] = runs[-1][0], number
         else:
             runs.append((number, number))
-    return ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in runs)
+    return runs
