@@ -8,7 +8,6 @@ import shlex
 import sys
 
 from diagnostics import run
-from training import session
 from training.options import Options
 
 DEFAULTS = Options(arch="", dataset="")
@@ -184,7 +183,11 @@ def parse(arguments: list[str]) -> Options:
 
 def main() -> int:
     """Do what the command line says."""
-    session.run(parse(sys.argv[1:]))
+    options = parse(sys.argv[1:])
+    # PyTorch takes seconds to import: --help needs none of it, and `run` reports Ctrl-C meanwhile.
+    from training import session
+
+    session.run(options)
     return 0
 
 
