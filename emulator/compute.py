@@ -25,7 +25,6 @@ _COMBINE = {
     Combination.OR: np.bitwise_or,
     Combination.XOR: np.bitwise_xor,
 }
-BIAS_UNIT = 128
 
 
 def prepare(operands: Values, config: LayerConfig, *, rounding: bool) -> Values:

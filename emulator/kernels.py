@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from device.chip import KERNEL_COLUMN_BYTES, PROCESSORS_PER_GROUP
+from device.chip import KERNEL_COLUMN_BYTES, MEMORY_PART_COLUMNS, PROCESSORS_PER_GROUP
 from emulator.decode import LayerConfig, Operator
 from emulator.errors import EmulatorError
 from emulator.memory import Memory
@@ -16,7 +16,6 @@ from emulator.memory import Memory
 Integers = NDArray[np.int64]
 
 _PARTS = 4  # memory parts that work side by side in four-at-once and quad mode
-_PART_COLUMNS = 1024
 
 
 def layer_kernels(memory: Memory, config: LayerConfig, *, binary: bool, quad: bool) -> Integers:
@@ -157,10 +156,10 @@ def _four_at_once(memory: Memory, config: LayerConfig, count: int) -> NDArray[np
     taps = kernels.shape[0] * kernels.shape[1]
     columns = count * KERNEL_COLUMN_BYTES * kernels.bits // (taps * 8)
     per_part = -(-columns // _PARTS)
-    first = kernels.start // KERNEL_COLUMN_BYTES % _PART_COLUMNS
+    first = kernels.start // KERNEL_COLUMN_BYTES % MEMORY_PART_COLUMNS
     parts = [
         memory.kernels[list(config.processors), start : start + per_part, ::-1]
-        for start in range(first, first + _PARTS * _PART_COLUMNS, _PART_COLUMNS)
+        for start in range(first, first + _PARTS * MEMORY_PART_COLUMNS, MEMORY_PART_COLUMNS)
     ]
     return np.concatenate(parts, axis=1).reshape(len(config.processors), -1)
 

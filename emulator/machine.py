@@ -15,10 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from device import Chip
-from device.chip import DEFAULT_APB_BASE, PROCESSORS_PER_GROUP, PROCESSORS_PER_INSTANCE
+from device.chip import (
+    BIAS_UNIT,
+    DEFAULT_APB_BASE,
+    PROCESSORS_PER_GROUP,
+    PROCESSORS_PER_INSTANCE,
+)
 from emulator import checks
 from emulator.checks import Finding
-from emulator.compute import BIAS_UNIT, convolve, finish, prepare
+from emulator.compute import convolve, finish, prepare
 from emulator.decode import LayerConfig, Operator, decode_layer
 from emulator.errors import EmulatorError
 from emulator.fifo import fifo_image
