@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from device.chip import DEFAULT_APB_BASE
 from synthesis.network import InputPort
 
 
@@ -45,7 +46,7 @@ class ResolveOptions:
 class EncodeOptions:
     """What changes words beyond the network itself."""
 
-    apb_base: int = 0x50000000
+    apb_base: int = DEFAULT_APB_BASE
     express: bool = True
     ready_select: int = 0
     ready_select_aon: int = 0
