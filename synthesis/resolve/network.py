@@ -13,7 +13,6 @@ from synthesis.resolve.sequence import execution_order, simulated_order
 from synthesis.resolve.weights import layer_tensors
 
 _UNSUPPORTED_KEYS = ("in_channel_skip",)
-_UNSUPPORTED_GLOBALS: tuple[str, ...] = ()
 
 
 def resolve(
@@ -88,18 +87,12 @@ def _stop_at_errors(problems: list[Diagnostic]) -> None:
 def _unsupported(description: Description) -> list[Diagnostic]:
     """Name what the language knows and this version does not do yet."""
     remedy = "This version of the loader does not support it yet; see README.md."
-    found = [
-        Diagnostic("E290", f"'{key}' is not supported", description.place_of(key), remedy)
-        for key in _UNSUPPORTED_GLOBALS
-        if key in description
+    return [
+        layer.error("E290", f"'{key}' is not supported", key, remedy=remedy)
+        for layer in description.layers
+        for key in _UNSUPPORTED_KEYS
+        if layer.get(key, False) not in (False, (0, 0), 0)
     ]
-    for layer in description.layers:
-        found += [
-            layer.error("E290", f"'{key}' is not supported", key, remedy=remedy)
-            for key in _UNSUPPORTED_KEYS
-            if layer.get(key, False) not in (False, (0, 0), 0)
-        ]
-    return found
 
 
 def _unknown_layers(description: Description, options: ResolveOptions) -> list[Diagnostic]:
