@@ -6,6 +6,9 @@ Source: spec/numerics.md section 10, spec/memory.md sections 1 and 3.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+import numpy as np
 
 from device.chip import GROUPS
 from diagnostics import Diagnostic
@@ -14,8 +17,8 @@ from synthesis.encode.statistics import layer_operations, weight_bytes
 from synthesis.network import Layer, Network, Operator
 from synthesis.options import EncodeOptions
 from synthesis.place import Placement
-from synthesis.place.data import INSTANCES
-from synthesis.place.lifetimes import MemoryStep, memory_steps, sources
+from synthesis.place.data import INSTANCES, WORD_BYTES
+from synthesis.place.lifetimes import DataRange, MemoryStep, memory_steps, sources
 from synthesis.program import Program
 from synthesis.report.kernels import kernel_areas
 from synthesis.report.values import InstanceUse, LayerRow, Report, Usage
@@ -59,7 +62,7 @@ def build_report(
         layers=rows,
         kernel_areas=tuple(kernel_areas(placement.kernel_memory.owner)),
         memory=steps,
-        instances=tuple(_instance_use(i, steps) for i in range(INSTANCES)),
+        instances=_instance_uses(steps),
         diagnostics=tuple(diagnostics),
     )
 
@@ -143,13 +146,20 @@ def _size(size: tuple[int, int]) -> str:
     return str(size[0]) if size[0] == size[1] else f"{size[0]}×{size[1]}"
 
 
-def _instance_use(instance: int, steps: Iterable[MemoryStep]) -> InstanceUse:
-    """Return the fullest moment of an instance, the first one of several."""
-    peak, at, end = 0, None, 0
+def _instance_uses(steps: Iterable[MemoryStep]) -> tuple[InstanceUse, ...]:
+    """Return the fullest moment of every instance, the first one of several."""
+    uses = [InstanceUse(i, 0, None, 0) for i in range(INSTANCES)]
+    sizes: dict[tuple[DataRange, ...], int] = {}  # most instances hold the same
     for step in steps:
-        here = [data for data in step.ranges if instance in data.instances]
-        used = sum(data.size_bytes for data in here)
-        end = max([end, *(data.end for data in here)])
-        if used > peak:
-            peak, at = used, step.layer
-    return InstanceUse(instance, peak, at, end)
+        for i, use in enumerate(uses):
+            here = tuple(data for data in step.ranges if i in data.instances)
+            if not here:
+                continue
+            if here not in sizes:
+                sizes[here] = WORD_BYTES * len(np.unique(np.concatenate([d.words() for d in here])))
+            end = max(use.end, *(data.end for data in here))
+            fuller = sizes[here] > use.peak_bytes
+            uses[i] = (
+                InstanceUse(i, sizes[here], step.layer, end) if fuller else replace(use, end=end)
+            )
+    return tuple(uses)

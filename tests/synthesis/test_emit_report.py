@@ -145,6 +145,11 @@ def test_peak_of_each_instance(tmp_path: Path) -> None:
     assert report.fullest.used == 128
 
 
+def test_bytes_that_are_overwritten_count_once(tmp_path: Path) -> None:
+    report = make(tmp_path, {**CONV, "out_offset": 0x10})
+    assert report.instances[0].peak_bytes == 64 + 0x10
+
+
 def test_page_is_well_formed_and_stands_alone(tmp_path: Path) -> None:
     page = report_page(make(tmp_path, CONV, CONV))
     found = Checker(page)
