@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from pathlib import Path
 
 import pytest
@@ -37,3 +38,36 @@ def test_errors_name_the_file_that_was_asked_for(tmp_path: Path) -> None:
     with pytest.raises(OSError) as caught:
         write_bytes(tmp_path / "folder", b"")
     assert caught.value.filename == str(tmp_path / "folder")
+
+
+def test_pipe_is_refused_and_stays(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(OSError, match="not a regular file") as caught:
+        write_bytes(tmp_path / "pipe", b"content")
+    assert caught.value.filename == str(tmp_path / "pipe")
+    assert stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)
+    assert os.listdir(tmp_path) == ["pipe"]
+
+
+@pytest.mark.parametrize("exists", [True, False])
+def test_symbolic_link_stays_and_its_file_is_written(tmp_path: Path, exists: bool) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    target, link = tmp_path / "elsewhere" / "file", tmp_path / "link"
+    link.symlink_to(target)
+    if exists:
+        target.write_bytes(b"old")
+    write_bytes(link, b"new")
+    assert link.is_symlink() and target.read_bytes() == b"new"
+    assert os.listdir(target.parent) == ["file"]
+
+
+def test_symbolic_link_to_itself_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to("link")
+    with pytest.raises(OSError) as caught:
+        write_bytes(tmp_path / "link", b"content")
+    assert caught.value.filename == str(tmp_path / "link")
+
+
+def test_empty_path_is_refused() -> None:
+    with pytest.raises(OSError, match="empty"):
+        write_bytes("", b"content")
