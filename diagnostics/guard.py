@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Protocol, runtime_checkable
 
 import diagnostics.report as report
@@ -31,57 +32,73 @@ def run(main: Callable[[], int | None], *, as_json: bool = False) -> int:
     0: done; 1: refused or failed, with diagnostics on standard error; 2 is left to argparse.
     Errors of the operating system (missing file, full disk) and Ctrl-C become diagnostics too. A
     defect of the tool itself is reported as such in one line; set `AI8X_TRACEBACK=1` to see where.
-    With `as_json` the diagnostics of an error go to standard output as a JSON list.
+    With `as_json` diagnostics go to standard output as a JSON list, whatever their origin.
     """
     try:
         return main() or 0
-    except DiagnosticError as exc:
-        if as_json:
-            print(report.as_json(exc.diagnostics))
-        else:
-            print_diagnostics(exc.diagnostics)
-    except KeyboardInterrupt:
-        _print("E001", "interrupted", remedy="Nothing was left half-written; run it again.")
     except BrokenPipeError:
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - keeps the interpreter's exit quiet
-    except OSError as exc:
-        _print_os_error(exc)
-    except MemoryError:
-        _print("E003", "out of memory", remedy="Use a smaller batch or close other programs.")
-    except Exception as exc:
-        if isinstance(exc, Refusal):
-            _print(exc.code, exc.message, exc.place, exc.remedy)
-        elif os.environ.get("AI8X_TRACEBACK"):
-            raise
-        else:
-            _print(
+    except (KeyboardInterrupt, Exception) as exc:
+        _print(_diagnostics_of(exc), as_json)
+    return 1
+
+
+def _print(diagnostics: Iterable[Diagnostic], as_json: bool) -> None:
+    if as_json:
+        print(report.as_json(diagnostics))
+    else:
+        print_diagnostics(diagnostics)
+
+
+def _diagnostics_of(exc: BaseException) -> tuple[Diagnostic, ...]:
+    """Return what an exception says; a defect is raised again if its traceback is wanted."""
+    match exc:
+        case DiagnosticError():
+            return exc.diagnostics
+        case KeyboardInterrupt():
+            found = Diagnostic(
+                "E001", "interrupted", remedy="Nothing was left half-written; run it again."
+            )
+        case OSError():
+            found = _os_diagnostic(exc)
+        case MemoryError():
+            found = Diagnostic(
+                "E003", "out of memory", remedy="Use a smaller batch or close other programs."
+            )
+        case Refusal():
+            found = Diagnostic(exc.code, exc.message, _place(exc.place), exc.remedy)
+        case _:
+            if os.environ.get("AI8X_TRACEBACK"):
+                raise exc
+            found = Diagnostic(
                 "E009",
                 f"defect in the tool: {type(exc).__name__}: {exc}",
                 remedy="Set AI8X_TRACEBACK=1 to see where, and report it with the command line.",
             )
-    return 1
+    return (found,)
 
 
-def _print(code: str, message: str, place: str | None = None, remedy: str | None = None) -> None:
-    where = None
-    if place is not None:
-        where = Place(option=place) if place.startswith("-") else Place(file=place)
-    print_diagnostics([Diagnostic(code, message, where, remedy)])
+def _place(name: str | None) -> Place | None:
+    """Return the place of a file name or an option; None if there is neither."""
+    if not name:
+        return None
+    return Place(option=name) if name.startswith("-") else Place(file=name)
 
 
-def _print_os_error(exc: OSError) -> None:
+_OS_REMEDIES = {
+    errno.ENOSPC: "Free some space or choose another folder; existing results are untouched.",
+    errno.EDQUOT: "Free some space or choose another folder; existing results are untouched.",
+    errno.EFBIG: "The limit of the file system or `ulimit -f` is reached: choose another folder "
+    "or raise the limit; existing results are untouched.",
+    errno.ENOENT: "Check the path.",
+    errno.EACCES: "Check the permissions of the file and its folder.",
+    errno.EROFS: "Choose a folder that can be written.",
+    errno.EISDIR: "Name a file, not a folder.",
+    errno.ENOTDIR: "A part of the path is a file, not a folder.",
+}
+
+
+def _os_diagnostic(exc: OSError) -> Diagnostic:
     """Say which file and what the system answered, with a remedy for the usual causes."""
-    remedies = {
-        "ENOSPC": "Free some space or choose another folder; existing results are untouched.",
-        "EDQUOT": "Free some space or choose another folder; existing results are untouched.",
-        "ENOENT": "Check the path.",
-        "EACCES": "Check the permissions of the file and its folder.",
-        "EROFS": "Choose a folder that can be written.",
-        "EISDIR": "Name a file, not a folder.",
-        "ENOTDIR": "A part of the path is a file, not a folder.",
-    }
-    import errno
-
-    name = errno.errorcode.get(exc.errno or 0, "")
-    place = str(exc.filename) if exc.filename is not None else None
-    _print("E002", exc.strerror or str(exc), place, remedies.get(name))
+    place = _place(str(exc.filename)) if exc.filename is not None else None
+    return Diagnostic("E002", exc.strerror or str(exc), place, _OS_REMEDIES.get(exc.errno or 0))

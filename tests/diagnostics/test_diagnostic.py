@@ -4,6 +4,8 @@ import errno
 import io
 import json
 
+import pytest
+
 from diagnostics import (
     Diagnostic,
     DiagnosticError,
@@ -40,7 +42,7 @@ def test_json_holds_every_field() -> None:
     assert row["severity"] == "error"
 
 
-def test_run_prints_all_diagnostics_and_returns_1(capsys) -> None:
+def test_run_prints_all_diagnostics_and_returns_1(capsys: pytest.CaptureFixture[str]) -> None:
     def main() -> int:
         raise DiagnosticError([Diagnostic("E1", "first"), Diagnostic("E2", "second")])
 
@@ -49,7 +51,7 @@ def test_run_prints_all_diagnostics_and_returns_1(capsys) -> None:
     assert "first [E1]" in err and "second [E2]" in err and "Traceback" not in err
 
 
-def test_run_explains_a_full_disk(capsys) -> None:
+def test_run_explains_a_full_disk(capsys: pytest.CaptureFixture[str]) -> None:
     def main() -> int:
         raise OSError(errno.ENOSPC, "No space left on device", "out.bin")
 
@@ -57,7 +59,7 @@ def test_run_explains_a_full_disk(capsys) -> None:
     assert "out.bin: error: No space left on device [E002]" in capsys.readouterr().err
 
 
-def test_run_turns_ctrl_c_into_a_message(capsys) -> None:
+def test_run_turns_ctrl_c_into_a_message(capsys: pytest.CaptureFixture[str]) -> None:
     def main() -> int:
         raise KeyboardInterrupt
 
@@ -65,7 +67,9 @@ def test_run_turns_ctrl_c_into_a_message(capsys) -> None:
     assert "interrupted" in capsys.readouterr().err
 
 
-def test_run_prints_the_refusal_of_a_room_that_does_not_know_diagnostics(capsys) -> None:
+def test_run_prints_the_refusal_of_a_room_that_does_not_know_diagnostics(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     class Refused(Exception):
         code, message, place, remedy = "E501", "not a checkpoint", "x.pth.tar", "Train first."
 
@@ -76,3 +80,62 @@ def test_run_prints_the_refusal_of_a_room_that_does_not_know_diagnostics(capsys)
     assert capsys.readouterr().err == (
         "x.pth.tar: error: not a checkpoint [E501]\n  Train first.\n"
     )
+
+
+class Refused(Exception):
+    """What a room raises that does not know diagnostics."""
+
+    code, message, place, remedy = "E501", "not a checkpoint", "--file", "Train first."
+
+
+@pytest.mark.parametrize(
+    ("failure", "code", "field", "value"),
+    [
+        (DiagnosticError(Diagnostic("E204", "no", Place(file="a", line=3))), "E204", "line", 3),
+        (Refused(), "E501", "option", "--file"),
+        (OSError(errno.EFBIG, "File too large", "out.bin"), "E002", "file", "out.bin"),
+        (OSError(errno.EINVAL, "empty name", ""), "E002", "file", None),
+        (KeyboardInterrupt(), "E001", "message", "interrupted"),
+        (MemoryError(), "E003", "message", "out of memory"),
+        (ZeroDivisionError("zero"), "E009", "file", None),
+    ],
+)
+def test_every_failure_is_json_for_an_editor(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    failure: BaseException,
+    code: str,
+    field: str,
+    value: object,
+) -> None:
+    monkeypatch.delenv("AI8X_TRACEBACK", raising=False)
+
+    def main() -> int:
+        raise failure
+
+    assert run(main, as_json=True) == 1
+    output = capsys.readouterr()
+    [row] = json.loads(output.out)
+    assert (row["code"], row[field], output.err) == (code, value, "")
+
+
+def test_run_tells_what_to_do_about_a_file_that_is_too_large(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def main() -> int:
+        raise OSError(errno.EFBIG, "File too large", "out.bin")
+
+    assert run(main) == 1
+    assert "ulimit -f" in capsys.readouterr().err
+
+
+def test_run_raises_a_defect_again_if_the_traceback_is_wanted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("AI8X_TRACEBACK", "1")
+
+    def main() -> int:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        run(main)
