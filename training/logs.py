@@ -37,8 +37,9 @@ class Log:
         for handler in (console, file):
             setattr(handler, "handleError", _raise)  # noqa: B010 - a method of this one object
             self._logger.addHandler(handler)
-        _point("latest_log_dir", self.folder)
-        _point("latest_log_file", self.file)
+        for link, target in (("latest_log_dir", self.folder), ("latest_log_file", self.file)):
+            if not _point(link, target):
+                self.warn(f"{link} is not a symbolic link; it stays as it is")
         self.metrics: dict[str, Any] = {"epochs": []}
         self._events: Any = None
         if tensorboard:
@@ -96,25 +97,36 @@ def _raise(_record: logging.LogRecord) -> None:
 
 
 def _new_folder(parent: Path, name: str | None) -> Path:
-    """Make a folder named after the time; a second run in the same second waits for the next."""
+    """Make a folder named after the time; a second run in the same second waits for the next.
+
+    Raises OSError when `parent` is not a folder and cannot become one.
+    """
+    parent.mkdir(parents=True, exist_ok=True)
     while True:
         stamp = time.strftime("%Y.%m.%d-%H%M%S")
         folder = parent / (f"{name}___{stamp}" if name else stamp)
         try:
-            folder.mkdir(parents=True)
+            folder.mkdir()
             return folder
         except FileExistsError:
             time.sleep(0.1)
 
 
-def _point(link: str, target: Path) -> None:
-    """Let the symbolic link `link` of the working directory show `target`, where possible."""
+def _point(link: str, target: Path) -> bool:
+    """Let the symbolic link `link` of the working directory show `target`, where possible.
+
+    Returns False when something of the user has this name.
+    """
     path = Path(link)
     try:
-        path.unlink(missing_ok=True)
+        if path.is_symlink():
+            path.unlink()
         path.symlink_to(target)
+    except FileExistsError:
+        return path.is_symlink()  # a link: another run was quicker
     except OSError:  # a file system without links: the line with the file's name must do
-        return
+        return True
+    return True
 
 
 def batch_line(phase: str, step: int, steps: int, values: dict[str, float]) -> str:
