@@ -15,6 +15,8 @@ from datasets.images import ImageDataset, RandomAffine
 from datasets.torchvision_access import download
 
 _FILES = {True: "train", False: "t10k"}
+_SIZE = (28, 28)
+_CLASSES = 10
 _DISTORTION = RandomAffine(degrees=10, shear=5, pixels=2)
 
 
@@ -61,10 +63,25 @@ def _read(folder: Path, train: bool) -> tuple[torch.Tensor, torch.Tensor]:
                 str(raw),
                 f"Put {names[0]}.gz and {names[1]}.gz there, or name another folder with --data.",
             ) from exc
-    images, labels = (read_idx(path) for path in (_find(raw, n) for n in names) if path)
-    if images.ndim != 3 or len(images) != len(labels):
-        raise _damaged(raw, f"{len(images)} images and {len(labels)} labels do not belong together")
+    paths = [_find(raw, name) or raw / name for name in names]
+    images, labels = map(read_idx, paths)
+    _check(images, labels, *paths)
     return images.unsqueeze(1), labels.long()
+
+
+def _check(images: torch.Tensor, labels: torch.Tensor, image_path: Path, label_path: Path) -> None:
+    """Raise DatasetError unless these are images of MNIST's size and their labels."""
+    if images.shape[1:] != _SIZE or len(images) == 0:
+        shape = "x".join(map(str, images.shape))
+        raise _damaged(
+            image_path, f"its shape is {shape}; it must be Nx{_SIZE[0]}x{_SIZE[1]}, N from 1"
+        )
+    if labels.ndim != 1 or len(images) != len(labels):
+        shape = "x".join(map(str, labels.shape))
+        raise _damaged(label_path, f"it holds {shape} labels for {len(images)} images")
+    if labels.max() >= _CLASSES:
+        largest = int(labels.max())
+        raise _damaged(label_path, f"it holds the label {largest}; labels are 0 to {_CLASSES - 1}")
 
 
 def mnist_get_datasets(
@@ -80,8 +97,8 @@ def mnist_get_datasets(
 datasets = [
     {
         "name": "MNIST",
-        "input": (1, 28, 28),
-        "output": tuple(map(str, range(10))),
+        "input": (1, *_SIZE),
+        "output": tuple(map(str, range(_CLASSES))),
         "loader": mnist_get_datasets,
     }
 ]

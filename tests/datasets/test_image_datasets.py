@@ -74,6 +74,31 @@ def test_damaged_idx_files_are_refused(fault: str, tmp_path: Path) -> None:
     assert info.value.place == str(path)
 
 
+@pytest.mark.parametrize(
+    ("images", "labels", "file", "message"),
+    [
+        ((3, 14, 14), [0, 1, 2], "images-idx3", "3x14x14; it must be Nx28x28"),
+        ((3, 784), [0, 1, 2], "images-idx3", "3x784"),
+        ((0, 28, 28), [], "images-idx3", "0x28x28"),
+        ((3, 28, 28), [0, 1], "labels-idx1", "2 labels for 3 images"),
+        ((3, 28, 28), [0, 10, 2], "labels-idx1", "the label 10; labels are 0 to 9"),
+    ],
+)
+def test_files_that_are_not_mnist_are_named(
+    images: tuple[int, ...], labels: list[int], file: str, message: str, tmp_path: Path
+) -> None:
+    raw = tmp_path / "MNIST" / "raw"
+    raw.mkdir(parents=True)
+    for part in ("train", "t10k"):
+        (raw / f"{part}-images-idx3-ubyte").write_bytes(_idx(torch.zeros(images).byte()))
+        (raw / f"{part}-labels-idx1-ubyte").write_bytes(_idx(torch.tensor(labels).byte()))
+    with pytest.raises(DatasetError) as info:
+        mnist.mnist_get_datasets((str(tmp_path), ARGS))
+    assert info.value.code == "E613"
+    assert info.value.place == str(raw / f"train-{file}-ubyte")
+    assert message in info.value.message
+
+
 def test_digits_are_divided_without_overlap() -> None:
     train, test = digits_get_datasets(("unused", ARGS))
     assert train is not None
