@@ -1,6 +1,7 @@
 """The chips: sizes, limits and address arithmetic of the accelerator.
 
-Source: spec/registers.md sections 1 and 2, spec/memory.md sections 1.8 and 3.1.
+Source: spec/registers.md sections 1 and 2, spec/memory.md sections 1.8 and 3.1, spec/sdk-stubs.md
+4.3 (flash and SRAM of the core).
 """
 
 from __future__ import annotations
@@ -24,7 +25,12 @@ KERNEL_COLUMN_STRIDE_BYTES = 16
 MEMORY_PART_COLUMNS = 1024
 """MAX78002: columns of each of the four ordinary parts of a processor's kernel memory."""
 BIAS_UNIT = 128
+FLASH_BASE = 0x10000000
+SRAM_BASE = 0x20000000
 DEFAULT_APB_BASE = 0x50000000
+ACCELERATOR_BYTES = 0x6000000
+"""Addresses from the APB base that belong to the accelerator."""
+ACCELERATOR_ALIGNMENT = 0x1000
 AON_CONTROL = 0x1000
 FIFO_CONTROL, FIFO_STATUS, FIFO_DATA = 0x0, 0x4, 0x8
 """Standard FIFO block: byte offsets from the APB base; data registers follow each other."""
@@ -49,6 +55,10 @@ class Chip:
 
     name: str
     die: int
+    flash_bytes: int
+    """Of the core, from FLASH_BASE on."""
+    sram_bytes: int
+    """Of the core, from SRAM_BASE on."""
     cnn_offset: int
     group_stride: int
     layer_registers_offset: int
@@ -173,6 +183,8 @@ class Chip:
 MAX78000 = Chip(
     name="MAX78000",
     die=85,
+    flash_bytes=0x80000,
+    sram_bytes=0x20000,
     cnn_offset=0x100000,
     group_stride=0x400000,
     layer_registers_offset=0x10,
@@ -235,6 +247,8 @@ MAX78000 = Chip(
 MAX78002 = Chip(
     name="MAX78002",
     die=87,
+    flash_bytes=0x280000,
+    sram_bytes=0x60000,
     cnn_offset=0x1000000,
     group_stride=0x1000000,
     layer_registers_offset=0x100000,

@@ -31,9 +31,6 @@ from device.chip import (
     PROCESSORS_PER_INSTANCE,
 )
 
-# Outside the groups; offsets from the APB base unless absolute
-ACCELERATOR_BYTES = 0x6000000
-
 REGISTERS, BIAS, TRAM, KERNELS, DATA, OUTSIDE = range(6)  # areas, in the order of their addresses
 
 INSTANCES_PER_GROUP = PROCESSORS_PER_GROUP // PROCESSORS_PER_INSTANCE

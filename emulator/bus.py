@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from device import Chip
 from device.chip import (
+    ACCELERATOR_BYTES,
     DEFAULT_APB_BASE,
     FAST_FIFO_CONTROL,
     FAST_FIFO_DATA,
@@ -17,7 +18,6 @@ from device.chip import (
     POWER_REGISTERS,
 )
 from emulator.addresses import (
-    ACCELERATOR_BYTES,
     INSTANCES_PER_GROUP,
     AddressMap,
     chip_at,

@@ -22,6 +22,7 @@ from unicorn import (
     UC_MEM_WRITE_UNMAPPED,
     UC_MODE_MCLASS,
     UC_MODE_THUMB,
+    UC_PROT_EXEC,
     Uc,
     UcError,
 )
@@ -36,16 +37,16 @@ from unicorn.arm_const import (
     UC_CPU_ARM_CORTEX_M4,
 )
 
-from emulator.addresses import ACCELERATOR_BYTES
+from device.chip import ACCELERATOR_BYTES, FLASH_BASE, SRAM_BASE
 from emulator.bus import PERIPHERAL_BYTES, PERIPHERALS, Bus
 from emulator.elf import Image
 from emulator.errors import EmulatorError
 from emulator.firmware import PORT
+from emulator.memory_map import ROOMY_BYTES, CoreMemory
 
-FLASH, RAM, MEMORY_BYTES = 0x10000000, 0x20000000, 0x2000000
+RAM, MEMORY_BYTES = SRAM_BASE, ROOMY_BYTES
 SYSTEM, PAGE = 0xE000E000, 0x1000
-STACK = RAM + MEMORY_BYTES - 0x1000
-RETURN = FLASH + MEMORY_BYTES - 0x10  # where called functions return to; nothing stands there
+RETURN = FLASH_BASE - PAGE  # where called functions return to; nothing stands there
 CNN_INTERRUPT = 101
 IDLE_SECONDS = 0.02  # a program that leaves the bus alone for so long is waiting
 DEFAULT_SECONDS = 60.0
@@ -74,9 +75,21 @@ class _Nobody:
 
 
 class CortexM4:
-    """A core with the program `image` loaded and `bus` behind it."""
+    """A core with the program `image` loaded and `bus` behind it.
 
-    def __init__(self, image: Image, bus: Bus, observer: Observer | None = None) -> None:
+    `memory` tells the sizes of flash and SRAM. Raises EmulatorError (E813) if the program needs
+    more.
+    """
+
+    def __init__(
+        self,
+        image: Image,
+        bus: Bus,
+        observer: Observer | None = None,
+        memory: CoreMemory | None = None,
+    ) -> None:
+        self._memory = memory or CoreMemory()
+        self._memory.check(image)
         self.image = image
         self.bus = bus
         self.observer = observer or _Nobody()
@@ -103,7 +116,7 @@ class CortexM4:
                 remedy="The functions of a generated project must exist and must not be static.",
             )
         self._stopped = False
-        self._uc.reg_write(UC_ARM_REG_SP, STACK)
+        self._uc.reg_write(UC_ARM_REG_SP, SRAM_BASE + self._memory.sram_bytes)
         for register, value in zip(_ARGUMENTS, arguments, strict=False):
             self._uc.reg_write(register, value)
         with self._watched(time_limit):
@@ -131,8 +144,9 @@ class CortexM4:
     def _core(self) -> Any:
         uc = Uc(UC_ARCH_ARM, UC_MODE_THUMB | UC_MODE_MCLASS)
         uc.ctl_set_cpu_model(UC_CPU_ARM_CORTEX_M4)
-        uc.mem_map(FLASH, MEMORY_BYTES)
-        uc.mem_map(RAM, MEMORY_BYTES)
+        uc.mem_map(FLASH_BASE, self._memory.flash_bytes)
+        uc.mem_map(SRAM_BASE, self._memory.sram_bytes)
+        uc.mem_map(RETURN, PAGE, UC_PROT_EXEC)
         for base, size in (
             (PERIPHERALS, PERIPHERAL_BYTES),
             (self.bus.apb_base, ACCELERATOR_BYTES),

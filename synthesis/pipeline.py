@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 
 from device import Chip
 from diagnostics import Diagnostic, DiagnosticError, Severity
-from synthesis.check import check, check_chip_options
-from synthesis.encode import encode
+from synthesis.check import check, check_chip_options, check_repetition
+from synthesis.encode import Numbering, encode
 from synthesis.network import Network
 from synthesis.options import EncodeOptions, ResolveOptions
 from synthesis.parse import parse_file
@@ -53,6 +53,10 @@ def synthesize(
     if refused:
         raise DiagnosticError(refused)
     network, warnings = load(config_file, chip, resolving)
+    layers = Numbering.of(network, encoding.repeat_layers).count
+    refused = tuple(check_repetition(layers, chip))
+    if refused:
+        raise DiagnosticError((*warnings, *refused))
     placement = place(network, _place_options(encoding))
     activations = simulate(
         network,

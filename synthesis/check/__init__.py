@@ -7,13 +7,14 @@ Source: spec/network-description.md section 1.6, spec/registers.md section 9.
 
 from synthesis.check import data, layout, operators, sources, streaming
 from synthesis.check.constraint import CONSTRAINTS, Constraint, check
-from synthesis.check.options import check_chip_options
+from synthesis.check.options import check_chip_options, check_repetition
 
 __all__ = [
     "CONSTRAINTS",
     "Constraint",
     "check",
     "check_chip_options",
+    "check_repetition",
     "data",
     "layout",
     "operators",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from device import Chip
+from device.chip import ACCELERATOR_ALIGNMENT, ACCELERATOR_BYTES
 from diagnostics import Diagnostic, Place
 from synthesis.network import InputPort
 from synthesis.options import EncodeOptions, ResolveOptions
@@ -42,15 +43,57 @@ def check_chip_options(
             Place(option="--start-layer"),
             "Leave one of the two out.",
         )
-    if resolving.input_offset is not None and resolving.input_offset < 0:
-        yield Diagnostic(
-            "E084", f"is {resolving.input_offset}, the limit is 0", Place(option="--input-offset")
-        )
     if resolving.synthesize_input is not None and not resolving.input_port.is_fifo:
         yield Diagnostic(
             "E084", "it needs a FIFO", Place(option="--synthesize-input"), "Add --fifo."
         )
-    if encoding.repeat_layers < 1:
+    yield from _ranges(chip, resolving, encoding)
+
+
+def _ranges(chip: Chip, resolving: ResolveOptions, encoding: EncodeOptions) -> Iterator[Diagnostic]:
+    """Numbers that end up in registers or addresses must fit there."""
+    highest = (1 << 32) - ACCELERATOR_BYTES
+    limits: tuple[tuple[str, int | None, int, int], ...] = (
+        ("--apb-base", encoding.apb_base, 0, highest),
+        ("--input-offset", resolving.input_offset, 0, chip.instance_bytes - 1),
+        ("--skip-checkpoint-layers", resolving.skip_checkpoint_layers, 0, 1 << 16),
+        ("--weight-start", encoding.weight_start, 0, chip.kernel_columns - 1),
+        ("--repeat-layers", encoding.repeat_layers, 1, chip.max_layers),
+        ("--switch-delay", encoding.switch_delay_ms, 0, 60_000),
+        ("--ready-sel", encoding.ready_select, 0, 3),
+        ("--ready-sel-fifo", encoding.ready_select_fifo, 0, 3),
+        ("--ready-sel-aon", encoding.ready_select_aon, 0, 0xFFF),
+        ("--override-start", encoding.override_start, 0, 0xFFFF),
+        ("--override-rollover", encoding.override_rollover, 0, 0xFFFFF),
+        ("--override-delta1", encoding.override_delta1, 0, 31),
+        ("--override-delta2", encoding.override_delta2, 0, 0xFFFF),
+        ("--increase-start", encoding.increase_start, 0, 0xFFFF),
+        ("--increase-delta1", encoding.increase_delta1, 0, 31),
+        ("--increase-delta2", encoding.increase_delta2, 0, 0xFFFF),
+    )
+    for option, value, low, high in limits:
+        if value is not None and not low <= value <= high:
+            yield Diagnostic(
+                "E083",
+                f"is {value}, the limits are {low} and {high}",
+                Place(option=option),
+                f"The nearest valid value is {min(max(value, low), high)}.",
+            )
+    if encoding.apb_base % ACCELERATOR_ALIGNMENT:
         yield Diagnostic(
-            "E083", f"is {encoding.repeat_layers}, the limit is 1", Place(option="--repeat-layers")
+            "E083",
+            f"is 0x{encoding.apb_base:x}, not a multiple of 0x{ACCELERATOR_ALIGNMENT:x}",
+            Place(option="--apb-base"),
+            "Use such a multiple.",
+        )
+
+
+def check_repetition(layers: int, chip: Chip) -> Iterator[Diagnostic]:
+    """Complain if all repetitions together have more layers than the chip."""
+    if layers > chip.max_layers:
+        yield Diagnostic(
+            "E086",
+            f"makes {layers} layers, {chip.name} has {chip.max_layers}",
+            Place(option="--repeat-layers"),
+            "Repeat the network less often.",
         )

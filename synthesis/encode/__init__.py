@@ -4,6 +4,7 @@ Field values are computed by name; `device` packs them. C and files are unknown 
 Source: spec/registers.md, spec/memory.md.
 """
 
+from synthesis.encode.numbering import Numbering
 from synthesis.encode.program import encode
 
-__all__ = ["encode"]
+__all__ = ["Numbering", "encode"]

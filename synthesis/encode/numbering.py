@@ -36,8 +36,13 @@ class Numbering:
 
     def number(self, layer: Layer, repetition: int = 0) -> int:
         """Return the hardware number of a layer."""
-        count = len(self.network.layers) + len(self.resets)
+        count = self.count // self.repeat
         return repetition * count + layer.index + self.inserted(layer.index)
+
+    @property
+    def count(self) -> int:
+        """Hardware layers of all repetitions."""
+        return self.repeat * (len(self.network.layers) + len(self.resets))
 
     @property
     def first(self) -> int:

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import torch
 
-import ai8xize
 from device import MAX78000
+from scripts.loader import create_project
+from scripts.loader_options import arguments
 from synthesis.resolve.table import checkpoint_table
 from tests.synthesis.networks import describe, files, mask, sample, weights
 
@@ -65,8 +66,8 @@ def test_table_has_a_row_for_each_layer_with_tensors_of_its_own(tmp_path: Path) 
 def test_option_prints_the_table_before_anything_is_made(tmp_path: Path, capsys: Any) -> None:
     parts = [part for pair in network(tmp_path).items() for part in pair]
     common = ["--device", "MAX78000", "--prefix", "net", "--test-dir", str(tmp_path / "out")]
-    args = ai8xize.arguments().parse_args([*common, *parts, "--display-checkpoint", "--no-log"])
-    assert ai8xize.create_project(args) == 0
+    args = arguments().parse_args([*common, *parts, "--display-checkpoint", "--no-log"])
+    assert create_project(args) == 0
     first, *_, last = capsys.readouterr().out.splitlines()
     assert first.split()[:3] == ["layer", "in", "out"]
     assert last.startswith("Wrote ")

@@ -6,7 +6,7 @@ import argparse
 
 import pytest
 
-from ai8xize import arguments, project_options, resolve_options
+from scripts.loader_options import arguments, project_options, resolve_options
 from synthesis.network import InputPort
 
 REQUIRED = ["--device", "MAX78000", "--config-file", "a", "--prefix", "b", "--test-dir", "c"]

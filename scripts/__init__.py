@@ -1,0 +1,1 @@
+"""Command lines that users copy, and what the scripts at the top level are made of."""

@@ -1,0 +1,184 @@
+"""What ai8xize.py does: run the stages, write the project and the report, verify the firmware."""
+
+from __future__ import annotations
+
+import argparse
+import errno
+import os
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from diagnostics import Diagnostic, DiagnosticError, Place, Severity, as_json, print_diagnostics
+from scripts.loader_options import (
+    command_line,
+    encode_options,
+    project_folder,
+    project_options,
+    resolve_options,
+)
+from synthesis import __version__
+from synthesis.emit import (
+    check_folder,
+    check_options,
+    emit_arrays,
+    emit_project,
+    write_project,
+)
+from synthesis.network import Network
+from synthesis.pipeline import MEMORY_CODES, Synthesis, load, synthesize, what_fits
+from synthesis.place import Placement
+from synthesis.program import Program
+
+
+def report(diagnostics: Iterable[Diagnostic], args: argparse.Namespace) -> None:
+    """Print diagnostics in the form that was asked for."""
+    if args.diagnostics == "json":
+        print(as_json(diagnostics))
+    else:
+        print_diagnostics(diagnostics)
+
+
+def tell(text: str, args: argparse.Namespace) -> None:
+    """Print a line for people; it must not stand between the messages for an editor."""
+    print(text, file=sys.stderr if args.diagnostics == "json" else sys.stdout)
+
+
+def refuse_errors(diagnostics: Iterable[Diagnostic]) -> None:
+    """Raise if there is an error among them."""
+    found = tuple(diagnostics)
+    if any(d.severity is Severity.ERROR for d in found):
+        raise DiagnosticError(found)
+
+
+def create_project(args: argparse.Namespace) -> int:
+    """Run the stages that the arguments ask for; return the exit status."""
+    check_report(args)
+    if args.display_checkpoint:
+        from synthesis.resolve.table import checkpoint_table
+
+        print(checkpoint_table(args.config_file, args.device, resolve_options(args)))
+    if args.check_only:
+        _, warnings = load(args.config_file, args.device, resolve_options(args))
+        report(warnings, args)
+        return 0
+    options = project_options(args)
+    folder = project_folder(args)
+    complaints = check_options(options)
+    refuse_errors(complaints)
+    check_folder(folder, overwrite=args.overwrite)
+    result = synthesized(args)
+    complaints = check_options(options, result.program)
+    refuse_errors(complaints)
+    files = emit_project(result.program, options) | emit_arrays(result.program, options)
+    write_project(files, folder, overwrite=args.overwrite)
+    silenced = {"W390"} if args.no_warn_zero else set()
+    silenced |= {"N332", "N333"} if args.ignore_energy_warning else set()
+    shown = [d for d in (*complaints, *result.warnings) if d.code not in silenced]
+    if args.report is not None:
+        write_report(args, result.network, result.placement, shown, result.program)
+    report(shown, args)
+    tell(f"Wrote {len(files)} files to {folder}", args)
+    if args.verify:
+        verify(result, folder, args)
+    return 0
+
+
+def synthesized(args: argparse.Namespace) -> Synthesis:
+    """Run the stages up to the program; of a network that does not fit, write the report only."""
+    try:
+        return synthesize(
+            args.config_file, args.device, resolve_options(args), encode_options(args)
+        )
+    except DiagnosticError as refusal:
+        if args.report is not None:
+            report_refusal(args, refusal)
+        raise
+
+
+def check_report(args: argparse.Namespace) -> None:
+    """Refuse a report that could not be made or written."""
+    if args.report is None:
+        return
+    if args.check_only:
+        raise DiagnosticError(
+            Diagnostic(
+                "E090",
+                "it shows where the layers stand, and --check-only ends before they are placed",
+                Place(option="--report"),
+                "Leave out --report or --check-only.",
+            )
+        )
+    if Path(args.report).is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), args.report)
+
+
+def write_report(
+    args: argparse.Namespace,
+    network: Network,
+    placement: Placement,
+    diagnostics: Iterable[Diagnostic],
+    program: Program | None = None,
+) -> None:
+    """Write the page of --report; without a program the network was refused."""
+    from checkpoint import atomic
+    from synthesis.emit.report import report_page
+    from synthesis.report import build_report
+
+    gathered = build_report(
+        network,
+        placement,
+        encode_options(args),
+        name=args.prefix,
+        command_line=command_line(),
+        tool=f"ai8xize.py {__version__}",
+        program=program,
+        diagnostics=diagnostics,
+    )
+    atomic.write_bytes(args.report, report_page(gathered).encode("utf-8", "backslashreplace"))
+
+
+def report_refusal(args: argparse.Namespace, refusal: DiagnosticError) -> None:
+    """Show what fits of a network that is refused only because something else does not."""
+    errors = {d.code for d in refusal.diagnostics if d.severity is Severity.ERROR}
+    if not errors <= MEMORY_CODES:
+        return
+    network, placement, problems = what_fits(
+        args.config_file, args.device, resolve_options(args), encode_options(args)
+    )
+    found = dict.fromkeys((*refusal.diagnostics, *problems))
+    write_report(args, network, placement, found)
+
+
+def verify(result: Synthesis, folder: Path, args: argparse.Namespace) -> None:
+    """Run the project's loader on an emulated core and compare every word and the output.
+
+    Raises DiagnosticError naming the first differences.
+    """
+    from emulator import compare, count_words, run_loader
+    from synthesis.words import phase_words
+
+    wanted = {
+        phase: (words.words, words.control, words.pushes)
+        for phase, words in phase_words(result.program).items()
+    }
+    record = run_loader(folder, args.device.name, apb_base=args.apb_base)
+    differences = compare(record.effect(), wanted, record.addresses)
+    if differences:
+        shown = [Diagnostic("E840", str(d), Place(file=str(folder))) for d in differences[:10]]
+        rest = f"{len(differences)} words differ from the program"
+        raise DiagnosticError([*shown, Diagnostic("E840", rest, Place(file=str(folder)))])
+    tell(f"verified {count_words(wanted)} accelerator words", args)
+    if not args.kat or args.fixed_input:
+        return
+    record.execute()
+    if not (record.check_output() and record.check_is_alive()):
+        raise DiagnosticError(
+            Diagnostic(
+                "E841",
+                "the emulated accelerator does not compute the expected output",
+                Place(file=str(folder)),
+                "Run emulate.py on the project to see the first difference.",
+            )
+        )
+    tell(f"verified {len(result.program.expected)} words of the expected output", args)

@@ -1,0 +1,445 @@
+"""The command line of ai8xize.py: options in the groups of the manual, and what they mean.
+
+The options become values of the stages: what changes the network (`ResolveOptions`), the words
+(`EncodeOptions`) or only the text (`ProjectOptions`).
+Source: spec/network-description.md section 1.7.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+from pathlib import Path
+from typing import Any, NoReturn
+
+from device import Chip, UnknownDeviceError, chip_named
+from device.chip import DEFAULT_APB_BASE
+from synthesis import __version__
+from synthesis.emit import ProjectOptions, folder_name
+from synthesis.network import InputPort
+from synthesis.options import EncodeOptions, ResolveOptions
+
+
+def chip(text: str) -> Chip:
+    """Convert the name of a device for argparse."""
+    try:
+        return chip_named(text)
+    except UnknownDeviceError as exc:
+        raise argparse.ArgumentTypeError(str(exc)) from None
+
+
+def number(text: str) -> int:
+    """Convert a decimal or 0x number for argparse."""
+    try:
+        return int(text, 0)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number") from None
+
+
+def layer_list(text: str) -> frozenset[int]:
+    """Convert a comma-separated list of layer numbers for argparse."""
+    try:
+        return frozenset(int(part) for part in text.split(","))
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a list of layer numbers such as 0,3,4"
+        ) from None
+
+
+def port_pin(text: str) -> tuple[int, int]:
+    """Convert PORT.PIN for argparse."""
+    port, dot, pin = text.partition(".")
+    if not (dot and port.isdecimal() and pin.isdecimal()):
+        raise argparse.ArgumentTypeError(f"{text!r} is not PORT.PIN such as 2.5")
+    return int(port), int(pin)
+
+
+def trim(text: str) -> tuple[int, int, int]:
+    """Convert three trim values for argparse."""
+    try:
+        ibro, iso, ipo = (int(part, 0) for part in text.split(","))
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not three numbers such as 0x1,0x2,0x3"
+        ) from None
+    return ibro, iso, ipo
+
+
+class Refused(argparse.Action):
+    """An option that is known and refused: its help text says why."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> NoReturn:
+        """End the run; status 2."""
+        parser.error(f"{'/'.join(self.option_strings)}: {self.help}")
+
+
+def arguments() -> argparse.ArgumentParser:
+    """Return the parser of the command line, with options in the groups of the manual."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
+
+    group = parser.add_argument_group("device selection")
+    device = group.add_mutually_exclusive_group(required=True)
+    device.add_argument("--device", type=chip, metavar="NAME", help="MAX78000 or MAX78002")
+    device.add_argument(
+        "--ai85", dest="device", action="store_const", const=chip_named("MAX78000"),
+        help="same as --device MAX78000",
+    )  # fmt: skip
+    _network_options(parser)
+    _code_options(parser)
+    _file_options(parser)
+    _hardware_options(parser)
+    _streaming_options(parser)
+    _core_options(parser)
+    _log_options(parser)
+    _refused_options(parser)
+    return parser
+
+
+def _network_options(parser: argparse.ArgumentParser) -> None:
+    option = parser.add_argument_group("network").add_argument
+    option("--config-file", required=True, metavar="FILE", help="network description (YAML)")
+    option("--checkpoint-file", metavar="FILE",
+           help="quantized checkpoint; names that end in .onnx are read as ONNX")  # fmt: skip
+    option("--sample-input", metavar="FILE", help="sample (default: tests/sample_<dataset>.npy)")
+    option("--weight-input", metavar="FILE", help="weights of 'arch: test' networks")
+    option("--bias-input", metavar="FILE", help="biases of 'arch: test' networks")
+    option("--no-bias", nargs="?", type=layer_list, const=None, default=frozenset(),
+           metavar="LIST", help="ignore the bias of these layers (default: of all)")  # fmt: skip
+    option("--ignore-activation", action="store_true", help="build all layers without activation")
+    option("--ignore-bn", action="store_true", help="skip batch normalization tensors")
+    option("--stop-after", type=int, metavar="N", help="end the network after layer N")
+    option("--skip-checkpoint-layers", type=int, default=0, metavar="N",
+           help="skip the first N weight tensors")  # fmt: skip
+    option("--input-offset", type=number, metavar="N", help="in_offset of the first layer")
+    option("--output-width", type=int, choices=(8, 32), help="output width of the final layer")
+    option(
+        "--overlap-data", action="store_true", help="do not check whether outputs overwrite data"
+    )
+    option("--no-deduplicate-weights", dest="deduplicate", action="store_false",
+           help="store identical weights and biases more than once")  # fmt: skip
+
+
+def _code_options(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("generated code")
+    option = group.add_argument
+    option("--prefix", required=True, metavar="NAME", help="name of the project and its folder")
+    option("--test-dir", required=True, metavar="DIR", help="folder in which it is created")
+    option("--overwrite", action="store_true", help="replace the files of an existing project")
+    option("-e", "--embedded-code", action="store_true", help="generate embedded C (the default)")
+    option("--softmax", action="store_true", help="classify with a software softmax")
+    unload = group.add_mutually_exclusive_group()
+    unload.add_argument("--unload", dest="unload", action="store_true", default=True,
+                        help="generate cnn_unload() (the default)")  # fmt: skip
+    unload.add_argument("--no-unload", dest="unload", action="store_false",
+                        help="leave cnn_unload() out")  # fmt: skip
+    option("--no-kat", dest="kat", action="store_false", help="leave the known-answer test out")
+    option("--max-checklines", "--max-verify-length", type=int, metavar="N",
+           help="compare only the first N words of the output")  # fmt: skip
+    option("--unroll-wide", type=int, default=8, metavar="N", help="unrolling of 32-bit unloading")
+    option("--unroll-8bit", type=int, default=1, metavar="N", help="unrolling of 8-bit unloading")
+    option("--mlator", action="store_true", help="cnn_unload() uses the transposing read port")
+    option("--unroll-mlator", type=int, default=8, metavar="N", help="unrolling of these reads")
+    option("--ignore-mlator-warning", action="store_true", help="do not comment on --mlator")
+    option("--mlator-noverify", action="store_true", help="accepted without effect")
+    option("--timer", type=int, metavar="N", help="measure the inference time with timer N")
+    option("--no-timer", action="store_true", help="do not use a timer")
+    option("--boost", type=port_pin, metavar="PORT.PIN", help="drive a pin during inference")
+    option("--energy", action="store_true", help="loops for energy measurement")
+    option("--forever", action="store_true", help="repeat the inference endlessly")
+    option("--no-wfi", action="store_true", help="spin instead of sleeping")
+    option("--stop-start", action="store_true", help="stop and continue after the start")
+    option("--debugwait", type=int, default=2, metavar="N", help="seconds to wait for a debugger")
+    option("--input-split", type=int, default=1, metavar="N",
+           help="load CHW data in N parts of rows, each with its surroundings")  # fmt: skip
+    option("--fixed-input", action="store_true", help="load a bit pattern instead of the sample")
+    for name in ("--compact-data", "--no-compact-data", "--compact-weights"):
+        option(name, action="store_true", help="accepted; embedded code is always compact")
+    express = group.add_mutually_exclusive_group()
+    express.add_argument("--mexpress", dest="express", action="store_true", default=True,
+                         help="packed transfer of the weights (the default)")  # fmt: skip
+    express.add_argument("--no-mexpress", dest="express", action="store_false",
+                         help="four words per kernel")  # fmt: skip
+    loader = group.add_mutually_exclusive_group()
+    loader.add_argument("--new-kernel-loader", dest="old_kernel_loader",
+                        action="store_false", default=False,
+                        help="one list of kernels (the default)")  # fmt: skip
+    loader.add_argument("--old-kernel-loader", action="store_true", help="one array per processor")
+    option("--no-fifo-wait", action="store_true", help="do not wait for room in the FIFO")
+    option("--repeat-layers", type=int, default=1, metavar="N", help="configure the layers N times")
+    option("--define", default="", metavar="NAMES", help="preprocessor definitions")
+    option("--define-default-arm", default="MXC_ASSERT_ENABLE ARM_MATH_CM4", metavar="NAMES",
+           help="default preprocessor definitions")  # fmt: skip
+    option("--board-name", default="EvKit_V1", metavar="NAME", help="board (default: %(default)s)")
+    option("--eclipse-includes", default="", metavar="PATHS", help="include paths for the IDE")
+    option("--eclipse-variables", default="", metavar="VARS", help="variables for the IDE")
+    option("--eclipse-openocd-args", metavar="ARGS", help="debugger arguments for the IDE")
+
+
+def _file_options(parser: argparse.ArgumentParser) -> None:
+    option = parser.add_argument_group("file names").add_argument
+    option("--c-filename", default="main", metavar="NAME", help="main program, without .c")
+    option(
+        "--api-filename", default="cnn.c", metavar="NAME", help="functions; none: in the main file"
+    )
+    option("--weight-filename", default="weights.h", metavar="NAME", help="weights")
+    option("--sample-filename", default="sampledata.h", metavar="NAME", help="sample")
+    option("--sample-output-filename", default="sampleoutput.h", metavar="NAME",
+           help="expected output; none: in the main file")  # fmt: skip
+    option("--sample-numpy-filename", metavar="NAME",
+           help="also save the output of the simulation as a NumPy array")  # fmt: skip
+    option("--log-filename", default="log.txt", metavar="NAME", help="log")
+
+
+def _hardware_options(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("hardware settings")
+    option = group.add_argument
+    option("--avg-pool-rounding", action="store_true", help="average pooling rounds to nearest")
+    option("--simple1b", action="store_true", help="XOR mode of 1-bit weights (not simulated)")
+    option("--read-ahead", action="store_true", help="MAX78002: all layers read ahead")
+    option("--calcx4", action="store_true", help="MAX78002: four outputs at a time in all layers")
+    option("--link-layer", action="store_true", help="MAX78002: always name the next layer")
+    option("--one-shot", action="store_true", help="MAX78002: one layer per start")
+    option("--start-layer", type=int, default=0, metavar="N", help="MAX78002: first layer")
+    option("--snoop-loop", action="store_true", help="MAX78002: restart when the result is written")
+    pipeline = group.add_mutually_exclusive_group()
+    pipeline.add_argument("--pipeline", action="store_true", default=None,
+                          help="MAX78002: pipelined calculation (the default)")  # fmt: skip
+    pipeline.add_argument("--no-pipeline", dest="pipeline", action="store_false",
+                          help="MAX78002: no pipeline")  # fmt: skip
+    pll = group.add_mutually_exclusive_group()
+    pll.add_argument("--pll", action="store_true", default=None,
+                     help="MAX78002: clock from the PLL (the default)")  # fmt: skip
+    pll.add_argument("--no-pll", "--apb", dest="pll", action="store_false",
+                     help="MAX78002: clock from the bus")  # fmt: skip
+    speed = group.add_mutually_exclusive_group()
+    speed.add_argument("--balance-speed", action="store_true",
+                       help="MAX78002: load slowly, run at full speed (the default)")  # fmt: skip
+    speed.add_argument("--max-speed", action="store_true", help="MAX78002: always full speed")
+    speed.add_argument(
+        "--clock-divider", type=int, choices=(1, 2, 4, 8, 16), help="divider of the CNN clock"
+    )
+    option("--clock-trim", type=trim, metavar="A,B,C", help="trim values of IBRO, ISO and IPO")
+    option("--switch-delay", type=int, metavar="MS", help="wait after switching power on")
+    option("--powerdown", action="store_true", help="power down unused groups")
+    option("--weight-start", type=number, default=0, metavar="N", help="first kernel column")
+    option("--zero-sram", action="store_true", help="test and clear all memories first")
+    option("--pretend-zero-sram", action="store_true", help="accepted; for simulations only")
+    option("--init-tram", action="store_true", help="clear the line buffers first")
+    option("--zero-unused", action="store_true", help="write zeros as the reference tool does")
+    option("--write-zero-registers", action="store_true", help="write registers that stay zero too")
+    option("--verify-writes", action="store_true", help="read every register back")
+    option("--verify-kernels", action="store_true", help="read the kernels back")
+    option("--ext-rdy", action="store_true", help="external ready signal")
+    option("--ready-sel", type=number, default=0, metavar="N", help="memory wait states")
+    option("--ready-sel-aon", type=number, default=0, metavar="N", help="always-on wait states")
+    option("--apb-base", type=number, default=DEFAULT_APB_BASE, metavar="N", help="base address")
+
+
+def _streaming_options(parser: argparse.ArgumentParser) -> None:
+    option = parser.add_argument_group("streaming and FIFOs").add_argument
+    option("--fifo", action="store_true", help="input through the FIFOs")
+    option("--fast-fifo", action="store_true", help="through the fast FIFO; needs --riscv")
+    option("--fast-fifo-quad", action="store_true", help="the same, to all groups at once")
+    option("--fifo-go", action="store_true", help="MAX78002: start before the first word")
+    option("--synthesize-input", type=number, metavar="N",
+           help="make the sample of a few words, N more each time")  # fmt: skip
+    option("--synthesize-words", type=int, default=8, metavar="N",
+           help="number of these words (default: %(default)s)")  # fmt: skip
+    option("--ready-sel-fifo", type=number, default=0, metavar="N", help="FIFO wait states")
+    option("--allow-streaming", action="store_true", help="permit streaming without a FIFO")
+    option("--debug-new-streaming", action="store_true", help="accepted; always on")
+    option("--ignore-streaming", action="store_true", help="ignore 'streaming' keys")
+    option("--streaming-layers", type=layer_list, default=frozenset(), metavar="LIST",
+           help="further streaming layers")  # fmt: skip
+    for name in ("start", "rollover", "delta1", "delta2"):
+        option(f"--override-{name}", type=number, metavar="N",
+               help=f"stream {name} of the first layer")  # fmt: skip
+    for name, default in (("start", 2), ("delta1", 0), ("delta2", 0)):
+        option(f"--increase-{name}", type=number, default=default, metavar="N",
+               help=f"added to the stream {name} of later layers")  # fmt: skip
+
+
+def _core_options(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("RISC-V core; any of these but --deepsleep implies --riscv")
+    option = group.add_argument
+    option("--riscv", action="store_true", help="the RISC-V core runs the network")
+    flash = group.add_mutually_exclusive_group()
+    flash.add_argument("--riscv-flash", action="store_true", help="constants in flash (always)")
+    flash.add_argument("--no-riscv-flash", action="store_true",
+                       help="accepted; with the cache constants are in flash")  # fmt: skip
+    cache = group.add_mutually_exclusive_group()
+    cache.add_argument("--riscv-cache", action="store_true", default=None,
+                       help="use its instruction cache (always)")  # fmt: skip
+    cache.add_argument("--no-riscv-cache", dest="riscv_cache", action="store_false",
+                       help="refused with --riscv: it needs the cache")  # fmt: skip
+    option("--riscv-debug", action="store_true", help="debug it through its JTAG pins")
+    option("--riscv-exclusive", action="store_true", help="its SRAM is its own")
+    option("--deepsleep", action="store_true", help="the Arm core sleeps deeply meanwhile")
+    option("--define-default-riscv", default="MXC_ASSERT_ENABLE RV32", metavar="NAMES",
+           help="default preprocessor definitions of the RISC-V program")  # fmt: skip
+
+
+def _log_options(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("log and checks")
+    option = group.add_argument
+    option("-v", "--verbose", action="store_true", help="details in the log")
+    log = group.add_mutually_exclusive_group()
+    log.add_argument("-L", "--log", dest="log", action="store_true", default=True,
+                     help="write the log file (the default)")  # fmt: skip
+    log.add_argument("--no-log", dest="log", action="store_false", help="no log file")
+    option("--short-log", "--log-last-only", "--verbose-all", action="store_true",
+           help="log data of output layers only")  # fmt: skip
+    option("--kernel-format", metavar="FORMAT",
+           help="format of weights in the verbose log, such as '{0:4}'")  # fmt: skip
+    option("--display-checkpoint", action="store_true", help="print a table of the weights")
+    option("-D", "--debug", action="store_true", help="show where a defect of the tool happened")
+    option("--no-error-stop", dest="overlap_data", action="store_true",
+           help="same as --overlap-data")  # fmt: skip
+    option("--no-warn-zero", action="store_true", help="do not warn of outputs that are all zero")
+    option("--ignore-bias-groups", action="store_true",
+           help="only warn of biases in groups that are not used")  # fmt: skip
+    option("--ignore-energy-warning", action="store_true", help="no notices about energy")
+    option("--no-version-check", action="store_true", help="accepted; nothing is looked up")
+    for name in ("--version-check-interval", "--upstream", "--yamllint"):
+        option(name, metavar="TEXT", help="accepted; neither network nor linter is used")
+    option("--no-progress", action="store_true", help="accepted; there are no progress bars")
+    option("--report", metavar="FILE", help="write a page (HTML) with tables and memory maps")
+    option("--check-only", action="store_true", help="stop after the checks, write nothing")
+    option("--diagnostics", choices=("text", "json"), default="text", help="form of the messages")
+    option("--verify", action="store_true",
+           help="run the compiled loader in the emulator and compare every word")  # fmt: skip
+
+
+def _refused_options(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("refused")
+
+    def refuse(*names: str, reason: str) -> None:
+        group.add_argument(*names, action=Refused, nargs="?", help=reason)
+
+    for name in (
+        "--rtl", "--rtl-preload", "--rtl-preload-weights", "--result-output", "--runtest-filename",
+        "--input-filename", "--autogen", "--autogen_list", "--top-level", "--queue-name",
+        "--timeout", "--slow-load", "--input-csv", "--input-csv-format", "--input-csv-retrace",
+        "--input-csv-period", "--input-pix-clk", "--input-sync", "--input-fifo",
+    ):  # fmt: skip
+        names = (name, "--rtl-sim") if name == "--rtl" else (name,)
+        refuse(*names, reason="RTL simulation tests are not supported yet")
+    refuse("--legacy-test", reason="it rearranges data of the vendor's internal test bench only")
+
+
+def resolve_options(args: argparse.Namespace) -> ResolveOptions:
+    """Return the options that change what the network is."""
+    return ResolveOptions(
+        sample_input=args.sample_input,
+        weight_input=args.weight_input,
+        bias_input=args.bias_input,
+        checkpoint_file=args.checkpoint_file,
+        skip_checkpoint_layers=args.skip_checkpoint_layers,
+        stop_after=args.stop_after,
+        no_bias=args.no_bias,
+        ignore_bn=args.ignore_bn,
+        ignore_activation=args.ignore_activation,
+        input_offset=args.input_offset,
+        output_width=args.output_width,
+        ignore_streaming=args.ignore_streaming,
+        allow_streaming=args.allow_streaming,
+        streaming_layers=args.streaming_layers,
+        read_ahead=args.read_ahead,
+        calcx4=args.calcx4,
+        start_layer=args.start_layer,
+        input_port=input_port(args),
+        synthesize_input=args.synthesize_input,
+        synthesize_words=args.synthesize_words,
+        input_split=args.input_split,
+        tolerated=frozenset({"E325"}) if args.ignore_bias_groups else frozenset(),
+    )
+
+
+def input_port(args: argparse.Namespace) -> InputPort:
+    """Return how the sample reaches the network."""
+    if args.fast_fifo_quad:
+        return InputPort.FAST_FIFO_QUAD
+    if args.fast_fifo:
+        return InputPort.FAST_FIFO
+    return InputPort.FIFO if args.fifo else InputPort.MEMORY
+
+
+def encode_options(args: argparse.Namespace) -> EncodeOptions:
+    """Return the options that change words."""
+    return EncodeOptions(
+        apb_base=args.apb_base,
+        express=args.express,
+        ready_select=args.ready_sel,
+        ready_select_aon=args.ready_sel_aon,
+        average_rounding=args.avg_pool_rounding,
+        simple_1bit=args.simple1b,
+        external_ready=args.ext_rdy,
+        powerdown=args.powerdown,
+        init_tram=args.init_tram,
+        zero_sram=args.zero_sram,
+        zero_unused=args.zero_unused,
+        write_zero_registers=args.write_zero_registers,
+        repeat_layers=args.repeat_layers,
+        weight_start=args.weight_start,
+        deduplicate=args.deduplicate and not args.weight_start,
+        fixed_input=args.fixed_input,
+        clock_divider=args.clock_divider,
+        switch_delay_ms=args.switch_delay,
+        overlap_data=args.overlap_data,
+        keep_layer_logs=args.verbose and args.log,
+        ready_select_fifo=args.ready_sel_fifo,
+        fifo_go=args.fifo_go,
+        override_start=args.override_start,
+        override_rollover=args.override_rollover,
+        override_delta1=args.override_delta1,
+        override_delta2=args.override_delta2,
+        increase_start=args.increase_start,
+        increase_delta1=args.increase_delta1,
+        increase_delta2=args.increase_delta2,
+        pipeline=args.pipeline,
+        pll=args.pll,
+        max_speed=args.max_speed,
+        one_shot=args.one_shot,
+        link_layer=args.link_layer,
+        snoop_loop=args.snoop_loop,
+        old_kernel_loader=args.old_kernel_loader,
+    )
+
+
+def project_options(args: argparse.Namespace) -> ProjectOptions:
+    """Return the options that change only the text of the project."""
+    names = (
+        "c_filename", "api_filename", "weight_filename", "sample_filename",
+        "sample_output_filename", "sample_numpy_filename", "softmax", "unload", "kat",
+        "max_checklines", "fixed_input", "unroll_wide", "unroll_8bit", "timer", "no_timer", "boost",
+        "energy", "forever", "no_wfi", "stop_start", "one_shot", "snoop_loop", "no_fifo_wait",
+        "debugwait", "clock_trim", "verify_writes", "verify_kernels", "zero_sram",
+        "old_kernel_loader", "define", "define_default_arm", "board_name", "eclipse_includes",
+        "eclipse_variables", "eclipse_openocd_args", "verbose", "short_log", "riscv_debug",
+        "riscv_exclusive", "deepsleep", "define_default_riscv", "kernel_format", "mlator",
+        "unroll_mlator", "ignore_mlator_warning",
+    )  # fmt: skip
+    implying = (args.riscv_cache, args.riscv_flash, args.riscv_debug, args.riscv_exclusive)
+    return ProjectOptions(
+        riscv=args.riscv or any(implying),
+        riscv_cache=args.riscv_cache is not False,
+        fast_fifo=input_port(args).is_fast,
+        name=args.prefix,
+        folder=str(project_folder(args)),
+        command_line=command_line(),
+        tool_version=__version__,
+        log_filename=args.log_filename if args.log else None,
+        **{name: getattr(args, name) for name in names},
+    )
+
+
+def command_line() -> str:
+    """Return the command line as it can be typed again."""
+    return shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
+
+
+def project_folder(args: argparse.Namespace) -> Path:
+    """Return the folder of the project."""
+    return Path(args.test_dir, folder_name(args.prefix, args.test_dir))
