@@ -18,6 +18,7 @@ from training.logs import Log
 from training.loop import FAST_LAYOUT, Pass, measure
 from training.options import Options
 from training.sample import save_sample
+from training.schedule import read_schedule
 from training.trainer import Trainer
 
 
@@ -35,6 +36,7 @@ def run(options: Options) -> None:
     if options.qat_policy is not None and not options.evaluate:
         policy = qat.read_policy(options.qat_policy)
         qat.check_layers(policy, model, options.qat_policy)
+    rates = read_schedule(options.compress) if options.compress and not options.evaluate else None
     source = options.resume_from or options.exp_load_weights_from
     loaded, surplus = _load(model, source, options) if source else (None, [])
     data = load_data(dataset, options)
@@ -51,7 +53,8 @@ def run(options: Options) -> None:
         if options.evaluate:
             _evaluate_only(passes, data, options)
         else:
-            Trainer(passes, data, policy, options).run(loaded if options.resume_from else None)
+            resumed = loaded if options.resume_from else None
+            Trainer(passes, data, policy, rates, options).run(resumed)
     finally:
         log.close()
 

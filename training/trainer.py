@@ -18,7 +18,7 @@ from training.logs import Log
 from training.loop import Pass, evaluate, measure, report, train_epoch
 from training.metrics import Scores
 from training.options import Options
-from training.schedule import Schedule, read_schedule
+from training.schedule import Schedule, ScheduleFile
 
 DEFAULT_RATE = 0.1
 OPTIMIZERS: dict[str, Literal["sgd", "adam"]] = {"SGD": "sgd", "Adam": "adam"}
@@ -28,11 +28,17 @@ class Trainer:
     """The state of a training run: optimizer, schedule, best result so far."""
 
     def __init__(
-        self, passes: Pass, data: Data, policy: dict[str, Any] | None, options: Options
+        self,
+        passes: Pass,
+        data: Data,
+        policy: dict[str, Any] | None,
+        rates: ScheduleFile | None,
+        options: Options,
     ) -> None:
         self.passes = passes
         self.data = data
         self.policy = policy
+        self.rates = rates
         self.options = options
         self.log = passes.log
         self.qat = False
@@ -50,8 +56,8 @@ class Trainer:
             raise InputError(
                 "E606", f"{epochs} is too low: the checkpoint has done {start} epochs", "--epochs"
             )
-        if options.compress:
-            self.schedule = read_schedule(options.compress, self.optimizer, start)
+        if self.rates is not None:
+            self.schedule = self.rates.start(self.optimizer, start)
         for epoch in range(start, epochs):
             if self.policy is not None and epoch == self.policy["start_epoch"]:
                 self._begin_qat()
