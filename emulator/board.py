@@ -15,8 +15,9 @@ from emulator.bus import Bus
 from emulator.core import DEFAULT_SECONDS, CortexM4
 from emulator.elf import Image
 from emulator.errors import EmulatorError
-from emulator.firmware import RISCV_MAIN, compile_project
+from emulator.firmware import compile_project, is_for_riscv, target_of
 from emulator.machine import Accelerator, Run
+from emulator.memory_map import CoreMemory
 
 PASS, FAIL = "*** PASS ***", "*** FAIL ***"
 
@@ -44,7 +45,8 @@ class Outcome:
 class Board:
     """A board with a compiled program. `on_text` gets what it prints, as it prints it.
 
-    The device is found out from the first register that the program writes, unless `chip` is given.
+    The device is found out from the first register that the program writes, unless `chip` is given;
+    only with `chip` are flash and SRAM as small as they are.
     """
 
     def __init__(
@@ -55,7 +57,7 @@ class Board:
         on_text: Callable[[str], None] = lambda _text: None,
     ) -> None:
         self.bus = Bus(chip, apb_base)
-        self.core = CortexM4(image, self.bus, self)
+        self.core = CortexM4(image, self.bus, self, CoreMemory.of(chip) if chip else None)
         self.console = ""
         self.inferences = 0
         self.last_run: Run | None = None
@@ -71,19 +73,20 @@ class Board:
         apb_base: int = DEFAULT_APB_BASE,
         on_text: Callable[[str], None] = lambda _text: None,
     ) -> Board:
-        """Compile a generated project for the board.
+        """Compile a generated project for the board; its Makefile tells the chip, unless given.
 
-        Raises EmulatorError as `compile_project` does, and for RISC-V projects (E812).
+        Raises EmulatorError as `compile_project` does, for RISC-V projects (E812), and if the
+        program does not fit the chip (E813).
         """
         project = Path(project)
-        if (project / RISCV_MAIN).exists():
+        if is_for_riscv(project):
             raise EmulatorError(
                 "E812",
                 "the project runs on the RISC-V core, which is not emulated",
                 str(project),
                 "Generate it without --riscv; its loader functions can be verified all the same.",
             )
-        return cls(compile_project(project), chip, apb_base, on_text)
+        return cls(compile_project(project), chip or target_of(project), apb_base, on_text)
 
     @property
     def accelerator(self) -> Accelerator:

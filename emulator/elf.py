@@ -20,9 +20,13 @@ _STT_OBJECT, _STT_FUNC = 1, 2
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """A linked program: bytes to place at addresses, and the addresses of functions and objects."""
+    """A linked program: bytes to place at addresses, and the addresses of functions and objects.
+
+    `areas` holds address and size in bytes of what the program occupies, cleared data included.
+    """
 
     segments: tuple[tuple[int, bytes], ...]
+    areas: tuple[tuple[int, int], ...]
     symbols: dict[str, int]
     functions: tuple[tuple[int, str], ...]  # by address, the Thumb bit removed
 
@@ -41,18 +45,23 @@ def read_image(path: Path) -> Image:
     if not data.startswith(_IDENTIFICATION):
         raise EmulatorError("E804", "not a 32-bit little-endian ELF file", str(path))
     symbols, functions = _symbols(data)
-    return Image(tuple(_segments(data)), symbols, tuple(sorted(functions)))
+    segments, areas = _segments(data)
+    return Image(tuple(segments), tuple(areas), symbols, tuple(sorted(functions)))
 
 
-def _segments(data: bytes) -> list[tuple[int, bytes]]:
+def _segments(data: bytes) -> tuple[list[tuple[int, bytes]], list[tuple[int, int]]]:
     (table,) = struct.unpack_from("<I", data, 28)
     entry_size, count = struct.unpack_from("<HH", data, 42)
-    segments = []
+    segments, areas = [], []
     for i in range(count):
-        kind, offset, address, _, size = struct.unpack_from("<5I", data, table + i * entry_size)
+        kind, offset, address, _, size, occupied = struct.unpack_from(
+            "<6I", data, table + i * entry_size
+        )
         if kind == _PT_LOAD and size:
             segments.append((address, data[offset : offset + size]))
-    return segments
+        if kind == _PT_LOAD and occupied:
+            areas.append((address, occupied))
+    return segments, areas
 
 
 def _symbols(data: bytes) -> tuple[dict[str, int], list[tuple[int, str]]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -16,14 +17,16 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from device import Chip, UnknownDeviceError, chip_named
 from emulator.elf import Image, read_image
 from emulator.errors import EmulatorError
 
 SDK = Path(__file__).resolve().parent / "sdk"
 PORT = 0xF0000000  # registers of the emulator itself, see sdk/runtime.c
-RISCV_MAIN = "main_riscv.c"
+RISCV_MAINS = "*_riscv.c"  # the program of the RISC-V core; the wrapper drops the ending
 COMPILE_SECONDS = 120
 
+_TARGET = re.compile(r"^\s*TARGET\s*[?:]?=\s*(\w+)", re.MULTILINE)
 _FLAGS = (
     *("-std=gnu11", "-O2", "-ffreestanding", "-fno-builtin", "-fno-strict-aliasing"),
     *("-Wno-everything", "-Werror=implicit-function-declaration"),
@@ -53,21 +56,23 @@ def compiler() -> list[str]:
 def compile_project(project: Path) -> Image:
     """Compile and link all C files of the folder `project`; nothing is written into it.
 
-    Of a project for the RISC-V core, `main_riscv.c` is taken and the wrapper for the Arm core is
-    left out. Raises EmulatorError: no such folder or no C files (E800), no compiler (E810), the
-    compiler refuses the program (E811, with the compiler's first error).
+    Of a project for the RISC-V core, `main_riscv.c` (or how else its main file is called) is taken
+    and the wrapper for the Arm core is left out. Raises EmulatorError: no such folder or no C files
+    (E800), no compiler (E810), the compiler refuses the program (E811, with the compiler's first
+    error).
     """
     if not project.is_dir():
+        message = "it is a file, not a folder" if project.exists() else "no such folder"
         raise EmulatorError(
-            "E800", "no such folder", str(project), "Name a folder with a generated project."
+            "E800", message, str(project), "Name a folder with a generated project."
         )
     sources = sorted(project.glob("*.c"))
     if not sources:
         raise EmulatorError(
             "E800", "the folder holds no C files", str(project), "Generate the project first."
         )
-    if project / RISCV_MAIN in sources:
-        sources = [source for source in sources if source.name != "main.c"]
+    wrappers = _riscv_wrappers(project)
+    sources = [source for source in sources if source not in wrappers]
     with tempfile.TemporaryDirectory(prefix="emulator-") as folder:
         program = Path(folder) / "program.elf"
         _run(
@@ -81,6 +86,31 @@ def compile_project(project: Path) -> Image:
             project,
         )
         return read_image(program)
+
+
+def is_for_riscv(project: Path) -> bool:
+    """Whether a project runs its network on the RISC-V core."""
+    return bool(_riscv_wrappers(project))
+
+
+def target_of(project: Path) -> Chip | None:
+    """Return the chip that the project's Makefile is for; None if it does not tell."""
+    try:
+        text = (project / "Makefile").read_text(errors="replace")
+    except OSError:
+        return None
+    found = _TARGET.search(text)
+    try:
+        return chip_named(found[1]) if found else None
+    except UnknownDeviceError:
+        return None
+
+
+def _riscv_wrappers(project: Path) -> set[Path]:
+    """Return the C files of the Arm core that stand beside a program for the RISC-V core."""
+    mains = project.glob(RISCV_MAINS)
+    wrappers = (main.with_name(f"{main.stem.removesuffix('_riscv')}.c") for main in mains)
+    return {wrapper for wrapper in wrappers if wrapper.exists()}
 
 
 def _run(command: Sequence[str], folder: Path, project: Path) -> None:

@@ -11,6 +11,7 @@ from pathlib import PurePath
 from typing import Any
 
 from device import Chip
+from device.chip import FLASH_BASE
 from diagnostics import Diagnostic, DiagnosticError, Place
 from synthesis.emit.options import ProjectOptions
 from synthesis.emit.templates import render
@@ -35,7 +36,6 @@ _ENVIRONMENTS = {
     ".settings/org.eclipse.cdt.codan.core.prefs": "eclipse/codan.prefs.j2",
 }
 _GCC_PREFIX, _RISCV_GCC_PREFIX = "arm-none-eabi-", "riscv-none-embed-"
-_FLASH_END = {"MAX78000": 0x10080000, "MAX78002": 0x10280000}
 _LIBRARIES = "${MAXIM_PATH}/Libraries"
 _INCLUDE_PATHS = (
     f"{_LIBRARIES}/CMSIS/Include",
@@ -75,7 +75,7 @@ def _values(chip: Chip, options: ProjectOptions) -> dict[str, Any]:
         "target_lc": target,
         "gcc_prefix": prefix,
         "riscv": options.riscv,
-        "flash_end": _FLASH_END[chip.name],
+        "flash_end": FLASH_BASE + chip.flash_bytes,
         "arm_sources": [options.main_filename],
         "riscv_sources": _riscv_sources(options),
         "depth": depth(options.folder),

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from device import MAX78000
 from emulator import Board, EmulatorError, compile_project
+from emulator.firmware import target_of
 
 Variant = Callable[..., Path]
 
@@ -153,5 +155,59 @@ def test_nothing_is_written_into_the_project(project: Path) -> None:
 def test_program_for_the_riscv_core_is_refused_by_name(variant: Variant) -> None:
     folder = variant()
     (folder / "main_riscv.c").write_text((folder / "main.c").read_text())
+    with pytest.raises(EmulatorError, match="RISC-V"):
+        Board.with_project(folder)
+
+
+def project_for(folder: Path, chip: str) -> Path:
+    """Give the project a Makefile as generated ones have."""
+    (folder / "Makefile").write_text(f"# Device\nTARGET ?= {chip}\n")
+    return folder
+
+
+def test_makefile_tells_the_chip_and_its_memory_suffices(variant: Variant) -> None:
+    folder = project_for(variant(), "MAX78000")
+    assert target_of(folder) is MAX78000
+    assert run(folder).startswith("True")
+
+
+@pytest.mark.parametrize("makefile", [None, "TARGET = MAX32690\n", "all:\n"])
+def test_target_is_unknown_without_a_makefile_that_tells(
+    tmp_path: Path, makefile: str | None
+) -> None:
+    if makefile is not None:
+        (tmp_path / "Makefile").write_text(makefile)
+    assert target_of(tmp_path) is None
+
+
+@pytest.mark.parametrize(
+    ("object_definition", "memory", "size"),
+    [
+        ("__attribute__((used)) const char table[600000] = {1};", "flash", 0x80000),
+        ("__attribute__((used)) char buffer[200000];", "SRAM", 0x20000),
+        ("__attribute__((used)) char buffer[200000] = {1};", "SRAM", 0x20000),
+    ],
+)
+def test_program_that_does_not_fit_is_refused_with_the_sizes(
+    variant: Variant, object_definition: str, memory: str, size: int
+) -> None:
+    folder = project_for(variant(("int main(void)", f"{object_definition}\nint main(void)")), "85")
+    with pytest.raises(EmulatorError, match=rf"needs \d{{6}} bytes of {memory}.* has {size}"):
+        Board.with_project(folder)
+    (folder / "Makefile").write_text("TARGET ?= MAX78002\n")
+    Board.with_project(folder)
+
+
+def test_stack_ends_where_the_memory_of_the_chip_ends(variant: Variant) -> None:
+    deep = "char big[150000]; memset(big, 1, sizeof(big)); cnn_start();"
+    with pytest.raises(EmulatorError, match="where the chip has nothing"):
+        run(project_for(variant(("    cnn_start();", f"    {deep}")), "MAX78000"))
+
+
+def test_pair_of_programs_for_the_riscv_core_may_have_any_name(variant: Variant) -> None:
+    folder = variant()
+    (folder / "main.c").rename(folder / "foo_riscv.c")
+    (folder / "foo.c").write_text("int main(void) { return 0; }\n")
+    assert "cnn_configure" in compile_project(folder).symbols
     with pytest.raises(EmulatorError, match="RISC-V"):
         Board.with_project(folder)
