@@ -24,7 +24,7 @@ def read_policy(path: str) -> dict[str, Any]:
     if type(start) is not int or start < 1:
         raise InputError(_CODE, f"start_epoch is {start}; it must be a number from 1", path)
     quantile = policy.get("shift_quantile", 1.0)
-    if not isinstance(quantile, int | float) or not 0 < quantile <= 1:
+    if type(quantile) not in (int, float) or not 0 < quantile <= 1:
         raise InputError(
             _CODE, f"shift_quantile is {quantile}; it must be above 0, at most 1", path
         )
@@ -48,5 +48,5 @@ def check_layers(policy: dict[str, Any], model: torch.nn.Module, path: str) -> N
 
 def _check_bits(entry: dict[str, Any], what: str, path: str) -> None:
     bits = entry.get("weight_bits")
-    if bits not in (1, 2, 4, 8):
+    if type(bits) is not int or bits not in (1, 2, 4, 8):
         raise InputError(_CODE, f"weight_bits of {what} is {bits}; it must be 1, 2, 4 or 8", path)

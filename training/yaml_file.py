@@ -11,10 +11,25 @@ import yaml
 from checkpoint.errors import InputError
 
 
+class _Loader(yaml.SafeLoader):
+    """Refuses a key that stands twice, of which YAML libraries take the last."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """Return the mapping of a node; ConstructorError for a key that stands twice."""
+        seen: set[str] = set()
+        for key in (k for k, _ in node.value if isinstance(k, yaml.ScalarNode)):
+            if key.value in seen:
+                raise yaml.constructor.ConstructorError(
+                    problem=f"the key {key.value} stands twice", problem_mark=key.start_mark
+                )
+            seen.add(key.value)
+        return super().construct_mapping(node, deep)
+
+
 def read_mapping(path: str, code: str) -> dict[str, Any]:
     """Return the mapping in a YAML file; InputError `code` when it is something else."""
     try:
-        content = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+        content = yaml.load(Path(path).read_text(encoding="utf-8"), _Loader)
     except FileNotFoundError as exc:
         raise InputError(code, "there is no such file", path, "Check the path.") from exc
     except UnicodeDecodeError as exc:
