@@ -7,6 +7,7 @@ import argparse
 import shlex
 import sys
 
+from device import UnknownDeviceError, chip_named
 from diagnostics import run
 from training.options import Options
 
@@ -15,11 +16,12 @@ DEFAULTS = Options(arch="", dataset="")
 
 def device_number(text: str) -> int:
     """Return 84, 85 or 87 for a chip's name such as MAX78000, AI85 or 85, in any case."""
-    name = text.lower().removeprefix("max").removeprefix("ai")
-    numbers = {"84": 84, "85": 85, "87": 87, "78000": 85, "78002": 87}
-    if name not in numbers:
-        raise argparse.ArgumentTypeError(f"{text!r} is unknown; use MAX78000 or MAX78002")
-    return numbers[name]
+    if text.lower() in ("ai84", "84"):  # layers know its arithmetic, the other tools do not
+        return 84
+    try:
+        return chip_named(text).die
+    except UnknownDeviceError as exc:
+        raise argparse.ArgumentTypeError(str(exc)) from None
 
 
 def count(text: str) -> int:
@@ -38,6 +40,14 @@ def natural_number(text: str) -> int:
     return number
 
 
+def seed(text: str) -> int:
+    """Return a whole number that fits in 63 bits."""
+    number = natural_number(text)
+    if number >= 1 << 63:
+        raise argparse.ArgumentTypeError(f"{text} is above 2**63-1")
+    return number
+
+
 def share(text: str) -> float:
     """Return a number of [0, 1)."""
     number = float(text)
@@ -52,6 +62,21 @@ def positive_number(text: str) -> float:
     if not 0 < number < float("inf"):
         raise argparse.ArgumentTypeError(f"{text} is not a number above 0")
     return number
+
+
+def number_from_0(text: str) -> float:
+    """Return a finite number of at least 0."""
+    number = float(text)
+    if not 0 <= number < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text} is not a number from 0")
+    return number
+
+
+def file_name(text: str) -> str:
+    """Return a text that can begin the name of a file in the log folder."""
+    if not text or "/" in text or "\\" in text or "\0" in text or text in (".", ".."):
+        raise argparse.ArgumentTypeError(f"{text!r} must be a name without / or \\")
+    return text
 
 
 def _device_and_data(parser: argparse.ArgumentParser) -> None:
@@ -105,12 +130,12 @@ def _training(parser: argparse.ArgumentParser) -> None:
         help="learning rate at the start (default: 0.1)")  # fmt: skip
     add(
         "--momentum",
-        type=float,
+        type=share,
         default=DEFAULTS.momentum,
         metavar="M",
         help="of SGD (default: 0.9)",
     )
-    add("--weight-decay", "--wd", dest="weight_decay", type=float, metavar="W",
+    add("--weight-decay", "--wd", dest="weight_decay", type=number_from_0, metavar="W",
         default=DEFAULTS.weight_decay, help="(default: 1e-4)")  # fmt: skip
     add("--compress", metavar="FILE", help="schedule of the learning rate (YAML)")
     add("--qat-policy", default=DEFAULTS.qat_policy, metavar="FILE",
@@ -120,7 +145,7 @@ def _training(parser: argparse.ArgumentParser) -> None:
         help="the same result in each run on the same machine")  # fmt: skip
     add(
         "--seed",
-        type=int,
+        type=seed,
         default=DEFAULTS.seed,
         metavar="N",
         help="of the initial weights, with --deterministic",
@@ -149,7 +174,13 @@ def _results(parser: argparse.ArgumentParser) -> None:
     add("--save-sample", type=natural_number, metavar="N",
         help="with --evaluate -8: write test image N as sample_<dataset>.npy")  # fmt: skip
     add("--slice-sample", action="store_true", help="keep channels 0 to 2 of the sample")
-    add("-n", "--name", metavar="NAME", help="begins the names of log folder and checkpoints")
+    add(
+        "-n",
+        "--name",
+        type=file_name,
+        metavar="NAME",
+        help="begins the names of log folder and checkpoints",
+    )
     add(
         "-o",
         "--out-dir",

@@ -39,12 +39,14 @@ def run(options: Options) -> None:
     rates = read_schedule(options.compress) if options.compress and not options.evaluate else None
     source = options.resume_from or options.exp_load_weights_from
     loaded, surplus = _load(model, source, options) if source else (None, [])
+    device = _compute_device(options)
     data = load_data(dataset, options)
 
     log = Log(options.out_dir, options.name, options.tensorboard)
     try:
         _introduce(log, options, data, surplus, source)
-        device = _compute_device(options, log)
+        log.detail(f"Computing on the device {device}")
+        _warn_if_qat_never_starts(log, policy, options)
         weight = None if dataset.weight is None else torch.tensor(dataset.weight, device=device)
         criterion = nn.CrossEntropyLoss(weight)
         passes = Pass(
@@ -106,13 +108,21 @@ def _set_seeds(options: Options) -> None:
         torch.backends.cudnn.benchmark = False
 
 
-def _compute_device(options: Options, log: Log) -> torch.device:
-    """Return where to compute: a CUDA device unless there is none or the user prefers the CPU."""
-    if options.cpu:
+def _compute_device(options: Options) -> torch.device:
+    """Return where to compute: a CUDA device unless there is none or the user prefers the CPU.
+
+    Raises InputError for the number of a CUDA device that is not present.
+    """
+    present = torch.cuda.device_count()
+    if options.cpu or present == options.gpus == 0:
         return torch.device("cpu")
-    if not torch.cuda.is_available():
-        log.detail("There is no CUDA device; computing on the CPU.")
-        return torch.device("cpu")
+    if options.gpus >= present:
+        raise InputError(
+            "E611",
+            f"there is no CUDA device {options.gpus}; {present} are present, counted from 0",
+            "--gpus",
+            "Choose another one, or compute with --cpu.",
+        )
     return torch.device(f"cuda:{options.gpus}")
 
 
@@ -147,6 +157,16 @@ def _introduce(
     log.metrics |= {"model": options.arch, "dataset": options.dataset, "sizes": {
         name: part.samples for name, part in sizes.items() if part
     }}  # fmt: skip
+
+
+def _warn_if_qat_never_starts(log: Log, policy: dict[str, Any] | None, options: Options) -> None:
+    """Log a warning when the training ends before its weights are quantized."""
+    if policy is not None and policy["start_epoch"] >= options.epochs:
+        log.warn(
+            f"{options.qat_policy}: start_epoch is {policy['start_epoch']}, but the run ends after "
+            f"{options.epochs} epochs, without quantization-aware training. Raise --epochs, lower "
+            "start_epoch, or choose --qat-policy None."
+        )
 
 
 def _evaluate_only(passes: Pass, data: Data, options: Options) -> None:

@@ -42,7 +42,7 @@ class Trainer:
         self.options = options
         self.log = passes.log
         self.qat = False
-        self.optimizer: Optimizer = _new_optimizer(passes.model, options, self.log)
+        self.optimizer: Optimizer = _new_optimizer(passes.model, options)
         self.best: tuple[float, float, int] | None = None
         self.schedule = Schedule([])
 
@@ -51,6 +51,8 @@ class Trainer:
         options, start = self.options, 0
         if resumed is not None and not options.reset_optimizer:
             start = self._resume(resumed)
+        else:
+            _warn_of_defaults(options, self.log)
         epochs = options.epochs
         if start >= epochs:
             raise InputError(
@@ -76,7 +78,7 @@ class Trainer:
             )
         if resumed.optimizer_class in OPTIMIZERS:
             options = replace(self.options, optimizer=OPTIMIZERS[resumed.optimizer_class])
-            self.optimizer = _new_optimizer(self.passes.model, options, self.log)
+            self.optimizer = _new_optimizer(self.passes.model, options)
         try:
             self.optimizer.load_state_dict(resumed.optimizer)
         except (ValueError, KeyError, IndexError) as exc:
@@ -162,12 +164,16 @@ def _titled(scores: Scores) -> dict[str, float | None]:
     return {name.capitalize(): value for name, value in scores.as_dict().items()}
 
 
-def _new_optimizer(model: nn.Module, options: Options, log: Log) -> Optimizer:
-    """Return the optimizer over all parameters, so that a checkpoint numbers them as others do."""
+def _warn_of_defaults(options: Options, log: Log) -> None:
+    """Say which optimizer and rate are taken for want of an option."""
     if options.optimizer is None:
         log.warn("--optimizer not given, using SGD")
     if options.lr is None:
         log.warn(f"--lr not given, using {DEFAULT_RATE}")
+
+
+def _new_optimizer(model: nn.Module, options: Options) -> Optimizer:
+    """Return the optimizer over all parameters, so that a checkpoint numbers them as others do."""
     rate = options.lr or DEFAULT_RATE
     if options.optimizer == "adam":
         return Adam(model.parameters(), rate, weight_decay=options.weight_decay)

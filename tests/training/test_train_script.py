@@ -103,6 +103,7 @@ def test_resumed_run_continues_with_the_next_epoch(
     checkpoint = str(Path(checkpoint).resolve())
     resume = [*DIGITS, "--qat-policy", "qat.yaml", "--lr", "0.5", "--resume-from", checkpoint]
     assert _train_py(monkeypatch, *resume, "--epochs", "3", "--name", "b") == 0
+    assert "not given" not in capsys.readouterr().out
     (epoch,) = _metrics("b")["epochs"]
     assert (epoch["epoch"], epoch["qat"], epoch["learning_rate"]) == (2, True, 0.003)
     assert (Path("latest_log_dir") / "b_qat_best.pth.tar").is_file()
@@ -180,6 +181,13 @@ def test_models_of_the_working_directory_are_found(
     assert "broken.py" in capsys.readouterr().err
 
 
+def test_run_that_ends_before_quantization_is_warned_of(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert _train_py(monkeypatch, *SHORT, "--epochs", "1", "--qat-policy", "qat.yaml") == 0
+    assert "WARNING: qat.yaml: start_epoch is 1, but the run ends" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("options", "status", "messages"),
     [
@@ -190,7 +198,14 @@ def test_models_of_the_working_directory_are_found(
         ([*DIGITS, "-e", "--exp-load-weights-from", "absent"], 1, ["absent", "cannot be read"]),
         ([*DIGITS, "-8"], 2, ["-8"]),
         ([*DIGITS, "--save-sample", "1"], 2, ["--save-sample"]),
-        ([*DIGITS, "--device", "MAX32655"], 2, ["MAX32655"]),
+        ([*DIGITS, "--device", "MAX32655"], 2, ["MAX32655", "MAX78000 (or 85)"]),
+        ([*DIGITS, "--seed", str(1 << 63)], 2, ["--seed", "above 2**63-1"]),
+        ([*DIGITS, "--momentum=-1"], 2, ["--momentum", "[0, 1)"]),
+        ([*DIGITS, "--wd=-1"], 2, ["--wd", "not a number from 0"]),
+        ([*DIGITS, "--lr=-1"], 2, ["--lr", "not a number above 0"]),
+        ([*DIGITS, "--name", "../run"], 2, ["--name", "without /"]),
+        ([*DIGITS, "--name", ".."], 2, ["--name"]),
+        ([*DIGITS, "--gpus", "99"], 1, ["--gpus", "no CUDA device 99"]),
         ([*DIGITS, "-e", "-8", "--save-sample", "256"], 1, ["--save-sample", "image 256"]),
     ],
 )
