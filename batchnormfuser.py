@@ -3,58 +3,17 @@
 
 from __future__ import annotations
 
-import argparse
-import os
 import sys
 from collections.abc import Sequence
 
-from checkpoint import read_checkpoint, write_checkpoint
-from checkpoint.errors import InputError
 from diagnostics import run
-from quantization import fuse_batchnorm
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Read one checkpoint and write the other, completely or not at all."""
-    args = parse_arguments(arguments)
-    if os.path.realpath(args.inp_path) == os.path.realpath(args.out_path):
-        raise InputError(
-            "E704",
-            "input and output are the same file; fusing would destroy the trained weights",
-            args.out_path,
-            "Name another output.",
-        )
-    checkpoint = read_checkpoint(args.inp_path)
-    try:
-        fused = fuse_batchnorm(checkpoint, args.out_arch, args.transposed)
-    except InputError as exc:
-        exc.place = exc.place or args.inp_path
-        raise
-    write_checkpoint(args.out_path, fused)
-    print(f"New checkpoint is saved to: {args.out_path}")
+    """Do what the command line says."""
+    from scripts import fuser  # inside, so that `run` reports Ctrl-C meanwhile
 
-
-def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
-    """Return the command line's options; argparse ends the program with status 2 on mistakes."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("-i", "--inp_path", metavar="S", required=True, help="checkpoint to read")
-    parser.add_argument("-o", "--out_path", metavar="S", required=True, help="checkpoint to write")
-    parser.add_argument(
-        "-oa",
-        "--out_arch",
-        metavar="S",
-        required=True,
-        help="name of the model without batch normalization",
-    )
-    parser.add_argument(
-        "--transposed",
-        metavar="LAYER",
-        nargs="+",
-        default=(),
-        help="transposed convolutions with as many input as output channels, which their shape "
-        "does not tell",
-    )
-    return parser.parse_args(arguments)
+    fuser.main(arguments)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ so that the integers are those the network was trained for.
 """
 
 from quantization.batchnorm import fuse_batchnorm
-from quantization.convert import Quantized, quantize_checkpoint
+from quantization.convert import Quantized, quantize_checkpoint, weight_names
 from quantization.options import ClipMethod, QuantizationOptions
 from quantization.report import TensorReport, report_line, report_table
 
@@ -20,4 +20,5 @@ __all__ = [
     "quantize_checkpoint",
     "report_line",
     "report_table",
+    "weight_names",
 ]

@@ -45,6 +45,11 @@ def quantize_checkpoint(checkpoint: Checkpoint, options: QuantizationOptions) ->
     return _Conversion(checkpoint, options).run()
 
 
+def weight_names(checkpoint: Checkpoint) -> list[str]:
+    """Return the names of the tensors that count as the weights of a layer, in the file's order."""
+    return [name for name in checkpoint.state_dict if name.endswith(".weight")]
+
+
 @dataclass(frozen=True, slots=True)
 class _Range:
     """The scale of a layer: parameters times `scale` lie within -1..1; `shift` is log2 of it."""
@@ -215,7 +220,7 @@ def _warnings(checkpoint: Checkpoint) -> list[str]:
     found = []
     if "extras" not in checkpoint.entries:
         found.append("No `extras` in checkpoint file.")
-    weights = [v for k, v in checkpoint.state_dict.items() if k.endswith(".weight")]
+    weights = [checkpoint.state_dict[name] for name in weight_names(checkpoint)]
     integers = all(np.array_equal(w, np.rint(w)) for w in weights)
     if "clipping_method" in checkpoint.extras or (
         integers and any(np.abs(w).max() > 1 for w in weights)

@@ -108,6 +108,19 @@ def test_wrong_usage_has_status_2(arguments: list[str]) -> None:
     assert emulate(*arguments).returncode == 2
 
 
+@pytest.mark.parametrize("base", ["0x3", "0x100000000", "-4096", "base"])
+def test_impossible_base_address_is_refused(project: Path, base: str) -> None:
+    result = emulate(project, f"--apb-base={base}")
+    assert result.returncode == 2
+    assert "argument --apb-base: " in result.stderr
+
+
+def test_file_instead_of_a_folder_is_called_so(project: Path) -> None:
+    result = emulate(project / "main.c")
+    assert result.returncode == 1
+    assert "main.c: error: it is a file, not a folder" in result.stderr
+
+
 def test_words_are_executed_and_data_memory_is_written(recording: Path, tmp_path: Path) -> None:
     result = emulate("--words", recording, "--device", "MAX78000", "--dump", tmp_path / "d.npz")
     assert result.returncode == 0

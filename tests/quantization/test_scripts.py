@@ -146,6 +146,48 @@ def test_description_gives_bits_to_the_layers_with_weights(trained: Path, tmp_pa
     assert 4 <= abs(state["fc.op.weight"]).max() <= 8
 
 
+@pytest.mark.parametrize(
+    ("layers", "told"),
+    [
+        (1, "description: 1, in the checkpoint: 2; left as they are: fc.op.weight"),
+        (2, None),
+        (3, "description: 3, in the checkpoint: 2; the last 1 of the description"),
+    ],
+)
+def test_description_of_another_network_is_mentioned(
+    trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], layers: int,
+    told: str | None,
+) -> None:  # fmt: skip
+    config = tmp_path / "net.yaml"
+    layer = "  - {op: conv2d, processors: 1, out_offset: 0}\n"
+    config.write_text("arch: net\ndataset: test\nlayers:\n" + layers * layer)
+    output = tmp_path / "q.pth.tar"
+    assert status(quantize.main, trained, output, "--device", "85", "-c", config) == 0
+    errors = capsys.readouterr().err
+    assert f"{config}: warning" in errors and told in errors if told else "W707" not in errors
+
+
+@pytest.mark.parametrize("script", ["quantize.py", "batchnormfuser.py", "emulate.py"])
+def test_interruption_while_starting_ends_with_a_message(script: str, tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text(
+        "import sys\n"
+        "class Interrupt:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name == 'numpy':\n"
+        "            raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Interrupt())\n"
+    )
+    done = subprocess.run(
+        [sys.executable, ROOT / script, "--help"],
+        env=os.environ | {"PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: interrupted [E001]")
+
+
 def test_scale_and_deviation_have_defaults_that_are_mentioned(
     trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
