@@ -29,6 +29,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from device import CHIPS
+
 # Chips ------------------------------------------------------------------------------------------
 
 
@@ -38,6 +40,11 @@ class Dev:
 
     device: int
     name: str
+    WEIGHT_DEPTH: int
+    MAX_CHANNELS: int
+    MAX_POOL: int
+    MAX_AVG_POOL: int
+    MAX_POOL_DILATION: int
     simulate: bool = False
     round_avg: bool = False
     WEIGHT_BITS: int = 8
@@ -47,8 +54,6 @@ class Dev:
     FC_ACTIVATION_BITS: int = 16
     WIDE_LAYER_RESOLUTION_BITS: int = 15
     WEIGHT_INPUTS: int = 256
-    WEIGHT_DEPTH: int = 768
-    MAX_AVG_POOL: int = 16
 
 
 _CHIPS: dict[int, dict[str, Any]] = {
@@ -58,10 +63,21 @@ _CHIPS: dict[int, dict[str, Any]] = {
         "WIDE_LAYER_RESOLUTION_BITS": 8,
         "WEIGHT_INPUTS": 64,
         "WEIGHT_DEPTH": 128,
+        "MAX_CHANNELS": 1024,
+        "MAX_POOL": 16,
         "MAX_AVG_POOL": 4,
+        "MAX_POOL_DILATION": 1,
     },
-    85: {"name": "MAX78000"},
-    87: {"name": "MAX78002", "WEIGHT_DEPTH": 5120},
+} | {
+    chip.die: {
+        "name": chip.name,
+        "WEIGHT_DEPTH": chip.kernel_columns_first,
+        "MAX_CHANNELS": chip.max_channels,
+        "MAX_POOL": chip.max_pool,
+        "MAX_AVG_POOL": chip.max_pool,
+        "MAX_POOL_DILATION": chip.max_pool_dilation,
+    }
+    for chip in CHIPS
 }
 
 dev: Dev | None = None
@@ -508,11 +524,12 @@ class Linear(QuantizationAwareModule):
         bias: bool | None = None, *, batchnorm: str | None = None, **kwargs: Any,
     ) -> None:  # fmt: skip
         _require(_device().device != 84, "Linear: AI84 has no fully connected layers")
+        features = range(1, _device().MAX_CHANNELS + 1)
         limits: list[Limit] = [
             ("pooling", pooling, (None,)),
             ("batchnorm", batchnorm, (None,)),
-            ("in_features", in_features, range(1, 1025)),
-            ("out_features", out_features, range(1, 1025)),
+            ("in_features", in_features, features),
+            ("out_features", out_features, features),
         ]
         _check(limits, "Linear: ")
         super().__init__(op=nn.Linear(in_features, out_features, bias is True), **kwargs)
@@ -559,7 +576,7 @@ def _operator_limits(o: Operator, pooling: str | None) -> Iterator[Limit]:
             yield "(kernel_size-1)*dilation", (o.kernel - 1) * o.dilation, range(9)
         return
     if o.op == "ConvTranspose2d":
-        yield "chip", _device().name, ("MAX78000", "MAX78002")
+        yield "chip", _device().name, tuple(c.name for c in CHIPS)
         yield "stride", o.stride, (2,)
     else:
         yield "stride", o.stride, (1,) if pooling else (1, 2, 3)
@@ -572,13 +589,14 @@ def _pool_limits(pooling: str, size: Size, stride: Size, dilation: int) -> Itera
     """Yield the limits of pooling (spec/training.md 1.6)."""
     chip = _device()
     extents = (size,) if isinstance(size, int) else size
-    largest = chip.MAX_AVG_POOL if pooling == "Avg" else 16
+    largest = chip.MAX_AVG_POOL if pooling == "Avg" else chip.MAX_POOL
+    sizes = range(2, largest + 1, 2) if chip.device == 84 else range(1, largest + 1)
     for extent in extents:
-        yield "pool_size", extent, range(2, largest + 1, 2) if chip.device == 84 else range(1, 17)
+        yield "pool_size", extent, sizes
     for step in (stride,) if isinstance(stride, int) else stride:
         yield "pool_stride", step, range(1, largest + 1)
-    dilated = chip.device == 87 and pooling == "Max"
-    yield "pool_dilation", dilation, range(1, 17) if dilated else (1,)
+    dilations = range(1, chip.MAX_POOL_DILATION + 1) if pooling == "Max" else range(1, 2)
+    yield "pool_dilation", dilation, dilations
 
 
 def _check(limits: Iterable[Limit], where: str) -> None:
@@ -587,7 +605,7 @@ def _check(limits: Iterable[Limit], where: str) -> None:
         if value in allowed:
             continue
         choices = ", ".join(map(str, allowed))  # type: ignore[call-overload]
-        if isinstance(allowed, range) and allowed.step == 1:
+        if isinstance(allowed, range) and allowed.step == 1 and len(allowed) > 1:
             choices = f"{allowed[0]} to {allowed[-1]}"
         raise AssertionError(f"{where}{name}={value}; {_device().name} allows {choices}")
 

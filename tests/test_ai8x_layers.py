@@ -143,6 +143,16 @@ def test_limits_of_the_chip_are_named(make: Any, message: str) -> None:
         make()
 
 
+@pytest.mark.parametrize(("device", "depth", "dilation"), [(85, 768, 1), (87, 5120, 16)])
+def test_device_has_the_limits_of_its_chip(device: int, depth: int, dilation: int) -> None:
+    ai8x.set_device(device, False, False, verbose=False)
+    assert ai8x.dev is not None
+    assert (ai8x.dev.WEIGHT_DEPTH, ai8x.dev.MAX_AVG_POOL) == (depth, 16)
+    ai8x.MaxPool2d(2, dilation=dilation)
+    with pytest.raises(AssertionError, match=f"pool_dilation={dilation + 1}"):
+        ai8x.MaxPool2d(2, dilation=dilation + 1)
+
+
 def test_unknown_device_is_refused() -> None:
     with pytest.raises(ValueError, match="86"):
         ai8x.set_device(86, False, False)
