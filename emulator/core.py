@@ -37,7 +37,7 @@ from unicorn.arm_const import (
     UC_CPU_ARM_CORTEX_M4,
 )
 
-from device.chip import ACCELERATOR_BYTES, FLASH_BASE, SRAM_BASE
+from device.chip import ACCELERATOR_BYTES, DEFAULT_APB_BASE, FLASH_BASE, SRAM_BASE
 from emulator.bus import PERIPHERAL_BYTES, PERIPHERALS, Bus
 from emulator.elf import Image
 from emulator.errors import EmulatorError
@@ -78,7 +78,7 @@ class CortexM4:
     """A core with the program `image` loaded and `bus` behind it.
 
     `memory` tells the sizes of flash and SRAM. Raises EmulatorError (E813) if the program needs
-    more.
+    more, (E826) if the base address of the accelerator is impossible.
     """
 
     def __init__(
@@ -187,7 +187,16 @@ class CortexM4:
             except Exception as exc:
                 self._fail(exc)
 
-        uc.mmio_map(base, size, on_read, None, on_write, None)
+        try:
+            uc.mmio_map(base, size, on_read, None, on_write, None)
+        except UcError:
+            raise EmulatorError(
+                "E826",
+                f"the accelerator's area at 0x{self.bus.apb_base:08x} overlaps memory or other "
+                "peripherals, or is not aligned",
+                "--apb-base",
+                f"The chip has it at 0x{DEFAULT_APB_BASE:08x}.",
+            ) from None
 
     def _fail(self, reason: Exception) -> None:
         self._fault = self._fault or reason

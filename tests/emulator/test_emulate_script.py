@@ -115,6 +115,13 @@ def test_impossible_base_address_is_refused(project: Path, base: str) -> None:
     assert "argument --apb-base: " in result.stderr
 
 
+@pytest.mark.parametrize("base", ["0x10000000", "0x40000000"])
+def test_base_address_where_something_else_stands_is_refused(project: Path, base: str) -> None:
+    result = emulate(project, f"--apb-base={base}")
+    assert result.returncode == 1
+    assert f"at {base} overlaps" in result.stderr
+
+
 def test_file_instead_of_a_folder_is_called_so(project: Path) -> None:
     result = emulate(project / "main.c")
     assert result.returncode == 1
