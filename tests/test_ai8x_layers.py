@@ -146,8 +146,10 @@ def test_limits_of_the_chip_are_named(make: Any, message: str) -> None:
 @pytest.mark.parametrize(("device", "depth", "dilation"), [(85, 768, 1), (87, 5120, 16)])
 def test_device_has_the_limits_of_its_chip(device: int, depth: int, dilation: int) -> None:
     ai8x.set_device(device, False, False, verbose=False)
-    assert ai8x.dev is not None
-    assert (ai8x.dev.WEIGHT_DEPTH, ai8x.dev.MAX_AVG_POOL) == (depth, 16)
+    chip = ai8x.dev
+    assert chip is not None
+    limits = (chip.WEIGHT_DEPTH, chip.MAX_AVG_POOL)
+    assert limits == (depth, 16)
     ai8x.MaxPool2d(2, dilation=dilation)
     with pytest.raises(AssertionError, match=f"pool_dilation={dilation + 1}"):
         ai8x.MaxPool2d(2, dilation=dilation + 1)

@@ -13,6 +13,7 @@ from checkpoint.errors import InputError
 from training.yaml_file import read_mapping, refuse_unknown_keys
 
 _CODE = "E603"
+_NOTATION = "YAML takes numbers without quotes, and with a point before e: 1.0e-4."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,5 +208,5 @@ def _check(
                 _CODE,
                 f"{what}: {key} is {found[key]!r}; it must be {argument}",
                 path,
-                "Numbers stand without quotes, with a point before e: 1.0e-4.",
+                _NOTATION if isinstance(found[key], str) and not argument.words else None,
             )
