@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from checkpoint.atomic import umask
 from diagnostics import Diagnostic, DiagnosticError, Place
 
 KEPT = frozenset({"project.mk"})  # the user's own settings: written once, never replaced
@@ -101,7 +102,7 @@ def _staging(target: Path) -> Iterator[Path]:
         exc.filename = str(target)  # name the folder the user asked for
         raise
     try:
-        staging.chmod(0o777 & ~_umask())
+        staging.chmod(0o777 & ~umask())
         yield staging
     except OSError as exc:
         if exc.filename is None or str(exc.filename).startswith(str(staging)):
@@ -163,10 +164,3 @@ def _restore(moved: list[tuple[Path, Path | None]], created: list[Path]) -> None
     for folder in reversed(created):
         with contextlib.suppress(OSError):
             folder.rmdir()
-
-
-def _umask() -> int:
-    """Return the process's file creation mask (it can only be read by setting it)."""
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

@@ -171,7 +171,7 @@ def check_options(options: ProjectOptions, program: Program | None = None) -> li
 
 def _file_names(options: ProjectOptions) -> dict[str, str]:
     names = {
-        "--c-filename": options.program_filename,
+        "--c-filename": options.program_filename if options.c_filename else "",
         "--weight-filename": options.weight_filename,
         "--sample-filename": options.sample_filename,
     }
@@ -192,22 +192,25 @@ def _names(options: ProjectOptions) -> Iterator[Diagnostic]:
     if options.riscv:
         fixed += ["Makefile.ARM", "Makefile.RISCV", options.main_filename]
     taken = dict.fromkeys(fixed, "another generated file")
-    for option, name in {"--prefix": options.name, **_file_names(options)}.items():
+    others = {"--prefix": options.name, "--board-name": options.board_name}
+    for option, name in {**others, **_file_names(options)}.items():
         if not _is_plain(name):
             yield Diagnostic(
                 "E071",
-                f"{name!r} is not a plain file name",
+                f"{name!r} is not a plain name",
                 Place(option=option),
                 "Use letters, digits and the characters . _ - only, without a folder.",
             )
-        elif option != "--prefix" and name in taken:
+        elif option in others:
+            continue
+        elif name in taken:
             yield Diagnostic(
                 "E072",
                 f"file name {name!r} is that of {taken[name]}",
                 Place(option=option),
                 "Give every file its own name.",
             )
-        elif option != "--prefix":
+        else:
             taken[name] = option
 
 

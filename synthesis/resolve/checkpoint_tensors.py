@@ -17,7 +17,7 @@ from device import Chip
 from diagnostics import Diagnostic, DiagnosticError, Place, Severity
 from synthesis.options import ResolveOptions
 from synthesis.parse import Description, LayerDescription
-from synthesis.resolve.integers import fit, scaled_bias, truncated
+from synthesis.resolve.integers import complain_unquantized, fit, scaled_bias, truncated
 from synthesis.resolve.tensors import (
     BINARY,
     DEFAULT_BITS,
@@ -72,6 +72,7 @@ def tensors_from_checkpoint(
     _check_arch(description, checkpoint, place, problems)
     found: dict[int, LayerTensors] = {}
     layers = iter(wanted)
+    used: list[tuple[LayerDescription, str, NDArray[Any]]] = []
     skip = options.skip_checkpoint_layers
     for key in _weight_keys(checkpoint.state_dict):
         if key.is_batch_norm and options.ignore_bn:
@@ -82,12 +83,14 @@ def tensors_from_checkpoint(
         layer = next(layers, None)
         if layer is None:
             break
+        used.append((layer, key.weight, np.asarray(checkpoint.state_dict[key.weight])))
         tensors = _CheckpointLayer(checkpoint.state_dict, key, layer, place, problems).read(chip)
         if tensors is None:
             continue
         if bias_is_dropped(layer, options):
             tensors = replace(tensors, bias=None)
         found[layer.index] = tensors
+    problems += complain_unquantized(used, place)
     return found
 
 
@@ -167,6 +170,9 @@ class _CheckpointLayer:
         value = np.asarray(self.state[name])
         if value.size != 1 or not np.isfinite(value).all():
             self.problem("E205", f"'{name}' has {value.size} elements, expected one number", "op")
+            return default
+        if value.dtype.kind == "f" and (value % 1).any():
+            self.problem("E205", f"'{name}' is {value.item()}, expected a whole number", "op")
             return default
         return int(value.reshape(-1)[0])
 

@@ -5,11 +5,15 @@ Source: spec/network-description.md section 1.5.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from diagnostics import Diagnostic, Place, Severity
+from synthesis.parse import LayerDescription
 from synthesis.resolve.tensors import BINARY, Complain
 
 
@@ -30,6 +34,30 @@ def truncated(value: NDArray[Any], name: str, problem: Complain) -> NDArray[np.i
         problem("E204", f"'{name}' is empty or holds values beyond 32 bits", "op")
         return None
     return np.trunc(value).astype(np.int64) if value.dtype.kind == "f" else value.astype(np.int64)
+
+
+def complain_unquantized(
+    used: Sequence[tuple[LayerDescription, str, NDArray[Any]]], place: Place
+) -> Iterator[Diagnostic]:
+    """Complain about weights with fractions: (layer, name, values) of all tensors that are used.
+
+    Fractions in all of them mean that the file was never quantized, which is an error. Fractions in
+    some are dropped with a warning, as published checkpoints for the reference tool need it.
+    """
+    fractional = [
+        (layer, name)
+        for layer, name, values in used
+        if values.dtype.kind == "f" and np.isfinite(values).all() and (values % 1).any()
+    ]
+    remedy = "Quantize the checkpoint with quantize.py and give the result."
+    if fractional and len(fractional) == len(used):
+        message = "the checkpoint is not quantized: its weights are fractions"
+        yield Diagnostic("E219", message, place, remedy)
+        return
+    for layer, name in fractional:
+        message = f"the fractions of the weights are dropped (tensor '{name}' of {place})"
+        found = layer.error("W220", message, "op", remedy=remedy)
+        yield replace(found, severity=Severity.WARNING)
 
 
 def limits(bits: int) -> tuple[int, int]:

@@ -13,7 +13,7 @@ from synthesis.network import Operator
 from synthesis.options import ResolveOptions
 from synthesis.parse import LayerDescription
 from synthesis.parse.rules import operation
-from synthesis.resolve.integers import fit, limits, scaled_bias, truncated
+from synthesis.resolve.integers import complain_unquantized, fit, limits, scaled_bias, truncated
 from synthesis.resolve.tensors import (
     DEFAULT_BITS,
     Complain,
@@ -42,6 +42,10 @@ def tensors_from_onnx(
         problems += [_not_folded(name, place) for name in model.batch_norms]
     found: dict[int, LayerTensors] = {}
     nodes = model.layers[options.skip_checkpoint_layers :]
+    used = [
+        (layer, node.weight_name, node.weights) for layer, node in zip(wanted, nodes, strict=False)
+    ]
+    problems += complain_unquantized(used, place)
     for layer, node in zip(wanted, nodes, strict=False):
 
         def problem(

@@ -5,6 +5,7 @@ Source: spec/network-description.md section 1.5.
 
 from __future__ import annotations
 
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -40,11 +41,12 @@ def read_sample(description: Description, options: ResolveOptions) -> Tensor:
         raise refuse(
             f"the sample file '{path}' does not exist", description.place_of("dataset")
         ) from None
-    except (ValueError, EOFError, OSError) as exc:
+    except (ValueError, EOFError, OSError, MemoryError, zipfile.BadZipFile) as exc:
         raise refuse(f"the sample is not a numeric NumPy array: {exc}") from None
-    if not isinstance(sample, np.ndarray) or sample.dtype != np.int64:
-        kind = getattr(sample, "dtype", type(sample).__name__)
-        raise refuse(f"the sample holds {kind}, expected int64")
+    if not isinstance(sample, np.ndarray):
+        raise refuse("the sample is an archive of arrays (.npz), expected one array (.npy)")
+    if sample.dtype != np.int64:
+        raise refuse(f"the sample holds {sample.dtype}, expected int64")
     if sample.ndim not in (2, 3) or not sample.size:
         raise refuse(
             f"the sample has the shape {list(sample.shape)}, "

@@ -22,6 +22,11 @@ def test_defaults_are_accepted() -> None:
 def test_names_must_be_plain(name: str) -> None:
     assert codes(name=name) == [("E071", "option --prefix")]
     assert codes(weight_filename=name) == [("E071", "option --weight-filename")]
+    assert codes(board_name=name) == [("E071", "option --board-name")]
+
+
+def test_main_file_needs_a_name() -> None:
+    assert codes(c_filename="") == [("E071", "option --c-filename")]
 
 
 def test_files_must_differ() -> None:

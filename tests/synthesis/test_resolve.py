@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from device import MAX78000, MAX78002, Chip
-from diagnostics import Diagnostic, DiagnosticError
+from diagnostics import Diagnostic, DiagnosticError, Severity
 from synthesis.network import Activation, Network, channels_per_pass
 from synthesis.options import ResolveOptions
 from synthesis.parse import parse
@@ -328,6 +328,38 @@ def test_checkpoint_gives_weights_bias_bits_and_shift(tmp_path: Path) -> None:
     assert (linear.weight_bits, linear.shift, linear.bias) == (8, 0, None)
 
 
+def test_checkpoint_that_was_never_quantized_is_refused(tmp_path: Path) -> None:
+    state = {"conv1.op.weight": weights(2, 3, 3, 3) / 128}
+    found = refused(
+        from_checkpoint, tmp_path, describe(CONV, arch="tinynet"), sample(3, 4, 4), state
+    )
+    assert str(found) == (
+        f"{tmp_path / 'net.pth.tar'}: error: the checkpoint is not quantized: "
+        "its weights are fractions [E219]\n"
+        "  Quantize the checkpoint with quantize.py and give the result."
+    )
+
+
+def test_one_layer_with_fractions_is_a_warning(tmp_path: Path) -> None:
+    state = {
+        "conv1.op.weight": weights(2, 3, 3, 3),
+        "fc.op.weight": weights(10, 2 * 4 * 4) + 0.5,
+    }
+    text = describe(CONV, {**LINEAR, "processors": mask(2)}, arch="TinyNet")
+    network, (warning,) = from_checkpoint(tmp_path, text, sample(3, 4, 4), state)
+    assert network.layers[1].weights is not None
+    assert (warning.code, warning.severity) == ("W220", Severity.WARNING)
+    assert "the fractions of the weights are dropped (tensor 'fc.op.weight'" in warning.message
+
+
+def test_fractional_shift_is_refused(tmp_path: Path) -> None:
+    state = {"conv1.op.weight": weights(2, 3, 3, 3), "conv1.output_shift": [0.5]}
+    found = refused(
+        from_checkpoint, tmp_path, describe(CONV, arch="tinynet"), sample(3, 4, 4), state
+    )
+    assert (found.code, "is 0.5, expected a whole number" in found.message) == ("E205", True)
+
+
 def test_description_wins_over_the_shift_of_the_checkpoint(tmp_path: Path) -> None:
     state = {"conv1.op.weight": weights(2, 3, 3, 3), "conv1.output_shift": [5.0]}
     text = describe({**CONV, "output_shift": -1}, arch="tinynet")
@@ -584,7 +616,19 @@ def test_missing_sample_is_blamed_on_the_data_set(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("content", [b"", b"text", b"\x93NUMPY\x01\x00"])
+HUGE = b"{'descr': '<i8', 'fortran_order': False, 'shape': (4000000000000,)}"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"text",
+        b"PK\x03\x04 no archive",
+        b"\x93NUMPY\x01\x00",
+        b"\x93NUMPY\x01\x00" + bytes([len(HUGE) + 1, 0]) + HUGE + b"\n",
+    ],
+)
 def test_file_that_is_no_sample_is_refused(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "bad.npy"
     path.write_bytes(content)
