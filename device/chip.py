@@ -31,6 +31,7 @@ DEFAULT_APB_BASE = 0x50000000
 ACCELERATOR_BYTES = 0x6000000
 """Addresses from the APB base that belong to the accelerator."""
 ACCELERATOR_ALIGNMENT = 0x1000
+HIGHEST_APB_BASE = (1 << 32) - ACCELERATOR_BYTES
 AON_CONTROL = 0x1000
 FIFO_CONTROL, FIFO_STATUS, FIFO_DATA = 0x0, 0x4, 0x8
 """Standard FIFO block: byte offsets from the APB base; data registers follow each other."""

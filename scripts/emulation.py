@@ -13,21 +13,13 @@ from pathlib import Path
 import numpy as np
 
 from checkpoint.atomic import write_bytes
-from device import Chip, UnknownDeviceError, chip_named
-from device.chip import ACCELERATOR_ALIGNMENT, ACCELERATOR_BYTES, DEFAULT_APB_BASE
+from device.chip import ACCELERATOR_ALIGNMENT, DEFAULT_APB_BASE, HIGHEST_APB_BASE
 from emulator import AddressMap, Board, EmulatorError, Outcome, Run, run_words
 from emulator.report import describe_layer, describe_registers, producers
 from emulator.words import read_words
+from scripts.arguments import chip
 
 SHOWN_MISMATCHES = 10
-
-
-def chip(text: str) -> Chip:
-    """Convert the name of a device for argparse."""
-    try:
-        return chip_named(text)
-    except UnknownDeviceError as exc:
-        raise argparse.ArgumentTypeError(str(exc)) from None
 
 
 def seconds(text: str) -> float:
@@ -47,10 +39,10 @@ def base_address(text: str) -> int:
         value = int(text, 0)
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number") from None
-    highest = (1 << 32) - ACCELERATOR_BYTES
-    if value % ACCELERATOR_ALIGNMENT or not 0 <= value <= highest:
+    if value % ACCELERATOR_ALIGNMENT or not 0 <= value <= HIGHEST_APB_BASE:
         raise argparse.ArgumentTypeError(
-            f"{text} is not a multiple of {ACCELERATOR_ALIGNMENT:#x} from 0 to {highest:#x}"
+            f"{text} is not a multiple of {ACCELERATOR_ALIGNMENT:#x} "
+            f"from 0 to {HIGHEST_APB_BASE:#x}"
         )
     return value
 

@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Sequence
 
 from checkpoint import read_checkpoint, write_checkpoint
 from checkpoint.errors import InputError
 from quantization import fuse_batchnorm
+from scripts.arguments import refuse_same_file
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Read one checkpoint and write the other, completely or not at all."""
     args = parse_arguments(arguments)
-    if os.path.realpath(args.inp_path) == os.path.realpath(args.out_path):
-        raise InputError(
-            "E704",
-            "input and output are the same file; fusing would destroy the trained weights",
-            args.out_path,
-            "Name another output.",
-        )
+    refuse_same_file(args.inp_path, args.out_path)
     checkpoint = read_checkpoint(args.inp_path)
     try:
         fused = fuse_batchnorm(checkpoint, args.out_arch, args.transposed)

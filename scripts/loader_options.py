@@ -13,20 +13,13 @@ import sys
 from pathlib import Path
 from typing import Any, NoReturn
 
-from device import Chip, UnknownDeviceError, chip_named
+from device import chip_named
 from device.chip import DEFAULT_APB_BASE
+from scripts.arguments import chip
 from synthesis import __version__
 from synthesis.emit import ProjectOptions, folder_name
 from synthesis.network import InputPort
 from synthesis.options import EncodeOptions, ResolveOptions
-
-
-def chip(text: str) -> Chip:
-    """Convert the name of a device for argparse."""
-    try:
-        return chip_named(text)
-    except UnknownDeviceError as exc:
-        raise argparse.ArgumentTypeError(str(exc)) from None
 
 
 def number(text: str) -> int:

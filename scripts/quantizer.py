@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Sequence
 
 from checkpoint import read_checkpoint, write_checkpoint
 from checkpoint.errors import InputError
-from device import Chip, UnknownDeviceError, chip_named
 from diagnostics import Diagnostic, DiagnosticError, Place, Severity, print_diagnostics
 from quantization import (
     ClipMethod,
@@ -20,6 +18,7 @@ from quantization import (
     weight_names,
 )
 from quantization.options import WEIGHT_BITS
+from scripts.arguments import chip, refuse_same_file
 
 DEFAULT_SCALE = 0.85
 DEFAULT_DEVIATIONS = 2.0
@@ -28,13 +27,7 @@ DEFAULT_DEVIATIONS = 2.0
 def main(arguments: Sequence[str] | None = None) -> None:
     """Read INPUT, quantize it and write OUTPUT; the output appears completely or not at all."""
     args = parse_arguments(arguments)
-    if os.path.realpath(args.input) == os.path.realpath(args.output):
-        raise InputError(
-            "E704",
-            "INPUT and OUTPUT are the same file; quantizing would destroy the trained weights",
-            args.output,
-            "Name another OUTPUT.",
-        )
+    refuse_same_file(args.input, args.output)
     print(f"Configuring device: {args.device.name}")
     options = quantization_options(args)
     print(f"Converting checkpoint file {args.input} to {args.output}")
@@ -61,7 +54,7 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("input", metavar="INPUT", help="checkpoint of the trained network")
     parser.add_argument("output", metavar="OUTPUT", help="quantized checkpoint to write")
     parser.add_argument(
-        "--device", metavar="N", type=device, required=True, help="MAX78000 or MAX78002"
+        "--device", metavar="N", type=chip, required=True, help="MAX78000 or MAX78002"
     )
     parser.add_argument(
         "-c",
@@ -92,14 +85,6 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("-v", "--verbose", action="store_true", help="report on each tensor")
     return parser.parse_args(arguments)
-
-
-def device(name: str) -> Chip:
-    """Return the chip of a name; argparse shows the complaint otherwise."""
-    try:
-        return chip_named(name)
-    except UnknownDeviceError as exc:
-        raise argparse.ArgumentTypeError(str(exc)) from None
 
 
 def quantization_options(args: argparse.Namespace) -> QuantizationOptions:

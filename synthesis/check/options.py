@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from device import Chip
-from device.chip import ACCELERATOR_ALIGNMENT, ACCELERATOR_BYTES
+from device.chip import ACCELERATOR_ALIGNMENT, HIGHEST_APB_BASE
 from diagnostics import Diagnostic, Place
 from synthesis.network import InputPort
 from synthesis.options import EncodeOptions, ResolveOptions
@@ -52,9 +52,8 @@ def check_chip_options(
 
 def _ranges(chip: Chip, resolving: ResolveOptions, encoding: EncodeOptions) -> Iterator[Diagnostic]:
     """Numbers that end up in registers or addresses must fit there."""
-    highest = (1 << 32) - ACCELERATOR_BYTES
     limits: tuple[tuple[str, int | None, int, int], ...] = (
-        ("--apb-base", encoding.apb_base, 0, highest),
+        ("--apb-base", encoding.apb_base, 0, HIGHEST_APB_BASE),
         ("--input-offset", resolving.input_offset, 0, chip.instance_bytes - 1),
         ("--skip-checkpoint-layers", resolving.skip_checkpoint_layers, 0, 1 << 16),
         ("--weight-start", encoding.weight_start, 0, chip.kernel_columns - 1),
