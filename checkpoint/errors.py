@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
+
 
 class InputError(Exception):
     """An input cannot be used.
@@ -22,3 +25,16 @@ class InputError(Exception):
 
 class CheckpointError(InputError):
     """A checkpoint file is missing, damaged, hostile or not of the interchange format."""
+
+
+@contextlib.contextmanager
+def reading() -> Iterator[None]:
+    """Turn the operating system's refusal to read a checkpoint into CheckpointError E501."""
+    try:
+        yield
+    except OSError as exc:
+        raise CheckpointError(
+            "E501",
+            f"the checkpoint cannot be read: {exc.strerror}",
+            remedy="Check the path and the permissions.",
+        ) from None

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from checkpoint.errors import CheckpointError
+from checkpoint.errors import CheckpointError, reading
 from checkpoint.names import printable
 from checkpoint.onnx_tensors import TensorReader
 from checkpoint.onnx_wire import Decoder, Fields, damaged, integer, pieces, single, text, texts
@@ -66,19 +66,13 @@ def read_onnx(path: str | os.PathLike[str]) -> OnnxModel:
 
 
 def _file_bytes(path: Path) -> memoryview:
-    try:
+    with reading():
         size = path.stat().st_size
         if size > MAX_FILE_BYTES:
             raise CheckpointError(
                 "E514", f"the file has {size} bytes, the limit is {MAX_FILE_BYTES}"
             )
         return memoryview(path.read_bytes())
-    except OSError as exc:
-        raise CheckpointError(
-            "E501",
-            f"the checkpoint cannot be read: {exc.strerror}",
-            remedy="Check the path and the permissions.",
-        ) from None
 
 
 def _model(data: memoryview) -> tuple[Decoder, memoryview]:

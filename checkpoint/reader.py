@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from checkpoint.containers import read_container
-from checkpoint.errors import CheckpointError
+from checkpoint.errors import CheckpointError, reading
 from checkpoint.names import printable
 from checkpoint.values import Array, Checkpoint, Value
 
@@ -35,16 +35,10 @@ def read_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
 
 
 def _file_bytes(path: Path) -> bytes:
-    try:
+    with reading():
         if path.stat().st_size > MAX_FILE_BYTES:
             raise CheckpointError("E505", f"the file is larger than {MAX_FILE_BYTES >> 30} GiB")
         return path.read_bytes()
-    except OSError as exc:
-        raise CheckpointError(
-            "E501",
-            f"the checkpoint cannot be read: {exc.strerror}",
-            remedy="Check the path and the permissions.",
-        ) from None
 
 
 def _entries(root: Value) -> dict[str, Value]:
