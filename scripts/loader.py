@@ -7,6 +7,7 @@ import errno
 import os
 import sys
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 from diagnostics import Diagnostic, DiagnosticError, Place, Severity, as_json, print_diagnostics
@@ -19,10 +20,13 @@ from scripts.loader_options import (
 )
 from synthesis import __version__
 from synthesis.emit import (
+    ProjectOptions,
     check_folder,
     check_options,
     emit_arrays,
     emit_project,
+    format_resources,
+    log_text,
     write_project,
 )
 from synthesis.network import Network
@@ -70,18 +74,34 @@ def create_project(args: argparse.Namespace) -> int:
     result = synthesized(args)
     complaints = check_options(options, result.program)
     refuse_errors(complaints)
-    files = emit_project(result.program, options) | emit_arrays(result.program, options)
-    write_project(files, folder, overwrite=args.overwrite)
     silenced = {"W390"} if args.no_warn_zero else set()
     silenced |= {"N332", "N333"} if args.ignore_energy_warning else set()
     shown = [d for d in (*complaints, *result.warnings) if d.code not in silenced]
+    options = replace(options, messages=tuple(map(str, shown)))
+    files = emit_project(result.program, options) | emit_arrays(result.program, options)
+    write_project(files, folder, overwrite=args.overwrite)
     if args.report is not None:
         write_report(args, result.network, result.placement, shown, result.program)
     report(shown, args)
     tell(f"Wrote {len(files)} files to {folder}", args)
     if args.verify:
         verify(result, folder, args)
+    if args.verbose:
+        tell(details(result.program, options, folder), args)
     return 0
+
+
+def details(program: Program, options: ProjectOptions, folder: Path) -> str:
+    """Return the memory use and where the verbose log is, or the log itself if there is no file."""
+    if options.log_filename is None:
+        return log_text(program, options).rstrip("\n")
+    return "\n".join(
+        (
+            *format_resources(program.statistics),
+            *program.memory_log[-1:],
+            f"Kernel map, data memory map, registers and data: {folder / options.log_filename}",
+        )
+    )
 
 
 def synthesized(args: argparse.Namespace) -> Synthesis:

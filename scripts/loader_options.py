@@ -182,6 +182,16 @@ def _file_options(parser: argparse.ArgumentParser) -> None:
            help="expected output; none: in the main file")  # fmt: skip
     option("--sample-numpy-filename", metavar="NAME",
            help="also save the output of the simulation as a NumPy array")  # fmt: skip
+    for name, default, what in (
+        ("output", "output", "output words (.csv) of"),
+        ("output-pass", None, "the same, numbered (.csv; none: no such file), of"),
+        ("output-config", "config", "configurations of the layers (.csv) of"),
+        ("output-data", "data", "data of the layers (.npy) of"),
+        ("output-weights", "weights", "kernels (.npy) of"),
+        ("output-bias", "bias", "biases (.npy) of"),
+    ):
+        option(f"--{name}-filename", default=default, metavar="NAME",
+               help=f"{what} --log-intermediate (default: %(default)s)")  # fmt: skip
     option("--log-filename", default="log.txt", metavar="NAME", help="log")
 
 
@@ -277,17 +287,28 @@ def _core_options(parser: argparse.ArgumentParser) -> None:
 def _log_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("log and checks")
     option = group.add_argument
-    option("-v", "--verbose", action="store_true", help="details in the log")
+    option("-v", "--verbose", action="store_true",
+           help="kernel map, data memory map, registers and data in the log")  # fmt: skip
     log = group.add_mutually_exclusive_group()
     log.add_argument("-L", "--log", dest="log", action="store_true", default=True,
                      help="write the log file (the default)")  # fmt: skip
-    log.add_argument("--no-log", dest="log", action="store_false", help="no log file")
+    log.add_argument("--no-log", dest="log", action="store_false",
+                     help="no log file; with --verbose the log is printed")  # fmt: skip
     option("--short-log", "--log-last-only", "--verbose-all", action="store_true",
            help="log data of output layers only")  # fmt: skip
     option("--kernel-format", metavar="FORMAT",
            help="format of weights in the verbose log, such as '{0:4}'")  # fmt: skip
     option("--display-checkpoint", action="store_true", help="print a table of the weights")
-    option("-D", "--debug", action="store_true", help="show where a defect of the tool happened")
+    option("-D", "--debug", action="store_true",
+           help="slow cross-checks, true MACs; show where a defect happened")  # fmt: skip
+    option("--debug-computation", action="store_true",
+           help="write how each output value comes about (compute-<layer>.csv)")  # fmt: skip
+    option("--debug-latency", action="store_true",
+           help="MAX78000: how the estimated cycles come about, in the verbose log")  # fmt: skip
+    option("--log-intermediate", action="store_true",
+           help="write data memory words, configurations and data of all layers")  # fmt: skip
+    option("--log-pooling", action="store_true",
+           help="write what is pooled, and the result, as tables")  # fmt: skip
     option("--no-error-stop", dest="overlap_data", action="store_true",
            help="same as --overlap-data")  # fmt: skip
     option("--no-warn-zero", action="store_true", help="do not warn of outputs that are all zero")
@@ -381,7 +402,11 @@ def encode_options(args: argparse.Namespace) -> EncodeOptions:
         clock_divider=args.clock_divider,
         switch_delay_ms=args.switch_delay,
         overlap_data=args.overlap_data,
-        keep_layer_logs=args.verbose and args.log,
+        keep_layer_logs=args.verbose,
+        keep_layer_data=args.log_intermediate or args.log_pooling or args.debug_computation,
+        keep_pass_sums=args.debug_computation,
+        latency_terms=args.debug_latency,
+        cross_check=args.debug,
         ready_select_fifo=args.ready_sel_fifo,
         fifo_go=args.fifo_go,
         override_start=args.override_start,
@@ -412,7 +437,10 @@ def project_options(args: argparse.Namespace) -> ProjectOptions:
         "old_kernel_loader", "define", "define_default_arm", "board_name", "eclipse_includes",
         "eclipse_variables", "eclipse_openocd_args", "verbose", "short_log", "riscv_debug",
         "riscv_exclusive", "deepsleep", "define_default_riscv", "kernel_format", "mlator",
-        "unroll_mlator", "ignore_mlator_warning",
+        "unroll_mlator", "ignore_mlator_warning", "output_filename", "output_pass_filename",
+        "output_config_filename", "output_data_filename", "output_weights_filename",
+        "output_bias_filename", "log_intermediate", "log_pooling", "debug_computation",
+        "debug_latency",
     )  # fmt: skip
     implying = (args.riscv_cache, args.riscv_flash, args.riscv_debug, args.riscv_exclusive)
     return ProjectOptions(

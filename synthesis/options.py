@@ -66,6 +66,13 @@ class EncodeOptions:
     switch_delay_ms: int | None = None
     overlap_data: bool = False
     keep_layer_logs: bool = False
+    keep_layer_data: bool = False
+    """All intermediate values of the layers, for the files of the debugging options."""
+    keep_pass_sums: bool = False
+    """The accumulators after every pass too."""
+    latency_terms: bool = False
+    cross_check: bool = False
+    """Count the products that are needed, and compare the stages with each other."""
     ready_select_fifo: int = 0
     fifo_go: bool = False
     override_start: int | None = None
@@ -83,3 +90,8 @@ class EncodeOptions:
     link_layer: bool = False
     snoop_loop: bool = False
     old_kernel_loader: bool = False
+
+    @property
+    def keep_traces(self) -> bool:
+        """Whether somebody needs what layers compute on the way."""
+        return self.keep_layer_logs or self.keep_layer_data or self.cross_check

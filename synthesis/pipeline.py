@@ -61,8 +61,12 @@ def synthesize(
     activations = simulate(
         network,
         average_rounding=encoding.average_rounding,
-        keep_traces=encoding.keep_layer_logs,
+        keep_traces=encoding.keep_traces,
     )
+    if encoding.cross_check:
+        from synthesis.crosscheck import cross_check  # only for debugging
+
+        cross_check(network, placement, activations)
     silent = tuple(
         layer.diagnostic(
             "W390", "all outputs are zero", "op", "Check weights and shifts.", Severity.WARNING

@@ -9,12 +9,15 @@ Source: spec/registers.md section 5, spec/memory.md, spec/generated-project.md.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from device import Chip
+
+if TYPE_CHECKING:
+    from synthesis.layer_data import LayerData
 
 Words = NDArray[np.uint32]
 
@@ -241,6 +244,23 @@ class Operations:
 
 
 @dataclass(frozen=True, slots=True)
+class LatencyTerms:
+    """The estimate of a layer's cycles: quantities by name, and the summands.
+
+    Each summand is (name, count, cycles): their products add up to the cycles of the layer,
+    before the addition for streaming.
+    """
+
+    quantities: tuple[tuple[str, int], ...]
+    summands: tuple[tuple[str, int, int], ...]
+
+    @property
+    def total(self) -> int:
+        """Cycles of the layer."""
+        return sum(count * cycles for _, count, cycles in self.summands)
+
+
+@dataclass(frozen=True, slots=True)
 class LayerStatistics:
     """Cost of one layer; `cycles` is None where the chip's timing is not known."""
 
@@ -249,6 +269,10 @@ class LayerStatistics:
     operations: Operations
     cycles: int | None
     cycles_estimated: bool = False
+    latency: LatencyTerms | None = None
+    """How the cycles come about, where that was asked for."""
+    products: int | None = None
+    """Multiplications that cannot be left out, where they were counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,6 +299,8 @@ class LayerLog:
     bias: NDArray[np.int64] | None
     accumulator: NDArray[np.int64]
     output: NDArray[np.int64]
+    unactivated: NDArray[np.int64] | None = None
+    """The output before its activation, if it has one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,6 +337,8 @@ class Program:
     configuration: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
     kernel_map: NDArray[np.int16]
     layer_logs: tuple[LayerLog, ...]
+    layer_data: tuple[LayerData, ...] = ()
+    """For the files of the debugging options."""
     fifo: tuple[FifoStream, ...] = ()
     """Input through FIFOs, word by word in turn; `inputs` is empty then."""
     memory_log: tuple[str, ...] = ()

@@ -34,6 +34,13 @@ def check_chip_options(
                 Place(option=option),
                 "Leave the option out, or use --device MAX78002.",
             )
+    if encoding.latency_terms and not chip.estimates_latency:
+        yield Diagnostic(
+            "E080",
+            f"the timing of {chip.name} is not known",
+            Place(option="--debug-latency"),
+            "Leave the option out, or use --device MAX78000.",
+        )
     if encoding.max_speed and (chip.pll_clock_mhz is None or encoding.pll is False):
         yield Diagnostic("E081", "it needs the PLL", Place(option="--max-speed"), "Add --pll.")
     if resolving.start_layer and resolving.input_port is not InputPort.MEMORY:

@@ -9,7 +9,7 @@ from synthesis.emit.folder import check_folder, folder_name, write_project
 from synthesis.emit.log import log_text
 from synthesis.emit.options import ProjectOptions, check_options
 from synthesis.emit.project import emit_arrays, emit_project
-from synthesis.emit.statistics import format_latency, format_statistics
+from synthesis.emit.statistics import format_latency, format_resources, format_statistics
 
 __all__ = [
     "ProjectOptions",
@@ -19,6 +19,7 @@ __all__ = [
     "emit_project",
     "folder_name",
     "format_latency",
+    "format_resources",
     "format_statistics",
     "log_text",
     "write_project",

@@ -37,7 +37,7 @@ def matrix_lines(values: NDArray[np.integer]) -> str:
     rows: int = len(values)
     if not values.size:
         return "\n" * rows
-    cells = _decimal(values.reshape(-1))
+    cells = decimal_cells(values.reshape(-1))
     text = np.full((rows, values.shape[1], cells.shape[1] + 1), _SPACE, np.uint8)
     text[..., :-1] = cells.reshape(rows, values.shape[1], -1)
     text[:, -1, -1] = _NEWLINE
@@ -45,7 +45,7 @@ def matrix_lines(values: NDArray[np.integer]) -> str:
     return lines.decode("ascii")
 
 
-def _decimal(values: NDArray[np.integer]) -> NDArray[np.uint8]:
+def decimal_cells(values: NDArray[np.integer]) -> NDArray[np.uint8]:
     """Return the digits of integers below 10^18, right-aligned: uint8 [number, place]."""
     magnitude = np.abs(values.astype(np.int64))
     largest = int(magnitude.max())

@@ -23,6 +23,8 @@ _LAYER_LABEL_WIDTH = 10
 def log_text(program: Program, options: ProjectOptions) -> str:
     """Return the text of the log; the details only if it is verbose."""
     parts = [f"{comment(options.command_line)}\n{program.chip.name}\n\n{options.name}\n\n"]
+    if options.verbose and options.messages:
+        parts.append("Messages:\n" + "\n".join(options.messages) + "\n\n")
     if options.verbose:
         parts += _details(program, options)
     parts.append("\n".join(format_statistics(program.statistics)) + "\n")
@@ -39,9 +41,10 @@ def _details(program: Program, options: ProjectOptions) -> Iterator[str]:
         yield f"{heading}:\n"
         yield "".join(f"{name:<28} = {value}\n" for name, value in rows)
         yield "\n"
-    layers = _registers(program.configure, program, _LAYER_LABEL_WIDTH)
+    own, others = _by_layer(program.configure)
+    layers = _registers(own, program, _LAYER_LABEL_WIDTH)
     yield f"Layer register configuration:\n{layers}\n"
-    yield f"Global registers:\n{_registers(program.start, program, _LABEL_WIDTH)}\n"
+    yield f"Global registers:\n{_registers((*others, *program.start), program, _LABEL_WIDTH)}\n"
     final = program.statistics.layers[-1].index
     outputs = {final if layer.layer < 0 else layer.layer for layer in program.unload}
     for layer in program.layer_logs:
@@ -50,6 +53,16 @@ def _details(program: Program, options: ProjectOptions) -> Iterator[str]:
     latency = format_latency(program.statistics)
     if latency:
         yield "\n".join(latency) + "\n\n"
+
+
+def _by_layer(blocks: Iterable[Block]) -> tuple[list[Block], list[Block]]:
+    """Tell the blocks that write registers of layers from the others."""
+    own: list[Block] = []
+    others: list[Block] = []
+    for block in blocks:
+        of_layer = any(isinstance(s, Write) and s.label.startswith("L") for s in block.steps)
+        (own if of_layer else others).append(block)
+    return own, others
 
 
 def _registers(blocks: Iterable[Block], program: Program, width: int) -> str:
@@ -96,6 +109,7 @@ def _layer(layer: LayerLog, kernel_format: str | None, *, matrices: bool) -> Ite
         ("WEIGHTS", layer.weights),
         ("BIAS", layer.bias),
         ("FULL-RES OUTPUT", layer.accumulator),
+        ("OUTPUT BEFORE ACTIVATION", layer.unactivated),
         ("OUTPUT", layer.output),
     )
     for name, values in parts:

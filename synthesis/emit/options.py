@@ -6,6 +6,7 @@ Source: spec/network-description.md section 1.7, spec/generated-project.md secti
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import PurePath
@@ -30,7 +31,9 @@ class ProjectOptions:
     inside the folder; `api_filename` and `sample_output_filename` may be `none` (any case).
     `boost` is (port, pin), `clock_trim` the trim values of IBRO, ISO and IPO (0: leave),
     `log_filename` None writes no log; `kernel_format` is how it prints a weight (None: aligned).
-    `sample_numpy_filename` adds the output of the simulation. `riscv` lets the RISC-V core run the
+    `sample_numpy_filename` adds the output of the simulation, `log_intermediate` the files named
+    `output_...` (without their suffix; `output_pass_filename` may be missing or `none`), `messages`
+    are repeated in the verbose log. `riscv` lets the RISC-V core run the
     network, started by a program of the Arm core.
     """
 
@@ -47,6 +50,12 @@ class ProjectOptions:
     sample_output_filename: str = "sampleoutput.h"
     log_filename: str | None = "log.txt"
     sample_numpy_filename: str | None = None
+    output_filename: str = "output"
+    output_pass_filename: str | None = None
+    output_config_filename: str = "config"
+    output_data_filename: str = "data"
+    output_weights_filename: str = "weights"
+    output_bias_filename: str = "bias"
 
     softmax: bool = False
     unload: bool = True
@@ -95,6 +104,11 @@ class ProjectOptions:
     verbose: bool = False
     short_log: bool = False
     kernel_format: str | None = None
+    log_intermediate: bool = False
+    log_pooling: bool = False
+    debug_computation: bool = False
+    debug_latency: bool = False
+    messages: tuple[str, ...] = ()
 
     @property
     def single_file(self) -> bool:
@@ -115,6 +129,12 @@ class ProjectOptions:
     def inline_check(self) -> bool:
         """Whether the known answer is compared by statements instead of an array."""
         return self.sample_output_filename.lower() == _NONE
+
+    @property
+    def pass_filename(self) -> str | None:
+        """File name of the numbered words, without .csv."""
+        name = self.output_pass_filename
+        return None if name is None or name.lower() == _NONE else name
 
     @property
     def uses_unload(self) -> bool:
@@ -162,6 +182,7 @@ def check_options(options: ProjectOptions, program: Program | None = None) -> li
                 "Leave out --timer or --one-shot.",
             )
         )
+    found += _debugging(options)
     if program is not None and options.softmax:
         found += _softmax(program)
     if program is not None and options.uses_unload and not options.ignore_mlator_warning:
@@ -183,7 +204,20 @@ def _file_names(options: ProjectOptions) -> dict[str, str]:
         names["--log-filename"] = options.log_filename
     if options.sample_numpy_filename is not None:
         names["--sample-numpy-filename"] = options.sample_numpy_filename
+    if options.log_intermediate:
+        names |= {o: name + suffix if name else "" for o, name, suffix in _intermediate(options)}
     return names
+
+
+def _intermediate(options: ProjectOptions) -> Iterator[tuple[str, str, str]]:
+    """Yield the options of the files of intermediate values, with name and suffix."""
+    yield "--output-filename", options.output_filename, ".csv"
+    if options.pass_filename is not None:
+        yield "--output-pass-filename", options.pass_filename, ".csv"
+    yield "--output-config-filename", options.output_config_filename, ".csv"
+    yield "--output-data-filename", options.output_data_filename, ".npy"
+    yield "--output-weights-filename", options.output_weights_filename, ".npy"
+    yield "--output-bias-filename", options.output_bias_filename, ".npy"
 
 
 def _names(options: ProjectOptions) -> Iterator[Diagnostic]:
@@ -203,15 +237,25 @@ def _names(options: ProjectOptions) -> Iterator[Diagnostic]:
             )
         elif option in others:
             continue
-        elif name in taken:
+        elif name in taken or _is_debugging(name, options):
+            whose = taken.get(name, "another generated file")
             yield Diagnostic(
                 "E072",
-                f"file name {name!r} is that of {taken[name]}",
+                f"file name {name!r} is that of {whose}",
                 Place(option=option),
                 "Give every file its own name.",
             )
         else:
             taken[name] = option
+
+
+def _is_debugging(name: str, options: ProjectOptions) -> bool:
+    """Whether a file of a layer may have that name."""
+    patterns = (
+        (options.debug_computation, r"compute-\d+\.csv"),
+        (options.log_pooling, r"(un)?pooled-\d+-L\d+-ch\d+\.csv"),
+    )
+    return any(given and re.fullmatch(pattern, name) for given, pattern in patterns)
 
 
 def _is_plain(name: str) -> bool:
@@ -266,6 +310,25 @@ def _cores(options: ProjectOptions) -> Iterator[Diagnostic]:
             "the RISC-V core runs the program from flash memory, through its cache",
             Place(option="--no-riscv-cache"),
             "Leave out --no-riscv-cache.",
+        )
+
+
+def _debugging(options: ProjectOptions) -> Iterator[Diagnostic]:
+    """What the debugging options need."""
+    if options.log_intermediate and not options.kat:
+        yield Diagnostic(
+            "E087",
+            "it writes what the known-answer test is made from, and there is none",
+            Place(option="--log-intermediate"),
+            "Leave out --no-kat or --log-intermediate.",
+        )
+    if options.debug_latency and not options.verbose:
+        yield Diagnostic(
+            "W088",
+            "it adds to the verbose log, which is not written",
+            Place(option="--debug-latency"),
+            "Add --verbose.",
+            Severity.WARNING,
         )
 
 

@@ -44,9 +44,14 @@ def emit_project(program: Program, options: ProjectOptions) -> dict[str, str]:
 
 
 def emit_arrays(program: Program, options: ProjectOptions) -> dict[str, bytes]:
-    """Return the contents of the NumPy files that were asked for by their path in the folder."""
-    if options.sample_numpy_filename is None:
-        return {}
-    content = io.BytesIO()
-    np.save(content, program.result, allow_pickle=False)
-    return {options.sample_numpy_filename: content.getvalue()}
+    """Return the files about the simulation that were asked for by their path in the folder."""
+    files: dict[str, bytes] = {}
+    if options.sample_numpy_filename is not None:
+        content = io.BytesIO()
+        np.save(content, program.result, allow_pickle=False)
+        files[options.sample_numpy_filename] = content.getvalue()
+    if options.log_intermediate or options.log_pooling or options.debug_computation:
+        from synthesis.emit.intermediate import intermediate_files  # only for debugging
+
+        files |= intermediate_files(program, options)
+    return files

@@ -149,7 +149,7 @@ def fifo_streams(network: Network, apb_base: int) -> Iterator[FifoStream]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Piece:
+class Piece:
     """Channels of one output pass that share an instance: `count` of them from `channel` on."""
 
     instance: int
@@ -158,7 +158,7 @@ class _Piece:
     word: int
 
 
-def _pieces(source: Delivery) -> Iterator[_Piece]:
+def pieces_of(source: Delivery) -> Iterator[Piece]:
     """Yield the pieces of an output, pass by pass, instances ascending; only valid channels."""
     size = source.width // 8
     used = instances(source.processors)
@@ -171,7 +171,7 @@ def _pieces(source: Delivery) -> Iterator[_Piece]:
             lanes = bits(slots)[:remaining]
             if lanes:
                 word = output_pass * size * (source.write_gap + 1)
-                yield _Piece(instance, lanes, channel, word)
+                yield Piece(instance, lanes, channel, word)
             channel += len(lanes)
             remaining -= len(lanes)
 
@@ -184,11 +184,11 @@ def expected_output(
     for layer in network.outputs():
         values = outputs[layer.index]
         flat = values.reshape(layer.out_channels, -1)
-        source = _delivery(layer)
-        for piece in _pieces(source):
+        source = delivery_of(layer)
+        for piece in pieces_of(source):
             base = apb_base + network.chip.data_address(piece.instance, layer.out_offset)
             addresses = base + WORD_BYTES * (
-                np.arange(flat.shape[1]) * _pixel_step(source) + piece.word
+                np.arange(flat.shape[1]) * pixel_step(source) + piece.word
             )
             make = _narrow_words if layer.output_width == 8 else _wide_words
             parts.append(make(piece, flat, addresses))
@@ -197,12 +197,12 @@ def expected_output(
     return ExpectedOutput(*(c[order].astype(np.uint32) for c in columns))
 
 
-def _pixel_step(source: Delivery) -> int:
+def pixel_step(source: Delivery) -> int:
     """Words from one pixel of an output to the next."""
     return passes(source.channels) * source.width // 8 * (source.write_gap + 1)
 
 
-def _narrow_words(piece: _Piece, flat: Tensor, addresses: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def _narrow_words(piece: Piece, flat: Tensor, addresses: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """8 bit: one word per pixel with each channel in its lane.
 
     The mask covers as many bytes as there are channels, from the lowest lane on: with unused lanes
@@ -217,7 +217,7 @@ def _narrow_words(piece: _Piece, flat: Tensor, addresses: Tensor) -> tuple[Tenso
     return addresses, masks, words & mask
 
 
-def _wide_words(piece: _Piece, flat: Tensor, addresses: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def _wide_words(piece: Piece, flat: Tensor, addresses: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """32 bit: one word per lane; as many lanes from lane 0 on as there are channels.
 
     A lane without a channel is expected to be zero (as in the reference tool).
@@ -239,7 +239,7 @@ def unload_layers(network: Network, apb_base: int, ready_select: int = 0) -> Ite
     """
     ports = TransposerWords(network.chip, apb_base, ready_select)
     marked = [layer for layer in network.layers if layer.is_output] or [network.final]
-    sources = [(_delivery(layer), layer.index) for layer in marked]
+    sources = [(delivery_of(layer), layer.index) for layer in marked]
     for source, index in [(d, -1) for d in network.deliveries] or sources:
         yield UnloadLayer(
             source.width,
@@ -251,7 +251,8 @@ def unload_layers(network: Network, apb_base: int, ready_select: int = 0) -> Ite
         )
 
 
-def _delivery(layer: Layer) -> Delivery:
+def delivery_of(layer: Layer) -> Delivery:
+    """Return where a layer's output lies in data memory."""
     return Delivery(
         layer.output_processors,
         layer.out_channels,
@@ -264,18 +265,18 @@ def _delivery(layer: Layer) -> Delivery:
 
 def _transposed(source: Delivery, ports: TransposerWords) -> Iterator[TransposedChannel]:
     """Yield the channels as the ports read them; none unless pixels stand in successive words."""
-    if source.width == 8 and _pixel_step(source) == 1:
-        for piece in _pieces(source):
+    if source.width == 8 and pixel_step(source) == 1:
+        for piece in pieces_of(source):
             for lane in piece.lanes:
                 yield ports.channel(piece.instance, lane, source.offset)
 
 
 def _unload_pieces(source: Delivery, chip: Chip, apb_base: int) -> Iterator[UnloadPiece]:
-    for piece in _pieces(source):
+    for piece in pieces_of(source):
         address = apb_base + chip.data_address(piece.instance, source.offset)
         yield UnloadPiece(
             address + WORD_BYTES * piece.word,
             piece.lanes,
             piece.channel,
-            WORD_BYTES * _pixel_step(source),
+            WORD_BYTES * pixel_step(source),
         )

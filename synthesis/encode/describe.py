@@ -6,9 +6,10 @@ Source: spec/generated-project.md sections 1.3 and 8.3.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 
 from device.chip import GROUPS
-from synthesis.network import Activation, Layer, Network, Operator, Size
+from synthesis.network import Activation, Layer, Network, Operator, Size, group_slice
 from synthesis.place import Placement
 
 _ACTIVATIONS = {None: "no activation", Activation.RELU: "ReLU", Activation.ABS: "abs"}
@@ -77,21 +78,62 @@ def _operator_text(layer: Layer, flat: bool) -> list[str]:
     return words
 
 
-def configuration(
-    network: Network, placement: Placement
-) -> tuple[tuple[str, tuple[tuple[str, str], ...]], ...]:
+Rows = tuple[tuple[str, str], ...]
+
+
+def configuration(network: Network, placement: Placement) -> tuple[tuple[str, Rows], ...]:
     """Return headings with rows of (name, value) for the verbose log."""
+    sizes = [memory.size for memory in placement.bias_memory]
+    return (
+        ("Global configuration", tuple(_global_rows(network))),
+        ("Per-quadrant configuration", (("used bias memory", str(sizes[:GROUPS])),)),
+        ("Per-layer configuration", tuple(_layer_rows(network, placement))),
+    )
+
+
+def _global_rows(network: Network) -> Iterator[tuple[str, str]]:
     processors = 0
     for layer in network.layers:
         processors |= layer.processors
-    rows: dict[str, Callable[[Layer], object]] = {
+    yield "used processors", f"0x{processors:016x}"
+    yield "used quadrants", str(list(network.groups_used))
+    if network.order[0]:
+        yield "starting layer", str(network.order[0])
+    if any(after != before + 1 for before, after in pairwise(network.order)):
+        yield "next layer sequence", str(list(network.order))
+
+
+_ORDINARY: dict[str, object] = {
+    "input read gap": 0,
+    "pooling dilation": (1, 1),
+    "write gap": 0,
+    "dilation": 1,
+    "kernel bypass": False,
+}
+"""Rows that are left out where all layers have these values."""
+
+
+def _layer_rows(network: Network, placement: Placement) -> Iterator[tuple[str, str]]:
+    for name, value in _layer_values(placement).items():
+        values = [value(layer) for layer in network.layers]
+        if name not in _ORDINARY or any(v != _ORDINARY[name] for v in values):
+            yield name, "[" + ", ".join(map(str, values)) + "]"
+
+
+def _layer_values(placement: Placement) -> dict[str, Callable[[Layer], object]]:
+    """Return what is listed of every layer."""
+    return {
+        "quadrant map": _groups,
         "input offset": lambda x: f"0x{x.in_offset:04x}",
+        "streaming": lambda x: x.streaming,
         "input channels": lambda x: x.in_channels,
         "input dimensions": lambda x: x.in_dim,
         "flatten": lambda x: x.flatten,
+        "input read gap": lambda x: x.read_gap,
         "input expansion": lambda x: x.in_passes,
         "expansion threshold": lambda x: x.in_share,
         "pooling": lambda x: x.pooling.window,
+        "pooling dilation": lambda x: x.pooling.dilation,
         "pooling stride": lambda x: x.pooling.stride,
         "pooled dimensions": lambda x: x.pooled_dim,
         "processor map": lambda x: f"0x{x.processors:016x}",
@@ -114,29 +156,17 @@ def configuration(
         "kernel length": lambda x: placement.kernels[x.index].length,
         "kernel count": lambda x: placement.kernels[x.index].count,
         "kernel dimensions": lambda x: x.hardware.kernel,
+        "dilation": lambda x: x.dilation,
         "kernel size": lambda x: "b" if x.weight_bits < 0 else x.weight_bits,
+        "kernel bypass": lambda x: x.bypass,
         "convolution groups": lambda x: x.groups,
         "padding": lambda x: x.pad,
         "stride": lambda x: x.stride,
     }
-    sizes = [memory.size for memory in placement.bias_memory]
-    return (
-        (
-            "Global configuration",
-            (
-                ("used processors", f"0x{processors:016x}"),
-                ("used quadrants", str(list(network.groups_used))),
-            ),
-        ),
-        ("Per-quadrant configuration", (("used bias memory", str(sizes[:GROUPS])),)),
-        (
-            "Per-layer configuration",
-            tuple(
-                (name, "[" + ", ".join(str(value(x)) for x in network.layers) + "]")
-                for name, value in rows.items()
-            ),
-        ),
-    )
+
+
+def _groups(layer: Layer) -> list[int]:
+    return [group for group in range(GROUPS) if group_slice(layer.processors, group)]
 
 
 def _bias(placement: Placement, layer: Layer, field: str) -> object:

@@ -38,7 +38,7 @@ _COMBINATIONS = {
     Combination.OR: 2,
     Combination.XOR: 3,
 }
-_FLATTEN_LONG = 16
+FLATTEN_LONG = 16
 """From this many passes on, a flattened layer counts them in registers of its own."""
 
 _RESET_FIELDS: dict[str, dict[str, int | None]] = {
@@ -265,7 +265,7 @@ def _layer_control(view: LayerView, group: int) -> Fields:
 def _layer_control2(view: LayerView) -> Fields:
     """Input passes, step of the output, last output."""
     layer = view.layer
-    passes = layer.flat_passes & _FLATTEN_LONG - 1 if layer.flatten else layer.in_passes - 1
+    passes = layer.flat_passes & FLATTEN_LONG - 1 if layer.flatten else layer.in_passes - 1
     if view.passes_as_rows:
         passes = 0
     step = layer.write_gap if view.passthrough else layer.out_passes * (layer.write_gap + 1) - 1
@@ -341,7 +341,7 @@ def _line_buffer(view: LayerView) -> Fields:
     later = layer.streaming and layer is not view.network.first
     if layer.hardware.operator is Operator.CONV1D or (view.small_kernel and not later):
         flat = layer.flat_passes
-        return {"first": flat, "last": 2 * flat + 1} if flat >= _FLATTEN_LONG else {}
+        return {"first": flat, "last": 2 * flat + 1} if flat >= FLATTEN_LONG else {}
     before = 0
     if later:
         earlier = (x for x in view.network.layers if x.index < layer.index)
@@ -368,6 +368,6 @@ def _post_processing(view: LayerView, group: int) -> Fields:
     if offset is not None:
         unit = PROCESSORS_PER_INSTANCE if layer.broadcast or layer.calcx4 else 1
         fields |= {"bias": 1, "bias_offset": offset // unit}
-    if layer.flat_passes >= _FLATTEN_LONG:
+    if layer.flat_passes >= FLATTEN_LONG:
         fields |= {"flatten": 1, "flatten_high": layer.flat_passes >> 4}
     return fields

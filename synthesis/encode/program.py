@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from synthesis.encode.control import (
     fifo_blocks,
@@ -31,6 +32,9 @@ from synthesis.options import EncodeOptions
 from synthesis.place import Placement
 from synthesis.program import LayerLog, Program
 from synthesis.simulate import Activations
+
+if TYPE_CHECKING:
+    from synthesis.layer_data import LayerData
 
 
 def encode(
@@ -76,7 +80,8 @@ def encode(
         statistics=statistics(network, placement, options),
         configuration=configuration(network, placement),
         kernel_map=placement.kernel_memory.owner,
-        layer_logs=tuple(_layer_logs(network, activations)),
+        layer_logs=tuple(_layer_logs(network, activations)) if options.keep_layer_logs else (),
+        layer_data=_layer_data(network, activations, options),
         fifo=tuple(fifo_streams(network, options.apb_base)) if through_fifo else (),
         result=activations.outputs[network.terminating.index],
         memory_log=tuple(memory_log(network, options)) if options.keep_layer_logs else (),
@@ -96,4 +101,15 @@ def _layer_logs(network: Network, activations: Activations) -> Iterator[LayerLog
                 layer.bias,
                 trace.accumulator,
                 trace.output,
+                trace.clipped if layer.activation else None,
             )
+
+
+def _layer_data(
+    network: Network, activations: Activations, options: EncodeOptions
+) -> tuple[LayerData, ...]:
+    if not options.keep_layer_data:
+        return ()
+    from synthesis.encode.layer_data import layer_data  # only for debugging
+
+    return tuple(layer_data(network, activations, options))

@@ -97,21 +97,27 @@ def _convolve(
     return result.astype(np.int64).reshape(out, rows, columns)
 
 
-def finish(sums: Tensor, layer: Layer) -> Tensor:
-    """Shift, round half up, clip and activate the sums (bias included) of a layer.
+def scale(sums: Tensor, layer: Layer) -> Tensor:
+    """Shift the sums and round half up; those of a 32-bit layer stay."""
+    if layer.output_width == 32:
+        return sums
+    right = 7 - layer.shift
+    half = 1 << right >> 1 if right > 0 else 0
+    return (sums + half) >> right if right > 0 else sums << -right
 
-    A 32-bit layer is neither shifted nor clipped; an activation limits it to 0 to 127.
-    """
-    if layer.output_width == 8:
-        right = 7 - layer.shift
-        half = 1 << right >> 1 if right > 0 else 0
-        sums = (sums + half) >> right if right > 0 else sums << -right
-        sums = sums.clip(-128, 127)
+
+def clip(scaled: Tensor, layer: Layer) -> Tensor:
+    """Clip to 8 bits; the sums of a 32-bit layer stay."""
+    return scaled.clip(-128, 127) if layer.output_width == 8 else scaled
+
+
+def activate(values: Tensor, layer: Layer) -> Tensor:
+    """Apply the activation; it limits 32-bit values to 0 to 127 too."""
     if layer.activation is Activation.RELU:
-        return sums.clip(0, 127)
+        return values.clip(0, 127)
     if layer.activation is Activation.ABS:
-        return np.abs(sums).clip(0, 127)
-    return sums
+        return np.abs(values).clip(0, 127)
+    return values
 
 
 def add_bias(sums: Tensor, layer: Layer) -> Tensor:

@@ -8,17 +8,33 @@ from dataclasses import dataclass
 import numpy as np
 
 from synthesis.network import DATA_BUFFER, NETWORK_INPUT, Layer, Network, Operator, Tensor
-from synthesis.simulate.operators import accumulate, add_bias, combine, finish
+from synthesis.simulate.operators import accumulate, activate, add_bias, clip, combine, scale
 from synthesis.simulate.pooling import pool
 
 
 @dataclass(frozen=True, slots=True)
 class LayerTrace:
-    """Intermediate values of a layer, for the log; all int64 [channel, row, column]."""
+    """Intermediate values of a layer; all int64 [channel, row, column].
+
+    `input` is what was collected, `operands` the operands in it, `unpooled` what is pooled (the
+    combined operands where these come first), `pooled` the result of that. `value` reaches the
+    operator, flattened if it is; `accumulator` includes the bias, `clipped` is the output before
+    the activation.
+    """
 
     input: Tensor
+    operands: tuple[Tensor, ...]
+    unpooled: tuple[Tensor, ...]
+    pooled: tuple[Tensor, ...]
+    value: Tensor
     accumulator: Tensor
+    clipped: Tensor
     output: Tensor
+
+    @staticmethod
+    def unchanged(data: Tensor) -> LayerTrace:
+        """Return the values of a layer that delivers its input."""
+        return LayerTrace(data, (data,), (data,), (data,), data, data, data, data)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +58,7 @@ def simulate(network: Network, *, average_rounding: bool, keep_traces: bool = Fa
         previous = layer.index
         if layer.buffer_shift:
             data = outputs[DATA_BUFFER] = _shifted(data, layer.buffer_shift)
-            trace = LayerTrace(data, data, data)
+            trace = LayerTrace.unchanged(data)
         else:
             trace = run_layer(data, layer, average_rounding=average_rounding)
         outputs[layer.index] = trace.output
@@ -90,16 +106,22 @@ def run_layer(data: Tensor, layer: Layer, *, average_rounding: bool) -> LayerTra
     rounding = average_rounding and layer.operator is not Operator.CONV1D
     before, after = layer.in_crop
     data = data[:, before : data.shape[1] - after]
-    operands = [part.reshape(-1, *layer.in_dim) for part in np.split(data, layer.operands)]
+    operands = tuple(part.reshape(-1, *layer.in_dim) for part in np.split(data, layer.operands))
+    unpooled = operands
     if layer.combination and not layer.pool_first:
-        operands = [combine(operands, layer.combination)]
-    operands = [pool(part, layer.pooling, layer.pooled_dim, rounding=rounding) for part in operands]
+        unpooled = (combine(operands, layer.combination),)
+    pooled = tuple(
+        pool(part, layer.pooling, layer.pooled_dim, rounding=rounding) for part in unpooled
+    )
+    values = pooled
     if layer.combination and layer.pool_first:
-        operands = [combine(operands, layer.combination)]
-    (value,) = operands
+        values = (combine(pooled, layer.combination),)
+    (value,) = values
     if layer.flatten:
         value = value.reshape(-1, 1, 1)
-    if not layer.has_weights:
-        return LayerTrace(data, value, value)
-    sums = add_bias(accumulate(value, layer), layer)
-    return LayerTrace(data, sums, finish(sums, layer))
+    sums = clipped = output = value
+    if layer.has_weights:
+        sums = add_bias(accumulate(value, layer), layer)
+        clipped = clip(scale(sums, layer), layer)
+        output = activate(clipped, layer)
+    return LayerTrace(data, operands, unpooled, pooled, value, sums, clipped, output)

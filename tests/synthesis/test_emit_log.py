@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from synthesis.emit import check_options, format_latency, format_statistics, log_text
-from synthesis.program import LayerStatistics, Operations
+from synthesis.program import Block, LatencyTerms, LayerStatistics, Operations, Write
 from tests.synthesis.programs import options, program, statistics
 
 STATISTICS = """\
@@ -48,6 +50,53 @@ def test_estimated_and_unknown_latency() -> None:
     unknown = LayerStatistics(0, None, Operations(), None)
     assert format_latency(statistics(layers=(estimated,)))[2].endswith("5 (est)")
     assert format_latency(statistics(layers=(unknown,))) == []
+
+
+def test_estimated_layers_make_the_total_an_estimate() -> None:
+    estimated = LayerStatistics(0, None, Operations(), 5, cycles_estimated=True)
+    assert format_latency(statistics(layers=(estimated,)))[-1] == "Total            6 cycles (est)"
+
+
+def test_terms_of_the_latency_follow_their_layer() -> None:
+    terms = LatencyTerms((("passes", 2), ("operands", 1)), (("row", 3, 7), ("none", 0, 9)))
+    streaming = LayerStatistics(0, None, Operations(), 32, True, terms)
+    assert format_latency(statistics(layers=(streaming,)))[2:7] == [
+        "Layer 0         32 (est)",
+        "    passes 2, operands 1",
+        "    row                            3 x 7  21",
+        "    streaming, half as much again         11",
+        "        ==========",
+    ]
+
+
+def test_needed_products_follow_the_operations() -> None:
+    layers = tuple(replace(layer, products=100) for layer in statistics().layers)
+    lines = format_statistics(statistics(layers=layers, repeat=6))
+    assert lines[2] == "True MACs: 1,200"
+    assert lines[3].startswith("  Layer 0: ")
+
+
+def test_messages_are_repeated_in_the_verbose_log() -> None:
+    messages = ("option --timer: warning: x [W070]", "other")
+    text = log_text(program(), options(verbose=True, messages=messages))
+    assert "\nnet\n\nMessages:\noption --timer: warning: x [W070]\nother\n\nKernel map:" in text
+    assert "Messages" not in log_text(program(), options(messages=messages))
+
+
+def test_registers_that_belong_to_no_layer_stand_apart() -> None:
+    fifo = Block("FIFO control", (Write(0x50000000, 0x1908, "FIFO control", "F00"),))
+    made = program(configure=(*program().configure, fifo))
+    text = log_text(made, options(verbose=True))
+    layers, others = text.split("Layer register configuration:\n")[1].split("Global registers:\n")
+    assert "F00" not in layers and others.startswith("F00   (00000000): 00001908 // FIFO control\n")
+
+
+def test_output_is_printed_before_its_activation_too() -> None:
+    (layer,) = program().layer_logs
+    made = program(layer_logs=(replace(layer, unactivated=layer.output - 1),))
+    text = log_text(made, options(verbose=True))
+    assert "OUTPUT BEFORE ACTIVATION, 1x4x4\n-9 -8 -7 -6\n" in text
+    assert "BEFORE" not in log_text(program(), options(verbose=True))
 
 
 def test_verbose_log_lists_registers_with_stars_for_suppressed_ones() -> None:

@@ -116,14 +116,25 @@ def test_streams_take_ring_buffers_only(tmp_path: Path) -> None:
     assert second.output.count == 16 * 16
 
 
-def test_log_has_a_line_per_layer(tmp_path: Path) -> None:
+def test_log_has_a_line_and_a_picture_per_layer(tmp_path: Path) -> None:
     made = network(tmp_path, CONV, {**CONV, "name": "last", "out_offset": 0x3FF0})
-    first, second = memory_log(made, EncodeOptions())
+    key = list(memory_log(made, EncodeOptions()))
+    assert key[0].startswith("One cell is 512 bytes") and key[1].startswith("*: several")
+    first, picture, second, overwritten, most = key[2:]
     assert first == (
         "layer 0: reads input at 0x0000-0x003f in 0; writes layer 0 at 0x4000-0x403f in 0"
     )
+    assert picture == f"{'0':>14} i{31 * '.'}0{31 * '.'}"
     assert second.startswith("layer 1 (last): reads layer 0 at 0x4000-0x403f in 0; writes layer 1")
     assert second.endswith("; OVERWRITES layer 0 at 0x4000-0x402f, which it reads itself")
+    assert overwritten == f"{'0':>14} {31 * '.'}1*{31 * '.'}"
+    assert most == "Data memory:   128 bytes out of 524,288 bytes total (0.0%), most at layer 0"
+
+
+def test_instances_with_the_same_content_share_a_line(tmp_path: Path) -> None:
+    keys = {**CONV, "processors": 0xFF, "out_offset": 0x200}
+    made, _ = build(tmp_path, describe(keys), sample(8, 4, 4), [weights(8, 8, 3, 3)])
+    assert list(memory_log(made, EncodeOptions()))[3] == f"{'0-1':>14} i0{62 * '.'}"
 
 
 def test_runs_of_numbers_are_shortened() -> None:

@@ -1,0 +1,41 @@
+"""Slow checks of the stages against each other, for `--debug`.
+
+A check raises AssertionError: what it finds is a defect of the tool, not of a network.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from device.chip import BIAS_UNIT
+from synthesis.network import Layer, Network
+from synthesis.place import Placement
+from synthesis.simulate import Activations, LayerTrace
+from synthesis.simulate.passes import pass_sums
+
+Check = Callable[[Network, Placement, Activations], None]
+
+
+def sums_grow_to_the_accumulators(network: Network, _: Placement, activations: Activations) -> None:
+    """The sums of the passes, one after the other, end where the simulation does."""
+    for layer in map(network.layer, network.simulated):
+        if layer.has_weights:
+            _compare_sums(layer, activations.traces[layer.index])
+
+
+def _compare_sums(layer: Layer, trace: LayerTrace) -> None:
+    total = pass_sums(trace.value, layer)[-1].astype(np.int64)
+    if layer.bias is not None:
+        total += BIAS_UNIT * layer.bias[:, None, None]
+    assert np.array_equal(total, trace.accumulator), f"{layer}: the sums of its passes differ"
+
+
+CHECKS: tuple[Check, ...] = (sums_grow_to_the_accumulators,)
+
+
+def cross_check(network: Network, placement: Placement, activations: Activations) -> None:
+    """Run all checks; the simulation must have kept its traces."""
+    for check in CHECKS:
+        check(network, placement, activations)
