@@ -24,6 +24,8 @@ KERNEL_COLUMN_BYTES = 9
 KERNEL_COLUMN_STRIDE_BYTES = 16
 MEMORY_PART_COLUMNS = 1024
 """MAX78002: columns of each of the four ordinary parts of a processor's kernel memory."""
+PART_BYTES = 0x4000
+"""MAX78002: parts of a data memory instance that can be accessed at the same time."""
 BIAS_UNIT = 128
 FLASH_BASE = 0x10000000
 SRAM_BASE = 0x20000000

@@ -10,7 +10,7 @@ and sample, 3xx constraints of the hardware, 4xx placement, 5xx checkpoint files
 """
 
 from diagnostics.diagnostic import Diagnostic, DiagnosticError, Place, Severity
-from diagnostics.guard import run
+from diagnostics.guard import diagnostics_of, run
 from diagnostics.report import as_json, print_diagnostics
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "Place",
     "Severity",
     "as_json",
+    "diagnostics_of",
     "print_diagnostics",
     "run",
 ]

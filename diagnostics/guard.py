@@ -39,7 +39,7 @@ def run(main: Callable[[], int | None], *, as_json: bool = False) -> int:
     except BrokenPipeError:
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - keeps the interpreter's exit quiet
     except (KeyboardInterrupt, Exception) as exc:
-        _print(_diagnostics_of(exc), as_json)
+        _print(diagnostics_of(exc), as_json)
     return 1
 
 
@@ -50,7 +50,7 @@ def _print(diagnostics: Iterable[Diagnostic], as_json: bool) -> None:
         print_diagnostics(diagnostics)
 
 
-def _diagnostics_of(exc: BaseException) -> tuple[Diagnostic, ...]:
+def diagnostics_of(exc: BaseException) -> tuple[Diagnostic, ...]:
     """Return what an exception says; a defect is raised again if its traceback is wanted."""
     match exc:
         case DiagnosticError():

@@ -30,7 +30,7 @@ from synthesis.emit import (
     write_project,
 )
 from synthesis.network import Network
-from synthesis.pipeline import MEMORY_CODES, Synthesis, load, synthesize, what_fits
+from synthesis.pipeline import MEMORY_CODES, Synthesis, examine, synthesize, what_fits
 from synthesis.place import Placement
 from synthesis.program import Program
 
@@ -63,7 +63,9 @@ def create_project(args: argparse.Namespace) -> int:
 
         print(checkpoint_table(args.config_file, args.device, resolve_options(args)))
     if args.check_only:
-        _, warnings = load(args.config_file, args.device, resolve_options(args))
+        *_, warnings = examine(
+            args.config_file, args.device, resolve_options(args), encode_options(args)
+        )
         report(warnings, args)
         return 0
     options = project_options(args)

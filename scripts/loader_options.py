@@ -105,6 +105,10 @@ def _network_options(parser: argparse.ArgumentParser) -> None:
     option("--stop-after", type=int, metavar="N", help="end the network after layer N")
     option("--skip-checkpoint-layers", type=int, default=0, metavar="N",
            help="skip the first N weight tensors")  # fmt: skip
+    option("--skip-yaml-layers", type=int, default=0, metavar="N",
+           help="leave out the first N layers of the description")  # fmt: skip
+    option("--reshape-inputs", action="store_true",
+           help="layers may read fewer channels than are there, from 'in_channel_skip' on")  # fmt: skip
     option("--input-offset", type=number, metavar="N", help="in_offset of the first layer")
     option("--output-width", type=int, choices=(8, 32), help="output width of the final layer")
     option(
@@ -309,11 +313,13 @@ def _log_options(parser: argparse.ArgumentParser) -> None:
            help="write data memory words, configurations and data of all layers")  # fmt: skip
     option("--log-pooling", action="store_true",
            help="write what is pooled, and the result, as tables")  # fmt: skip
-    option("--no-error-stop", dest="overlap_data", action="store_true",
-           help="same as --overlap-data")  # fmt: skip
+    option("--no-error-stop", action="store_true",
+           help="only warn of outputs that overwrite data")  # fmt: skip
     option("--no-warn-zero", action="store_true", help="do not warn of outputs that are all zero")
     option("--ignore-bias-groups", action="store_true",
            help="only warn of biases in groups that are not used")  # fmt: skip
+    option("--ignore-hw-limits", action="store_true",
+           help="MAX78002: only warn of some limits of Conv1d and calcx4")  # fmt: skip
     option("--ignore-energy-warning", action="store_true", help="no notices about energy")
     option("--no-version-check", action="store_true", help="accepted; nothing is looked up")
     for name in ("--version-check-interval", "--upstream", "--yamllint"):
@@ -341,6 +347,12 @@ def _refused_options(parser: argparse.ArgumentParser) -> None:
         names = (name, "--rtl-sim") if name == "--rtl" else (name,)
         refuse(*names, reason="RTL simulation tests are not supported yet")
     refuse("--legacy-test", reason="it rearranges data of the vendor's internal test bench only")
+    refuse("--legacy-kernels",
+           reason="it stores kernels that nothing reads, as the vendor's first regression tests did")  # fmt: skip
+    refuse("--test-bist",
+           reason="it damages every seventh kernel to try the vendor's test of the memories")  # fmt: skip
+    refuse("--max-proc",
+           reason="it describes accelerators of fewer than 64 processors, which are not made")  # fmt: skip
 
 
 def resolve_options(args: argparse.Namespace) -> ResolveOptions:
@@ -367,8 +379,17 @@ def resolve_options(args: argparse.Namespace) -> ResolveOptions:
         synthesize_input=args.synthesize_input,
         synthesize_words=args.synthesize_words,
         input_split=args.input_split,
-        tolerated=frozenset({"E325"}) if args.ignore_bias_groups else frozenset(),
+        skip_yaml_layers=args.skip_yaml_layers,
+        reshape_inputs=args.reshape_inputs,
+        tolerated=_tolerated(args),
     )
+
+
+def _tolerated(args: argparse.Namespace) -> frozenset[str]:
+    """Return the codes of constraints that only warn."""
+    groups = {"E325"} if args.ignore_bias_groups else set()
+    limits = {"E311", "E330", "E335"} if args.ignore_hw_limits else set()
+    return frozenset(groups | limits)
 
 
 def input_port(args: argparse.Namespace) -> InputPort:
@@ -402,6 +423,7 @@ def encode_options(args: argparse.Namespace) -> EncodeOptions:
         clock_divider=args.clock_divider,
         switch_delay_ms=args.switch_delay,
         overlap_data=args.overlap_data,
+        stops_at_overlaps=not args.no_error_stop,
         keep_layer_logs=args.verbose,
         keep_layer_data=args.log_intermediate or args.log_pooling or args.debug_computation,
         keep_pass_sums=args.debug_computation,

@@ -45,6 +45,8 @@ RANGES = (
     (800, 899, "Emulator and compiler"),
 )
 BLANK = "…"
+_REGISTERING = ("constraint", "layer_constraint")
+"""Decorators that make a function the constraint of a code."""
 """Stands in a message for what differs from case to case."""
 
 
@@ -102,7 +104,7 @@ def _scan(tree: ast.Module, rules: bool, found: Mapping[str, Explanation]) -> No
 def _constraint_code(function: ast.FunctionDef) -> str | None:
     """Return the code of a function that is registered as a constraint."""
     for decorator in function.decorator_list:
-        if isinstance(decorator, ast.Call) and _name(decorator.func) == "constraint":
+        if isinstance(decorator, ast.Call) and _name(decorator.func) in _REGISTERING:
             return _text(decorator.args[0])
     return None
 
@@ -118,7 +120,7 @@ def _calls(
 ) -> Iterator[tuple[str, ast.expr]]:
     """Yield (code, message) of each call with a code, or a constant for it, and what follows."""
     for node in ast.walk(function):
-        if isinstance(node, ast.Call) and _name(node.func) != "constraint":
+        if isinstance(node, ast.Call) and _name(node.func) not in _REGISTERING:
             for argument, following in zip_longest(node.args, node.args[1:]):
                 code = _text(argument) or constants.get(_name(argument))
                 if code and CODE.fullmatch(code):

@@ -160,7 +160,8 @@ class Layer:
     `in_channels` counts before flattening; sizes are (rows, columns); one-dimensional data has one
     column. `weight_bits` is 8, 4, 2, 1, -1 for binary and 0 without weights; `shift` includes the
     implicit part. `weights` is int8 [out, in/groups, rows, columns] as the operator uses them (a
-    transposed convolution flipped), `bias` int64 in units of 128.
+    transposed convolution flipped), `bias` int64 in units of 128. `widened`: its 1x1 kernel is run
+    as 3x3.
     """
 
     index: int
@@ -211,6 +212,8 @@ class Layer:
     weights: NDArray[np.int8] | None = field(repr=False)
     bias: Tensor | None = field(repr=False)
     hardware: Hardware = field(repr=False)
+    channel_skip: int = 0
+    widened: bool = False
 
     def __str__(self) -> str:
         return f"layer {self.index}" + (f" ({self.name})" if self.name else "")
@@ -315,6 +318,7 @@ class Network:
     `sample` is int64 [channel, row, column]. `allow_streaming` permits streaming from memory;
     `file_has_bias` also counts layers of the file that are not executed; `snoop` holds the raw
     registers of conditional execution; `deliveries` replace the output layers in `cnn_unload`;
+    `reshapes_inputs` lets a layer read some of its sources' channels, from `channel_skip` on;
     `progression` tells how the words of the sample follow from the first ones, `input_parts` in
     how many parts of rows it is loaded.
     """
@@ -336,6 +340,7 @@ class Network:
     deliveries: tuple[Delivery, ...] = ()
     progression: Progression | None = None
     input_parts: int = 1
+    reshapes_inputs: bool = False
 
     def layer(self, index: int) -> Layer:
         """Return the layer of an index; the first configured layer need not be number 0."""
@@ -388,7 +393,9 @@ class Network:
         return self.layer(self.simulated[-1])
 
     def predecessor(self, layer: Layer) -> Layer | None:
-        """The layer executed before this one."""
+        """The layer executed before this one; configured before it if it is never executed."""
+        if layer.index not in self.order:
+            return self.layer(layer.index - 1)
         position = self.order.index(layer.index)
         return self.layer(self.order[position - 1]) if position else None
 

@@ -22,6 +22,8 @@ class ResolveOptions:
     checkpoint_file: str | None = None
     skip_checkpoint_layers: int = 0
     stop_after: int | None = None
+    skip_yaml_layers: int = 0
+    reshape_inputs: bool = False
     no_bias: frozenset[int] | None = frozenset()
     """Layers whose bias is ignored; None means all."""
     ignore_bn: bool = False
@@ -65,6 +67,8 @@ class EncodeOptions:
     clock_divider: int | None = None
     switch_delay_ms: int | None = None
     overlap_data: bool = False
+    stops_at_overlaps: bool = True
+    """False: data that overwrites other data is only a warning."""
     keep_layer_logs: bool = False
     keep_layer_data: bool = False
     """All intermediate values of the layers, for the files of the debugging options."""

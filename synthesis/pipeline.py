@@ -2,22 +2,44 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from device import Chip
 from diagnostics import Diagnostic, DiagnosticError, Severity
-from synthesis.check import check, check_chip_options, check_repetition
-from synthesis.encode import Numbering, encode
+from synthesis.check import check, check_chip_options, check_repetition, check_sound_layers
+from synthesis.encode import Numbering, check_limits, encode
 from synthesis.network import Network
 from synthesis.options import EncodeOptions, ResolveOptions
-from synthesis.parse import parse_file
-from synthesis.place import Placement, PlaceOptions, place, place_what_fits
+from synthesis.parse import parse_file, parse_sound_parts_of, position
+from synthesis.place import Placement, PlaceOptions, place_what_fits
 from synthesis.program import Program
-from synthesis.resolve import resolve
+from synthesis.resolve import resolve, resolve_what_is_sound
 from synthesis.simulate import Activations, simulate
 
 MEMORY_CODES = frozenset({"E341", "E342", "E401", "E402", "E403", "E404"})
 """Complaints that something does not fit: the network itself is sound."""
+UNPLACEABLE_CODES = frozenset(
+    {
+        "E306",
+        "E313",
+        "E314",
+        "E315",
+        "E316",
+        "E317",
+        "E320",
+        "E321",
+        "E323",
+        "E324",
+        "E325",
+        "E326",
+        "E327",
+    }
+    | {"E331", "E343", "E344", "E345", "E360", "E361"}
+)
+"""Complaints about layers that have no place in the memories, or too large a one to look at."""
+SIZE_CODES = frozenset({"E302", "E303", "E304", "E305", "E312", "E340", "E341", "E342"})
+"""Complaints about keys that change sizes and addresses: what overlaps is not known yet."""
 
 
 @dataclass(frozen=True)
@@ -38,26 +60,65 @@ def load(
 
     Raises DiagnosticError with every error and warning found.
     """
-    network, found = resolve(parse_file(config_file), chip, options)
-    complaints = check(network, options.tolerated)
-    if any(c.severity is Severity.ERROR for c in complaints):
-        raise DiagnosticError((*found, *complaints))
-    return network, (*found, *complaints)
+    network, found = _checked(config_file, chip, options)
+    if has_errors(found):
+        raise DiagnosticError(found)
+    return network, found
+
+
+def _checked(
+    config_file: str, chip: Chip, options: ResolveOptions
+) -> tuple[Network, tuple[Diagnostic, ...]]:
+    """Return a network that is complete, and everything that is to be said about it.
+
+    Of one that is not, everything that can be told is in the DiagnosticError.
+    """
+    description = parse_sound_parts_of(config_file)
+    known = resolve_what_is_sound(description, chip, options)
+    found = (*description.errors, *known.problems)
+    if known.network is not None:
+        return known.network, (*found, *check(known.network, options.tolerated))
+    rest = check_sound_layers(known.layers, chip, known.damaged, known.bare, options.tolerated)
+    raise DiagnosticError(sorted((*found, *rest), key=position))
+
+
+def has_errors(diagnostics: Iterable[Diagnostic]) -> bool:
+    """Whether there is an error among them."""
+    return any(d.severity is Severity.ERROR for d in diagnostics)
+
+
+def examine(
+    config_file: str, chip: Chip, resolving: ResolveOptions, encoding: EncodeOptions
+) -> tuple[Network, Placement, tuple[Diagnostic, ...]]:
+    """Run all stages that judge the network; return it with its placement and the warnings.
+
+    Raises DiagnosticError with everything found.
+    """
+    found = tuple(check_chip_options(chip, resolving, encoding))
+    if has_errors(found):
+        raise DiagnosticError(found)
+    network, complaints = _checked(config_file, chip, resolving)
+    layers = Numbering.of(network, encoding.repeat_layers).count
+    found = (*found, *complaints, *check_repetition(layers, chip))
+    errors = {d.code for d in found if d.severity is Severity.ERROR}
+    if errors & UNPLACEABLE_CODES:
+        raise DiagnosticError(sorted(found, key=position))
+    options = _place_options(encoding)
+    if errors & SIZE_CODES:
+        options = replace(options, overlap_data=True)
+    placement, problems = place_what_fits(network, options)
+    found = (*found, *problems, *check_limits(network, encoding))
+    found = tuple(sorted(found, key=position))
+    if has_errors(found):
+        raise DiagnosticError(found)
+    return network, placement, found
 
 
 def synthesize(
     config_file: str, chip: Chip, resolving: ResolveOptions, encoding: EncodeOptions
 ) -> Synthesis:
     """Run all stages up to the program; raise DiagnosticError where one refuses."""
-    refused = tuple(check_chip_options(chip, resolving, encoding))
-    if refused:
-        raise DiagnosticError(refused)
-    network, warnings = load(config_file, chip, resolving)
-    layers = Numbering.of(network, encoding.repeat_layers).count
-    refused = tuple(check_repetition(layers, chip))
-    if refused:
-        raise DiagnosticError((*warnings, *refused))
-    placement = place(network, _place_options(encoding))
+    network, placement, warnings = examine(config_file, chip, resolving, encoding)
     activations = simulate(
         network,
         average_rounding=encoding.average_rounding,
@@ -96,5 +157,6 @@ def _place_options(encoding: EncodeOptions) -> PlaceOptions:
         encoding.weight_start,
         encoding.deduplicate,
         encoding.overlap_data,
+        encoding.stops_at_overlaps,
         encoding.old_kernel_loader,
     )

@@ -6,7 +6,7 @@ Source: spec/network-description.md section 1.6, spec/registers.md section 9.
 """
 
 from synthesis.check import data, layout, operators, sources, streaming
-from synthesis.check.constraint import CONSTRAINTS, Constraint, check
+from synthesis.check.constraint import CONSTRAINTS, Constraint, check, check_sound_layers
 from synthesis.check.options import check_chip_options, check_repetition
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "check",
     "check_chip_options",
     "check_repetition",
+    "check_sound_layers",
     "data",
     "layout",
     "operators",

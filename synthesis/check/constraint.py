@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import dataclass
 
+from device import Chip
 from diagnostics import Diagnostic, Severity
 from synthesis.network import Layer, Network
 
@@ -18,33 +19,70 @@ class Finding:
     remedy: str | None = None
 
 
-Test = Callable[[Layer, Network], Iterator[Finding]]
+LayerTest = Callable[[Layer, Chip], Iterator[Finding]]
+NetworkTest = Callable[[Layer, Network], Iterator[Finding]]
 
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """A test that every layer has to pass; `reason` is the docstring of its function."""
+    """A test that every layer has to pass; `reason` is the docstring of its function.
+
+    Either it looks at the layer alone or at the whole network. With `derived`, it needs more than
+    the layer's keys: sizes and channels, which follow from weights and from the layers before.
+    """
 
     code: str
     name: str
     reason: str
     severity: Severity
-    test: Test
+    test: LayerTest | NetworkTest
+    alone: LayerTest | None = None
+    whole: NetworkTest | None = None
+    derived: bool = False
+
+    def findings(self, layer: Layer, network: Network) -> Iterator[Finding]:
+        """Test a layer of a resolved network."""
+        if self.alone is not None:
+            return self.alone(layer, network.chip)
+        assert self.whole is not None
+        return self.whole(layer, network)
+
+    def complain(self, layer: Layer, finding: Finding, tolerated: Container[str]) -> Diagnostic:
+        """Return the diagnostic of a finding; if the code is tolerated it is a warning."""
+        severity = Severity.WARNING if self.code in tolerated else self.severity
+        return layer.diagnostic(self.code, finding.message, finding.keys, finding.remedy, severity)
 
 
 CONSTRAINTS: list[Constraint] = []
 
 
-def constraint(code: str, severity: Severity = Severity.ERROR) -> Callable[[Test], Test]:
-    """Register a function as the constraint of a code."""
+def constraint(
+    code: str, severity: Severity = Severity.ERROR
+) -> Callable[[NetworkTest], NetworkTest]:
+    """Register a function that tests a layer within its network as the constraint of a code."""
 
-    def register(test: Test) -> Test:
-        name = test.__name__.replace("_", " ")
-        reason = " ".join((test.__doc__ or "").split())
-        CONSTRAINTS.append(Constraint(code, name, reason, severity, test))
+    def register(test: NetworkTest) -> NetworkTest:
+        CONSTRAINTS.append(Constraint(code, *_described(test), severity, test, whole=test))
         return test
 
     return register
+
+
+def layer_constraint(
+    code: str, severity: Severity = Severity.ERROR, *, derived: bool = False
+) -> Callable[[LayerTest], LayerTest]:
+    """Register a function that tests a layer by itself as the constraint of a code."""
+
+    def register(test: LayerTest) -> LayerTest:
+        entry = Constraint(code, *_described(test), severity, test, alone=test, derived=derived)
+        CONSTRAINTS.append(entry)
+        return test
+
+    return register
+
+
+def _described(test: LayerTest | NetworkTest) -> tuple[str, str]:
+    return test.__name__.replace("_", " "), " ".join((test.__doc__ or "").split())
 
 
 def check(network: Network, tolerated: Container[str] = ()) -> list[Diagnostic]:
@@ -52,13 +90,38 @@ def check(network: Network, tolerated: Container[str] = ()) -> list[Diagnostic]:
 
     Those whose code is tolerated are warnings.
     """
-
-    def severity(entry: Constraint) -> Severity:
-        return Severity.WARNING if entry.code in tolerated else entry.severity
-
     return [
-        layer.diagnostic(entry.code, finding.message, finding.keys, finding.remedy, severity(entry))
+        entry.complain(layer, finding, tolerated)
         for layer in network.layers
         for entry in CONSTRAINTS
-        for finding in entry.test(layer, network)
+        for finding in entry.findings(layer, network)
     ]
+
+
+def check_sound_layers(
+    layers: Iterable[Layer],
+    chip: Chip,
+    damaged: Container[int],
+    bare: Container[int] = (),
+    tolerated: Container[str] = (),
+) -> list[Diagnostic]:
+    """Return the errors that can be told of a network of which only some layers are known.
+
+    Layers are in the order of execution. Nothing is said of damaged ones (by index), and nothing
+    but what the keys tell from the first one on that is damaged or bare of its weights.
+    """
+    found = []
+    derived = True
+    for layer in layers:
+        derived = derived and layer.index not in damaged and layer.index not in bare
+        if layer.index in damaged:
+            continue
+        found += [
+            entry.complain(layer, finding, tolerated)
+            for entry in CONSTRAINTS
+            if entry.alone is not None
+            and entry.severity is Severity.ERROR
+            and (derived or not entry.derived)
+            for finding in entry.alone(layer, chip)
+        ]
+    return found

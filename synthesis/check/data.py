@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from device import Chip
 from diagnostics import Severity
-from synthesis.check.constraint import Finding, constraint
+from synthesis.check.constraint import Finding, constraint, layer_constraint
 from synthesis.network import Layer, Network
 from synthesis.place.data import WORD_BYTES
 
 
-@constraint("E340")
-def out_offset_is_in_memory(layer: Layer, network: Network) -> Iterator[Finding]:
+@layer_constraint("E340")
+def out_offset_is_in_memory(layer: Layer, chip: Chip) -> Iterator[Finding]:
     """The write pointer addresses the data memories of a group and nothing else."""
-    limit = network.chip.out_offset_limit
+    limit = chip.out_offset_limit
     if not 0 <= layer.out_offset < limit:
         yield Finding(
             f"'out_offset' is 0x{layer.out_offset:x}, the limits are 0 and 0x{limit - 1:x}"
@@ -23,19 +24,19 @@ def out_offset_is_in_memory(layer: Layer, network: Network) -> Iterator[Finding]
         )
 
 
-@constraint("E341")
-def input_fits_its_memory(layer: Layer, network: Network) -> Iterator[Finding]:
+@layer_constraint("E341", derived=True)
+def input_fits_its_memory(layer: Layer, chip: Chip) -> Iterator[Finding]:
     """All channels that share a memory instance must fit into it, unless the layer streams."""
     if layer.streaming:
         return
-    limit = network.chip.instance_bytes
+    limit = chip.instance_bytes
     rows, columns = layer.in_dim
     bytes_per_pixel = 1 if layer.channels_first else WORD_BYTES
     size = rows * columns * layer.in_passes * layer.operands * bytes_per_pixel
     if layer.in_offset + size > limit:
         yield Finding(
             f"the input needs {size} bytes at 0x{layer.in_offset:x}, "
-            f"a memory instance of {network.chip.name} has {limit}",
+            f"a memory instance of {chip.name} has {limit}",
             ("in_offset", "in_dim", "processors"),
             "Use a smaller image or a lower in_offset; CHW data takes a quarter of the space.",
         )
@@ -63,21 +64,22 @@ def output_fits_its_memory(layer: Layer, network: Network) -> Iterator[Finding]:
         )
 
 
-@constraint("E343")
-def dimensions_fit_the_counters(layer: Layer, network: Network) -> Iterator[Finding]:
+@layer_constraint("E343", derived=True)
+def dimensions_fit_the_counters(layer: Layer, chip: Chip) -> Iterator[Finding]:
     """Rows and columns are counted in fields of 10 (MAX78000) or 11 bits, padding included."""
-    limit = network.chip.max_dimension
+    limit = chip.max_dimension
+    inherited = layer.index > 0 and "in_dim" not in layer.places  # its source has been blamed
     for size, what, key in (
         (layer.in_dim, "input", "in_dim"),
         (layer.out_dim, "output", "op"),
     ):
-        if max(size) > limit:
+        if max(size) > limit and not (inherited and what == "input"):
             yield Finding(
                 f"the {what} has {size[0]}x{size[1]} pixels, the limit is {limit} in a row "
                 "or column",
                 key,
             )
-    if not network.chip.counts_by_step:
+    if not chip.counts_by_step:
         padded = [n + 2 * p for n, p in zip(layer.in_dim, layer.pad, strict=True)]
         if max(layer.in_dim) <= limit < max(padded) and not layer.flatten:
             yield Finding(
@@ -86,20 +88,20 @@ def dimensions_fit_the_counters(layer: Layer, network: Network) -> Iterator[Find
             )
 
 
-@constraint("E344")
-def frame_fits_its_counter(layer: Layer, network: Network) -> Iterator[Finding]:
+@layer_constraint("E344", derived=True)
+def frame_fits_its_counter(layer: Layer, chip: Chip) -> Iterator[Finding]:
     """The words of a frame are counted in 21 bits."""
     words = layer.in_dim[0] * layer.in_dim[1] * layer.in_passes
-    if words >= network.chip.max_frame_words:
+    if words >= chip.max_frame_words:
         yield Finding(
-            f"a frame of {words} words, the limit is {network.chip.max_frame_words - 1}", "in_dim"
+            f"a frame of {words} words, the limit is {chip.max_frame_words - 1}", "in_dim"
         )
 
 
-@constraint("E345")
-def write_gap_fits_its_field(layer: Layer, network: Network) -> Iterator[Finding]:
+@layer_constraint("E345", derived=True)
+def write_gap_fits_its_field(layer: Layer, chip: Chip) -> Iterator[Finding]:
     """The step from one output word to the next is a field of 4 (MAX78000) or 8 bits."""
-    limit = network.chip.layer_registers["LCTL2"].by_name["write_step"].limit
+    limit = chip.layer_registers["LCTL2"].by_name["write_step"].limit
     step = layer.out_passes * (layer.write_gap + 1) - 1 if layer.has_weights else layer.write_gap
     if step > limit:
         yield Finding(
@@ -109,17 +111,17 @@ def write_gap_fits_its_field(layer: Layer, network: Network) -> Iterator[Finding
         )
 
 
-@constraint("E346")
-def read_gap_limits(layer: Layer, network: Network) -> Iterator[Finding]:
+@layer_constraint("E346", derived=True)
+def read_gap_limits(layer: Layer, chip: Chip) -> Iterator[Finding]:
     """Skipping words while reading is a feature of MAX78002, for a single pass."""
-    if layer.read_gap and not network.chip.has_read_gap:
-        yield Finding(f"'read_gap' is {layer.read_gap}, {network.chip.name} has none", "read_gap")
+    if layer.read_gap and not chip.has_read_gap:
+        yield Finding(f"'read_gap' is {layer.read_gap}, {chip.name} has none", "read_gap")
     elif layer.read_gap and layer.in_passes > 1:
         yield Finding(f"'read_gap' with {layer.in_passes} input passes", "read_gap")
 
 
-@constraint("W347", Severity.WARNING)
-def offsets_are_words(layer: Layer, _: Network) -> Iterator[Finding]:
+@layer_constraint("W347", Severity.WARNING)
+def offsets_are_words(layer: Layer, _: Chip) -> Iterator[Finding]:
     """The hardware addresses words; the last two bits of an offset are lost."""
     for key, value in (("in_offset", layer.in_offset), ("out_offset", layer.out_offset)):
         if value % WORD_BYTES:
@@ -151,6 +153,20 @@ def sample_fits_the_input(layer: Layer, network: Network) -> Iterator[Finding]:
             f"the layer reads {wanted}x{layer.in_dim[0]}x{layer.in_dim[1]}",
             ("in_dim", "in_channels", "processors"),
             "Use a sample of this data set, or correct the description.",
+        )
+
+
+@constraint("W339", Severity.WARNING)
+def final_output_is_among_the_outputs(layer: Layer, network: Network) -> Iterator[Finding]:
+    """Once a layer is marked as output, only marked layers are checked and delivered."""
+    marked = [x for x in network.layers if x.is_output]
+    if layer is network.final and marked and layer not in marked:
+        names = ", ".join(map(str, marked))
+        yield Finding(
+            f"the final layer is no output, its result is neither checked nor delivered ({names}"
+            f" {'is' if len(marked) == 1 else 'are'})",
+            "op",
+            "Add output: true here too if it is wanted.",
         )
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from device import Chip
 from device.chip import PROCESSORS_PER_INSTANCE
-from synthesis.check.constraint import Finding, constraint
+from synthesis.check.constraint import Finding, constraint, layer_constraint
 from synthesis.network import Layer, Network, group_slice, lowest_bit
 from synthesis.place.data import instances
 
@@ -76,8 +77,8 @@ def planar_input_is_first(layer: Layer, network: Network) -> Iterator[Finding]:
         yield Finding("'data_format' is CHW on a later layer", "data_format", "Remove the key.")
 
 
-@constraint("E323")
-def planar_processors_are_spread(layer: Layer, _: Network) -> Iterator[Finding]:
+@layer_constraint("E323", derived=True)
+def planar_processors_are_spread(layer: Layer, _: Chip) -> Iterator[Finding]:
     """A word of planar data belongs to one channel, so each memory instance feeds one processor."""
     if not layer.channels_first:
         return
@@ -142,10 +143,10 @@ def passthrough_outputs_are_packed(layer: Layer, network: Network) -> Iterator[F
             )
 
 
-@constraint("E327")
-def channel_limits(layer: Layer, network: Network) -> Iterator[Finding]:
+@layer_constraint("E327", derived=True)
+def channel_limits(layer: Layer, chip: Chip) -> Iterator[Finding]:
     """The pass counters end at 16 passes of 64 channels."""
-    limit = network.chip.max_channels
+    limit = chip.max_channels
     for count, what, key in (
         (layer.in_channels, "input", "in_channels"),
         (layer.out_channels, "output", "out_channels"),

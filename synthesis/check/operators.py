@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from device.chip import PROCESSORS_PER_GROUP, PROCESSORS_PER_INSTANCE
+from device import Chip
+from device.chip import PROCESSORS, PROCESSORS_PER_GROUP, PROCESSORS_PER_INSTANCE
 from diagnostics import Severity
-from synthesis.check.constraint import Finding, constraint
+from synthesis.check.constraint import Finding, constraint, layer_constraint
 from synthesis.network import MAX_TAPS, Layer, Network, Operator, lowest_bit
 
 MAX_SHIFT = 15
@@ -16,8 +17,8 @@ MAX_POOL_REACH = 15
 MAX_OPERANDS_POOL_LAST = 2
 
 
-@constraint("E301")
-def shift_fits_its_field(layer: Layer, _: Network) -> Iterator[Finding]:
+@layer_constraint("E301", derived=True)
+def shift_fits_its_field(layer: Layer, _: Chip) -> Iterator[Finding]:
     """The shifter moves sums by at most 15 bits; narrow weights already use 4, 6 or 7 of them."""
     if layer.has_weights and abs(layer.shift) > MAX_SHIFT:
         implicit = 8 - abs(layer.weight_bits)
@@ -31,8 +32,8 @@ def shift_fits_its_field(layer: Layer, _: Network) -> Iterator[Finding]:
         )
 
 
-@constraint("E302")
-def pad_is_small(layer: Layer, _: Network) -> Iterator[Finding]:
+@layer_constraint("E302")
+def pad_is_small(layer: Layer, _: Chip) -> Iterator[Finding]:
     """The image is padded by at most two rows and columns, and by less than the kernel."""
     pad = max(layer.pad)
     if not layer.has_weights:
@@ -51,8 +52,8 @@ def pad_is_small(layer: Layer, _: Network) -> Iterator[Finding]:
         )
 
 
-@constraint("E303")
-def transposed_padding(layer: Layer, _: Network) -> Iterator[Finding]:
+@layer_constraint("E303")
+def transposed_padding(layer: Layer, _: Chip) -> Iterator[Finding]:
     """A transposed convolution is an ordinary one on a stretched image, padded by 0 to 2."""
     if layer.operator is not Operator.CONVTRANSPOSE2D:
         if layer.output_pad:
@@ -66,14 +67,14 @@ def transposed_padding(layer: Layer, _: Network) -> Iterator[Finding]:
         yield Finding(f"'output_pad' is {layer.output_pad}, only 1 is possible", "output_pad")
 
 
-@constraint("E304")
-def pooling_fits_its_fields(layer: Layer, network: Network) -> Iterator[Finding]:
+@layer_constraint("E304")
+def pooling_fits_its_fields(layer: Layer, chip: Chip) -> Iterator[Finding]:
     """The pooling window reaches over at most 16 rows and columns; only MAX78002 dilates it."""
     pooling = layer.pooling
-    if max(pooling.dilation) > network.chip.max_pool_dilation:
+    if max(pooling.dilation) > chip.max_pool_dilation:
         yield Finding(
-            f"'pool_dilation' is {max(pooling.dilation)}, the limit of {network.chip.name} "
-            f"is {network.chip.max_pool_dilation}",
+            f"'pool_dilation' is {max(pooling.dilation)}, the limit of {chip.name} "
+            f"is {chip.max_pool_dilation}",
             "pool_dilation",
         )
     reach = max((w - 1) * d for w, d in zip(pooling.window, pooling.dilation, strict=True))
@@ -85,8 +86,8 @@ def pooling_fits_its_fields(layer: Layer, network: Network) -> Iterator[Finding]
         )
 
 
-@constraint("E305")
-def pool_stride_is_square(layer: Layer, _: Network) -> Iterator[Finding]:
+@layer_constraint("E305", derived=True)
+def pool_stride_is_square(layer: Layer, _: Chip) -> Iterator[Finding]:
     """One register field holds the stride of rows and columns."""
     rows, columns = layer.pooling.stride
     if rows != columns and layer.in_dim[1] != 1 and layer.operator is not Operator.CONV1D:
@@ -97,8 +98,8 @@ def pool_stride_is_square(layer: Layer, _: Network) -> Iterator[Finding]:
         )
 
 
-@constraint("E306")
-def flatten_limits(layer: Layer, _: Network) -> Iterator[Finding]:
+@layer_constraint("E306", derived=True)
+def flatten_limits(layer: Layer, _: Chip) -> Iterator[Finding]:
     """A flattened layer reads each pixel as a pass of its own, and has 256 passes."""
     if not layer.flatten:
         return
@@ -147,8 +148,8 @@ def inner_wide_layer(layer: Layer, network: Network) -> Iterator[Finding]:
         yield Finding("32-bit output of a layer that feeds another", "output_width")
 
 
-@constraint("E308")
-def passthrough_is_plain(layer: Layer, _: Network) -> Iterator[Finding]:
+@layer_constraint("E308", derived=True)
+def passthrough_is_plain(layer: Layer, _: Chip) -> Iterator[Finding]:
     """Data that passes through is neither shifted, widened nor flattened."""
     if layer.has_weights:
         return
@@ -166,23 +167,23 @@ def passthrough_is_plain(layer: Layer, _: Network) -> Iterator[Finding]:
         )
 
 
-@constraint("E309")
-def passthrough_pooling_passes(layer: Layer, network: Network) -> Iterator[Finding]:
+@layer_constraint("E309", derived=True)
+def passthrough_pooling_passes(layer: Layer, chip: Chip) -> Iterator[Finding]:
     """MAX78000 pools passing data of more than 64 channels only down to a single pixel."""
-    limit = network.chip.passthrough_pool_passes
+    limit = chip.passthrough_pool_passes
     if layer.has_weights or not layer.pooling.reduces or layer.in_passes <= limit:
         return
     if layer.pooled_dim != (1, 1):
         yield Finding(
             f"pooling without a convolution in {layer.in_passes} passes, "
-            f"the limit of {network.chip.name} is {limit}",
+            f"the limit of {chip.name} is {limit}",
             ("max_pool", "avg_pool", "pool_stride"),
             "Pool in the next convolution layer instead.",
         )
 
 
-@constraint("E310")
-def combination_limits(layer: Layer, network: Network) -> Iterator[Finding]:
+@layer_constraint("E310", derived=True)
+def combination_limits(layer: Layer, chip: Chip) -> Iterator[Finding]:
     """Operands are combined in front of two-dimensional operators, with few buffers."""
     if not layer.combination:
         return
@@ -199,7 +200,7 @@ def combination_limits(layer: Layer, network: Network) -> Iterator[Finding]:
             "pool_first",
         )
     beyond = layer.operands * layer.in_passes != layer.operands + layer.in_passes
-    as_rows = network.chip.combines_passes_as_rows and layer.in_passes > 1 and beyond
+    as_rows = chip.combines_passes_as_rows and layer.in_passes > 1 and beyond
     if as_rows and (layer.has_weights or layer.pooling.reduces):
         yield Finding(
             f"{layer.operands} operands of {layer.in_passes} passes together with "
@@ -209,11 +210,11 @@ def combination_limits(layer: Layer, network: Network) -> Iterator[Finding]:
         )
 
 
-@constraint("E311")
-def combination_with_bias(layer: Layer, network: Network) -> Iterator[Finding]:
+@layer_constraint("E311")
+def combination_with_bias(layer: Layer, chip: Chip) -> Iterator[Finding]:
     """MAX78002 uses the same adder for the bias and for combining operands."""
     if (
-        not network.chip.combines_with_bias
+        not chip.combines_with_bias
         and layer.combination
         and layer.has_weights
         and layer.bias is not None
@@ -225,8 +226,8 @@ def combination_with_bias(layer: Layer, network: Network) -> Iterator[Finding]:
         )
 
 
-@constraint("E312")
-def dilation_limits(layer: Layer, _: Network) -> Iterator[Finding]:
+@layer_constraint("E312")
+def dilation_limits(layer: Layer, _: Chip) -> Iterator[Finding]:
     """Only one-dimensional kernels can be spread."""
     if layer.dilation == 1 or not layer.has_weights:
         return
@@ -239,14 +240,14 @@ def dilation_limits(layer: Layer, _: Network) -> Iterator[Finding]:
         yield Finding("'dilation' with a kernel of one tap", "dilation")
 
 
-@constraint("E313")
-def groups_limits(layer: Layer, network: Network) -> Iterator[Finding]:
+@layer_constraint("E313", derived=True)
+def groups_limits(layer: Layer, chip: Chip) -> Iterator[Finding]:
     """Channels are convolved together or, on MAX78002, each for itself."""
     if layer.groups == 1:
         return
-    if not network.chip.has_depthwise:
+    if not chip.has_depthwise:
         yield Finding(
-            f"'groups' is {layer.groups}, {network.chip.name} has no grouped convolutions", "groups"
+            f"'groups' is {layer.groups}, {chip.name} has no grouped convolutions", "groups"
         )
     elif layer.groups != layer.in_channels or layer.groups != layer.out_channels:
         yield Finding(
@@ -287,8 +288,8 @@ def features_of_the_chip(layer: Layer, network: Network) -> Iterator[Finding]:
         yield Finding(f"'snoop' is not supported by {network.chip.name}", "snoop")
 
 
-@constraint("E316")
-def depthwise_layout(layer: Layer, _: Network) -> Iterator[Finding]:
+@layer_constraint("E316")
+def depthwise_layout(layer: Layer, _: Chip) -> Iterator[Finding]:
     """Channels that are convolved each for itself keep their lanes or move by whole instances."""
     if not layer.depthwise:
         return
@@ -308,13 +309,13 @@ def depthwise_layout(layer: Layer, _: Network) -> Iterator[Finding]:
         yield Finding("'bias_group' on a depth-wise layer", "bias_group")
 
 
-@constraint("E317")
-def spread_kernel_limits(layer: Layer, network: Network) -> Iterator[Finding]:
+@layer_constraint("E317", derived=True)
+def spread_kernel_limits(layer: Layer, chip: Chip) -> Iterator[Finding]:
     """A kernel that is spread over more than nine samples runs on two-dimensional hardware."""
     taps, dilation = layer.kernel[0], layer.dilation
     if layer.operator is not Operator.CONV1D or (taps - 1) * dilation < MAX_TAPS:
         return
-    limit = network.chip.max_dimension - 1
+    limit = chip.max_dimension - 1
     for wrong, message, key in (
         (taps > 3, f"{taps} taps, the limit is 3", "kernel_size"),
         (layer.pooling.reduces, "pooling", "max_pool"),
@@ -336,8 +337,8 @@ def spread_kernel_limits(layer: Layer, network: Network) -> Iterator[Finding]:
         )
 
 
-@constraint("W318", Severity.WARNING)
-def narrow_weights_fill_their_passes(layer: Layer, _: Network) -> Iterator[Finding]:
+@layer_constraint("W318", Severity.WARNING, derived=True)
+def narrow_weights_fill_their_passes(layer: Layer, _: Chip) -> Iterator[Finding]:
     """The vendor's tool stores narrow weights out of step if the last pass is not full."""
     unfilled = layer.in_channels != layer.in_passes * layer.in_share
     narrow = layer.weights is not None and abs(layer.weight_bits) < 8
@@ -351,8 +352,8 @@ def narrow_weights_fill_their_passes(layer: Layer, _: Network) -> Iterator[Findi
         )
 
 
-@constraint("W319", Severity.WARNING)
-def flattened_outputs_begin_in_lane_0(layer: Layer, _: Network) -> Iterator[Finding]:
+@layer_constraint("W319", Severity.WARNING, derived=True)
+def flattened_outputs_begin_in_lane_0(layer: Layer, _: Chip) -> Iterator[Finding]:
     """The vendor's tool stores flattened weights out of step for outputs in upper lanes."""
     if layer.flatten and lowest_bit(layer.output_processors) % PROCESSORS_PER_INSTANCE:
         yield Finding(
@@ -363,26 +364,38 @@ def flattened_outputs_begin_in_lane_0(layer: Layer, _: Network) -> Iterator[Find
         )
 
 
-@constraint("E330")
-def padded_series_of_many_channels(layer: Layer, network: Network) -> Iterator[Finding]:
+@layer_constraint("E330", derived=True)
+def padded_series_of_many_channels(layer: Layer, chip: Chip) -> Iterator[Finding]:
     """MAX78002 pads a Conv1d in a single pass only."""
     wide = layer.operator is Operator.CONV1D and layer.pad[0] > 0 and layer.in_passes > 1
-    if wide and not network.chip.pads_series_of_passes:
+    if wide and not chip.pads_series_of_passes:
         yield Finding(
             f"'pad' is {layer.pad[0]} on a Conv1d of {layer.in_channels} channels, "
-            f"{network.chip.name} pads up to 64",
+            f"{chip.name} pads up to 64",
             "pad",
             "Use pad: 0.",
         )
 
 
-@constraint("E331")
-def calcx4_outputs(layer: Layer, _: Network) -> Iterator[Finding]:
+@layer_constraint("E331", derived=True)
+def calcx4_outputs(layer: Layer, _: Chip) -> Iterator[Finding]:
     """Four outputs are calculated at a time, so their number must be a multiple of four."""
     if layer.calcx4 and layer.has_weights and layer.out_channels % 4:
         yield Finding(
             f"'calcx4' with {layer.out_channels} output channels, not a multiple of 4",
             ("calcx4", "out_channels"),
+        )
+
+
+@layer_constraint("E335", derived=True)
+def calcx4_passes(layer: Layer, _: Chip) -> Iterator[Finding]:
+    """Calculating four outputs at a time in several passes takes the kernels of all processors."""
+    if layer.calcx4 and layer.out_passes > 1 and layer.processors.bit_count() < PROCESSORS:
+        yield Finding(
+            f"'calcx4' with {layer.out_passes} output passes and {layer.processors.bit_count()} "
+            f"processors, it needs {PROCESSORS}",
+            ("calcx4", "processors"),
+            "Use at most 64 output channels, or remove 'calcx4'.",
         )
 
 
@@ -403,8 +416,45 @@ def first_layer_pools(layer: Layer, network: Network) -> Iterator[Finding]:
         yield Finding("the first layer pools its input", ("max_pool", "avg_pool", "pool_stride"))
 
 
-@constraint("W334", Severity.WARNING)
-def narrow_outputs_begin_in_lane_0(layer: Layer, _: Network) -> Iterator[Finding]:
+@layer_constraint("W335", Severity.WARNING, derived=True)
+def flatten_of_a_single_pixel(layer: Layer, _: Chip) -> Iterator[Finding]:
+    """Flattening turns pixels into channels; of a single pixel there is nothing to turn."""
+    if layer.flatten and layer.pooled_dim == (1, 1):
+        yield Finding("'flatten' of 1x1 pixels changes nothing", "flatten", "Remove the key.")
+
+
+@constraint("N336", Severity.NOTICE)
+def passthrough_behind_passthrough(layer: Layer, network: Network) -> Iterator[Finding]:
+    """Each layer that only moves data costs time; one layer can move, combine and pool it."""
+    previous = network.predecessor(layer)
+    if previous is None or layer.has_weights or previous.has_weights:
+        return
+    if layer.sources not in (None, (previous.index,)) or layer.combination:
+        return
+    combines = previous.combination and previous.operands <= MAX_OPERANDS_POOL_LAST
+    if combines and layer.pooling.active and not previous.pooling.reduces:
+        yield Finding(
+            f"{previous} combines and this one pools, one layer can do both",
+            ("max_pool", "avg_pool"),
+            f"Pool in {previous} and add pool_first: false to it.",
+        )
+    else:
+        yield Finding(f"{previous} passes its data through too, one layer can do both", "op")
+
+
+@layer_constraint("N338", Severity.NOTICE)
+def depthwise_moves_its_channels(layer: Layer, _: Chip) -> Iterator[Finding]:
+    """Channels that are convolved each for itself are written faster where they were read."""
+    if layer.depthwise and not layer.broadcast:
+        yield Finding(
+            "a depth-wise layer whose outputs go to other processors, which is slower",
+            ("output_processors", "groups"),
+            "Give the next layer the same processors.",
+        )
+
+
+@layer_constraint("W334", Severity.WARNING)
+def narrow_outputs_begin_in_lane_0(layer: Layer, _: Chip) -> Iterator[Finding]:
     """The vendor's tool has not tried narrow weights with outputs that begin in an upper lane."""
     lane = lowest_bit(layer.output_processors) % PROCESSORS_PER_INSTANCE
     if layer.weights is not None and abs(layer.weight_bits) < 8 and lane and not layer.flatten:

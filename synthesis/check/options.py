@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from device import Chip
 from device.chip import ACCELERATOR_ALIGNMENT, HIGHEST_APB_BASE
-from diagnostics import Diagnostic, Place
+from diagnostics import Diagnostic, Place, Severity
 from synthesis.network import InputPort
 from synthesis.options import EncodeOptions, ResolveOptions
 
@@ -16,7 +16,7 @@ def check_chip_options(
 ) -> Iterator[Diagnostic]:
     """Complain about options that need another chip or another option."""
     newer = {
-        "--start-layer": resolving.start_layer > chip.max_start_layer,
+        "--start-layer": resolving.start_layer > 0 and not chip.max_start_layer,
         "--read-ahead": resolving.read_ahead and not chip.has_extended_modes,
         "--calcx4": resolving.calcx4 and not chip.has_extended_modes,
         "--link-layer": encoding.link_layer and not chip.has_extended_modes,
@@ -54,12 +54,26 @@ def check_chip_options(
         yield Diagnostic(
             "E084", "it needs a FIFO", Place(option="--synthesize-input"), "Add --fifo."
         )
+    if resolving.allow_streaming and not resolving.input_port.is_fifo:
+        yield Diagnostic(
+            "W087",
+            "the vendor does not specify layers that stream from memory",
+            Place(option="--allow-streaming"),
+            "Use --fifo.",
+            Severity.WARNING,
+        )
     yield from _ranges(chip, resolving, encoding)
 
 
 def _ranges(chip: Chip, resolving: ResolveOptions, encoding: EncodeOptions) -> Iterator[Diagnostic]:
     """Numbers that end up in registers or addresses must fit there."""
     limits: tuple[tuple[str, int | None, int, int], ...] = (
+        (
+            "--start-layer",
+            resolving.start_layer,
+            0,
+            chip.max_start_layer or max(resolving.start_layer, 0),
+        ),
         ("--apb-base", encoding.apb_base, 0, HIGHEST_APB_BASE),
         ("--input-offset", resolving.input_offset, 0, chip.instance_bytes - 1),
         ("--skip-checkpoint-layers", resolving.skip_checkpoint_layers, 0, 1 << 16),

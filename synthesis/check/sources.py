@@ -32,18 +32,35 @@ def input_has_as_many_values_as_read(layer: Layer, network: Network) -> Iterator
     )
     pixels = layer.in_dim[0] * layer.in_dim[1]
     wanted = layer.operands * layer.in_channels * pixels
-    if found != wanted:
+    skipped = layer.channel_skip if network.reshapes_inputs else 0
+    if network.reshapes_inputs and found >= wanted + skipped * pixels:
+        rows, columns = _sources(layer, network)[0].out_dim
+        if (rows - cropped) * columns == pixels:
+            return
+    if found != wanted or skipped:
         origin = " and ".join(
             f"{s} gives {s.out_channels}x{s.out_dim[0]}x{s.out_dim[1]}"
             for s in _sources(layer, network)
         )
+        behind = f" behind {skipped} channels" if skipped else ""
         operands = f"{layer.operands} x " if layer.operands > 1 else ""
         yield Finding(
             f"{origin}, but the weights or keys of this layer need "
-            f"{operands}{layer.in_channels}x{layer.in_dim[0]}x{layer.in_dim[1]}",
+            f"{operands}{layer.in_channels}x{layer.in_dim[0]}x{layer.in_dim[1]}{behind}",
             ("in_sequences", "in_channels", "in_dim", "op"),
             "Check the order of the layers, their pooling, and that the checkpoint belongs to "
             "this network.",
+        )
+
+
+@constraint("W368", Severity.WARNING)
+def channels_are_skipped_on_demand(layer: Layer, network: Network) -> Iterator[Finding]:
+    """All channels of a source are read unless the loader is told to leave some out."""
+    if layer.channel_skip and not network.reshapes_inputs:
+        yield Finding(
+            f"'in_channel_skip' is {layer.channel_skip}, which has no effect",
+            "in_channel_skip",
+            "Add --reshape-inputs.",
         )
 
 

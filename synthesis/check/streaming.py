@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from device import Chip
 from device.chip import FIFO_LANES, FIFOS, PROCESSORS_PER_GROUP
 from diagnostics import Severity
-from synthesis.check.constraint import Finding, constraint
+from synthesis.check.constraint import Finding, constraint, layer_constraint
 from synthesis.check.layout import mask_text
 from synthesis.network import InputPort, Layer, Network
 
@@ -49,6 +50,28 @@ def streaming_layers_limit(layer: Layer, network: Network) -> Iterator[Finding]:
     count = sum(x.streaming for x in network.layers)
     if layer is network.first and count > limit:
         yield Finding(f"{count} streaming layers, the limit is {limit}", "streaming")
+
+
+@constraint("E359")
+def stream_goes_on_with_the_next_slot(layer: Layer, _: Network) -> Iterator[Finding]:
+    """Layers that stream run at the same time, each on the rows of the one configured before."""
+    if layer.streaming and layer.next_layer not in (None, layer.index + 1):
+        yield Finding(
+            f"'next_sequence' is {layer.next_layer} in a streaming layer, expected "
+            f"{layer.index + 1} or stop",
+            "next_sequence",
+            "Put the streaming layers one behind the other.",
+        )
+
+
+@layer_constraint("N337", Severity.NOTICE)
+def small_kernels_stream_as_large_ones(layer: Layer, _: Chip) -> Iterator[Finding]:
+    """Line buffers work on rows of 3x3 kernels, so a 1x1 kernel gets eight zeros around it."""
+    if layer.widened:
+        yield Finding(
+            "the 1x1 kernel is stored as 3x3, in or behind a streaming layer",
+            ("kernel_size", "op"),
+        )
 
 
 @constraint("E353")
@@ -111,10 +134,10 @@ def fast_fifo_limits(layer: Layer, network: Network) -> Iterator[Finding]:
         yield Finding("the fast FIFO feeds a layer without a convolution", "op")
 
 
-@constraint("W357", Severity.WARNING)
-def streaming_with_bias(layer: Layer, network: Network) -> Iterator[Finding]:
+@layer_constraint("W357", Severity.WARNING, derived=True)
+def streaming_with_bias(layer: Layer, chip: Chip) -> Iterator[Finding]:
     """MAX78000 reads the bias of a streaming layer one byte too early; the loader works around."""
-    if layer.streaming and layer.bias is not None and network.chip.skips_stream_bias:
+    if layer.streaming and layer.bias is not None and chip.skips_stream_bias:
         yield Finding("a bias in a streaming layer", ("streaming", "op"))
 
 

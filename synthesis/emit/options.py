@@ -361,10 +361,19 @@ def _formats(options: ProjectOptions) -> Iterator[Diagnostic]:
 
 
 def _softmax(program: Program) -> Iterator[Diagnostic]:
+    place = Place(option="--softmax")
     if program.output_count > _LARGEST_SOFTMAX:
         yield Diagnostic(
             "E074",
             f"the output has {program.output_count} values, softmax takes {_LARGEST_SOFTMAX}",
-            Place(option="--softmax"),
+            place,
             "Leave out --softmax.",
+        )
+    if program.output_width == 8:
+        yield Diagnostic(
+            "W074",
+            "the output has 8 bits, which is coarse for softmax",
+            place,
+            "Use output_width: 32 in the last layer.",
+            Severity.WARNING,
         )

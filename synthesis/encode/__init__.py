@@ -4,7 +4,8 @@ Field values are computed by name; `device` packs them. C and files are unknown 
 Source: spec/registers.md, spec/memory.md.
 """
 
+from synthesis.encode.limits import check_limits
 from synthesis.encode.numbering import Numbering
 from synthesis.encode.program import encode
 
-__all__ = ["Numbering", "encode"]
+__all__ = ["Numbering", "check_limits", "encode"]

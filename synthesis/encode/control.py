@@ -52,6 +52,11 @@ _MEMORY_TESTS = {
 }
 
 
+def is_pipelined(chip: Chip, options: EncodeOptions) -> bool:
+    """Whether calculations overlap."""
+    return chip.has_pipeline and options.pipeline is not False
+
+
 def power(network: Network, options: EncodeOptions) -> Power:
     """Return which groups are powered and how they are clocked.
 
@@ -61,7 +66,7 @@ def power(network: Network, options: EncodeOptions) -> Power:
     chip = network.chip
     pll = None if options.pll is False else chip.pll_clock_mhz
     source = pll or chip.apb_clock_mhz
-    pipelined = chip.has_pipeline and options.pipeline is not False
+    pipelined = is_pipelined(chip, options)
     divider = options.clock_divider
     if divider is None:
         limit = source if pipelined else chip.max_unpipelined_mhz

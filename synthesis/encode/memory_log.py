@@ -11,12 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from device import Chip
-from synthesis.encode.numbering import Numbering
-from synthesis.encode.streaming import stream_of
-from synthesis.encode.view import LayerView
+from synthesis.encode.streaming import streams
 from synthesis.network import Network
 from synthesis.options import EncodeOptions
-from synthesis.place import KernelRange
 from synthesis.place.data import INSTANCES, WORD_BYTES
 from synthesis.place.lifetimes import DataRange, MemoryStep, memory_steps, numbers_text
 
@@ -29,13 +26,11 @@ def ring_buffers(network: Network, options: EncodeOptions) -> dict[int, int]:
     """Return by layer index the words of the ring buffers that streaming layers read."""
     if not network.input_port.is_fifo:
         return {}
-    numbering = Numbering.of(network, 1)
-    views = (
-        LayerView(layer, network, KernelRange(), None, numbering, options.link_layer)
-        for layer in network.executed()
+    return {
+        layer.index: stream.rollover
+        for layer, stream in streams(network, options)
         if layer.streaming
-    )
-    return {view.layer.index: stream_of(view, options).rollover for view in views}
+    }
 
 
 def memory_log(network: Network, options: EncodeOptions) -> Iterator[str]:

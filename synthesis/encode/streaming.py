@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from synthesis.encode.numbering import Numbering
 from synthesis.encode.view import Fields, LayerView, Registers
-from synthesis.network import Layer
+from synthesis.network import Layer, Network
 from synthesis.options import EncodeOptions
+from synthesis.place import KernelRange
 from synthesis.program import Write
 
 _CHW_ROLLOVER = 12
@@ -35,16 +37,20 @@ def stream_registers(view: LayerView, options: EncodeOptions) -> Registers:
     if starts and options.fifo_go:
         fields["fifo_go"] = 1
     yield "STREAM1", fields
-    before = 0
-    if layer.streaming and not starts:
-        earlier = (x for x in view.network.layers if x.index < layer.index)
-        before = sum(_passes(x) for x in earlier)
+    before = passes_before(layer, view.network)
     yield (
         "STREAM2",
         {"passes_before": before, "delta1": stream.delta1, "delta2": stream.delta2},
     )
     if fifo and layer.streaming:
         yield "FMAX", {"words": stream.rollover}
+
+
+def passes_before(layer: Layer, network: Network) -> int:
+    """Return the input passes of the layers before a streaming layer."""
+    if not layer.streaming or layer is network.first:
+        return 0
+    return sum(_passes(x) for x in network.layers if x.index < layer.index)
 
 
 def frame_words(layer: Layer) -> int:
@@ -69,6 +75,16 @@ def stream_of(view: LayerView, options: EncodeOptions) -> Stream:
     if first:
         return _first_by_window(layer, options) if fifo else Stream()
     return _later_by_window(view, options)
+
+
+def streams(network: Network, options: EncodeOptions) -> Iterator[tuple[Layer, Stream]]:
+    """Yield the executed layers that take part in streaming with their settings."""
+    numbering = Numbering.of(network, 1)
+    for layer in network.executed():
+        view = LayerView(layer, network, KernelRange(), None, numbering, options.link_layer)
+        stream = stream_of(view, options)
+        if stream != Stream():
+            yield layer, stream
 
 
 def _given(value: int | None, computed: int) -> int:

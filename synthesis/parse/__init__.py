@@ -6,6 +6,22 @@ Source: spec/network-description.md sections 1.1 to 1.3.
 """
 
 from synthesis.parse.description import Description, Entry, LayerDescription, Section
-from synthesis.parse.parser import parse, parse_file
+from synthesis.parse.parser import (
+    parse,
+    parse_file,
+    parse_sound_parts,
+    parse_sound_parts_of,
+    position,
+)
 
-__all__ = ["Description", "Entry", "LayerDescription", "Section", "parse", "parse_file"]
+__all__ = [
+    "Description",
+    "Entry",
+    "LayerDescription",
+    "Section",
+    "parse",
+    "parse_file",
+    "parse_sound_parts",
+    "parse_sound_parts_of",
+    "position",
+]

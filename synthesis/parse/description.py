@@ -59,11 +59,16 @@ class LayerDescription(Section):
 
 @dataclass(frozen=True, slots=True)
 class Description(Section):
-    """A whole file: global keys and layers in order."""
+    """A whole file: global keys and layers in order.
+
+    `errors` are those of the file; `damaged` are the indices of the layers in which they stand.
+    """
 
     file: str
     layers: tuple[LayerDescription, ...]
     warnings: tuple[Diagnostic, ...]
+    errors: tuple[Diagnostic, ...] = ()
+    damaged: frozenset[int] = frozenset()
 
     def layer_named(self, name: str) -> LayerDescription | None:
         """Return the layer of a name, in any case."""

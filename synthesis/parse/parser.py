@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
+from itertools import chain
 
 import yaml
 
@@ -16,6 +17,10 @@ from synthesis.parse.nodes import compose, kind_of, mapping_items, place_of, rea
 
 MAX_LAYERS = 1024
 """More list elements than any chip has layers: refuse before looking at each."""
+_VITAL_KEYS = {"op", "weight_source", "bypass", "sequence", "name"}
+"""Without them it is unknown which weights belong to which layer, or who is meant."""
+_STAND_IN = {"processors": Entry(1, Place())}
+"""In a layer whose processors are missing or unusable, so that its size can be told."""
 
 
 def parse_file(path: str) -> Description:
@@ -23,8 +28,28 @@ def parse_file(path: str) -> Description:
     return parse(read_text(path), path)
 
 
+def parse_sound_parts_of(path: str) -> Description:
+    """Read and parse a network description as `parse_sound_parts` does."""
+    return parse_sound_parts(read_text(path), path)
+
+
 def parse(text: str, file: str = "<text>") -> Description:
-    """Parse the text of a network description; `file` names it in messages."""
+    """Parse the text of a network description; `file` names it in messages.
+
+    Raises DiagnosticError with all its problems.
+    """
+    description = parse_sound_parts(text, file)
+    if description.errors:
+        raise DiagnosticError(description.errors)
+    return description
+
+
+def parse_sound_parts(text: str, file: str = "<text>") -> Description:
+    """Parse a description of which other stages may say more although it has errors.
+
+    Keys that cannot be used are left out; a misspelled key counts as the one that was meant.
+    Raises DiagnosticError if what is left does not tell which layers there are.
+    """
     root = compose(text, file)
     reader = _Reader(file)
     globals_, others = reader.section(root, GLOBAL_KEYS, ("layers", *NESTED_KEYS), "")
@@ -37,22 +62,47 @@ def parse(text: str, file: str = "<text>") -> Description:
             )
             entries[name] = Entry(sections, place_of(others[name], file))
     layers: tuple[LayerDescription, ...] = ()
+    in_globals = len(reader.problems)
+    damaged: frozenset[int] = frozenset()
     if "layers" not in others:
         reader.problem("E108", "the key 'layers' is missing", place_of(root, file), "Add it.")
+        in_globals += 1
     else:
-        found = [
-            reader.section(node, LAYER_KEYS, (), f"layer {i}: ")[0]
-            for i, node in enumerate(reader.mappings(others["layers"], "layers"))
-        ]
-        layers = reader.in_sequence(found)
+        nodes = reader.mappings(others["layers"], "layers")
+        in_globals = len(reader.problems)
+        layers, damaged = reader.in_sequence(
+            [reader.layer(node, f"layer {i}: ") for i, node in enumerate(nodes)]
+        )
     description = Description(globals_.place, entries, file, layers, ())
-    problems = [*reader.problems, *rules.errors(description)]
-    if problems:
-        raise DiagnosticError(sorted(problems, key=_position))
-    return Description(globals_.place, entries, file, layers, tuple(rules.warnings(description)))
+    wrong = {layer.index: tuple(rules.errors(layer, description)) for layer in layers}
+    problems = [*reader.problems, *chain.from_iterable(wrong.values())]
+    problems.sort(key=position)
+    if in_globals or reader.loses_layers:
+        raise DiagnosticError(problems)
+    return Description(
+        globals_.place,
+        entries,
+        file,
+        tuple(_without_bad_references(layer, wrong[layer.index]) for layer in layers),
+        tuple(rules.warnings(x for x in layers if x.index not in damaged)),
+        tuple(problems),
+        damaged | {index for index, found in wrong.items() if found},
+    )
 
 
-def _position(diagnostic: Diagnostic) -> tuple[int, int]:
+def _without_bad_references(
+    layer: LayerDescription, problems: Iterable[Diagnostic]
+) -> LayerDescription:
+    """Leave out keys that name a layer which does not exist."""
+    places = [p.place for p in problems if p.code in rules.REFERENCE_CODES]
+    if not places:
+        return layer
+    kept = {k: e for k, e in layer.entries.items() if k == "name" or e.place not in places}
+    return LayerDescription(layer.place, kept, layer.index)
+
+
+def position(diagnostic: Diagnostic) -> tuple[int, int]:
+    """Return line and column of a complaint, to sort by; those without come first."""
     place = diagnostic.place or Place()
     return place.line or 0, place.column or 0
 
@@ -63,6 +113,7 @@ class _Reader:
     def __init__(self, file: str) -> None:
         self.file = file
         self.problems: list[Diagnostic] = []
+        self.loses_layers = False
 
     def problem(self, code: str, message: str, place: Place, remedy: str | None = None) -> None:
         """Note a complaint."""
@@ -97,6 +148,17 @@ class _Reader:
                 )
         return found
 
+    def layer(self, node: yaml.MappingNode, prefix: str) -> tuple[Section, bool]:
+        """Convert a layer; also tell whether it lost a key that could not be used."""
+        section, _ = self.section(node, LAYER_KEYS, (), prefix)
+        written = {spelling for spelling, _, _ in mapping_items(node, self.file, [])}
+        lost = {k.name for k in LAYER_KEYS if written & set(k.spellings)} - set(section.entries)
+        self.loses_layers |= bool(lost & _VITAL_KEYS)
+        if "processors" not in section:
+            lost.add("processors")
+            section = Section(section.place, {**section.entries, **_STAND_IN})
+        return section, bool(lost)
+
     def section(
         self, node: yaml.MappingNode, keys: Sequence[Key], others: Iterable[str], prefix: str
     ) -> tuple[Section, dict[str, yaml.Node]]:
@@ -106,13 +168,16 @@ class _Reader:
         entries: dict[str, Entry] = {}
         first: dict[str, str] = {}
         rest: dict[str, yaml.Node] = {}
+        misspelled: list[tuple[Key, str, yaml.Node]] = []
         for spelling, key_node, value_node in mapping_items(node, self.file, self.problems):
             key = spellings.get(spelling)
             if key is None:
                 if spelling in names:
                     rest[spelling] = value_node
-                else:
-                    self._unknown(spelling, key_node, [*spellings, *names], prefix)
+                    continue
+                near = self._unknown(spelling, key_node, [*spellings, *names], prefix)
+                if near in spellings:
+                    misspelled.append((spellings[near], spelling, value_node))
                 continue
             if key.name in first:
                 self.problem(
@@ -124,6 +189,9 @@ class _Reader:
                 continue
             first[key.name] = spelling
             self._convert(key, spelling, value_node, prefix, entries)
+        for key, spelling, value_node in misspelled:
+            if first.setdefault(key.name, spelling) == spelling:
+                self._convert(key, spelling, value_node, prefix, entries)
         for key in keys:
             if key.required and key.name not in first:
                 self.problem(
@@ -134,12 +202,14 @@ class _Reader:
                 )
         return Section(place_of(node, self.file), entries), rest
 
-    def _unknown(self, key: str, node: yaml.Node, known: list[str], prefix: str) -> None:
+    def _unknown(self, key: str, node: yaml.Node, known: list[str], prefix: str) -> str | None:
+        """Complain; return the key that was probably meant."""
         near = get_close_matches(key.lower(), known, 1)
         remedy = (
             f"Did you mean '{near[0]}'?" if near else f"Known keys: {', '.join(sorted(known))}."
         )
         self.problem("E105", f"{prefix}unknown key '{key}'", place_of(node, self.file), remedy)
+        return near[0] if near else None
 
     def _convert(
         self, key: Key, spelling: str, node: yaml.Node, prefix: str, entries: dict[str, Entry]
@@ -157,22 +227,27 @@ class _Reader:
                 remedy,
             )
 
-    def in_sequence(self, found: list[Section]) -> tuple[LayerDescription, ...]:
-        """Order the layers by their slots and close the gaps."""
-        slots: dict[int, Section] = {}
+    def in_sequence(
+        self, found: list[tuple[Section, bool]]
+    ) -> tuple[tuple[LayerDescription, ...], frozenset[int]]:
+        """Order the layers by their slots and close the gaps; also tell which are damaged."""
+        slots: dict[int, tuple[Section, bool]] = {}
         slot = -1
-        for section in found:
+        for section, damaged in found:
             slot = section.get("sequence", slot + 1)
             if slot in slots:
-                other = slots[slot].place
+                other = slots[slot][0].place
                 self.problem(
                     "E112",
                     f"sequence {slot} is used for the second time, first in line {other.line}",
                     section.place_of("sequence"),
                     "Give each layer a slot of its own.",
                 )
-            slots[slot] = section
-        return tuple(
-            LayerDescription(slots[s].place, slots[s].entries, index)
-            for index, s in enumerate(sorted(slots))
+                self.loses_layers = True
+            slots[slot] = section, damaged
+        ordered = [slots[s] for s in sorted(slots)]
+        layers = tuple(
+            LayerDescription(section.place, section.entries, index)
+            for index, (section, _) in enumerate(ordered)
         )
+        return layers, frozenset(i for i, (_, damaged) in enumerate(ordered) if damaged)

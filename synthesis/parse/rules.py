@@ -6,7 +6,7 @@ Source: spec/network-description.md section 1.6, part 2.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from difflib import get_close_matches
 
 from diagnostics import Diagnostic, Severity
@@ -243,16 +243,19 @@ LAYER_RULES: tuple[Rule, ...] = (
 )
 
 
-def errors(description: Description) -> Iterator[Diagnostic]:
-    """Run every rule on every layer."""
-    for layer in description.layers:
-        for rule in LAYER_RULES:
-            yield from rule(layer, description)
+REFERENCE_CODES = ("E130", "E131")
+"""Complaints about a key that leads nowhere."""
 
 
-def warnings(description: Description) -> Iterator[Diagnostic]:
+def errors(layer: LayerDescription, whole: Description) -> Iterator[Diagnostic]:
+    """Run every rule on a layer."""
+    for rule in LAYER_RULES:
+        yield from rule(layer, whole)
+
+
+def warnings(layers: Iterable[LayerDescription]) -> Iterator[Diagnostic]:
     """Say which important keys were left to their defaults."""
-    for layer in description.layers:
+    for layer in layers:
         operator, _ = operation(layer)
         missing = []
         if "op" not in layer:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from device.chip import PROCESSORS, PROCESSORS_PER_INSTANCE
-from diagnostics import Diagnostic
+from diagnostics import Diagnostic, Severity
 from synthesis.network import Layer, Network
 
 INSTANCES = PROCESSORS // PROCESSORS_PER_INSTANCE
@@ -44,7 +44,9 @@ def input_words(layer: Layer) -> NDArray[np.int64]:
     return layer.in_offset // WORD_BYTES + np.arange(count)
 
 
-def check_overlap(network: Network, problems: list[Diagnostic]) -> None:
+def check_overlap(
+    network: Network, problems: list[Diagnostic], severity: Severity = Severity.ERROR
+) -> None:
     """Complain about a layer that overwrites its own input or an output that must survive.
 
     Older data may be overwritten: only the direct predecessor's output is still needed, and the
@@ -68,7 +70,7 @@ def check_overlap(network: Network, problems: list[Diagnostic]) -> None:
                 found = live[instance, written]
                 owners.update(found[found > _NOBODY].tolist())
             if owners:
-                _complain(network, layer, min(owners), problems)
+                problems.append(_complaint(network, layer, min(owners), severity))
         current = np.full_like(live, _NOBODY)
         if not layer.streaming:
             for instance in instances(layer.output_processors):
@@ -88,15 +90,14 @@ def _next_streams(layer: Layer, network: Network) -> bool:
     return bool(following) and network.layer(following[0]).streaming
 
 
-def _complain(network: Network, layer: Layer, owner: int, problems: list[Diagnostic]) -> None:
+def _complaint(network: Network, layer: Layer, owner: int, severity: Severity) -> Diagnostic:
     what = "the input data" if owner < 0 else f"the output of {network.layer(owner)}"
     begin, end = layer.out_offset, layer.out_offset + output_words(layer).size * WORD_BYTES
-    problems.append(
-        layer.diagnostic(
-            "E404",
-            f"the output at 0x{begin:x} to 0x{end - 1:x} overwrites {what}, which is still needed",
-            ("out_offset",),
-            "Choose an out_offset outside that range, for example by alternating between "
-            "0 and half of the memory.",
-        )
+    return layer.diagnostic(
+        "E404",
+        f"the output at 0x{begin:x} to 0x{end - 1:x} overwrites {what}, which is still needed",
+        ("out_offset",),
+        "Choose an out_offset outside that range, for example by alternating between "
+        "0 and half of the memory.",
+        severity,
     )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from diagnostics import Diagnostic, DiagnosticError
+from diagnostics import Diagnostic, DiagnosticError, Severity
 from synthesis.network import Network
 from synthesis.place.biases import BiasRange, place_biases
 from synthesis.place.data import check_overlap
@@ -29,13 +29,15 @@ __all__ = [
 class PlaceOptions:
     """Choices that move things.
 
-    First kernel column, sharing of equal weights, whether data may overlap, and the loader with
-    one array per processor, which places layers that begin in an upper lane earlier.
+    First kernel column, sharing of equal weights, whether data may overlap or a complaint about it
+    is an error, and the loader with one array per processor, which places layers that begin in an
+    upper lane earlier.
     """
 
     weight_start: int = 0
     deduplicate: bool = True
     overlap_data: bool = False
+    stops_at_overlaps: bool = True
     old_kernel_loader: bool = False
 
 
@@ -55,7 +57,7 @@ class Placement:
 def place(network: Network, options: PlaceOptions) -> Placement:
     """Place a checked network; raise DiagnosticError naming every layer that does not fit."""
     placement, problems = place_what_fits(network, options)
-    if problems:
+    if any(p.severity is Severity.ERROR for p in problems):
         raise DiagnosticError(problems)
     return placement
 
@@ -74,5 +76,7 @@ def place_what_fits(
     )
     biases, bias_memory = place_biases(network, options.deduplicate, problems)
     if not options.overlap_data:
-        check_overlap(network, problems)
+        check_overlap(
+            network, problems, Severity.ERROR if options.stops_at_overlaps else Severity.WARNING
+        )
     return Placement(kernels, memory, biases, bias_memory), tuple(problems)

@@ -4,6 +4,6 @@ Channels, sizes, output maps and shifts are inferred here; afterwards nothing is
 Source: spec/network-description.md sections 1.4 and 1.5.
 """
 
-from synthesis.resolve.network import resolve
+from synthesis.resolve.network import Resolution, resolve, resolve_what_is_sound
 
-__all__ = ["resolve"]
+__all__ = ["Resolution", "resolve", "resolve_what_is_sound"]

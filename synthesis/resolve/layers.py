@@ -149,6 +149,8 @@ class LayerBuilder:
             weights=weights,
             bias=self._bias(layer, tensors),
             hardware=hardware_for(operator, sizes, stored, passes(out_channels)),
+            channel_skip=layer.get("in_channel_skip", 0),
+            widened=widened,
         )
 
     def _output_width(self, layer: LayerDescription) -> Literal[8, 32]:

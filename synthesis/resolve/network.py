@@ -2,42 +2,82 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+
+from checkpoint import CheckpointError
 from device import Chip
-from diagnostics import Diagnostic, DiagnosticError, Place, Severity
-from synthesis.network import DataBuffer, Delivery, Network
+from diagnostics import Diagnostic, DiagnosticError, Place, Severity, diagnostics_of
+from synthesis.network import DataBuffer, Delivery, Layer, Network, Tensor
 from synthesis.options import ResolveOptions
 from synthesis.parse import Description, Section
 from synthesis.resolve.layers import LayerBuilder
 from synthesis.resolve.sample import progressing, progression, read_sample, sample_path
 from synthesis.resolve.sequence import execution_order, simulated_order
+from synthesis.resolve.skipping import without_first_layers
+from synthesis.resolve.tensors import LayerTensors, takes_weights
 from synthesis.resolve.weights import layer_tensors
 
-_UNSUPPORTED_KEYS = ("in_channel_skip",)
+
+@dataclass(frozen=True, slots=True)
+class Resolution:
+    """What is known of a network: all of it, or the layers that could be resolved.
+
+    `layers` stand in the order of execution; something is wrong with the `damaged` ones (indices),
+    and of the `bare` ones the weights are missing.
+    """
+
+    network: Network | None
+    problems: tuple[Diagnostic, ...]
+    layers: tuple[Layer, ...] = ()
+    damaged: frozenset[int] = frozenset()
+    bare: frozenset[int] = frozenset()
 
 
 def resolve(
     description: Description, chip: Chip, options: ResolveOptions
 ) -> tuple[Network, tuple[Diagnostic, ...]]:
     """Return the network and warnings; raise DiagnosticError with every problem found."""
+    resolution = resolve_what_is_sound(description, chip, options)
+    if resolution.network is None:
+        raise DiagnosticError(resolution.problems)
+    return resolution.network, resolution.problems
+
+
+def resolve_what_is_sound(
+    description: Description, chip: Chip, options: ResolveOptions
+) -> Resolution:
+    """Resolve a network, or as many of its layers as can be."""
     problems = list(description.warnings)
-    problems += _unsupported(description)
+    description = without_first_layers(description, options.skip_yaml_layers, problems)
     problems += _too_many_layers(description, chip)
     problems += _unknown_layers(description, options)
-    _stop_at_errors(problems)
+    if _has_errors(problems):
+        return Resolution(None, tuple(problems))
     order = execution_order(description, chip, options, problems)
-    _stop_at_errors(problems)
+    if _has_errors(problems):
+        return Resolution(None, tuple(problems))
     simulated = simulated_order(description, order, problems)
-    _stop_at_errors(problems)
-    tensors = layer_tensors(description, chip, options, problems)
-    sample = read_sample(description, options)
-    made = progression(sample, options)
-    if made:
-        sample = progressing(sample, made)
-    _stop_at_errors(problems)
+    if _has_errors(problems):
+        return Resolution(None, tuple(problems))
+    tensors = _tensors(description, chip, options, problems)
+    sample = _sample(description, options, problems)
+    if sample is None:
+        return Resolution(None, tuple(problems))
+    damaged, bare = (
+        description.damaged | _blamed(description, problems),
+        _bare(description, tensors),
+    )
     buffer = _data_buffer(description)
-    builder = LayerBuilder(description, options, sample, tensors, order, buffer, problems)
+    found: list[Diagnostic] = []
+    builder = LayerBuilder(description, options, sample, tensors, order, buffer, found)
     layers = builder.layers()
-    _stop_at_errors(problems)
+    problems += _before_damage(description, found, order, damaged | bare)
+    damaged |= _blamed(description, found)
+    if _has_errors(problems) or damaged:
+        executed = tuple(builder.built[i] for i in order if i in builder.built)
+        return Resolution(None, tuple(problems), executed, damaged, bare)
     network = Network(
         chip,
         description.get("arch"),
@@ -54,10 +94,87 @@ def resolve(
         description.get("snoop"),
         buffer,
         tuple(_delivery(section) for section in description.get("unload", ())),
-        made,
+        progression(sample, options),
         options.input_split,
+        options.reshape_inputs,
     )
-    return network, tuple(problems)
+    return Resolution(network, tuple(problems), tuple(network.executed()))
+
+
+def _tensors(
+    description: Description, chip: Chip, options: ResolveOptions, problems: list[Diagnostic]
+) -> dict[int, LayerTensors]:
+    """Return the tensors by layer; without the ones that a complaint is about.
+
+    From a damaged layer on, tensors that do not belong to a layer are no news.
+    """
+    found: list[Diagnostic] = []
+    try:
+        tensors = layer_tensors(description, chip, options, found)
+    except (DiagnosticError, CheckpointError) as refusal:
+        found += diagnostics_of(refusal)
+        tensors = {}
+    sound = set(range(min(description.damaged, default=len(description.layers))))
+    problems += [
+        p for p in found if p.code not in ("E208", "E210") or _blamed(description, [p]) <= sound
+    ]
+    return tensors
+
+
+def _sample(
+    description: Description, options: ResolveOptions, problems: list[Diagnostic]
+) -> Tensor | None:
+    """Return the sample, or None with a complaint."""
+    try:
+        sample = read_sample(description, options)
+    except DiagnosticError as refusal:
+        problems += refusal.diagnostics
+        return None
+    made = progression(sample, options)
+    return progressing(sample, made) if made else sample
+
+
+def _has_errors(problems: Iterable[Diagnostic]) -> bool:
+    return any(p.severity is Severity.ERROR for p in problems)
+
+
+def _blamed(description: Description, problems: Iterable[Diagnostic]) -> frozenset[int]:
+    """Return the indices of the layers in which errors stand."""
+    owner = {
+        place: layer.index
+        for layer in description.layers
+        for place in (layer.place, *(entry.place for entry in layer.entries.values()))
+    }
+    places = (p.place for p in problems if p.severity is Severity.ERROR and p.place is not None)
+    return frozenset(owner[place] for place in places if place in owner)
+
+
+def _bare(description: Description, tensors: Mapping[int, LayerTensors]) -> frozenset[int]:
+    """Return the layers that lack their weights."""
+    return frozenset(
+        layer.index
+        for layer in description.layers
+        if (takes_weights(layer) or "weight_source" in layer) and layer.index not in tensors
+    )
+
+
+def _before_damage(
+    description: Description,
+    problems: Sequence[Diagnostic],
+    order: tuple[int, ...],
+    damaged: frozenset[int],
+) -> list[Diagnostic]:
+    """Return the problems that are no consequences of an earlier one.
+
+    Sizes and channels follow from the layers before, so nothing is said of a damaged layer and of
+    those behind it.
+    """
+    sound = set(takewhile(lambda index: index not in damaged, order))
+    return [
+        p
+        for p in problems
+        if p.severity is not Severity.ERROR or not damaged or _blamed(description, [p]) <= sound
+    ]
 
 
 def _data_buffer(description: Description) -> DataBuffer | None:
@@ -77,22 +194,6 @@ def _delivery(section: Section) -> Delivery:
         section.get("width", 8),
         section.get("write_gap", 0),
     )
-
-
-def _stop_at_errors(problems: list[Diagnostic]) -> None:
-    if any(p.severity is Severity.ERROR for p in problems):
-        raise DiagnosticError(problems)
-
-
-def _unsupported(description: Description) -> list[Diagnostic]:
-    """Name what the language knows and this version does not do yet."""
-    remedy = "This version of the loader does not support it yet; see README.md."
-    return [
-        layer.error("E290", f"'{key}' is not supported", key, remedy=remedy)
-        for layer in description.layers
-        for key in _UNSUPPORTED_KEYS
-        if layer.get(key, False) not in (False, (0, 0), 0)
-    ]
 
 
 def _unknown_layers(description: Description, options: ResolveOptions) -> list[Diagnostic]:

@@ -46,9 +46,10 @@ def layer_tensors(
                 remedy="Remove layers from the description or use the network's own checkpoint.",
             )
         )
+    with_weights: set[int] = set()
     for layer in description.layers:
         source = layer_index(layer.get("weight_source", -1), description)
-        if "weight_source" in layer and (source not in found or source > layer.index):
+        if "weight_source" in layer and source not in with_weights:
             problems.append(
                 layer.error(
                     "E222",
@@ -57,7 +58,9 @@ def layer_tensors(
                     remedy="Name a convolution layer before this one.",
                 )
             )
-        elif "weight_source" in layer and source is not None:
+        elif "weight_source" in layer and source in found:
             bits = layer.get("quantization", DEFAULT_BITS)
             found[layer.index] = replace(found[source], bits=bits)
+        if takes_weights(layer) or "weight_source" in layer:
+            with_weights.add(layer.index)
     return found

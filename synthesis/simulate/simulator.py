@@ -55,6 +55,8 @@ def simulate(network: Network, *, average_rounding: bool, keep_traces: bool = Fa
     previous = NETWORK_INPUT
     for layer in map(network.layer, network.simulated):
         data = gather(layer, previous, outputs)
+        if network.reshapes_inputs:
+            data = data[layer.channel_skip :][: layer.operands * layer.in_channels]
         previous = layer.index
         if layer.buffer_shift:
             data = outputs[DATA_BUFFER] = _shifted(data, layer.buffer_shift)

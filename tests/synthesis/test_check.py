@@ -1200,6 +1200,120 @@ VIOLATIONS = [
             )
         ],
     ),
+    Violation(
+        "E335",
+        [{**CONV, "calcx4": True}],
+        [(68, 3, 3, 3)],
+        [
+            (
+                0,
+                "calcx4",
+                "'calcx4' with 2 output passes and 3 processors, it needs 64",
+                "Use at most 64 output channels, or remove 'calcx4'.",
+            )
+        ],
+        chip=MAX78002,
+    ),
+    Violation(
+        "W335",
+        [LINEAR],
+        [(2, 3)],
+        [(0, "flatten", "'flatten' of 1x1 pixels changes nothing", "Remove the key.")],
+        sample=(3, 1, 1),
+    ),
+    Violation(
+        "N336",
+        [PLAIN, PLAIN],
+        [],
+        [(1, "op", "layer 0 passes its data through too, one layer can do both", None)],
+    ),
+    Violation(
+        "N336",
+        [
+            {**PLAIN, "op": "Add"},
+            {**PLAIN, "max_pool": 2, "pool_stride": 2},
+        ],
+        [],
+        [
+            (
+                1,
+                "max_pool",
+                "layer 0 combines and this one pools, one layer can do both",
+                "Pool in layer 0 and add pool_first: false to it.",
+            )
+        ],
+        sample=(6, 4, 4),
+    ),
+    Violation(
+        "N337",
+        [{**CONV, "kernel_size": "1x1", "pad": 0, "streaming": True}],
+        [(2, 3, 1, 1)],
+        [
+            (
+                0,
+                "kernel_size",
+                "the 1x1 kernel is stored as 3x3, in or behind a streaming layer",
+                None,
+            )
+        ],
+        options={"input_port": InputPort.FIFO},
+    ),
+    Violation(
+        "N338",
+        [{**DEPTHWISE, "output_processors": 0x70}],
+        [(3, 1, 3, 3)],
+        [
+            (
+                0,
+                "output_processors",
+                "a depth-wise layer whose outputs go to other processors, which is slower",
+                "Give the next layer the same processors.",
+            )
+        ],
+        chip=MAX78002,
+    ),
+    Violation(
+        "W339",
+        [{**PLAIN, "output": True}, {**PLAIN, "name": "last"}],
+        [],
+        [
+            (
+                1,
+                "op",
+                "the final layer is no output, its result is neither checked nor delivered "
+                "(layer 0 is)",
+                "Add output: true here too if it is wanted.",
+            )
+        ],
+    ),
+    Violation(
+        "E359",
+        [{**CONV, "streaming": True, "next_sequence": 2}, CONV, CONV],
+        [(3, 3, 3, 3)] * 3,
+        [
+            (
+                0,
+                "next_sequence",
+                "'next_sequence' is 2 in a streaming layer, expected 1 or stop",
+                "Put the streaming layers one behind the other.",
+            )
+        ],
+        chip=MAX78002,
+        options={"input_port": InputPort.FIFO},
+    ),
+    Violation(
+        "W368",
+        [{**CONV, "in_channel_skip": 1}],
+        [(2, 3, 3, 3)],
+        [
+            (
+                0,
+                "in_channel_skip",
+                "'in_channel_skip' is 1, which has no effect",
+                "Add --reshape-inputs.",
+            )
+        ],
+    ),
 ]
 
 
@@ -1224,7 +1338,7 @@ def test_violation_is_reported_with_place_message_and_remedy(
     expected = [
         (
             place_in(text, layer, key),
-            f"layer {layer}: {message}".replace("SAMPLE", network.sample_file),
+            f"{network.layer(layer)}: {message}".replace("SAMPLE", network.sample_file),
             remedy,
         )
         for layer, key, message, remedy in case.found

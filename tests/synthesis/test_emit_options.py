@@ -66,3 +66,11 @@ def test_timer_is_dropped_with_energy() -> None:
 def test_softmax_of_an_image_is_refused() -> None:
     found = check_options(options(softmax=True), program(output_count=40000))
     assert [d.code for d in found] == ["E074"]
+
+
+def test_softmax_of_8_bit_outputs_warns() -> None:
+    (found,) = check_options(options(softmax=True), program(output_width=8))
+    assert str(found) == (
+        "option --softmax: warning: the output has 8 bits, which is coarse for softmax [W074]\n"
+        "  Use output_width: 32 in the last layer."
+    )

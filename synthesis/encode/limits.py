@@ -1,0 +1,212 @@
+"""Limits of values that only encoding computes: clocks, and the ring buffers of streams.
+
+A streaming layer reads from a ring buffer that begins at its in_offset; the layer before writes
+into it. Source: spec/registers.md sections 5.8 and 6, spec/network-description.md section 1.6,
+rows 4.4 and 5.32 to 5.35.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import combinations
+
+from device.chip import PART_BYTES
+from diagnostics import Diagnostic, Place, Severity
+from synthesis.encode.control import is_pipelined, power
+from synthesis.encode.streaming import Stream, passes_before, streams
+from synthesis.network import Layer, Network
+from synthesis.options import EncodeOptions
+from synthesis.place.data import WORD_BYTES, instances
+
+_REDUCE = "Pool less, or use a smaller image."
+
+
+def check_limits(network: Network, options: EncodeOptions) -> Iterator[Diagnostic]:
+    """Complain about clocks and streams of a checked network."""
+    yield from _clock(network, options)
+    found = tuple(streams(network, options))
+    for layer, stream in found:
+        yield from _fields(layer, stream, network)
+    if network.input_port.is_fifo:
+        rings = [_Ring.of(layer, stream) for layer, stream in found if layer.streaming]
+        severity = Severity.ERROR if options.stops_at_overlaps else Severity.WARNING
+        for ring in rings:
+            yield from _reach(ring, network, severity)
+        yield from _collisions(rings, Severity.WARNING if options.overlap_data else Severity.ERROR)
+    yield from _parts(network)
+
+
+def _clock(network: Network, options: EncodeOptions) -> Iterator[Diagnostic]:
+    """The accelerator needs its pipeline above a certain clock, and only there."""
+    chip = network.chip
+    if not chip.has_pipeline:
+        return
+    clock, limit = power(network, options).clock_mhz, chip.max_unpipelined_mhz
+    if clock > limit and not is_pipelined(chip, options):
+        yield Diagnostic(
+            "W088",
+            f"the accelerator runs at {clock:g} MHz, without a pipeline the limit is {limit}",
+            Place(option="--no-pipeline"),
+            "Use a larger --clock-divider.",
+            Severity.WARNING,
+        )
+    elif clock <= limit and is_pipelined(chip, options):
+        yield Diagnostic(
+            "N088",
+            f"the accelerator runs at {clock:g} MHz, up to {limit} it needs no pipeline",
+            Place(option="--pipeline"),
+            "Add --no-pipeline to save energy.",
+            Severity.NOTICE,
+        )
+
+
+def _fields(layer: Layer, stream: Stream, network: Network) -> Iterator[Diagnostic]:
+    """Complain about quantities of a stream that do not fit their registers."""
+    for what, value, register, field in (
+        ("starts after {} words", stream.start, "STREAM1", "start"),
+        ("advances by {} words", stream.delta1, "STREAM2", "delta1"),
+        ("advances by {} words after a row", stream.delta2, "STREAM2", "delta2"),
+        ("has {} passes before it", passes_before(layer, network), "STREAM2", "passes_before"),
+        ("has a ring buffer of {} words", stream.rollover, "FMAX", "words"),
+    ):
+        limit = network.chip.layer_registers[register].by_name[field].limit
+        if value > limit:
+            yield layer.diagnostic(
+                "E406",
+                f"the stream {what.format(value)}, the limit is {limit}",
+                ("pool_stride", "max_pool", "avg_pool", "streaming"),
+                _REDUCE,
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class _Ring:
+    """The bytes from `begin` to `end`, inclusive, in which a layer's input goes round."""
+
+    layer: Layer
+    begin: int
+    end: int
+    instances: frozenset[int]
+
+    @staticmethod
+    def of(layer: Layer, stream: Stream) -> _Ring:
+        """Return the ring buffer that a layer reads."""
+        end = layer.in_offset + WORD_BYTES * stream.rollover
+        return _Ring(layer, layer.in_offset, end, frozenset(instances(layer.processors)))
+
+    @property
+    def size(self) -> int:
+        """Bytes up to the last one."""
+        return self.end - self.begin
+
+    def __str__(self) -> str:
+        return f"the ring buffer at 0x{self.begin:x} to 0x{self.end:x}"
+
+
+def _output_bytes(layer: Layer) -> int:
+    """Bytes of one pass of 8-bit outputs."""
+    pixels = layer.out_dim[0] * layer.out_dim[1] + layer.hardware.surplus_words
+    return WORD_BYTES * pixels
+
+
+def _reach(ring: _Ring, network: Network, severity: Severity) -> Iterator[Diagnostic]:
+    """Input and output of a layer on the same processors must not run into each other."""
+    layer = ring.layer
+    output = layer.out_offset - layer.hardware.leading_bytes
+    limit = network.chip.instance_bytes
+    if ring.end >= limit:
+        yield layer.diagnostic(
+            "E407",
+            f"{ring} ends beyond the {limit} bytes of a memory instance",
+            "in_offset",
+            f"The highest in_offset that fits is 0x{limit - ring.size - WORD_BYTES:x}."
+            if ring.size < limit
+            else _REDUCE,
+            severity,
+        )
+    if not layer.processors & layer.output_processors:
+        return
+    if ring.begin < output <= ring.end:
+        yield layer.diagnostic(
+            "E408",
+            f"{ring} reaches the output at 0x{output:x}",
+            ("out_offset", "in_offset"),
+            f"Use an out_offset of 0x{ring.end + WORD_BYTES + layer.hardware.leading_bytes:x} "
+            "or more, or other output_processors.",
+            severity,
+        )
+    last = layer.out_offset + ring.size
+    if layer is network.terminating:
+        last = max(last, layer.out_offset + _output_bytes(layer) * layer.out_passes)
+    if output < ring.begin <= last:
+        yield layer.diagnostic(
+            "E408",
+            f"the output at 0x{layer.out_offset:x} to 0x{last:x} reaches {ring}",
+            ("out_offset", "in_offset"),
+            f"Use an in_offset of 0x{last + WORD_BYTES:x} or more, or other output_processors.",
+            severity,
+        )
+
+
+def _collisions(rings: list[_Ring], severity: Severity) -> Iterator[Diagnostic]:
+    """All streams run at the same time, so their buffers must not share bytes."""
+    if not rings:
+        return
+    final = rings[-1].layer
+    end = final.out_offset + _output_bytes(final) * final.output_words_per_value
+    output = _Ring(final, final.out_offset, end, frozenset(instances(final.output_processors)))
+    names = [f"the ring buffer of {ring.layer}" for ring in rings]
+    places = [*zip(rings, names, strict=True), (output, f"the output of {final}")]
+    for (one, _), (other, name) in combinations(places, 2):
+        if one.instances & other.instances and one.begin <= other.end and other.begin <= one.end:
+            yield one.layer.diagnostic(
+                "E409",
+                f"{one} and {name} at 0x{other.begin:x} to 0x{other.end:x} share memory",
+                ("in_offset", "out_offset"),
+                "Move one of them with in_offset and out_offset, or to other processors.",
+                severity,
+            )
+
+
+def _parts(network: Network) -> Iterator[Diagnostic]:
+    """A layer that reads ahead must not read and write the same part of a memory instance."""
+    seen: dict[int, Layer] = {}
+    for layer in network.executed():
+        part = layer.in_offset // PART_BYTES
+        if layer.streaming and layer.read_ahead and part in seen:
+            yield layer.diagnostic(
+                "E410",
+                f"reads ahead, but its input begins in the same part of the memory as that of "
+                f"{seen[part]} ({_part_text(part)})",
+                ("in_offset", "readahead"),
+                "Move it to another part, or remove 'readahead'.",
+            )
+        if layer.streaming:
+            seen.setdefault(part, layer)
+        if layer.read_ahead:
+            yield from _own_parts(layer)
+
+
+def _own_parts(layer: Layer) -> Iterator[Diagnostic]:
+    """Complain if the first or the last bytes of input and output stand in the same part."""
+    rows, columns = layer.in_dim
+    read = WORD_BYTES * layer.operands * layer.in_passes * rows * columns
+    written = _output_bytes(layer) * layer.out_passes
+    for what, source, target in (
+        ("begin", layer.in_offset, layer.out_offset),
+        ("end", layer.in_offset + read - 1, layer.out_offset + written - 1),
+    ):
+        part = source // PART_BYTES
+        if part == target // PART_BYTES:
+            yield layer.diagnostic(
+                "E411",
+                f"reads ahead, but input and output {what} in the same part of the memory "
+                f"({_part_text(part)})",
+                ("out_offset", "in_offset", "readahead"),
+                "Move one of them to another part, or remove 'readahead'.",
+            )
+
+
+def _part_text(part: int) -> str:
+    return f"0x{part * PART_BYTES:x} to 0x{(part + 1) * PART_BYTES - 1:x}"

@@ -1,0 +1,186 @@
+"""All stages together: everything that is wrong with a file is said in one run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from device import MAX78000
+from diagnostics import Diagnostic, DiagnosticError
+from synthesis.options import EncodeOptions, ResolveOptions
+from synthesis.pipeline import Synthesis, examine, synthesize
+from tests.synthesis.networks import describe, files, sample, weights
+
+CONV: dict[str, Any] = {"processors": 7, "op": "Conv2d", "pad": 1, "activate": "ReLU"}
+KERNELS = [weights(3, 3, 3, 3, seed=i) for i in range(4)]
+
+
+def written(
+    folder: Path, text: str, kernels: list[NDArray[Any]], data: NDArray[Any], **options: Any
+) -> tuple[str, ResolveOptions]:
+    """Write a description and what belongs to it."""
+    path = folder / "net.yaml"
+    path.write_text(text)
+    return str(path), files(folder, data, kernels, [], **options)
+
+
+def complaints(folder: Path, *layers: dict[str, Any], **options: Any) -> list[Diagnostic]:
+    """Return the errors that `examine` raises for layers of three channels on 8x8 pixels."""
+    path, resolving = written(
+        folder, describe(*layers), KERNELS[: len(layers)], sample(3, 8, 8), **options
+    )
+    with pytest.raises(DiagnosticError) as refusal:
+        examine(path, MAX78000, resolving, EncodeOptions())
+    return [d for d in refusal.value.diagnostics if d.severity == "error"]
+
+
+def codes(folder: Path, *layers: dict[str, Any], **options: Any) -> list[tuple[str, int]]:
+    """Return code and layer of each error."""
+    found = complaints(folder, *layers, **options)
+    return [(d.code, int(d.message.split("layer ")[1][0])) for d in found]
+
+
+def test_errors_of_all_stages_are_reported_together(tmp_path: Path) -> None:
+    found = codes(
+        tmp_path,
+        {**CONV, "colour": "red"},
+        {**CONV, "output_shift": 40},
+        {**CONV, "bias_group": 2},
+        {**CONV, "out_offset": 0x4000},
+    )
+    assert found == [("E105", 0), ("E301", 1), ("E325", 2)]
+
+
+def test_errors_of_keys_and_of_memory_are_reported_together(tmp_path: Path) -> None:
+    found = codes(tmp_path, {**CONV, "out_offset": 0}, {**CONV, "output_shift": 40})
+    assert sorted(found) == [("E301", 1), ("E404", 0), ("E404", 1)]
+
+
+def test_misspelled_key_counts_as_the_one_that_was_meant(tmp_path: Path) -> None:
+    (unknown, wrong) = complaints(tmp_path, {**CONV, "output_shfit": 40})
+    assert (unknown.code, unknown.remedy) == ("E105", "Did you mean 'output_shift'?")
+    assert (wrong.code, wrong.place and wrong.place.line) == ("E301", unknown.place.line)  # type: ignore[union-attr]
+
+
+def test_correct_spelling_wins_over_a_misspelled_one(tmp_path: Path) -> None:
+    assert codes(tmp_path, {**CONV, "output_shfit": 40, "output_shift": 1}) == [("E105", 0)]
+
+
+def test_damaged_layer_is_not_judged_but_others_are(tmp_path: Path) -> None:
+    found = codes(
+        tmp_path,
+        {**CONV, "pad": 5},
+        {**CONV, "max_pool": "two", "pad": 3},
+        {**CONV, "pad": 4, "output_shift": 40},
+    )
+    # behind layer 1 nothing is said that follows from its size or from the weights
+    assert found == [("E302", 0), ("E109", 1), ("E302", 2)]
+
+
+def test_unknown_source_does_not_hide_other_errors(tmp_path: Path) -> None:
+    found = codes(tmp_path, CONV, {**CONV, "in_sequences": "nobody"}, {**CONV, "pad": 3})
+    assert found == [("E130", 1), ("E302", 2)]
+
+
+def test_weights_that_do_not_fit_do_not_hide_other_errors(tmp_path: Path) -> None:
+    found = codes(tmp_path, CONV, {**CONV, "kernel_size": "1x1", "pad": 0}, {**CONV, "pad": 3})
+    assert found == [("E208", 1), ("E302", 2)]
+
+
+def test_missing_files_do_not_hide_other_errors(tmp_path: Path) -> None:
+    found = complaints(
+        tmp_path, {**CONV, "pad": 3}, weight_input="none.npy", sample_input="neither.npy"
+    )
+    assert [d.code for d in found] == ["E211", "E212"]
+    found = complaints(tmp_path, {**CONV, "pad": 3}, weight_input="none.npy")
+    assert [d.code for d in found] == ["E211", "E302"]
+
+
+def test_size_that_nothing_is_left_of_does_not_hide_earlier_errors(tmp_path: Path) -> None:
+    found = codes(tmp_path, {**CONV, "pad": 3}, {**CONV, "max_pool": 16})
+    assert found == [("E302", 0), ("E216", 1)]
+
+
+def test_lost_operation_ends_the_search(tmp_path: Path) -> None:
+    found = codes(tmp_path, {**CONV, "op": "Conv3d"}, {**CONV, "pad": 3})
+    assert found == [("E109", 0)]
+
+
+def test_missing_processors_are_reported_with_errors_of_other_layers(tmp_path: Path) -> None:
+    bare = {key: value for key, value in CONV.items() if key != "processors"}
+    assert codes(tmp_path, CONV, bare, {**CONV, "pad": 3}) == [("E108", 1), ("E302", 2)]
+
+
+def test_complaints_come_in_the_order_of_the_file(tmp_path: Path) -> None:
+    first, second = {**CONV, "sequence": 1, "pad": 3}, {**CONV, "sequence": 0, "pad": 4}
+    found = complaints(tmp_path, first, second)
+    assert [d.message for d in found] == [
+        "layer 1: 'pad' is 3, the limit for a 3x3 kernel is 2",
+        "layer 0: 'pad' is 4, the limit for a 3x3 kernel is 2",
+    ]
+
+
+# Options that change which layers and channels there are
+
+
+def result(folder: Path, text: str, data: NDArray[Any], **options: Any) -> Synthesis:
+    """Synthesize a network of 3x3 convolutions from three to three channels."""
+    path, resolving = written(folder, text, KERNELS, data, **options)
+    return synthesize(path, MAX78000, resolving, EncodeOptions())
+
+
+LAST = {**CONV, "in_sequences": 1, "in_offset": 0, "out_offset": 0x2000}
+
+
+def test_first_layers_are_left_out_and_references_follow(tmp_path: Path) -> None:
+    second = {**CONV, "in_offset": 0x4000, "out_offset": 0}
+    text = describe(CONV, second, LAST)
+    made = result(tmp_path, text, sample(3, 8, 8), skip_yaml_layers=1)
+    text = describe(second, {**LAST, "in_sequences": 0})
+    rest = result(tmp_path, text, sample(3, 8, 8))
+    assert [layer.sources for layer in made.network.layers] == [None, (0,)]
+    assert np.array_equal(made.activations.outputs[1], rest.activations.outputs[1])
+
+
+@pytest.mark.parametrize("name", ["", "front"])
+def test_reference_to_a_layer_left_out_is_refused(tmp_path: Path, name: str) -> None:
+    last = {**LAST, "in_sequences": name or 0}
+    (found,) = complaints(tmp_path, {**CONV, "name": name or None}, CONV, last, skip_yaml_layers=1)
+    assert found.code == "E226"
+    assert found.message == (
+        "layer 2: 'in_sequences' names layer 0, which --skip-yaml-layers 1 leaves out"
+    )
+
+
+def test_some_layer_must_remain(tmp_path: Path) -> None:
+    (found,) = complaints(tmp_path, CONV, CONV, skip_yaml_layers=2)
+    assert str(found) == (
+        "option --skip-yaml-layers: error: leaves out 2 layers, the description has 2 [E225]\n"
+        "  Use a number from 0 to 1."
+    )
+
+
+def test_layer_reads_some_channels_of_its_source(tmp_path: Path) -> None:
+    some = {**CONV, "processors": 6, "in_channels": 2, "in_channel_skip": 1}
+    kernels = [KERNELS[0], weights(3, 2, 3, 3)]
+    text = describe({**CONV, "output_processors": 7}, some)
+    path, resolving = written(tmp_path, text, kernels, sample(3, 8, 8), reshape_inputs=True)
+    made = synthesize(path, MAX78000, resolving, EncodeOptions())
+    source = made.activations.outputs[0]
+    alone = describe({**CONV, "processors": 3})
+    path, resolving = written(tmp_path, alone, kernels[1:], source[1:].copy())
+    wanted = synthesize(path, MAX78000, resolving, EncodeOptions())
+    assert np.array_equal(made.activations.outputs[1], wanted.activations.outputs[0])
+
+
+def test_layer_does_not_read_more_channels_than_there_are(tmp_path: Path) -> None:
+    some = {**CONV, "in_channel_skip": 1}
+    (found,) = complaints(tmp_path, CONV, some, reshape_inputs=True)
+    assert found.message == (
+        "layer 1: layer 0 gives 3x8x8, but the weights or keys of this layer need 3x8x8 behind "
+        "1 channels"
+    )
