@@ -6,13 +6,14 @@ Source: spec/registers.md sections 1, 2 and 4, spec/memory.md section 3.1.
 """
 
 from device.chip import CHIPS, MAX78000, MAX78002, Chip, UnknownDeviceError, chip_named
-from device.registers import SNOOP_REGISTERS, Field, FieldOverflowError, Register
+from device.registers import SNOOP_REGISTERS, SNOOP_RESULTS, Field, FieldOverflowError, Register
 
 __all__ = [
     "CHIPS",
     "MAX78000",
     "MAX78002",
     "SNOOP_REGISTERS",
+    "SNOOP_RESULTS",
     "Chip",
     "Field",
     "FieldOverflowError",

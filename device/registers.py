@@ -121,6 +121,10 @@ SNOOP_REGISTERS = tuple(
     for name in ("A1", "A2", "D1", "D2", "X1", "X2", "C1", "C2", "ACC", "HIT", "MAX", "AM")
 )
 """Registers of conditional execution, in the order of the description's `snoop` list."""
+SNOOP_RESULTS = tuple(
+    f"SNP{unit}_{name}" for unit in (1, 2) for name in ("ACC", "HIT", "MAX", "AM")
+)
+"""Those that hold results; the rest of the `snoop` list gives the values expected there."""
 
 
 def control_registers(

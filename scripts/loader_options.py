@@ -209,6 +209,8 @@ def _hardware_options(parser: argparse.ArgumentParser) -> None:
     option("--link-layer", action="store_true", help="MAX78002: always name the next layer")
     option("--one-shot", action="store_true", help="MAX78002: one layer per start")
     option("--start-layer", type=int, default=0, metavar="N", help="MAX78002: first layer")
+    option("--debug-snoop", action="store_true",
+           help="MAX78002: check the accumulators of conditional execution")  # fmt: skip
     option("--snoop-loop", action="store_true", help="MAX78002: restart when the result is written")
     pipeline = group.add_mutually_exclusive_group()
     pipeline.add_argument("--pipeline", action="store_true", default=None,
@@ -444,6 +446,7 @@ def encode_options(args: argparse.Namespace) -> EncodeOptions:
         one_shot=args.one_shot,
         link_layer=args.link_layer,
         snoop_loop=args.snoop_loop,
+        check_snoop=args.debug_snoop,
         old_kernel_loader=args.old_kernel_loader,
     )
 

@@ -93,6 +93,7 @@ class EncodeOptions:
     one_shot: bool = False
     link_layer: bool = False
     snoop_loop: bool = False
+    check_snoop: bool = False
     old_kernel_loader: bool = False
 
     @property

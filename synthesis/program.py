@@ -339,6 +339,8 @@ class Program:
     layer_logs: tuple[LayerLog, ...]
     layer_data: tuple[LayerData, ...] = ()
     """For the files of the debugging options."""
+    snoop_results: tuple[Write, ...] = ()
+    """Registers of conditional execution with the values they should hold after the inference."""
     fifo: tuple[FifoStream, ...] = ()
     """Input through FIFOs, word by word in turn; `inputs` is empty then."""
     memory_log: tuple[str, ...] = ()

@@ -22,6 +22,7 @@ def check_chip_options(
         "--link-layer": encoding.link_layer and not chip.has_extended_modes,
         "--one-shot": encoding.one_shot and not chip.has_extended_modes,
         "--snoop-loop": encoding.snoop_loop and not chip.has_extended_modes,
+        "--debug-snoop": encoding.check_snoop and not chip.has_extended_modes,
         "--fifo-go": encoding.fifo_go and not chip.has_extended_modes,
         "--pipeline": encoding.pipeline is True and not chip.has_pipeline,
         "--pll": encoding.pll is True and chip.pll_clock_mhz is None,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from device import SNOOP_REGISTERS, Chip
+from device import SNOOP_REGISTERS, SNOOP_RESULTS, Chip
 from device.chip import (
     AON_CONTROL,
     FAST_FIFO_CONTROL,
@@ -297,6 +297,15 @@ def snoop_blocks(network: Network, writer: RegisterWriter) -> Iterator[Block]:
             for name, value in zip(SNOOP_REGISTERS, network.snoop, strict=False)
         )
         yield Block(f"Snoop, quadrant {group}", tuple(writes))
+
+
+def snoop_results(network: Network, writer: RegisterWriter) -> Iterator[Write]:
+    """Yield the accumulators of conditional execution with the values that are expected there."""
+    if network.snoop is None:
+        return
+    for group in network.groups_used:
+        for name, value in zip(SNOOP_RESULTS, network.snoop[len(SNOOP_REGISTERS) :], strict=True):
+            yield writer.control(group, name, {"value": value})
 
 
 def interrupt_mask(network: Network, options: EncodeOptions) -> int:

@@ -25,6 +25,13 @@ _REDUCE = "Pool less, or use a smaller image."
 def check_limits(network: Network, options: EncodeOptions) -> Iterator[Diagnostic]:
     """Complain about clocks and streams of a checked network."""
     yield from _clock(network, options)
+    if options.check_snoop and network.snoop is None:
+        yield Diagnostic(
+            "E089",
+            "the description does not say what to expect",
+            Place(option="--debug-snoop"),
+            "Add the global key snoop, or leave the option out.",
+        )
     found = tuple(streams(network, options))
     for layer, stream in found:
         yield from _fields(layer, stream, network)

@@ -11,6 +11,7 @@ from synthesis.encode.control import (
     interrupt_mask,
     power,
     snoop_blocks,
+    snoop_results,
     start_blocks,
     unused_blocks,
 )
@@ -67,6 +68,7 @@ def encode(
         inputs=()
         if through_fifo
         else tuple(input_blocks(network, options.apb_base, fixed=options.fixed_input)),
+        snoop_results=tuple(snoop_results(network, writer)) if options.check_snoop else (),
         start=tuple(start_blocks(network, writer, numbering, options)),
         interrupt_mask=interrupt_mask(network, options),
         control_addresses=tuple(

@@ -30,6 +30,7 @@ NEWER = [
     ("--link-layer", {}, {"link_layer": True}),
     ("--one-shot", {}, {"one_shot": True}),
     ("--snoop-loop", {}, {"snoop_loop": True}),
+    ("--debug-snoop", {}, {"check_snoop": True}),
     ("--fifo-go", {}, {"fifo_go": True}),
     ("--pipeline", {}, {"pipeline": True}),
     ("--pll", {}, {"pll": True}),

@@ -9,8 +9,8 @@ import pytest
 
 from device import MAX78002
 from diagnostics import DiagnosticError
-from synthesis.program import Block, Clear, Power, UnloadLayer
-from tests.synthesis.programs import WIDE, emit, program, words
+from synthesis.program import Block, Clear, Power, UnloadLayer, Write
+from tests.synthesis.programs import CONTROL, WIDE, emit, program, words
 
 ODD_NAME = "caf\u00e9 100%"
 COMMAND = "ai8xize.py --prefix 'a\n#error b' */ ??/"
@@ -234,3 +234,16 @@ def test_endless_programs_show_a_failure_on_a_pin(changes: dict[str, Any], drive
     text = emit(**changes)["main.c"]
     function = text[text.index("void fail(void)") : text.index("void load_input(void)")]
     assert ("MXC_GPIO_OutSet(failed.port, failed.mask);" in function) is drives
+
+
+def test_results_of_conditional_execution_are_checked_behind_the_known_answer() -> None:
+    results = (Write(CONTROL, 0x12, "Snoop SNP1_ACC"), Write(CONTROL + 4, 0, "Snoop SNP1_HIT"))
+    main = emit(program(snoop_results=results))["main.c"]
+    assert (
+        "static const uint32_t snoop_results[][2] = {\n"
+        "    { 0x50100000, 0x00000012 }, // Snoop SNP1_ACC\n"
+        "    { 0x50100004, 0x00000000 }, // Snoop SNP1_HIT\n"
+        "};\n"
+    ) in main
+    assert main.index("check_output() != CNN_OK") < main.index("check_snoop() != CNN_OK")
+    assert "check_snoop" not in emit()["main.c"]

@@ -212,3 +212,11 @@ def test_slow_clock_needs_no_pipeline(tmp_path: Path) -> None:
 def test_many_processors_are_no_hindrance(tmp_path: Path) -> None:
     wide = {**SECOND, "output_processors": mask(4, 60)}
     assert found(tmp_path, [FIRST, wide]) == []
+
+
+def test_accumulators_are_compared_with_what_the_description_says(tmp_path: Path) -> None:
+    (complaint,) = found(tmp_path, [FIRST], MAX78002, check_snoop=True)
+    assert str(complaint) == (
+        "option --debug-snoop: error: the description does not say what to expect [E089]\n"
+        "  Add the global key snoop, or leave the option out."
+    )
