@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from device import Chip
+from device.chip import KERNEL_COLUMN_BYTES, PROCESSORS_PER_INSTANCE
 from emulator.decode import LayerConfig, Operator
 from emulator.errors import EmulatorError
 from emulator.kernels import written_columns
@@ -132,6 +133,8 @@ def _check_kernels(config: LayerConfig, memory: Memory, findings: list[Finding])
     written = written_columns(memory, config)
     if written.any():  # columns of lanes that the output leaves out are nowhere written
         written = written | ~written.any(axis=0)
+        # those in front of the first output, in lane 1 to 3, may belong to another layer in part
+        written[:, : _columns_in_front(config)] = True
     if written.all():
         return
     index, column = np.unravel_index(np.argmin(written), written.shape)
@@ -142,6 +145,14 @@ def _check_kernels(config: LayerConfig, memory: Memory, findings: list[Finding])
             f"which was never loaded ({np.count_nonzero(~written)} such columns)",
         )
     )
+
+
+def _columns_in_front(config: LayerConfig) -> int:
+    """Columns that only hold kernels of lanes in which no output may be."""
+    kernels = config.kernels
+    lanes = min(PROCESSORS_PER_INSTANCE, config.output.slots) - 1
+    count = lanes * config.input.passes // (8 // kernels.bits)
+    return count * kernels.shape[0] * kernels.shape[1] // KERNEL_COLUMN_BYTES
 
 
 def _masks(masks: tuple[int, ...]) -> str:

@@ -340,9 +340,10 @@ def _gaps(config: LayerConfig, weights: Integers, following: LayerConfig | None)
     unread = np.array([processor not in readers for processor in processors])
     gaps = empty & unread
     if output.passes == 1:
-        # lanes before the first used one have bias bytes of their own
-        used = np.flatnonzero(~gaps[0])
-        gaps[0, : used[0] if len(used) else output.slots] = False
+        # Lanes before the first output have bias bytes of their own. Their kernels are not loaded;
+        # those of another layer may stand there.
+        read = np.flatnonzero(~unread)
+        gaps[0, : read[0] if len(read) else output.slots] = False
     flat = gaps.reshape(-1)
     counted: Integers = np.cumsum(flat) - flat
     return counted.reshape(empty.shape)

@@ -129,6 +129,26 @@ def test_kernels_that_were_never_loaded_are_reported() -> None:
     assert "reads kernel column 0 of the layer, which was never loaded" in str(run.findings[0])
 
 
+def outputs_from_lane_2(following: int) -> Words:
+    """Return words with outputs in lanes 2 and 3, and another layer's kernel in front of them."""
+    words = one_by_one(IMAGE, np.array([[33], [0], [100], [-128]]), post={"bias": 1})
+    words.bias([0, 0, 5, -7])
+    words.control("LCNT_MAX", last=1)
+    words.layer(1, "ONED", kernel_length=1)
+    words.layer(1, "WPTR_BASE", pointer=0x100)
+    words.layer(1, "RPTR_BASE", word=0x800)
+    words.layer(1, "LCTL", always=1, max_pool=1, shared_output=1)
+    words.layer(1, "ENA", group=0, processors=following)
+    words.layer(1, "POST", time_slots=1, one_by_one=1)
+    return words
+
+
+def test_lanes_in_front_of_the_first_output_have_bias_bytes() -> None:
+    run, _ = outputs_from_lane_2(following=0b1100).run()
+    found = [channel.reshape(-1).tolist() for channel in run.layers[0].output[2:]]
+    assert found == [[6, 7, 7, -95], [-8, -9, -10, 121]]
+
+
 def test_output_on_top_of_the_input_is_reported() -> None:
     run, _ = one_by_one(IMAGE, np.array([[1]]), out_word=3).run()
     assert "overwrites the layer's own input in data memory instance 0 word 3" in str(
