@@ -45,9 +45,13 @@ RANGES = (
     (800, 899, "Emulator and compiler"),
 )
 BLANK = "…"
+"""Stands in a message for what differs from case to case."""
 _REGISTERING = ("constraint", "layer_constraint")
 """Decorators that make a function the constraint of a code."""
-"""Stands in a message for what differs from case to case."""
+_REASONED = ("rules.py", "limits.py")
+"""Modules in which the docstring of a function says why it complains."""
+_COMPLAINING = "_complain"
+"""So begin the names of functions elsewhere whose docstring does."""
 
 
 @dataclass
@@ -73,7 +77,7 @@ def explanations(root: Path) -> dict[str, Explanation]:
     for pattern in SOURCES:
         for path in sorted(root.glob(pattern)):
             if path != Path(__file__).resolve():
-                _scan(ast.parse(path.read_bytes()), path.name == "rules.py", found)
+                _scan(ast.parse(path.read_bytes()), path.name in _REASONED, found)
     for constraint in CONSTRAINTS:
         found[constraint.code].reasons.append(constraint.reason)
     return dict(found)
@@ -97,7 +101,8 @@ def _scan(tree: ast.Module, rules: bool, found: Mapping[str, Explanation]) -> No
                 for message in _named_texts(expression, node, tree):
                     found[code].add(message)
                 reason = " ".join((ast.get_docstring(node) or "").split())
-                if rules and reason not in found[code].reasons:
+                reasoned = rules or node.name.startswith(_COMPLAINING)
+                if reasoned and reason and reason not in found[code].reasons:
                     found[code].reasons.append(reason)
 
 

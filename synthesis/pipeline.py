@@ -17,7 +17,9 @@ from synthesis.program import Program
 from synthesis.resolve import resolve, resolve_what_is_sound
 from synthesis.simulate import Activations, simulate
 
-MEMORY_CODES = frozenset({"E341", "E342", "E401", "E402", "E403", "E404"})
+MEMORY_CODES = frozenset(
+    {"E341", "E342", "E401", "E402", "E403", "E404", "E407", "E408", "E409", "E410", "E411"}
+)
 """Complaints that something does not fit: the network itself is sound."""
 UNPLACEABLE_CODES = frozenset(
     {

@@ -25,13 +25,7 @@ _REDUCE = "Pool less, or use a smaller image."
 def check_limits(network: Network, options: EncodeOptions) -> Iterator[Diagnostic]:
     """Complain about clocks and streams of a checked network."""
     yield from _clock(network, options)
-    if options.check_snoop and network.snoop is None:
-        yield Diagnostic(
-            "E089",
-            "the description does not say what to expect",
-            Place(option="--debug-snoop"),
-            "Add the global key snoop, or leave the option out.",
-        )
+    yield from _snoop(network, options)
     found = tuple(streams(network, options))
     for layer, stream in found:
         yield from _fields(layer, stream, network)
@@ -39,6 +33,7 @@ def check_limits(network: Network, options: EncodeOptions) -> Iterator[Diagnosti
         rings = [_Ring.of(layer, stream) for layer, stream in found if layer.streaming]
         severity = Severity.ERROR if options.stops_at_overlaps else Severity.WARNING
         for ring in rings:
+            yield from _room(ring, network, severity)
             yield from _reach(ring, network, severity)
         yield from _collisions(rings, Severity.WARNING if options.overlap_data else Severity.ERROR)
     yield from _parts(network)
@@ -52,7 +47,7 @@ def _clock(network: Network, options: EncodeOptions) -> Iterator[Diagnostic]:
     clock, limit = power(network, options).clock_mhz, chip.max_unpipelined_mhz
     if clock > limit and not is_pipelined(chip, options):
         yield Diagnostic(
-            "W088",
+            "W089",
             f"the accelerator runs at {clock:g} MHz, without a pipeline the limit is {limit}",
             Place(option="--no-pipeline"),
             "Use a larger --clock-divider.",
@@ -60,7 +55,7 @@ def _clock(network: Network, options: EncodeOptions) -> Iterator[Diagnostic]:
         )
     elif clock <= limit and is_pipelined(chip, options):
         yield Diagnostic(
-            "N088",
+            "N089",
             f"the accelerator runs at {clock:g} MHz, up to {limit} it needs no pipeline",
             Place(option="--pipeline"),
             "Add --no-pipeline to save energy.",
@@ -68,8 +63,19 @@ def _clock(network: Network, options: EncodeOptions) -> Iterator[Diagnostic]:
         )
 
 
+def _snoop(network: Network, options: EncodeOptions) -> Iterator[Diagnostic]:
+    """What conditional execution accumulates cannot be simulated, so the description states it."""
+    if options.check_snoop and network.snoop is None:
+        yield Diagnostic(
+            "E089",
+            "the description does not say what to expect",
+            Place(option="--debug-snoop"),
+            "Add the global key snoop, or leave the option out.",
+        )
+
+
 def _fields(layer: Layer, stream: Stream, network: Network) -> Iterator[Diagnostic]:
-    """Complain about quantities of a stream that do not fit their registers."""
+    """How far streams run ahead of each other is counted in registers of a few bits."""
     for what, value, register, field in (
         ("starts after {} words", stream.start, "STREAM1", "start"),
         ("advances by {} words", stream.delta1, "STREAM2", "delta1"),
@@ -117,13 +123,11 @@ def _output_bytes(layer: Layer) -> int:
     return WORD_BYTES * pixels
 
 
-def _reach(ring: _Ring, network: Network, severity: Severity) -> Iterator[Diagnostic]:
-    """Input and output of a layer on the same processors must not run into each other."""
-    layer = ring.layer
-    output = layer.out_offset - layer.hardware.leading_bytes
+def _room(ring: _Ring, network: Network, severity: Severity) -> Iterator[Diagnostic]:
+    """The words of a ring buffer stand in one memory instance."""
     limit = network.chip.instance_bytes
     if ring.end >= limit:
-        yield layer.diagnostic(
+        yield ring.layer.diagnostic(
             "E407",
             f"{ring} ends beyond the {limit} bytes of a memory instance",
             "in_offset",
@@ -132,6 +136,12 @@ def _reach(ring: _Ring, network: Network, severity: Severity) -> Iterator[Diagno
             else _REDUCE,
             severity,
         )
+
+
+def _reach(ring: _Ring, network: Network, severity: Severity) -> Iterator[Diagnostic]:
+    """Input and output of a layer on the same processors must not run into each other."""
+    layer = ring.layer
+    output = layer.out_offset - layer.hardware.leading_bytes
     if not layer.processors & layer.output_processors:
         return
     if ring.begin < output <= ring.end:
@@ -177,7 +187,7 @@ def _collisions(rings: list[_Ring], severity: Severity) -> Iterator[Diagnostic]:
 
 
 def _parts(network: Network) -> Iterator[Diagnostic]:
-    """A layer that reads ahead must not read and write the same part of a memory instance."""
+    """Streams that read ahead run at the same time, each in a part of its own."""
     seen: dict[int, Layer] = {}
     for layer in network.executed():
         part = layer.in_offset // PART_BYTES
@@ -196,7 +206,7 @@ def _parts(network: Network) -> Iterator[Diagnostic]:
 
 
 def _own_parts(layer: Layer) -> Iterator[Diagnostic]:
-    """Complain if the first or the last bytes of input and output stand in the same part."""
+    """A layer that reads ahead must not read and write the same part of a memory instance."""
     rows, columns = layer.in_dim
     read = WORD_BYTES * layer.operands * layer.in_passes * rows * columns
     written = _output_bytes(layer) * layer.out_passes

@@ -106,15 +106,17 @@ class _BiasMemory:
         left = self.capacity - len(self.groups[group])
         if length <= left:
             return False
-        self.problems.append(
-            layer.diagnostic(
-                "E403",
-                f"the bias needs {length} bytes, group {group} has {left} of {self.capacity} left",
-                ("bias_group", "op"),
-                "Remove the bias of large layers (--no-bias) or permit more groups.",
-            )
-        )
+        self.problems.append(self._complaint(layer, group, length, left))
         return True
+
+    def _complaint(self, layer: Layer, group: int, length: int, left: int) -> Diagnostic:
+        """Each group has a memory for biases; a layer's bias stands in one of them as a whole."""
+        return layer.diagnostic(
+            "E403",
+            f"the bias needs {length} bytes, group {group} has {left} of {self.capacity} left",
+            ("bias_group", "op"),
+            "Remove the bias of large layers (--no-bias) or permit more groups.",
+        )
 
     def add_in_one_group(self, layer: Layer, permitted: tuple[int, ...]) -> BiasRange | None:
         """Append an ordinary layer's bias to the permitted group with the least in it."""

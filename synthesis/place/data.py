@@ -91,6 +91,7 @@ def _next_streams(layer: Layer, network: Network) -> bool:
 
 
 def _complaint(network: Network, layer: Layer, owner: int, severity: Severity) -> Diagnostic:
+    """A layer writes while it still reads; outputs that are delivered stay until the end."""
     what = "the input data" if owner < 0 else f"the output of {network.layer(owner)}"
     begin, end = layer.out_offset, layer.out_offset + output_words(layer).size * WORD_BYTES
     return layer.diagnostic(

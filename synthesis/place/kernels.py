@@ -271,6 +271,7 @@ class _Placer:
     def _complain_of_size(
         self, layer: Layer, processors: NDArray[np.int64], length: int, capacity: int
     ) -> None:
+        """A layer's kernels stand in the same columns of the memories of all its processors."""
         free = int((~self.used[processors, :capacity].any(axis=0)).sum())
         self.problems.append(
             layer.diagnostic(
@@ -284,6 +285,7 @@ class _Placer:
         )
 
     def _complain_of_gaps(self, layer: Layer, first: int, last: int, capacity: int) -> None:
+        """Outputs that skip processors store kernels at a distance, of which all must fit."""
         self.problems.append(
             layer.diagnostic(
                 "E402",

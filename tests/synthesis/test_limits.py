@@ -196,7 +196,7 @@ def test_clock_above_the_limit_without_a_pipeline(tmp_path: Path) -> None:
     (complaint,) = found(tmp_path, [FIRST], MAX78002, pipeline=False, clock_divider=2)
     assert str(complaint) == (
         "option --no-pipeline: warning: the accelerator runs at 100 MHz, without a pipeline the "
-        "limit is 50 [W088]\n  Use a larger --clock-divider."
+        "limit is 50 [W089]\n  Use a larger --clock-divider."
     )
 
 
@@ -204,7 +204,7 @@ def test_slow_clock_needs_no_pipeline(tmp_path: Path) -> None:
     (complaint,) = found(tmp_path, [FIRST], MAX78002, clock_divider=4)
     assert str(complaint) == (
         "option --pipeline: notice: the accelerator runs at 50 MHz, up to 50 it needs no pipeline "
-        "[N088]\n  Add --no-pipeline to save energy."
+        "[N089]\n  Add --no-pipeline to save energy."
     )
     assert found(tmp_path, [FIRST], MAX78002, pipeline=False) == []
 
