@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from diagnostics import Diagnostic, DiagnosticError, Place, Severity, as_json, print_diagnostics
-from scripts.loader_options import (
+from scripts.loader_values import (
     command_line,
     encode_options,
     project_folder,

@@ -6,7 +6,8 @@ import argparse
 
 import pytest
 
-from scripts.loader_options import arguments, project_options, resolve_options
+from scripts.loader_options import arguments
+from scripts.loader_values import project_options, resolve_options
 from synthesis.network import InputPort
 
 REQUIRED = ["--device", "MAX78000", "--config-file", "a", "--prefix", "b", "--test-dir", "c"]

@@ -1,0 +1,151 @@
+"""What the options of ai8xize.py mean: they become values of the stages.
+
+Some change the network (`ResolveOptions`), some the words (`EncodeOptions`), some only the text
+(`ProjectOptions`). Source: spec/network-description.md section 1.7.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+from pathlib import Path
+
+from synthesis import __version__
+from synthesis.emit import ProjectOptions, folder_name
+from synthesis.network import InputPort
+from synthesis.options import EncodeOptions, ResolveOptions
+
+
+def resolve_options(args: argparse.Namespace) -> ResolveOptions:
+    """Return the options that change what the network is."""
+    return ResolveOptions(
+        sample_input=args.sample_input,
+        weight_input=args.weight_input,
+        bias_input=args.bias_input,
+        checkpoint_file=args.checkpoint_file,
+        skip_checkpoint_layers=args.skip_checkpoint_layers,
+        stop_after=args.stop_after,
+        no_bias=args.no_bias,
+        ignore_bn=args.ignore_bn,
+        ignore_activation=args.ignore_activation,
+        input_offset=args.input_offset,
+        output_width=args.output_width,
+        ignore_streaming=args.ignore_streaming,
+        allow_streaming=args.allow_streaming,
+        streaming_layers=args.streaming_layers,
+        read_ahead=args.read_ahead,
+        calcx4=args.calcx4,
+        start_layer=args.start_layer,
+        input_port=input_port(args),
+        synthesize_input=args.synthesize_input,
+        synthesize_words=args.synthesize_words,
+        input_split=args.input_split,
+        skip_yaml_layers=args.skip_yaml_layers,
+        reshape_inputs=args.reshape_inputs,
+        tolerated=_tolerated(args),
+    )
+
+
+def _tolerated(args: argparse.Namespace) -> frozenset[str]:
+    """Return the codes of constraints that only warn."""
+    groups = {"E325"} if args.ignore_bias_groups else set()
+    limits = {"E311", "E330", "E335"} if args.ignore_hw_limits else set()
+    return frozenset(groups | limits)
+
+
+def input_port(args: argparse.Namespace) -> InputPort:
+    """Return how the sample reaches the network."""
+    if args.fast_fifo_quad:
+        return InputPort.FAST_FIFO_QUAD
+    if args.fast_fifo:
+        return InputPort.FAST_FIFO
+    return InputPort.FIFO if args.fifo else InputPort.MEMORY
+
+
+def encode_options(args: argparse.Namespace) -> EncodeOptions:
+    """Return the options that change words."""
+    return EncodeOptions(
+        apb_base=args.apb_base,
+        express=args.express,
+        ready_select=args.ready_sel,
+        ready_select_aon=args.ready_sel_aon,
+        average_rounding=args.avg_pool_rounding,
+        simple_1bit=args.simple1b,
+        external_ready=args.ext_rdy,
+        powerdown=args.powerdown,
+        init_tram=args.init_tram,
+        zero_sram=args.zero_sram,
+        zero_unused=args.zero_unused,
+        write_zero_registers=args.write_zero_registers,
+        repeat_layers=args.repeat_layers,
+        weight_start=args.weight_start,
+        deduplicate=args.deduplicate and not args.weight_start,
+        fixed_input=args.fixed_input,
+        clock_divider=args.clock_divider,
+        switch_delay_ms=args.switch_delay,
+        overlap_data=args.overlap_data,
+        stops_at_overlaps=not args.no_error_stop,
+        keep_layer_logs=args.verbose,
+        keep_layer_data=args.log_intermediate or args.log_pooling or args.debug_computation,
+        keep_pass_sums=args.debug_computation,
+        latency_terms=args.debug_latency,
+        cross_check=args.debug,
+        ready_select_fifo=args.ready_sel_fifo,
+        fifo_go=args.fifo_go,
+        override_start=args.override_start,
+        override_rollover=args.override_rollover,
+        override_delta1=args.override_delta1,
+        override_delta2=args.override_delta2,
+        increase_start=args.increase_start,
+        increase_delta1=args.increase_delta1,
+        increase_delta2=args.increase_delta2,
+        pipeline=args.pipeline,
+        pll=args.pll,
+        max_speed=args.max_speed,
+        one_shot=args.one_shot,
+        link_layer=args.link_layer,
+        snoop_loop=args.snoop_loop,
+        check_snoop=args.debug_snoop,
+        old_kernel_loader=args.old_kernel_loader,
+    )
+
+
+def project_options(args: argparse.Namespace) -> ProjectOptions:
+    """Return the options that change only the text of the project."""
+    names = (
+        "c_filename", "api_filename", "weight_filename", "sample_filename",
+        "sample_output_filename", "sample_numpy_filename", "softmax", "unload", "kat",
+        "max_checklines", "fixed_input", "unroll_wide", "unroll_8bit", "timer", "no_timer", "boost",
+        "energy", "forever", "no_wfi", "stop_start", "one_shot", "snoop_loop", "no_fifo_wait",
+        "debugwait", "clock_trim", "verify_writes", "verify_kernels", "zero_sram",
+        "old_kernel_loader", "define", "define_default_arm", "board_name", "eclipse_includes",
+        "eclipse_variables", "eclipse_openocd_args", "verbose", "short_log", "riscv_debug",
+        "riscv_exclusive", "deepsleep", "define_default_riscv", "kernel_format", "mlator",
+        "unroll_mlator", "ignore_mlator_warning", "output_filename", "output_pass_filename",
+        "output_config_filename", "output_data_filename", "output_weights_filename",
+        "output_bias_filename", "log_intermediate", "log_pooling", "debug_computation",
+        "debug_latency",
+    )  # fmt: skip
+    implying = (args.riscv_cache, args.riscv_flash, args.riscv_debug, args.riscv_exclusive)
+    return ProjectOptions(
+        riscv=args.riscv or any(implying),
+        riscv_cache=args.riscv_cache is not False,
+        fast_fifo=input_port(args).is_fast,
+        name=args.prefix,
+        folder=str(project_folder(args)),
+        command_line=command_line(),
+        tool_version=__version__,
+        log_filename=args.log_filename if args.log else None,
+        **{name: getattr(args, name) for name in names},
+    )
+
+
+def command_line() -> str:
+    """Return the command line as it can be typed again."""
+    return shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
+
+
+def project_folder(args: argparse.Namespace) -> Path:
+    """Return the folder of the project."""
+    return Path(args.test_dir, folder_name(args.prefix, args.test_dir))
