@@ -105,6 +105,7 @@ def _global_rows(network: Network) -> Iterator[tuple[str, str]]:
 
 _ORDINARY: dict[str, object] = {
     "input read gap": 0,
+    "channel skip": 0,
     "pooling dilation": (1, 1),
     "write gap": 0,
     "dilation": 1,
@@ -130,6 +131,7 @@ def _layer_values(placement: Placement) -> dict[str, Callable[[Layer], object]]:
         "input dimensions": lambda x: x.in_dim,
         "flatten": lambda x: x.flatten,
         "input read gap": lambda x: x.read_gap,
+        "channel skip": lambda x: x.channel_skip,
         "input expansion": lambda x: x.in_passes,
         "expansion threshold": lambda x: x.in_share,
         "pooling": lambda x: x.pooling.window,

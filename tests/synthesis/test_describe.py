@@ -63,6 +63,14 @@ def test_rare_values_have_rows_where_a_layer_has_them(tmp_path: Path) -> None:
     assert names.index("pooling") + 1 == names.index("pooling dilation")
 
 
+def test_channels_that_are_skipped_are_listed(tmp_path: Path) -> None:
+    kernels = [weights(8, 4, 3, 3), weights(4, 4, 3, 3)]
+    text = describe(CONV, {**CONV, "in_channels": 4, "in_channel_skip": 4})
+    made, _ = build(tmp_path, text, sample(4, 4, 4), kernels, reshape_inputs=True)
+    layers = dict(configuration(made, place(made, PlaceOptions(overlap_data=True)))[2][1])
+    assert layers["channel skip"] == "[0, 4]"
+
+
 def test_order_is_listed_where_it_is_not_that_of_the_layers(tmp_path: Path) -> None:
     jumping = ({**CONV, "next_sequence": 2}, CONV, CONV)
     shared = rows(tmp_path, *jumping, chip=MAX78002)[0]
