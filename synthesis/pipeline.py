@@ -22,22 +22,8 @@ MEMORY_CODES = frozenset(
 )
 """Complaints that something does not fit: the network itself is sound."""
 UNPLACEABLE_CODES = frozenset(
-    {
-        "E306",
-        "E313",
-        "E314",
-        "E315",
-        "E316",
-        "E317",
-        "E320",
-        "E321",
-        "E323",
-        "E324",
-        "E325",
-        "E326",
-        "E327",
-    }
-    | {"E331", "E343", "E344", "E345", "E360", "E361"}
+    "E306 E313 E314 E315 E316 E317 E320 E321 E323 E324 E325 E326 E327 E331 E343 E344 E345 E359 "
+    "E360 E361".split()
 )
 """Complaints about layers that have no place in the memories, or too large a one to look at."""
 SIZE_CODES = frozenset({"E302", "E303", "E304", "E305", "E312", "E340", "E341", "E342"})
@@ -53,19 +39,6 @@ class Synthesis:
     activations: Activations
     program: Program
     warnings: tuple[Diagnostic, ...]
-
-
-def load(
-    config_file: str, chip: Chip, options: ResolveOptions
-) -> tuple[Network, tuple[Diagnostic, ...]]:
-    """Parse, resolve and check: return the network and its warnings.
-
-    Raises DiagnosticError with every error and warning found.
-    """
-    network, found = _checked(config_file, chip, options)
-    if has_errors(found):
-        raise DiagnosticError(found)
-    return network, found
 
 
 def _checked(
