@@ -126,7 +126,7 @@ def check_report(args: argparse.Namespace) -> None:
         raise DiagnosticError(
             Diagnostic(
                 "E090",
-                "it shows where the layers stand, and --check-only ends before they are placed",
+                "--check-only writes nothing, no report either",
                 Place(option="--report"),
                 "Leave out --report or --check-only.",
             )

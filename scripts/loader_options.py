@@ -320,7 +320,11 @@ def _log_options(parser: argparse.ArgumentParser) -> None:
         option(name, metavar="TEXT", help="accepted; neither network nor linter is used")
     option("--no-progress", action="store_true", help="accepted; there are no progress bars")
     option("--report", metavar="FILE", help="write a page (HTML) with tables and memory maps")
-    option("--check-only", action="store_true", help="stop after the checks, write nothing")
+    option(
+        "--check-only",
+        action="store_true",
+        help="stop after the checks (sizes and memories too), write nothing",
+    )
     option("--diagnostics", choices=("text", "json"), default="text", help="form of the messages")
     option("--verify", action="store_true",
            help="run the compiled loader in the emulator and compare every word")  # fmt: skip
