@@ -40,8 +40,11 @@ def layer_kernels(memory: Memory, config: LayerConfig, *, binary: bool, quad: bo
     elif quad:
         values = _unpacked(_quad_streams(memory, config), config, 0, stored, binary)
     else:
-        values = _unpacked(_streams(memory, config), config, kernels.start, stored, binary)
-        values[:, kernels.count :] = 0  # other layers' kernels stand there
+        # behind the last kernel that is counted stand other layers', or the memory ends
+        present = max(min(stored, kernels.count), 0)
+        values = np.zeros((len(config.processors), stored, rows * columns), np.int64)
+        stream = _streams(memory, config)
+        values[:, :present] = _unpacked(stream, config, kernels.start, present, binary)
     return values[:, skipped:].reshape(shape)[:, _stored_order(config, outputs, quad)]
 
 
@@ -141,7 +144,8 @@ def _unpacked(
             f"{config.processors[0]}, the memory ends at {stream.shape[1]}",
             remedy="Check the kernel address and count registers of the layer.",
         )
-    packed = stream[:, start : start + blocks * taps].reshape(-1, blocks, 1, taps)[..., ::-1]
+    packed = stream[:, start : start + blocks * taps].reshape(len(stream), blocks, 1, taps)
+    packed = packed[..., ::-1]
     shifts = bits * np.arange(per_byte, dtype=np.uint8).reshape(-1, 1)
     values = (packed >> shifts & (1 << bits) - 1).astype(np.int64)
     sign = 1 << bits - 1

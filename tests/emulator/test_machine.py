@@ -149,6 +149,14 @@ def test_lanes_in_front_of_the_first_output_have_bias_bytes() -> None:
     assert found == [[6, 7, 7, -95], [-8, -9, -10, 121]]
 
 
+def test_outputs_without_kernels_are_zero_though_the_memory_ends() -> None:
+    words = one_by_one(IMAGE, np.array([[0], [0]]))
+    last = 9 * (MAX78000.kernel_columns - 1) + 8  # the last byte of the memory
+    words.layer(0, "MCNT", first=8 * last, last=8 * last)
+    words.kernel_bytes(0, [0] * 8 + [100], first_column=MAX78000.kernel_columns - 1)
+    assert outputs(words) == [[1, 2, 2, -100], [0, 0, 0, 0]]
+
+
 def test_output_on_top_of_the_input_is_reported() -> None:
     run, _ = one_by_one(IMAGE, np.array([[1]]), out_word=3).run()
     assert "overwrites the layer's own input in data memory instance 0 word 3" in str(
