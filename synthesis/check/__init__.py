@@ -5,7 +5,7 @@ them. Memory placement has complaints of its own, in `place`.
 Source: spec/network-description.md section 1.6, spec/registers.md section 9.
 """
 
-from synthesis.check import data, layout, operators, sources, streaming
+from synthesis.check import data, layout, misplaced, operators, sources, streaming
 from synthesis.check.constraint import CONSTRAINTS, Constraint, check, check_sound_layers
 from synthesis.check.options import check_chip_options, check_repetition
 
@@ -18,6 +18,7 @@ __all__ = [
     "check_sound_layers",
     "data",
     "layout",
+    "misplaced",
     "operators",
     "sources",
     "streaming",

@@ -48,8 +48,8 @@ def output_fits_its_memory(layer: Layer, network: Network) -> Iterator[Finding]:
     if layer.streaming and layer is not network.terminating:
         return
     limit = network.chip.instance_bytes
-    rows, columns = layer.out_dim
-    words = rows * columns * layer.out_passes * layer.output_words_per_value
+    pixels = layer.out_dim[0] * layer.out_dim[1] + layer.hardware.surplus_words
+    words = pixels * layer.out_passes * layer.output_words_per_value
     last = (words - layer.output_words_per_value) * (layer.write_gap + 1)
     end = layer.out_offset + (last + layer.output_words_per_value) * WORD_BYTES
     if 0 <= layer.out_offset < network.chip.out_offset_limit and end > limit:

@@ -337,33 +337,6 @@ def spread_kernel_limits(layer: Layer, chip: Chip) -> Iterator[Finding]:
         )
 
 
-@layer_constraint("W318", Severity.WARNING, derived=True)
-def narrow_weights_fill_their_passes(layer: Layer, _: Chip) -> Iterator[Finding]:
-    """The vendor's tool stores narrow weights out of step if the last pass is not full."""
-    unfilled = layer.in_channels != layer.in_passes * layer.in_share
-    narrow = layer.weights is not None and abs(layer.weight_bits) < 8
-    if narrow and unfilled and not layer.depthwise:
-        yield Finding(
-            f"{abs(layer.weight_bits)}-bit weights for {layer.in_channels} channels, which do not "
-            f"fill {layer.in_passes} passes of {layer.in_share}; the chip will compute "
-            "something else than the known answer",
-            ("quantization", "in_channels", "op"),
-            f"Use 8-bit weights or {layer.in_passes * layer.in_share} channels.",
-        )
-
-
-@layer_constraint("W319", Severity.WARNING, derived=True)
-def flattened_outputs_begin_in_lane_0(layer: Layer, _: Chip) -> Iterator[Finding]:
-    """The vendor's tool stores flattened weights out of step for outputs in upper lanes."""
-    if layer.flatten and lowest_bit(layer.output_processors) % PROCESSORS_PER_INSTANCE:
-        yield Finding(
-            "the outputs of a flattened layer begin between two multiples of 4; the chip will "
-            "compute something else than the known answer",
-            ("output_processors", "flatten"),
-            "Begin the output processors at a multiple of 4.",
-        )
-
-
 @layer_constraint("E330", derived=True)
 def padded_series_of_many_channels(layer: Layer, chip: Chip) -> Iterator[Finding]:
     """MAX78002 pads a Conv1d in a single pass only."""
@@ -450,16 +423,4 @@ def depthwise_moves_its_channels(layer: Layer, _: Chip) -> Iterator[Finding]:
             "a depth-wise layer whose outputs go to other processors, which is slower",
             ("output_processors", "groups"),
             "Give the next layer the same processors.",
-        )
-
-
-@layer_constraint("W334", Severity.WARNING)
-def narrow_outputs_begin_in_lane_0(layer: Layer, _: Chip) -> Iterator[Finding]:
-    """The vendor's tool has not tried narrow weights with outputs that begin in an upper lane."""
-    lane = lowest_bit(layer.output_processors) % PROCESSORS_PER_INSTANCE
-    if layer.weights is not None and abs(layer.weight_bits) < 8 and lane and not layer.flatten:
-        yield Finding(
-            f"{abs(layer.weight_bits)}-bit weights with outputs that begin in lane {lane}",
-            ("output_processors", "quantization"),
-            "Begin the output processors at a multiple of 4.",
         )

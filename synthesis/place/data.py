@@ -27,12 +27,14 @@ def output_words(layer: Layer) -> NDArray[np.int64]:
     """Return the words that a layer writes in each of its output instances, in order.
 
     The first axis counts pixels (row major), the second output passes, the third the words of a
-    32-bit value's lanes.
+    32-bit value's lanes. A spread kernel on two-dimensional hardware also writes pixels in front
+    and behind that are not part of the output.
     """
     size = layer.output_words_per_value
-    pixels = layer.out_dim[0] * layer.out_dim[1]
+    pixels = layer.out_dim[0] * layer.out_dim[1] + layer.hardware.surplus_words
     steps = np.arange(pixels * layer.out_passes) * size * (layer.write_gap + 1)
-    words = layer.out_offset // WORD_BYTES + steps[:, None] + np.arange(size)
+    begin = (layer.out_offset - layer.hardware.leading_bytes) // WORD_BYTES
+    words = begin + steps[:, None] + np.arange(size)
     return words.reshape(pixels, layer.out_passes, size)
 
 
@@ -93,7 +95,8 @@ def _next_streams(layer: Layer, network: Network) -> bool:
 def _complaint(network: Network, layer: Layer, owner: int, severity: Severity) -> Diagnostic:
     """A layer writes while it still reads; outputs that are delivered stay until the end."""
     what = "the input data" if owner < 0 else f"the output of {network.layer(owner)}"
-    begin, end = layer.out_offset, layer.out_offset + output_words(layer).size * WORD_BYTES
+    written = output_words(layer)
+    begin, end = int(written.min()) * WORD_BYTES, int(written.max() + 1) * WORD_BYTES
     return layer.diagnostic(
         "E404",
         f"the output at 0x{begin:x} to 0x{end - 1:x} overwrites {what}, which is still needed",

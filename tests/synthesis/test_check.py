@@ -67,6 +67,7 @@ class Violation:
 
 
 POOL_EARLIER = "Pool in a layer before."
+OTHERWISE = "; the chip will compute something else than the known answer"
 MADE = {"input_port": InputPort.FIFO, "synthesize_input": 1}
 VIOLATIONS = [
     # Operators
@@ -687,6 +688,20 @@ VIOLATIONS = [
     ),
     Violation(
         "E342",
+        [{**CONV1D, "kernel_size": 2, "dilation": 10, "pad": 0, "out_offset": 0x7FB4}],
+        [(2, 1, 2)],
+        [
+            (
+                0,
+                "out_offset",
+                "the output needs 80 bytes at 0x7fb4, a memory instance of MAX78000 has 32768",
+                "The highest out_offset that fits is 0x7fb0.",
+            )
+        ],
+        sample=(1, 20, 1),
+    ),
+    Violation(
+        "E342",
         [{**CONV, "out_offset": "0x7fc4"}],
         [(2, 3, 3, 3)],
         [
@@ -1195,8 +1210,105 @@ VIOLATIONS = [
             (
                 0,
                 "output_processors",
-                "4-bit weights with outputs that begin in lane 1",
+                "4-bit weights with outputs that begin in lane 1; the chip will compute something "
+                "else than the known answer",
                 "Begin the output processors at a multiple of 4.",
+            )
+        ],
+    ),
+    Violation(
+        "W370",
+        [{**CONV, "output_processors": hex(mask(36, 1))}],
+        [(66, 3, 3, 3)],
+        [
+            (
+                0,
+                "output_processors",
+                f"66 outputs, 2 passes of them, begin in lane 1{OTHERWISE}",
+                "Begin the output processors at a multiple of 4.",
+            )
+        ],
+    ),
+    Violation(
+        "W371",
+        [{**CONV, "kernel_size": "1x1", "pad": 0, "output_processors": 5}],
+        [(2, 3, 1, 1)],
+        [
+            (
+                0,
+                "output_processors",
+                "unused processors between the outputs, and kernels that do not take one column "
+                f"each{OTHERWISE}",
+                "Use output processors without gaps.",
+            )
+        ],
+    ),
+    Violation(
+        "W372",
+        [{**CONV1D, "pad": 0, "dilation": 3, "quantization": "bin"}],
+        [(2, 1, 3)],
+        [
+            (
+                0,
+                "quantization",
+                f"binary weights in a kernel that is filled up with zeros to 7x1{OTHERWISE}",
+                "Use quantization: 2 with weights of -1 and 1.",
+            )
+        ],
+        sample=(1, 12, 1),
+        chip=MAX78002,
+    ),
+    Violation(
+        "W373",
+        [{**CONV, "op": "ConvTranspose2d", "max_pool": 2, "pool_stride": 2}],
+        [(2, 3, 3, 3)],
+        [
+            (
+                0,
+                "pool_stride",
+                f"'pool_stride' is 2 in front of a ConvTranspose2d{OTHERWISE}",
+                POOL_EARLIER,
+            )
+        ],
+    ),
+    Violation(
+        "W374",
+        [{**CONV1D, "pad": 0, "dilation": 5, "activate": "none", "output_width": 32}],
+        [(2, 1, 3)],
+        [
+            (
+                0,
+                "output_width",
+                f"a Conv1d with three taps, dilation 5 and 32-bit outputs{OTHERWISE}",
+                "Use output_width: 8 without write_gap.",
+            )
+        ],
+        sample=(1, 20, 1),
+    ),
+    Violation(
+        "W375",
+        [{**LINEAR, "processors": 0x111, "data_format": "CHW"}],
+        [(2, 3 * 16)],
+        [
+            (
+                0,
+                "flatten",
+                f"'flatten' of a sample in CHW format{OTHERWISE}",
+                "Load the sample into memory as HWC.",
+            )
+        ],
+    ),
+    Violation(
+        "W376",
+        [{**CONV, "activate": "none", "output_processors": 6, "output_width": 32}],
+        [(2, 3, 3, 3)],
+        [
+            (
+                0,
+                "output_processors",
+                "32-bit outputs that leave lanes out in front or in between; the known answer "
+                "expects zeros there, and the chip may compute something else",
+                "Use output processors without gaps that begin at a multiple of 4.",
             )
         ],
     ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -169,7 +169,11 @@ def test_kernels_take_the_first_columns_that_are_free(
             for column in range((start + 3) // 4 * 4, owner.shape[1], 4)
             if not any(column <= c < column + counted_length(layer) for c in taken)
         )
-        assert kernels.first == lowest
+        begin, end = columns_of(layer, replace(kernels, first=lowest))
+        if any(begin <= c < end for c in taken):  # empty lanes in front are not counted
+            assert kernels.first > lowest
+        else:
+            assert kernels.first == lowest
         earlier.append(layer.index)
 
 
@@ -434,6 +438,37 @@ def test_output_over_the_own_input_is_refused(tmp_path: Path) -> None:
 def test_output_over_the_output_of_the_layer_before_is_refused(tmp_path: Path) -> None:
     network = two_layers(tmp_path, {"out_offset": 0x100}, {"out_offset": 0x100})
     assert "overwrites the output of layer 0, which is still needed" in refused(network).message
+
+
+SPREAD: dict[str, Any] = {
+    "op": "Conv1d",
+    "kernel_size": 3,
+    "dilation": 5,
+    "pad": 0,
+    "processors": 1,
+    "activate": "none",
+}
+
+
+@pytest.mark.parametrize(("offset", "fits"), [(0x64, True), (0x60, False)])
+def test_invalid_words_in_front_of_an_output_overwrite_nothing(
+    tmp_path: Path, offset: int, fits: bool
+) -> None:
+    # 20 samples at 0x0 to 0x4f; five words in front of the output
+    layer = {**SPREAD, "out_offset": offset}
+    network, _ = build(tmp_path, describe(layer), sample(1, 20), [weights(1, 1, 3)])
+    if fits:
+        place(network, PlaceOptions())
+    else:
+        assert "overwrites the input data" in refused(network).message
+
+
+def test_invalid_words_behind_an_output_overwrite_nothing(tmp_path: Path) -> None:
+    layer = {**SPREAD, "kernel_size": 2, "dilation": 10, "in_offset": 0x80, "out_offset": 0x50}
+    network, _ = build(tmp_path, describe(layer), sample(1, 20), [weights(1, 1, 2)])
+    assert refused(network).message == (
+        "layer 0: the output at 0x50 to 0x9f overwrites the input data, which is still needed"
+    )
 
 
 def test_delivered_output_must_survive_to_the_end(tmp_path: Path) -> None:

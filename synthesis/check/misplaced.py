@@ -1,0 +1,192 @@
+"""Layers for which the words of the vendor's tool, and so ours, are not what the chip needs.
+
+They load and run, but the known answer is not what the chip computes: kernels stand out of step,
+or registers cannot say what the layer does. All of them warn; the words stay the vendor's.
+Source: spec/memory.md sections 1.3 to 1.6 and 2.3, spec/machine.md sections 2 to 5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from device import Chip
+from device.chip import KERNEL_COLUMN_BYTES, PROCESSORS_PER_INSTANCE
+from diagnostics import Severity
+from synthesis.check.constraint import Finding, constraint, layer_constraint
+from synthesis.network import Layer, Network, Operator, lowest_bit
+
+_CONSEQUENCE = "; the chip will compute something else than the known answer"
+_ALIGN = "Begin the output processors at a multiple of 4."
+
+
+def _lane(layer: Layer) -> int:
+    """Byte lane of the first output."""
+    return lowest_bit(layer.output_processors) % PROCESSORS_PER_INSTANCE
+
+
+def _per_byte(layer: Layer) -> int:
+    """Weights that share a byte."""
+    return 8 // abs(layer.weight_bits)
+
+
+def _taps(layer: Layer) -> int:
+    rows, columns = layer.hardware.kernel
+    return rows * columns
+
+
+def _kernels_per_output(layer: Layer) -> int:
+    """Kernels of one output in each processor."""
+    return layer.flat_passes + 1 if layer.flatten else layer.in_passes
+
+
+@layer_constraint("W318", Severity.WARNING, derived=True)
+def narrow_weights_fill_their_passes(layer: Layer, _: Chip) -> Iterator[Finding]:
+    """The vendor's tool stores narrow weights out of step if the last pass is not full."""
+    unfilled = layer.in_channels != layer.in_passes * layer.in_share
+    narrow = layer.weights is not None and abs(layer.weight_bits) < 8
+    if narrow and unfilled and not layer.depthwise:
+        yield Finding(
+            f"{abs(layer.weight_bits)}-bit weights for {layer.in_channels} channels, which do not "
+            f"fill {layer.in_passes} passes of {layer.in_share}{_CONSEQUENCE}",
+            ("quantization", "in_channels", "op"),
+            f"Use 8-bit weights or {layer.in_passes * layer.in_share} channels.",
+        )
+
+
+@layer_constraint("W319", Severity.WARNING, derived=True)
+def flattened_outputs_begin_in_lane_0(layer: Layer, _: Chip) -> Iterator[Finding]:
+    """The vendor's tool stores flattened weights out of step for outputs in upper lanes."""
+    if layer.flatten and _lane(layer):
+        yield Finding(
+            f"the outputs of a flattened layer begin between two multiples of 4{_CONSEQUENCE}",
+            ("output_processors", "flatten"),
+            _ALIGN,
+        )
+
+
+@layer_constraint("W334", Severity.WARNING, derived=True)
+def narrow_outputs_begin_in_lane_0(layer: Layer, _: Chip) -> Iterator[Finding]:
+    """The vendor's tool places narrow weights of outputs in upper lanes as if they had 8 bits.
+
+    It counts the kernels of the empty lanes in front in whole columns; only kernels of few bytes,
+    all within one column, are right by chance.
+    """
+    lane = _lane(layer)
+    if layer.weights is None or abs(layer.weight_bits) == 8 or not lane or layer.flatten:
+        return
+    in_front = lane * _kernels_per_output(layer)
+    columns, rest = divmod(in_front * _taps(layer), KERNEL_COLUMN_BYTES)
+    placed = columns * KERNEL_COLUMN_BYTES + rest // _per_byte(layer)
+    in_step = in_front % _per_byte(layer) == 0 and (
+        placed == in_front // _per_byte(layer) * _taps(layer)
+    )
+    yield Finding(
+        f"{abs(layer.weight_bits)}-bit weights with outputs that begin in lane {lane}"
+        + ("" if in_step else _CONSEQUENCE),
+        ("output_processors", "quantization"),
+        _ALIGN,
+    )
+
+
+@layer_constraint("W370", Severity.WARNING, derived=True)
+def outputs_of_passes_begin_in_lane_0(layer: Layer, _: Chip) -> Iterator[Finding]:
+    """The empty lanes in front of the outputs count in every pass, but are stored once."""
+    ordinary = layer.weights is not None and not (layer.depthwise or layer.flatten)
+    if ordinary and layer.out_passes > 1 and _lane(layer) and abs(layer.weight_bits) == 8:
+        yield Finding(
+            f"{layer.out_channels} outputs, {layer.out_passes} passes of them, begin in lane "
+            f"{_lane(layer)}{_CONSEQUENCE}",
+            ("output_processors", "op"),
+            _ALIGN,
+        )
+
+
+@layer_constraint("W371", Severity.WARNING, derived=True)
+def gaps_are_whole_columns(layer: Layer, _: Chip) -> Iterator[Finding]:
+    """The vendor's tool leaves a column free for each unused processor, whatever a kernel takes."""
+    mask = layer.output_processors >> lowest_bit(layer.output_processors)
+    if layer.weights is None or layer.depthwise or not mask & mask + 1:
+        return
+    per_byte = _per_byte(layer)
+    blocks = [mask >> i & (1 << per_byte) - 1 for i in range(0, mask.bit_length(), per_byte)]
+    whole = all(b in (0, (1 << per_byte) - 1) for b in blocks[:-1]) and not (
+        blocks[-1] & blocks[-1] + 1
+    )
+    if not whole or _taps(layer) * _kernels_per_output(layer) != KERNEL_COLUMN_BYTES:
+        yield Finding(
+            "unused processors between the outputs, and kernels that do not take one column "
+            f"each{_CONSEQUENCE}",
+            ("output_processors", "kernel_size", "op"),
+            "Use output processors without gaps.",
+        )
+
+
+@layer_constraint("W372", Severity.WARNING, derived=True)
+def binary_kernels_are_not_filled_up(layer: Layer, _: Chip) -> Iterator[Finding]:
+    """Binary weights are -1 or +1; the zeros that make a kernel larger become +1."""
+    stored = layer.hardware.weights
+    if layer.weight_bits < 0 and stored is not None and not np.all(stored):
+        rows, columns = layer.hardware.kernel
+        yield Finding(
+            f"binary weights in a kernel that is filled up with zeros to {rows}x{columns}"
+            f"{_CONSEQUENCE}",
+            ("quantization", "dilation", "streaming", "op"),
+            "Use quantization: 2 with weights of -1 and 1.",
+        )
+
+
+@layer_constraint("W373", Severity.WARNING)
+def transposed_convolution_without_pool_stride(layer: Layer, _: Chip) -> Iterator[Finding]:
+    """The registers of a transposed convolution have no place for the stride of pooling."""
+    stride = max(layer.pooling.stride)
+    if layer.operator is Operator.CONVTRANSPOSE2D and stride > 1:
+        yield Finding(
+            f"'pool_stride' is {stride} in front of a ConvTranspose2d{_CONSEQUENCE}",
+            ("pool_stride", "op"),
+            "Pool in a layer before.",
+        )
+
+
+@layer_constraint("W374", Severity.WARNING, derived=True)
+def spread_kernels_lead_to_plain_output(layer: Layer, _: Chip) -> Iterator[Finding]:
+    """The invalid outputs in front of the valid ones are counted as single words."""
+    if layer.hardware.leading_bytes and (layer.output_width == 32 or layer.write_gap):
+        what = "32-bit outputs" if layer.output_width == 32 else "'write_gap'"
+        yield Finding(
+            f"a Conv1d with three taps, dilation {layer.dilation} and {what}{_CONSEQUENCE}",
+            ("output_width", "write_gap", "dilation"),
+            "Use output_width: 8 without write_gap.",
+        )
+
+
+@constraint("W375", Severity.WARNING)
+def flattened_sample_is_interleaved(layer: Layer, network: Network) -> Iterator[Finding]:
+    """Pixels become passes where channels are interleaved in memory, and only there."""
+    port = network.input_port
+    if layer is not network.first or not layer.flat_passes:
+        return
+    if layer.channels_first or port.is_fifo:
+        what = "from a FIFO" if port.is_fifo else "in CHW format"
+        yield Finding(
+            f"'flatten' of a sample {what}{_CONSEQUENCE}",
+            ("flatten", "data_format"),
+            "Load the sample into memory as HWC.",
+        )
+
+
+@layer_constraint("W376", Severity.WARNING, derived=True)
+def wide_outputs_fill_their_lanes(layer: Layer, _: Chip) -> Iterator[Finding]:
+    """The known answer expects zeros in unused lanes; kernels of other layers may stand there.
+
+    It has as many words of an instance as there are outputs in it, from lane 0 on.
+    """
+    mask = layer.output_processors >> lowest_bit(layer.output_processors)
+    if layer.output_width == 32 and (_lane(layer) or mask & mask + 1):
+        yield Finding(
+            "32-bit outputs that leave lanes out in front or in between; the known answer expects "
+            "zeros there, and the chip may compute something else",
+            ("output_processors", "output_width"),
+            "Use output processors without gaps that begin at a multiple of 4.",
+        )
