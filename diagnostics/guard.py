@@ -35,11 +35,21 @@ def run(main: Callable[[], int | None], *, as_json: bool = False) -> int:
     With `as_json` diagnostics go to standard output as a JSON list, whatever their origin.
     """
     try:
-        return main() or 0
+        return _run(main, as_json)
     except BrokenPipeError:
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - keeps the interpreter's exit quiet
+    return 1
+
+
+def _run(main: Callable[[], int | None], as_json: bool) -> int:
+    """Do what `run` does; a reader that goes away is a BrokenPipeError."""
+    try:
+        return main() or 0
+    except BrokenPipeError:
+        raise
     except (KeyboardInterrupt, Exception) as exc:
         _print(diagnostics_of(exc), as_json)
+        sys.stdout.flush()
     return 1
 
 

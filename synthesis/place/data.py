@@ -72,7 +72,8 @@ def check_overlap(
                 found = live[instance, written]
                 owners.update(found[found > _NOBODY].tolist())
             if owners:
-                problems.append(_complaint(network, layer, min(owners), severity))
+                free = _free_offset(live[:, : network.chip.instance_bytes // WORD_BYTES], layer)
+                problems.append(_complaint(network, layer, min(owners), free, severity))
         current = np.full_like(live, _NOBODY)
         if not layer.streaming:
             for instance in instances(layer.output_processors):
@@ -92,7 +93,22 @@ def _next_streams(layer: Layer, network: Network) -> bool:
     return bool(following) and network.layer(following[0]).streaming
 
 
-def _complaint(network: Network, layer: Layer, owner: int, severity: Severity) -> Diagnostic:
+def _free_offset(live: NDArray[np.int16], layer: Layer) -> int | None:
+    """Return the lowest offset from which on a layer's output destroys nothing, in bytes."""
+    needed = output_words(layer).reshape(-1)
+    span = int(needed[-1] - needed[0]) + 1
+    taken = np.flatnonzero((live[list(instances(layer.output_processors))] != _NOBODY).any(axis=0))
+    begins = np.concatenate([[0], taken + 1])
+    ends = np.concatenate([taken, [live.shape[1]]])
+    found = begins[ends - begins >= span]
+    if not len(found):
+        return None
+    return int(found[0]) * WORD_BYTES + layer.hardware.leading_bytes
+
+
+def _complaint(
+    network: Network, layer: Layer, owner: int, free: int | None, severity: Severity
+) -> Diagnostic:
     """A layer writes while it still reads; outputs that are delivered stay until the end."""
     what = "the input data" if owner < 0 else f"the output of {network.layer(owner)}"
     written = output_words(layer)
@@ -101,7 +117,8 @@ def _complaint(network: Network, layer: Layer, owner: int, severity: Severity) -
         "E404",
         f"the output at 0x{begin:x} to 0x{end - 1:x} overwrites {what}, which is still needed",
         ("out_offset",),
-        "Choose an out_offset outside that range, for example by alternating between "
-        "0 and half of the memory.",
+        "There is no room for the whole output beside it; pool more, or use other processors."
+        if free is None
+        else f"The lowest out_offset that leaves it alone is 0x{free:x}.",
         severity,
     )

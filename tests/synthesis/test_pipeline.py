@@ -184,3 +184,32 @@ def test_layer_does_not_read_more_channels_than_there_are(tmp_path: Path) -> Non
         "layer 1: layer 0 gives 3x8x8, but the weights or keys of this layer need 3x8x8 behind "
         "1 channels"
     )
+
+
+# Remedies that name a value
+
+
+def test_offset_that_is_named_resolves_an_overlap(tmp_path: Path) -> None:
+    layers = [{**CONV, "out_offset": 0}, {**CONV, "out_offset": 0x4000}]
+    (found,) = complaints(tmp_path, *layers)
+    assert (found.code, found.remedy) == (
+        "E404",
+        "The lowest out_offset that leaves it alone is 0x100.",
+    )
+    path, resolving = written(
+        tmp_path, describe({**CONV, "out_offset": 0x100}, {**CONV, "out_offset": 0}),
+        KERNELS[:2], sample(3, 8, 8),
+    )  # fmt: skip
+    examine(path, MAX78000, resolving, EncodeOptions())
+
+
+def test_there_may_be_no_such_offset(tmp_path: Path) -> None:
+    path, resolving = written(
+        tmp_path, describe({**CONV, "out_offset": 0x2F00}), KERNELS[:1], sample(3, 72, 72)
+    )
+    with pytest.raises(DiagnosticError) as refusal:
+        examine(path, MAX78000, resolving, EncodeOptions())
+    (found,) = (d for d in refusal.value.diagnostics if d.code == "E404")
+    assert found.remedy == (
+        "There is no room for the whole output beside it; pool more, or use other processors."
+    )
