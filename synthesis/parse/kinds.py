@@ -16,6 +16,8 @@ import yaml
 
 from synthesis.parse.nodes import kind_of, scalar
 
+_LONGEST_TEXT = 250
+"""Texts are names, of layers or parts of file names."""
 _HUGE = 1 << 62
 """No number of a description comes near this; larger ones would overflow or take minutes."""
 
@@ -142,13 +144,16 @@ class Text:
             raise KindError(
                 f"is {kind_of(node)}", "Put the value in quotes if it is meant as text."
             )
+        if len(value) > _LONGEST_TEXT:
+            raise KindError(f"has {len(value)} characters, the limit is {_LONGEST_TEXT}")
         return value
 
     def expected(self) -> str:  # noqa: D102 - see Kind
         return "a text"
 
     def schema(self) -> Schema:  # noqa: D102 - see Kind
-        return {"type": ["string", "integer"] if self.numbers else "string", "minLength": 1}
+        kind: Schema = {"type": ["string", "integer"] if self.numbers else "string"}
+        return {**kind, "minLength": 1, "maxLength": _LONGEST_TEXT}
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ module adds what it does not do: duplicate keys, foreign tags and recursive alia
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,14 +20,22 @@ _TAGS = _SCALAR_TAGS | {_CORE + "map", _CORE + "seq", _CORE + "merge", _CORE + "
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _constructor = yaml.constructor.SafeConstructor()
 
+_CONTROL = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_LINE_BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
+"""Where YAML 1.1 ends a line."""
+
 MAX_FILE_BYTES = 4 << 20
 MAX_DEPTH = 32
+MAX_EVENTS = 30_000
+"""More keys, values and beginnings and ends of lists than 128 layers with every key have."""
+MAX_KEY_LENGTH = 80
 
 
 def read_text(path: str) -> str:
     """Return a description file's text; a missing or undecodable file is a DiagnosticError."""
     try:
-        data = Path(path).read_bytes()
+        with Path(path).open("rb") as file:
+            data = file.read(MAX_FILE_BYTES + 1)  # what is no regular file may never end
     except OSError as exc:
         raise DiagnosticError(
             Diagnostic(
@@ -40,8 +49,8 @@ def read_text(path: str) -> str:
         raise DiagnosticError(
             Diagnostic(
                 "E101",
-                f"the file has {len(data)} bytes, the limit is {MAX_FILE_BYTES}",
-                Place(file=path),
+                f"the file has more than {MAX_FILE_BYTES} bytes",
+                Place(path, 1, 1),
                 "Name a network description; the largest ones have a few kilobytes.",
             )
         )
@@ -66,8 +75,9 @@ def place_of(node: yaml.Node, file: str) -> Place:
 
 def compose(text: str, file: str) -> yaml.MappingNode:
     """Return the root mapping of a document of plain data; raise DiagnosticError otherwise."""
+    _refuse_control_characters(text, file)
     try:
-        _refuse_depth(text, file)
+        _refuse_size(text, file)
         root = yaml.compose(text, Loader=_Loader)
     except yaml.YAMLError as exc:
         raise DiagnosticError(_syntax_error(exc, file)) from None
@@ -95,10 +105,27 @@ def compose(text: str, file: str) -> yaml.MappingNode:
     return root
 
 
-def _refuse_depth(text: str, file: str) -> None:
-    """Refuse nesting that would exhaust the stack of the composer, which calls itself."""
+def _refuse_control_characters(text: str, file: str) -> None:
+    """Refuse characters that YAML forbids; the parser would not say where they stand."""
+    found = _CONTROL.search(text)
+    if found is None:
+        return
+    breaks = list(_LINE_BREAK.finditer(text, 0, found.start()))
+    column = found.start() - (breaks[-1].end() if breaks else 0) + 1
+    raise DiagnosticError(
+        Diagnostic(
+            "E102",
+            f"the character U+{ord(found.group()):04X} is not allowed in YAML",
+            Place(file, len(breaks) + 1, column),
+            'Remove it; in quotes it can be written as an escape such as "\\x07".',
+        )
+    )
+
+
+def _refuse_size(text: str, file: str) -> None:
+    """Refuse nesting that would exhaust the stack of the composer, and what would take minutes."""
     depth = 0
-    for event in yaml.parse(text, Loader=_Loader):
+    for count, event in enumerate(yaml.parse(text, Loader=_Loader)):
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
         elif isinstance(event, yaml.CollectionEndEvent):
@@ -108,6 +135,16 @@ def _refuse_depth(text: str, file: str) -> None:
             place = Place(file, mark.line + 1, mark.column + 1)
             raise DiagnosticError(
                 Diagnostic("E111", f"nested deeper than {MAX_DEPTH} levels", place)
+            )
+        if count > MAX_EVENTS and mark is not None:
+            place = Place(file, mark.line + 1, mark.column + 1)
+            raise DiagnosticError(
+                Diagnostic(
+                    "E101",
+                    f"the file holds more than {MAX_EVENTS} keys and values up to here",
+                    place,
+                    "Name a network description; the largest ones have a few thousand.",
+                )
             )
 
 
@@ -140,7 +177,7 @@ def _foreign(node: yaml.Node, file: str, path: list[int], seen: set[int]) -> Ite
     if node.tag not in _TAGS:
         yield Diagnostic(
             "E106",
-            f"the tag {node.tag!r} is not allowed; nothing was executed",
+            f"the tag {_short(node.tag, 80)!r} is not allowed; nothing was executed",
             place_of(node, file),
             "A network description holds plain numbers, texts, lists and mappings only.",
         )
@@ -168,8 +205,11 @@ def kind_of(node: yaml.Node) -> str:
         "float": "the number",
         "str": "the text",
     }.get(node.tag.removeprefix(_CORE), "the text")
-    text = node.value if len(node.value) <= 40 else node.value[:37] + "..."
-    return word if word == "empty" else f"{word} {text!r}"
+    return word if word == "empty" else f"{word} {_short(node.value)!r}"
+
+
+def _short(text: str, most: int = 40) -> str:
+    return text if len(text) <= most else text[: most - 3] + "..."
 
 
 def scalar(node: yaml.Node) -> int | float | bool | str | None:
@@ -202,6 +242,17 @@ def mapping_items(
             )
             continue
         key = str(key_node.value)
+        if len(key) > MAX_KEY_LENGTH:
+            problems.append(
+                Diagnostic(
+                    "E104",
+                    f"a key of {len(key)} characters, the longest known one has fewer than "
+                    f"{MAX_KEY_LENGTH}",
+                    place_of(key_node, file),
+                    "Check quotes and colons on this line and the ones before.",
+                )
+            )
+            continue
         if key in first:
             problems.append(
                 Diagnostic(

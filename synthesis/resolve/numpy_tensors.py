@@ -5,7 +5,6 @@ Source: spec/network-description.md section 1.5, spec/numerics.md section 4.
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 from diagnostics import Diagnostic, DiagnosticError, Place
 from synthesis.options import ResolveOptions
 from synthesis.parse import Description, LayerDescription
+from synthesis.resolve.npy_files import NpyError, read_arrays
 from synthesis.resolve.tensors import (
     BINARY,
     DEFAULT_BITS,
@@ -84,14 +84,9 @@ def _numpy_biases(description: Description, options: ResolveOptions) -> list[NDA
 
 
 def _read_arrays(path: str, what: str, place: Place) -> list[NDArray[Any]]:
-    """Read the consecutive integer arrays of a .npy file; nothing in it is ever unpickled."""
-    arrays = []
+    """Read the consecutive integer arrays of a .npy file."""
     try:
-        with Path(path).open("rb") as file:
-            size = file.seek(0, 2)
-            file.seek(0)
-            while file.tell() < size:
-                arrays.append(np.load(file, allow_pickle=False))
+        arrays = read_arrays(path)
     except FileNotFoundError:
         raise DiagnosticError(
             Diagnostic(
@@ -101,7 +96,11 @@ def _read_arrays(path: str, what: str, place: Place) -> list[NDArray[Any]]:
                 "Files are looked up from the current folder; see --weight-input and --bias-input.",
             )
         ) from None
-    except (ValueError, EOFError, OSError) as exc:
+    except OSError as exc:
+        raise DiagnosticError(
+            Diagnostic("E211", f"the {what} file '{path}' cannot be read: {exc.strerror}", place)
+        ) from None
+    except NpyError as exc:
         raise DiagnosticError(
             Diagnostic(
                 "E211",
@@ -119,8 +118,8 @@ def _read_arrays(path: str, what: str, place: Place) -> list[NDArray[Any]]:
 
 def _requantize(weights: NDArray[Any], bits: int, problem: Complain) -> NDArray[np.int64] | None:
     """Narrow test weights to the layer's width: drop low bits of the whole tensor."""
-    weights = weights.astype(np.int64)
     least, most = int(weights.min()), int(weights.max())
+    weights = weights.astype(np.int64)
     width = max((v + (v < 0)).__abs__().bit_length() for v in (least, most)) + 1
     if width > 8:
         problem("E206", f"weights from {least} to {most} do not fit 8 bits", "quantization", "op")

@@ -5,15 +5,13 @@ Source: spec/network-description.md section 1.5.
 
 from __future__ import annotations
 
-import zipfile
-from pathlib import Path
-
 import numpy as np
 
 from diagnostics import Diagnostic, DiagnosticError, Place
 from synthesis.network import Progression, Tensor
 from synthesis.options import ResolveOptions
 from synthesis.parse import Description
+from synthesis.resolve.npy_files import NpyError, read_arrays
 
 _LANES = 4
 """Channels that one word of the input holds."""
@@ -35,16 +33,21 @@ def read_sample(description: Description, options: ResolveOptions) -> Tensor:
         return DiagnosticError(Diagnostic("E212", message, where, remedy))
 
     try:
-        with Path(path).open("rb") as file:
-            sample = np.load(file, allow_pickle=False)
+        arrays = read_arrays(path, most=1)
     except FileNotFoundError:
         raise refuse(
             f"the sample file '{path}' does not exist", description.place_of("dataset")
         ) from None
-    except (ValueError, EOFError, OSError, MemoryError, zipfile.BadZipFile) as exc:
+    except OSError as exc:
+        raise refuse(
+            f"the sample file '{path}' cannot be read: {exc.strerror}",
+            place if options.sample_input else description.place_of("dataset"),
+        ) from None
+    except NpyError as exc:
         raise refuse(f"the sample is not a numeric NumPy array: {exc}") from None
-    if not isinstance(sample, np.ndarray):
-        raise refuse("the sample is an archive of arrays (.npz), expected one array (.npy)")
+    if not arrays:
+        raise refuse("the sample is not a numeric NumPy array: the file is empty")
+    (sample,) = arrays
     if sample.dtype != np.int64:
         raise refuse(f"the sample holds {sample.dtype}, expected int64")
     if sample.ndim not in (2, 3) or not sample.size:

@@ -17,7 +17,7 @@ from diagnostics import DiagnosticError
 from synthesis.network import Activation, Combination, Operator
 from synthesis.parse import Description, parse, parse_file, rules
 from synthesis.parse.keys import GLOBAL_KEYS, LAYER_KEYS, NESTED_KEYS
-from synthesis.parse.nodes import MAX_DEPTH, MAX_FILE_BYTES
+from synthesis.parse.nodes import MAX_DEPTH, MAX_EVENTS, MAX_FILE_BYTES
 from synthesis.parse.parser import MAX_LAYERS
 
 HEAD = "arch: test\ndataset: tiny\nlayers:\n"
@@ -203,8 +203,37 @@ def test_folder_instead_of_a_file_is_refused(tmp_path: Path) -> None:
 def test_huge_file_is_refused_before_it_is_parsed(tmp_path: Path) -> None:
     path = tmp_path / "huge.yaml"
     path.write_bytes(b"#" * (MAX_FILE_BYTES + 1))
-    with pytest.raises(DiagnosticError, match=f"has {MAX_FILE_BYTES + 1} bytes, the limit is"):
+    with pytest.raises(DiagnosticError, match=f"has more than {MAX_FILE_BYTES} bytes"):
         parse_file(str(path))
+
+
+def test_file_of_very_many_values_is_refused_before_it_takes_minutes() -> None:
+    text = "arch: test\nlayers: [" + "{}, " * MAX_EVENTS + "]\n"
+    (found,) = complaints(text)
+    assert found.startswith("net.yaml:2:")
+    assert f"the file holds more than {MAX_EVENTS} keys and values up to here [E101]" in found
+
+
+@pytest.mark.parametrize("character", ["\0", "\x0b", "\x7f", "\ufffe"])
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\x85", "\u2028"])
+def test_control_character_is_located(character: str, end: str) -> None:
+    (found,) = complaints(f"arch: test{end}dataset: a{character}b{end}")
+    assert found.startswith(
+        f"net.yaml:2:11: error: the character U+{ord(character):04X} is not allowed in YAML [E102]"
+    )
+
+
+def test_long_key_is_not_repeated_in_the_message() -> None:
+    found = complaints("a" * 500 + ": 1\n")
+    assert "a key of 500 characters, the longest known one has fewer than 80 [E104]" in found[0]
+    assert max(map(len, found)) < 300
+
+
+def test_long_name_is_refused() -> None:
+    found = complaints("arch: " + "a" * 251 + "\n")
+    assert any(
+        "'arch' has 251 characters, the limit is 250, expected a text [E109]" in f for f in found
+    )
 
 
 def test_byte_that_is_not_utf8_is_located(tmp_path: Path) -> None:
