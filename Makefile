@@ -10,7 +10,7 @@ PYTHON := $(VENV)/bin/python
 PYTHON3 ?=
 # Processes for tests and known answers
 JOBS ?= 2
-# Further arguments of `make demo` and `make test`
+# Further arguments of `make demo`, `make test` and `make fuzz`
 ARGS ?=
 
 # Known answers: their folder, the cases of `make kat`, and those of `make kat-selection`
@@ -28,7 +28,7 @@ ifneq ($(shell $(PYTHON) -c 'print("runs")' 2>/dev/null),runs)
 .PHONY: $(RUNTIME)
 endif
 
-.PHONY: help setup demo test test-fast lint format kat kat-selection benchmarks clean
+.PHONY: help setup demo test test-fast lint format kat kat-selection fuzz benchmarks clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -60,6 +60,9 @@ kat: $(RUNTIME) $(KAT)/check.py ## check against the known answers (KAT_GLOBS='n
 kat-selection: $(RUNTIME) $(KAT)/check.py ## the known answers of the basic features on MAX78000
 	@set -f; cases=$$($(PYTHON) $(KAT)/check.py --list $(KAT_SELECTION) | grep -vE '$(KAT_BEYOND)') \
 		&& $(PYTHON) $(KAT)/check.py --jobs $(JOBS) $$cases
+
+fuzz: $(DEVELOPMENT) ## run the network loader on thousands of damaged inputs
+	@$(PYTHON) -m tests.robustness --jobs $(JOBS) $(ARGS)
 
 benchmarks: $(RUNTIME) ## measure speed and memory next to a yardstick
 	@set -e; for script in benchmarks/*.py; do $(PYTHON) "$$script"; done

@@ -5,7 +5,7 @@ them. Memory placement has complaints of its own, in `place`.
 Source: spec/network-description.md section 1.6, spec/registers.md section 9.
 """
 
-from synthesis.check import data, layout, misplaced, operators, sources, streaming
+from synthesis.check import data, layout, misplaced, operators, simulation, sources, streaming
 from synthesis.check.constraint import CONSTRAINTS, Constraint, check, check_sound_layers
 from synthesis.check.options import check_chip_options, check_repetition
 
@@ -20,6 +20,7 @@ __all__ = [
     "layout",
     "misplaced",
     "operators",
+    "simulation",
     "sources",
     "streaming",
 ]

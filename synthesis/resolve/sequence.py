@@ -63,6 +63,9 @@ def simulated_order(
         if index in found:
             problems.append(_loop(description.layers[found[-1]], index))
             break
+        if not min(order) <= index <= max(order):
+            problems.append(_never_configured(description.layers[found[-1]], index, order))
+            break
         found.append(index)
     return tuple(found)
 
@@ -94,6 +97,17 @@ def _beyond(layer: LayerDescription, index: int, key: str) -> Diagnostic:
         "W221", f"'{key}' is {index}, beyond the last layer; the network stops here", key
     )
     return replace(complaint, severity=Severity.WARNING)
+
+
+def _never_configured(layer: LayerDescription, index: int, order: tuple[int, ...]) -> Diagnostic:
+    return layer.error(
+        "E226",
+        f"the simulation goes on with layer {index}, only {min(order)} to {max(order)} are "
+        "configured",
+        "simulated_sequence",
+        "next_sequence",
+        remedy="Correct 'simulated_sequence', or 'next_sequence' so that the network goes there.",
+    )
 
 
 def _loop(layer: LayerDescription, index: int) -> Diagnostic:

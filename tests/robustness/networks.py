@@ -347,6 +347,7 @@ data_buffer:
 layers:
   - name: frame
     processors: 0x0000.0000.0000.000f
+    in_channel_skip: 0
     op: Conv2d
     activate: ReLU
     output_processors: 0x0000.0000.0000.000f
@@ -449,7 +450,7 @@ layers:
     activate: ReLU
     readahead: true
     output_processors: 0x0000.0000.0ff0.0000
-    out_offset: 0x2000
+    out_offset: 0x8000
     write_gap: 1
   - processors: 0x0000.0000.0ff0.0000
     read_gap: 1
@@ -458,7 +459,7 @@ layers:
     calcx4: true
     tcalc: false
     output_processors: 0x0000.0000.0000.fff0
-    out_offset: 0x8000
+    out_offset: 0x2000
   - processors: 0x0000.0000.0000.fff0
     op: conv2d
     bias_quadrant: 0

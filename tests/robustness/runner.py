@@ -60,8 +60,9 @@ class Outcome:
 
     @cached_property
     def diagnostics(self) -> list[dict[str, Any]]:
-        """The messages of the loader."""
-        found: list[dict[str, Any]] = json.loads(self.output[self.output.index("[") :])
+        """The messages of the loader; ValueError if it printed something else."""
+        _, bracket, rest = f"\n{self.output}".rpartition("\n[")
+        found: list[dict[str, Any]] = json.loads(bracket + rest)
         return found
 
     @property
@@ -93,7 +94,10 @@ class Outcome:
             return f"{self.peak_bytes >> 20} MiB of memory"
         if self.temporary:
             return f"temporary files left: {', '.join(self.temporary[:3])}"
-        return self._failed_success() if self.accepted else self._failed_refusal()
+        try:
+            return self._failed_success() if self.accepted else self._failed_refusal()
+        except ValueError:
+            return f"messages that are no JSON: {self.output[:100]!r}"
 
     def _failed_success(self) -> str | None:
         """A success must leave a whole project and nothing else."""
@@ -108,10 +112,7 @@ class Outcome:
 
     def _failed_refusal(self) -> str | None:
         """A refusal must say why, where, and change nothing."""
-        try:
-            codes = [d["code"] for d in self.complaints]
-        except ValueError:
-            return f"messages that are no JSON: {self.output[:100]!r}"
+        codes = [d["code"] for d in self.complaints]
         if not codes:
             return "refused without an error"
         for code, what in _NEVER.items():

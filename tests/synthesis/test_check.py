@@ -51,10 +51,11 @@ class Violation:
     chip: Chip = MAX78000
     bias: int = 0
     options: dict[str, Any] = field(default_factory=dict)
+    others: dict[str, str] = field(default_factory=dict)
 
     def text(self) -> str:
         """Return the description."""
-        return describe(*self.layers)
+        return describe(*self.layers, **self.others)
 
     def network(self, folder: Path) -> Network:
         """Return the resolved network."""
@@ -68,6 +69,14 @@ class Violation:
 
 POOL_EARLIER = "Pool in a layer before."
 OTHERWISE = "; the chip will compute something else than the known answer"
+RING = {"data_buffer": "[{name: ring, processors: 7, channels: 3, dim: 4, offset: 0x3000}]"}
+READS_RING: dict[str, Any] = {
+    **PLAIN,
+    "in_sequences": "ring",
+    "in_offset": 0x3000,
+    "in_dim": 4,
+    "in_channels": 3,
+}
 MADE = {"input_port": InputPort.FIFO, "synthesize_input": 1}
 VIOLATIONS = [
     # Operators
@@ -1426,6 +1435,129 @@ VIOLATIONS = [
             )
         ],
     ),
+    # Simulation
+    Violation(
+        "E370",
+        [
+            {**PLAIN, "simulated_sequence": 2},
+            {**PLAIN, "name": "skipped"},
+            {**PLAIN, "in_sequences": "skipped"},
+        ],
+        [],
+        [
+            (
+                2,
+                "in_sequences",
+                "'in_sequences' names layer 1 (skipped), which is not simulated before",
+                "Correct 'simulated_sequence' so that the layer is simulated first.",
+            )
+        ],
+    ),
+    Violation(
+        "E371",
+        [{**PLAIN, "simulated_sequence": "stop"}, {**PLAIN, "output": True}],
+        [],
+        [
+            (
+                1,
+                "output",
+                "'output' is true, but the layer is not simulated",
+                "Remove it, or correct 'simulated_sequence' and 'next_sequence'.",
+            )
+        ],
+    ),
+    Violation(
+        "E372",
+        [PLAIN, {**CONV, "in_sequences": "input", "in_dim": (4, 5)}],
+        [(3, 3, 3, 3)],
+        [
+            (
+                1,
+                "in_sequences",
+                "the inputs are 3x4x4, but the weights or keys of this layer need 3x4x5",
+                "Check 'in_sequences', 'in_dim' and 'in_crop', and the sizes of sample and buffer.",
+            )
+        ],
+    ),
+    Violation(
+        "E373",
+        [
+            {**CONV, "output_processors": 7},
+            {**CONV, "pad": 0, "output_processors": 3},
+            {**PLAIN, "in_sequences": "[0, 1]", "in_dim": 20, "in_channels": 3},
+        ],
+        [(3, 3, 3, 3), (2, 3, 3, 3)],
+        [
+            (
+                2,
+                "in_sequences",
+                "the inputs are 3x4x4 and 2x2x2; with different sizes, the channels must be equal",
+                "Make the sizes equal with pooling.",
+            )
+        ],
+    ),
+    Violation(
+        "E374",
+        [PLAIN, {**PLAIN, "in_sequences": "0", "buffer_shift": 1, "max_pool": 2}],
+        [],
+        [
+            (
+                1,
+                "in_sequences",
+                "'buffer_shift' on a layer that does not read the data buffer",
+                "Name the buffer of 'data_buffer', and nothing else, in 'in_sequences'.",
+            ),
+            (
+                1,
+                "buffer_shift",
+                "'buffer_shift' on a layer that does more than pass data through",
+                None,
+            ),
+        ],
+        others=RING,
+    ),
+    Violation(
+        "E374",
+        [PLAIN, {**READS_RING, "buffer_shift": 4}],
+        [],
+        [
+            (
+                1,
+                "buffer_shift",
+                "'buffer_shift' is 4, the buffer has 4 entries",
+                "The largest shift that keeps something is 3.",
+            )
+        ],
+        others=RING,
+    ),
+    Violation(
+        "E375",
+        [{**PLAIN, "buffer_insert": 1}],
+        [],
+        [
+            (
+                0,
+                "buffer_insert",
+                "'buffer_insert' without a 'data_buffer'",
+                "Describe the buffer with the global key data_buffer.",
+            )
+        ],
+    ),
+    Violation(
+        "E375",
+        [{**PLAIN, "buffer_insert": 1}],
+        [],
+        [
+            (
+                0,
+                "buffer_insert",
+                "'buffer_insert' is 1, but the layer gives 3x4x4 for a buffer of 3x4x1",
+                "The output must have the buffer's channels, and as many pixels as the entries "
+                "need.",
+            )
+        ],
+        others=RING,
+    ),
 ]
 
 
@@ -1465,6 +1597,14 @@ def test_every_complaint_of_a_constraint_has_a_violation(constraint: Constraint)
     complaints = inspect.getsource(constraint.test).count("yield Finding(")
     tested = sum(len(v.found) for v in VIOLATIONS if v.code == constraint.code)
     assert tested >= complaints > 0
+
+
+def test_layer_that_is_never_executed_follows_the_one_before_it(tmp_path: Path) -> None:
+    layers = [{**PLAIN, "next_sequence": 2}, PLAIN, {**PLAIN, "in_sequences": 0}]
+    network, _ = build(tmp_path, describe(*layers), np.zeros((3, 4, 4), np.int64), chip=MAX78002)
+    assert network.order == (0, 2)
+    assert network.predecessor(network.layer(1)) is network.layer(0)
+    assert not [d for d in check(network) if d.severity is Severity.ERROR]
 
 
 def test_violations_of_tolerated_constraints_only_warn(tmp_path: Path) -> None:

@@ -653,6 +653,17 @@ WRONG_LAYERS: dict[str, tuple[list[dict[str, Any]], int, str, str, str | None]] 
         "E209 sequence 32 is beyond the last layer 31 of MAX78000",
         "Merge layers: pooling and combining share one with a convolution.",
     ),
+    "E226": (
+        [
+            {**CONV, "simulated_sequence": 2, "next_sequence": 1},
+            {**CONV, "next_sequence": -1},
+            CONV,
+        ],
+        0,
+        "simulated_sequence",
+        "E226 the simulation goes on with layer 2, only 0 to 1 are configured",
+        "Correct 'simulated_sequence', or 'next_sequence' so that the network goes there.",
+    ),
     "E213": (
         [{**CONV, "next_sequence": 2}, CONV, CONV],
         0,
