@@ -750,6 +750,7 @@ def test_stop_after_a_layer_that_does_not_exist_is_refused(tmp_path: Path) -> No
     assert found.message == "--stop-after is 7, the last layer is 1"
 
 
+@pytest.mark.parametrize("source", [7, 0, 2])
 def test_weight_source_must_be_an_earlier_layer_with_weights(tmp_path: Path, source: int) -> None:
     text = describe({"processors": 7, "op": "none"}, {**CONV, "weight_source": source}, CONV)
     found = refused(build, tmp_path, text, sample(3, 4, 4), [weights(3, 3, 3, 3)])
