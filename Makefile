@@ -13,6 +13,9 @@ JOBS ?= 2
 # Further arguments of `make demo`, `make test` and `make fuzz`
 ARGS ?=
 
+# How many times more random networks `make properties` tries
+FACTOR ?= 20
+
 # Known answers: their folder, the cases of `make kat`, and those of `make kat-selection`
 KAT ?= ../shared/kat
 KAT_GLOBS ?= *
@@ -28,7 +31,7 @@ ifneq ($(shell $(PYTHON) -c 'print("runs")' 2>/dev/null),runs)
 .PHONY: $(RUNTIME)
 endif
 
-.PHONY: help setup demo test test-fast lint format kat kat-selection fuzz benchmarks clean
+.PHONY: help setup demo test test-fast properties lint format kat kat-selection benchmarks clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -43,6 +46,9 @@ test: $(DEVELOPMENT) ## run the whole default test suite
 
 test-fast: $(DEVELOPMENT) ## run the tests that take less than ten seconds each
 	@$(PYTHON) -m pytest -n $(JOBS) -m "not slow" $(ARGS)
+
+properties: $(DEVELOPMENT) ## test many more random networks (FACTOR=20 times the default)
+	@AI8X_PROPERTIES=$(FACTOR) $(PYTHON) -m pytest -n $(JOBS) tests/synthesis/test_random_networks.py $(ARGS)
 
 lint: $(DEVELOPMENT) ## check style, formatting, types and import rules
 	$(PYTHON) -m ruff check .

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from synthesis.network import Layer
 from synthesis.place import BiasRange, KernelMemory, KernelRange
-from synthesis.program import InputBlock
+from synthesis.program import FifoStream, InputBlock, Program
+from synthesis.words import phase_words
 
 COLUMN = 9
 
@@ -30,54 +31,106 @@ def slots(layer: Layer) -> tuple[list[int], int]:
     return [p - start for p in outputs], outputs[-1] - start + 1
 
 
+def taps_of(layer: Layer) -> int:
+    """Weights of one kernel as the hardware has it."""
+    return layer.hardware.kernel[0] * layer.hardware.kernel[1]
+
+
+def passes_of(layer: Layer) -> int:
+    """Kernels of one output in a processor: one for each input pass and flattened pixel."""
+    return layer.in_passes * (layer.in_dim[0] * layer.in_dim[1] if layer.flatten else 1)
+
+
 def columns_of(layer: Layer, place: KernelRange) -> tuple[int, int]:
     """First and one past the last column in which kernels of the layer's outputs stand."""
-    per_byte, taps = 8 // abs(layer.weight_bits), layer.kernel[0] * layer.kernel[1]
-    passes = layer.in_passes * (layer.in_dim[0] * layer.in_dim[1] if layer.flatten else 1)
-    first = slots(layer)[0][0] * passes // per_byte * taps
+    per_byte, taps = 8 // abs(layer.weight_bits), taps_of(layer)
+    first = slots(layer)[0][0] * passes_of(layer) // per_byte * taps
     end = -(-place.count // per_byte) * taps
     return place.first + first // COLUMN, place.first - (-end // COLUMN)
 
 
 def read_kernels(layer: Layer, place: KernelRange, memory: KernelMemory) -> NDArray[np.int64]:
-    """Return the weights [out, in, rows, columns] that the hardware would use."""
-    bits, (rows, columns) = abs(layer.weight_bits), layer.kernel
-    per_byte, taps = 8 // bits, rows * columns
-    pixels = layer.in_dim[0] * layer.in_dim[1] if layer.flatten else 1
-    passes = layer.in_passes * pixels
-    inputs = processors(layer.processors)
+    """Return the weights [out, in/groups, rows, columns] that the hardware would use."""
+    if layer.depthwise:
+        return _read_depthwise(layer, place, memory)
+    pixels, inputs = passes_of(layer) // layer.in_passes, processors(layer.processors)
     places, per_pass = slots(layer)
+    out_pass, rank = np.divmod(np.arange(layer.out_channels), len(places))
+    first = (out_pass * per_pass + np.array(places)[rank]) * passes_of(layer)
+    in_pass, unit = np.divmod(np.arange(layer.in_channels), len(inputs))
+    pass_of_pixel = np.arange(pixels) * layer.in_passes
+    # [output, channel, pixel]
+    number = first[:, None, None] + in_pass[:, None] + pass_of_pixel
+    assert number.max() < place.count
+    found = _kernels(layer, place, memory, np.broadcast_to(unit[:, None], number.shape), number)
+    return found.reshape(layer.out_channels, -1, *layer.hardware.kernel)
+
+
+def _read_depthwise(layer: Layer, place: KernelRange, memory: KernelMemory) -> NDArray[np.int64]:
+    """Return [channel, 1, rows, columns]; each processor has one kernel for each pass."""
+    in_pass, unit = np.divmod(np.arange(layer.in_channels), len(processors(layer.processors)))
+    empty = place.count // layer.in_passes - 1
+    found = _kernels(layer, place, memory, unit, empty * layer.in_passes + in_pass)
+    return found.reshape(-1, 1, *layer.hardware.kernel)
+
+
+def _kernels(
+    layer: Layer,
+    place: KernelRange,
+    memory: KernelMemory,
+    unit: NDArray[np.int64],
+    number: NDArray[np.int64],
+) -> NDArray[np.int64]:
+    """Return the taps [..., tap] of kernels: `number` within the stream of processor `unit`."""
+    bits, taps = abs(layer.weight_bits), taps_of(layer)
+    inputs = processors(layer.processors)
     streams = memory.data[inputs][:, :, ::-1].reshape(len(inputs), -1)
-    found = np.zeros((layer.out_channels, layer.in_channels * pixels, taps), np.int64)
-    for out in range(layer.out_channels):
-        out_pass, rank = divmod(out, len(places))
-        for channel in range(layer.in_channels):
-            in_pass, unit = divmod(channel, len(inputs))
-            for pixel in range(pixels):
-                number = (out_pass * per_pass + places[rank]) * passes
-                number += pixel * layer.in_passes + in_pass
-                assert number < place.count
-                begin = COLUMN * place.first + number // per_byte * taps
-                part = streams[unit, begin : begin + taps][::-1].astype(np.int64)
-                part = part >> number % per_byte * bits & (1 << bits) - 1
-                signed = part - (part >> bits - 1 << bits)
-                found[out, channel * pixels + pixel] = signed
-    return found.reshape(layer.out_channels, -1, rows, columns)
+    begin = COLUMN * place.first + number // (8 // bits) * taps
+    position = begin[..., None] + np.arange(taps)[::-1]
+    part = streams[unit[..., None], position].astype(np.int64)
+    part = part >> (number % (8 // bits) * bits)[..., None] & (1 << bits) - 1
+    signed: NDArray[np.int64] = part - (part >> bits - 1 << bits)
+    return 2 * signed + 1 if layer.weight_bits < 0 else signed
 
 
 def read_bias(
-    layer: Layer, place: BiasRange, memory: Sequence[NDArray[np.uint8]]
+    layer: Layer, place: BiasRange, memory: Sequence[NDArray[np.uint8]], *, skipped: int = 0
 ) -> NDArray[np.int64]:
-    """Return the bias of an ordinary layer."""
+    """Return the bias of a layer; `skipped` bytes stand in front of it."""
+    if layer.depthwise:
+        return _read_depthwise_bias(layer, place, memory)
     assert place.group is not None
     offset = place.offsets[place.group]
     assert offset is not None
     places, per_pass = slots(layer)
-    index = [
-        offset + out // len(places) * per_pass + places[out % len(places)]
-        for out in range(layer.out_channels)
-    ]
-    return memory[place.group][index].view(np.int8).astype(np.int64)
+    out_pass, rank = np.divmod(np.arange(layer.out_channels), len(places))
+    index = offset + skipped + out_pass * per_pass + np.array(places)[rank]
+    values: NDArray[np.int64] = memory[place.group][index].view(np.int8).astype(np.int64)
+    return values
+
+
+def _read_depthwise_bias(
+    layer: Layer, place: BiasRange, memory: Sequence[NDArray[np.uint8]]
+) -> NDArray[np.int64]:
+    """Return the bias of a layer whose channels are in the groups of their processors."""
+    inputs = processors(layer.processors)
+    first, last = inputs[0], inputs[-1]
+    found = []
+    for channel in range(layer.out_channels):
+        out_pass, unit = divmod(channel, len(inputs))
+        processor = inputs[unit]
+        group, inside = divmod(processor, 16)
+        offset = place.offsets[group]
+        assert offset is not None
+        if layer.processors == layer.output_processors:
+            index = 16 * out_pass + inside % 4 * 4 + inside // 4
+        elif first // 16 == last // 16:
+            index = (last - first + 1) * out_pass + processor - first
+        else:
+            span = last % 16 + 1 if group == last // 16 else 16
+            index = span * out_pass + processor - (first if group == first // 16 else 16 * group)
+        found.append(memory[group][offset + index])
+    return np.array(found, np.uint8).view(np.int8).astype(np.int64)
 
 
 def read_input(layer: Layer, blocks: Sequence[InputBlock]) -> NDArray[np.int64]:
@@ -99,3 +152,33 @@ def read_input(layer: Layer, blocks: Sequence[InputBlock]) -> NDArray[np.int64]:
                 data = (words[at] >> lane & 0xFF).astype(np.uint8).view(np.int8)
             found[operand, channel] = data
     return found.reshape(-1, rows, columns)
+
+
+def read_fifos(layer: Layer, streams: Sequence[FifoStream]) -> NDArray[np.int64]:
+    """Return the sample [channel, row, column] of the words that go through FIFOs."""
+    pixels = layer.in_dim[0] * layer.in_dim[1]
+    words = {stream.number: stream.words.astype("<u4").view(np.int8) for stream in streams}
+    found = [
+        words[p // 16][:pixels] if layer.channels_first else words[p // 16][p % 16 :: 4][:pixels]
+        for p in processors(layer.processors)
+    ]
+    return np.array(found, np.int64).reshape(-1, *layer.in_dim)
+
+
+def kernel_memory(program: Program) -> KernelMemory:
+    """Return the kernel memories that the words of a program leave behind; owners are unknown."""
+    chip, memory = program.chip, KernelMemory.empty(program.chip)
+    bases = {chip.kernel_address(p) + program.apb_base: p for p in range(64)}
+    for address, word in phase_words(program)["cnn_load_weights"].words.items():
+        base = address - address % chip.kernel_stride
+        column, part = divmod(address - base, 16)
+        first = (0, 1, 5)[part // 4]
+        raw = word.to_bytes(4, "big")[-1:] if part == 0 else word.to_bytes(4, "big")
+        memory.data[bases[base], column, first : first + len(raw)] = list(raw)
+    return memory
+
+
+def bias_memory(program: Program) -> list[NDArray[np.uint8]]:
+    """Return the bias bytes of each group."""
+    found = {block.group: block.values for block in program.biases}
+    return [found.get(group, np.zeros(0, np.uint8)) for group in range(4)]

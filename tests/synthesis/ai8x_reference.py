@@ -1,0 +1,127 @@
+"""What a drawn layer computes according to ai8x.py, as far as it has a module for it.
+
+The modules run in simulation, where tensors hold the accelerator's integers.
+Source: spec/numerics.md section 11, which also lists where both differ on purpose.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+import ai8x
+from tests.synthesis.random_networks import RandomNetwork
+from tests.synthesis.reference import integers, pair, torch_kernel, total_shift
+
+Array = NDArray[np.int64]
+Keys = dict[str, Any]
+_COMBINATIONS = {"add": ai8x.Add, "sub": ai8x.Sub, "or": ai8x.BitwiseOr}
+"""Without the exclusive or, which the module computes half a step lower."""
+
+
+def is_covered(drawn: RandomNetwork, index: int) -> bool:
+    """Whether there is a module for a layer that computes the same on purpose."""
+    keys = drawn.layers[index]
+    kind = keys.get("eltwise", str(keys["op"]).lower())
+    window, dilation = _window(keys), pair(keys.get("pool_dilation", 1))
+    decimates = window == (1, 1) and keys.get("pool_stride", 1) != 1
+    long = keys.get("flatten") and drawn.kernels[drawn.weights_of[index] or 0].shape[1] > 1024
+    averages = "avg_pool" in keys and (drawn.rounding or dilation != (1, 1))
+    return not bool(
+        kind == "xor"
+        or "bypass" in keys
+        or keys.get("quantization") == "bin"
+        or keys.get("activate") == "Abs"
+        or not keys.get("pool_first", True)
+        or decimates
+        or averages
+        or long
+        or dilation[0] != dilation[1]
+    )
+
+
+def _window(keys: Keys) -> tuple[int, int]:
+    return pair(keys.get("max_pool", keys.get("avg_pool", 1)))
+
+
+def layer_output(drawn: RandomNetwork, index: int, operands: list[Array]) -> Array:
+    """Compute a covered layer."""
+    ai8x.set_device(drawn.chip.die, simulate=True, round_avg=drawn.rounding, verbose=False)
+    keys = drawn.layers[index]
+    parts = [torch.as_tensor(part, dtype=torch.float32)[None] for part in operands]
+    kind = keys.get("eltwise", str(keys["op"]).lower())
+    if _window(keys) != (1, 1):
+        parts = [_pooled(part, keys) for part in parts]
+    value = _COMBINATIONS[kind]()(*parts) if len(parts) > 1 else parts[0]
+    if drawn.weights_of[index] is not None:
+        value = _convolved(drawn, index, value)
+    rows_and_columns = (*value.shape, 1, 1)[2:4]
+    return integers(value).reshape(-1, *rows_and_columns)
+
+
+def _pooled(image: torch.Tensor, keys: Keys) -> torch.Tensor:
+    """Pool; a series along its length only."""
+    average, window = "avg_pool" in keys, _window(keys)
+    stride, dilation = keys.get("pool_stride", 1), pair(keys.get("pool_dilation", 1))[0]
+    if image.shape[3] == 1:
+        series = ai8x.AvgPool1d if average else ai8x.MaxPool1d
+        return series(window[0], stride, dilation)(image[..., 0])[..., None]
+    plane = ai8x.AvgPool2d if average else ai8x.MaxPool2d
+    return plane(window, stride, dilation)(image)
+
+
+def _convolved(drawn: RandomNetwork, index: int, image: torch.Tensor) -> torch.Tensor:
+    """Run the layer's module with the drawn integers as its parameters."""
+    keys, which = drawn.layers[index], drawn.weights_of[index]
+    assert which is not None
+    kernel = torch_kernel(drawn, index).to(torch.float32)
+    relu = "ReLU" if keys.get("activate") == "ReLU" else ""
+    wide, channels = keys.get("output_width") == 32, image.shape[1]
+    if keys.get("flatten"):
+        module = getattr(ai8x, f"FusedLinear{relu}" if relu else "Linear")
+        module = module(image[0].numel(), len(kernel), bias=True, wide=wide)
+        image = image.flatten(1)
+    elif keys["op"] == "Conv1d":
+        module = getattr(ai8x, f"FusedConv1d{relu}" if relu else "Conv1d")
+        module = module(
+            channels, len(kernel), keys["kernel_size"], padding=keys["pad"],
+            dilation=keys.get("dilation", 1), wide=wide,
+        )  # fmt: skip
+        image = image[..., 0]
+    else:
+        module, kernel = _two_dimensional(keys, channels, kernel, relu, wide)
+    bits = drawn.layers[keys.get("weight_source", index)]["quantization"]
+    _fill(module, kernel, drawn.biases[which], bits)
+    shift = total_shift(drawn, index) - (8 - bits)
+    module.output_shift.data.fill_(float(shift))
+    module.set_functions()
+    found: torch.Tensor = module(image)
+    return found
+
+
+def _two_dimensional(
+    keys: Keys, channels: int, kernel: torch.Tensor, relu: str, wide: bool
+) -> tuple[Any, torch.Tensor]:
+    """Return a module for images, and the weights in its order."""
+    depthwise = "Depthwise" if "groups" in keys else ""
+    transposed = keys["op"] == "ConvTranspose2d"
+    name = f"{depthwise}{'ConvTranspose2d' if transposed else 'Conv2d'}{relu}"
+    kernel = kernel.reshape((*kernel.shape, 1, 1)[:4])
+    if transposed:
+        kernel = kernel.transpose(0, 1)
+    outputs = kernel.shape[1] * keys.get("groups", 1) if transposed else len(kernel)
+    made = getattr(ai8x, f"Fused{name}" if relu else name, None) or ai8x.Conv2d
+    more = {"groups": keys["groups"]} if made is ai8x.Conv2d and depthwise else {}
+    module = made(channels, outputs, kernel.shape[2], padding=keys.get("pad", 0), wide=wide, **more)
+    return module, kernel
+
+
+def _fill(module: Any, kernel: torch.Tensor, bias: Array, bits: int) -> None:
+    """Give a module integer weights and a bias as the checkpoints of quantize.py have them."""
+    module.init_module(bits, 8, True, 1.0)
+    assert module.op.weight.shape == kernel.shape
+    module.op.weight.data = kernel.contiguous()
+    module.op.bias.data = torch.as_tensor(bias, dtype=torch.float32) * 2.0 ** (bits - 1)

@@ -1,0 +1,197 @@
+"""Random legal networks: accepted, readable from memory, and computed alike by four parties.
+
+The stages, the emulated accelerator (from words alone), torch's operators and ai8x.py agree on
+every value. `make properties` tries many more networks than the default suite.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import HealthCheck, Phase, event, given, settings
+from numpy.typing import NDArray
+
+import ai8x
+from diagnostics import DiagnosticError, Severity
+from synthesis.check import CONSTRAINTS, check
+from synthesis.encode import encode
+from synthesis.network import Layer, Network, Operator
+from synthesis.options import EncodeOptions
+from synthesis.place import Placement, PlaceOptions, place
+from synthesis.program import Program
+from synthesis.simulate import Activations, simulate
+from tests.synthesis import ai8x_reference, decoder, reference
+from tests.synthesis.emulated import emulated
+from tests.synthesis.random_networks import RandomNetwork, random_networks
+
+FACTOR = float(os.environ.get("AI8X_PROPERTIES", "1"))
+"""How many times more networks to try than by default."""
+MISPLACED = {entry.code for entry in CONSTRAINTS if entry.test.__module__.endswith("misplaced")}
+"""Warnings of layers for which the vendor's words, and so ours, are not what the chip needs."""
+
+
+def trying(count: int) -> settings:
+    """Return settings for so many examples, times what the environment asks for."""
+    return settings(
+        max_examples=max(1, round(count * FACTOR)),
+        deadline=None,
+        print_blob=True,
+        suppress_health_check=[
+            HealthCheck.function_scoped_fixture,
+            HealthCheck.too_slow,
+            HealthCheck.data_too_large,
+        ],
+    )
+
+
+@pytest.fixture(autouse=True)
+def torch_as_before() -> Iterator[None]:
+    """Use one thread, others only cost time with small tensors; leave no trace in ai8x."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+    ai8x.set_device(85, simulate=False, round_avg=False, verbose=False)
+
+
+def checked(drawn: RandomNetwork, folder: Path) -> Network:
+    """Return the resolved network after all checks."""
+    network, found = drawn.build(folder)
+    found = (*found, *check(network))
+    errors = [d for d in found if d.severity is Severity.ERROR]
+    if errors:
+        raise DiagnosticError(errors)
+    assert not MISPLACED & {d.code for d in found}
+    return network
+
+
+def encoded(drawn: RandomNetwork, folder: Path) -> tuple[Network, Placement, Activations, Program]:
+    """Run all stages."""
+    network = checked(drawn, folder)
+    placement = place(network, PlaceOptions())
+    activations = simulate(network, average_rounding=drawn.rounding)
+    options = EncodeOptions(average_rounding=drawn.rounding)
+    return network, placement, activations, encode(network, placement, activations, options)
+
+
+def features(drawn: RandomNetwork) -> Iterator[str]:
+    """Yield what is special about a network."""
+    yield drawn.chip.name
+    yield f"input: {drawn.port}"
+    for keys, sources in zip(drawn.layers, drawn.sources, strict=True):
+        yield f"op: {str(keys['op']).lower()}"
+        yield from sorted(set(keys) - {"op", "processors", "out_offset", "output_processors"})
+        if len(sources) > 1 and "eltwise" not in keys:
+            yield "concatenation"
+
+
+def test_nearly_all_drawn_networks_are_accepted(tmp_path: Path) -> None:
+    accepted, refused = [], []
+
+    @settings(trying(300), phases=[Phase.generate], database=None)
+    @given(drawn=random_networks())
+    def draw(drawn: RandomNetwork) -> None:
+        try:
+            place(checked(drawn, tmp_path), PlaceOptions())
+            accepted.append(drawn)
+        except DiagnosticError as refusal:
+            refused.append(str(refusal))
+
+    draw()
+    assert len(accepted) >= 0.95 * (len(accepted) + len(refused)), refused
+    seen = {feature for drawn in accepted for feature in features(drawn)}
+    assert {
+        "MAX78000", "MAX78002", "input: fifo", "input: memory", "op: conv2d", "op: conv1d",
+        "op: convtranspose2d", "op: none", "max_pool", "avg_pool", "flatten", "groups", "eltwise",
+        "concatenation", "streaming", "write_gap", "output_width", "data_format",
+    } <= seen  # fmt: skip
+
+
+@trying(150)
+@given(drawn=random_networks())
+def test_weights_biases_and_sample_are_what_the_words_hold(
+    tmp_path: Path, drawn: RandomNetwork
+) -> None:
+    network, placement, _, program = encoded(drawn, tmp_path)
+    memory, biases = decoder.kernel_memory(program), decoder.bias_memory(program)
+    for layer, which in zip(network.layers, drawn.weights_of, strict=True):
+        if which is None:
+            assert layer.weights is None
+            continue
+        found = decoder.read_kernels(layer, placement.kernels[layer.index], memory)
+        np.testing.assert_array_equal(described(layer, found), wanted_kernel(drawn, layer, which))
+        bias = np.zeros(layer.out_channels, np.int64)
+        if layer.index in placement.biases:
+            skipped = int(
+                layer.streaming and layer is network.first and drawn.chip.skips_stream_bias
+            )
+            where = placement.biases[layer.index]
+            bias = decoder.read_bias(layer, where, biases, skipped=skipped)
+        np.testing.assert_array_equal(bias, drawn.biases[which])
+    if network.input_port.is_fifo:
+        read = decoder.read_fifos(network.first, program.fifo)
+    else:
+        read = decoder.read_input(network.first, program.inputs)
+    np.testing.assert_array_equal(read.reshape(drawn.data.shape), drawn.data)
+
+
+def described(layer: Layer, found: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Take the weights of the description out of the hardware's kernels, zeros around them."""
+    size, dilation = layer.hardware.kernel, layer.dilation
+    kept = found
+    if layer.operator is Operator.CONV1D and dilation > 1:
+        kept = found[:, :, ::dilation] if size[1] == 1 else found[:, :, 3 - layer.kernel[0] :, 1:2]
+    assert np.abs(kept).sum() == np.abs(found).sum()
+    return kept
+
+
+def wanted_kernel(drawn: RandomNetwork, layer: Layer, which: int) -> NDArray[np.int64]:
+    """Return a layer's drawn weights in the order of the kernel memory."""
+    kernel = drawn.kernels[which]
+    if layer.depthwise and layer.operator is Operator.CONVTRANSPOSE2D:
+        kernel = kernel.swapaxes(0, 1)
+    kernel = kernel.reshape((*kernel.shape, 1, 1)[:4])
+    if layer.hardware.kernel == (3, 3) and kernel.shape[2:] == (1, 1):  # in or behind a stream
+        kernel = np.pad(kernel, ((0, 0), (0, 0), (1, 1), (1, 1)))
+    return kernel
+
+
+@trying(200)
+@given(drawn=random_networks())
+def test_the_words_alone_lead_to_the_expected_output(tmp_path: Path, drawn: RandomNetwork) -> None:
+    _, _, _, program = encoded(drawn, tmp_path)
+    for feature in features(drawn):
+        event(feature)
+    machine = emulated(program)
+    assert machine.wrong == []
+    # The layer that resets average pooling reads anything, a spread kernel behind its input.
+    unread = "which was never written"
+    assert [f for f in machine.run.findings if unread not in str(f)] == []
+
+
+@trying(150)
+@given(drawn=random_networks())
+def test_the_simulation_computes_what_torch_does(tmp_path: Path, drawn: RandomNetwork) -> None:
+    network = checked(drawn, tmp_path)
+    found = simulate(network, average_rounding=drawn.rounding).outputs
+    for index, wanted in enumerate(reference.outputs(drawn)):
+        np.testing.assert_array_equal(found[index], wanted, f"layer {index}")
+
+
+@trying(150)
+@given(drawn=random_networks())
+def test_the_simulation_computes_what_ai8x_does(tmp_path: Path, drawn: RandomNetwork) -> None:
+    network = checked(drawn, tmp_path)
+    found = simulate(network, average_rounding=drawn.rounding).outputs
+    before: list[NDArray[np.int64]] = []
+    for index in range(len(drawn.layers)):
+        if ai8x_reference.is_covered(drawn, index):
+            operands = reference.operands_of(drawn, index, before)
+            wanted = ai8x_reference.layer_output(drawn, index, operands)
+            np.testing.assert_array_equal(found[index], wanted, f"layer {index}")
+        before.append(found[index])
