@@ -190,3 +190,17 @@ def wide_outputs_fill_their_lanes(layer: Layer, _: Chip) -> Iterator[Finding]:
             ("output_processors", "output_width"),
             "Use output processors without gaps that begin at a multiple of 4.",
         )
+
+
+@layer_constraint("W377", Severity.WARNING)
+def depthwise_outputs_have_the_gaps_of_the_inputs(layer: Layer, _: Chip) -> Iterator[Finding]:
+    """Channels that are convolved each for itself keep their distances to each other."""
+    inputs, outputs = layer.processors, layer.output_processors
+    moved = inputs >> lowest_bit(inputs) << lowest_bit(outputs)
+    if layer.depthwise and outputs != moved:
+        yield Finding(
+            "the outputs of a depth-wise layer leave out other processors than the inputs"
+            f"{_CONSEQUENCE}",
+            ("output_processors", "groups"),
+            "Give the next layer the same processors.",
+        )

@@ -44,13 +44,13 @@ def place_biases(
     """
     memory = _BiasMemory(network, problems)
     ranges: dict[int, BiasRange] = {}
-    known: dict[tuple[bytes, int], int] = {}
+    known: dict[tuple[object, ...], int] = {}
     same: dict[int, int] = {}
     waiting: list[Layer] = []
     for layer in network.layers:
         if layer.bias is None:
             continue
-        key = layer.bias.tobytes(), start_lane(layer)
+        key = _identity(layer, network)
         source = known.setdefault(key, layer.index) if deduplicate else layer.index
         if source != layer.index:
             same[layer.index] = source
@@ -77,6 +77,17 @@ def _priority(layer: Layer, network: Network) -> int:
     if len(layer.bias_groups or network.groups_used) == 1:
         return 0
     return network.chip.bias_bytes - layer.out_channels - _lead(layer, network)
+
+
+def _identity(layer: Layer, network: Network) -> tuple[object, ...]:
+    """Return what two layers must have in common to share bias bytes: values and layout."""
+    assert layer.bias is not None
+    values = layer.bias.tobytes()
+    if network.input_port is InputPort.FAST_FIFO_QUAD and layer is network.first:
+        return values, "in turn"
+    if layer.depthwise:
+        return values, "by channel", layer.processors, layer.broadcast
+    return values, "in one group", _lead(layer, network), layer.calcx4
 
 
 def _lead(layer: Layer, network: Network) -> int:

@@ -115,7 +115,7 @@ def place_kernels(
     shared: dict[int, int] = {}
     for layer in network.layers:
         if deduplicate and layer.weights is not None:
-            key = identity(layer)
+            key = identity(layer), placer.in_all_groups(layer)
             shared[layer.index] = stored.setdefault(key, layer.index)
     for layer in (*first, *rest):
         source = shared.get(layer.index, layer.index)
@@ -130,14 +130,16 @@ def place_kernels(
 
 
 def identity(layer: Layer) -> tuple[object, ...]:
-    """Return what two layers must have in common to share kernels.
+    """Return what two layers must have in common to share kernels: values and layout.
 
-    The gaps between the outputs, and the lane they begin in, are part of the stored kernels.
+    The gaps between the outputs, and the lane they begin in, are part of the stored kernels. The
+    pixels of a flattened layer stand in another order than channels.
     """
     weights = layer.hardware.weights
     assert weights is not None
     gaps = layer.output_processors >> lowest_bit(layer.output_processors) // 4 * 4
-    return weights.shape, weights.tobytes(), layer.weight_bits, layer.processors, gaps
+    layout = layer.processors, gaps, layer.in_channels, layer.flatten, layer.calcx4
+    return weights.shape, weights.tobytes(), layer.weight_bits, *layout
 
 
 class _Placer:
@@ -162,7 +164,7 @@ class _Placer:
         self.memory = KernelMemory.empty(network.chip)
         self.used = np.zeros(self.memory.owner.shape, np.bool_)
 
-    def _in_all_groups(self, layer: Layer) -> bool:
+    def in_all_groups(self, layer: Layer) -> bool:
         """Whether the kernels of one group's processors are spread over all groups."""
         quad = self.network.input_port is InputPort.FAST_FIFO_QUAD
         return quad and layer is self.network.first
@@ -178,7 +180,7 @@ class _Placer:
         """Find room for one layer and write its bytes; None after a complaint."""
         counts = kernel_counts(layer)
         mask = layer.processors
-        if self._in_all_groups(layer):
+        if self.in_all_groups(layer):
             mask = self.network.input_processors
             length, count, outputs = (
                 -(-n // GROUPS) for n in (counts.length, counts.count, counts.outputs)
@@ -198,13 +200,13 @@ class _Placer:
             first = -(-first // ALIGNMENT) * ALIGNMENT
         packed = pack_layer(layer, lane, counts.length)
         steps = np.arange(packed.data.shape[1])[:, None]
-        if self._in_all_groups(layer):
+        if self.in_all_groups(layer):
             targets = processors + PROCESSORS_PER_GROUP * (steps % GROUPS), first + steps // GROUPS
             stored = targets
         else:
             targets = processors, first + steps
             stored = processors, self._spread(layer, first, steps) if layer.calcx4 else targets[1]
-        if self._collides(targets, capacity, packed) and not self._in_all_groups(layer):
+        if self._collides(targets, capacity, packed) and not self.in_all_groups(layer):
             moved = self._find(layer, mask, len(steps))
             targets = processors, (first if moved is None else moved) + steps
             stored = processors, self._spread(layer, first, steps) if layer.calcx4 else targets[1]

@@ -10,11 +10,12 @@ from dataclasses import replace
 from device import Chip
 from diagnostics import Diagnostic, Severity
 from synthesis.options import ResolveOptions
-from synthesis.parse import Description
-from synthesis.parse.rules import layer_index
+from synthesis.parse import Description, LayerDescription
+from synthesis.parse.rules import kernel, layer_index
 from synthesis.resolve.checkpoint_tensors import tensors_from_checkpoint
+from synthesis.resolve.integers import limits
 from synthesis.resolve.numpy_tensors import tensors_from_numpy
-from synthesis.resolve.tensors import DEFAULT_BITS, LayerTensors, takes_weights
+from synthesis.resolve.tensors import BINARY, DEFAULT_BITS, LayerTensors, takes_weights
 
 
 def layer_tensors(
@@ -59,8 +60,44 @@ def layer_tensors(
                 )
             )
         elif "weight_source" in layer and source in found:
-            bits = layer.get("quantization", DEFAULT_BITS)
-            found[layer.index] = replace(found[source], bits=bits)
+            again = _used_again(layer, found[source], problems)
+            if again is not None:
+                found[layer.index] = again
         if takes_weights(layer) or "weight_source" in layer:
             with_weights.add(layer.index)
     return found
+
+
+def _used_again(
+    layer: LayerDescription, tensors: LayerTensors, problems: list[Diagnostic]
+) -> LayerTensors | None:
+    """Return the tensors of an earlier layer for this one, in its own width; None if unfit."""
+
+    def problem(code: str, message: str, *keys: str, remedy: str | None = None) -> None:
+        problems.append(layer.error(code, message, *keys, remedy=remedy))
+
+    (rows, columns), shape = kernel(layer), tensors.weights.shape
+    if shape[2:] != (rows, columns):
+        problem(
+            "E208",
+            f"the weights of layer {layer.get('weight_source')} have a {shape[2]}x{shape[3]} "
+            f"kernel, this layer has {rows}x{columns}",
+            "kernel_size",
+            "weight_source",
+            remedy="Give both layers the same 'kernel_size' and 'op'.",
+        )
+        return None
+    bits = layer.get("quantization", DEFAULT_BITS)
+    low, high = limits(bits)
+    values = tensors.weights
+    if values.min() < low or values.max() > high or (bits == BINARY and not values.all()):
+        problem(
+            "E206",
+            f"the weights of layer {layer.get('weight_source')} do not fit {abs(bits)} bits "
+            f"({low} to {high})",
+            "quantization",
+            "weight_source",
+            remedy="Give 'quantization' the value that it has there.",
+        )
+        return None
+    return replace(tensors, bits=bits)

@@ -1308,6 +1308,21 @@ VIOLATIONS = [
         ],
     ),
     Violation(
+        "W377",
+        [{**DEPTHWISE, "processors": 0x15, "output_processors": 7}],
+        [(3, 1, 3, 3)],
+        [
+            (
+                0,
+                "output_processors",
+                "the outputs of a depth-wise layer leave out other processors than the inputs"
+                f"{OTHERWISE}",
+                "Give the next layer the same processors.",
+            )
+        ],
+        chip=MAX78002,
+    ),
+    Violation(
         "W376",
         [{**CONV, "activate": "none", "output_processors": 6, "output_width": 32}],
         [(2, 3, 3, 3)],

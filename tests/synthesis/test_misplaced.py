@@ -84,6 +84,16 @@ def test_warned_layer_computes_something_else_and_its_remedy_does_not(
     assert same
 
 
+def test_depthwise_channels_keep_their_distances(tmp_path: Path) -> None:
+    layer = {**CONV, "groups": 3, "processors": 0x15, "output_processors": 7}
+    kernel = weights(3, 1, 3, 3)
+    codes, same = known_answer(tmp_path, MAX78002, layer, kernel, (3, 4, 4), {})
+    assert "W377" in codes and not same
+    layer["output_processors"] = 0x150
+    codes, same = known_answer(tmp_path, MAX78002, layer, kernel, (3, 4, 4), {})
+    assert "W377" not in codes and same
+
+
 def test_binary_kernels_that_are_filled_up_compute_something_else(tmp_path: Path) -> None:
     layer = {**SERIES, "quantization": "bin", "dilation": 2}
     kernel = weights(2, 3, 3, bits=1) * 2 + 1

@@ -761,6 +761,29 @@ def test_weight_source_must_be_an_earlier_layer_with_weights(tmp_path: Path, sou
     )
 
 
+@pytest.mark.parametrize(
+    ("keys", "code", "message"),
+    [
+        (
+            {"quantization": 2},
+            "E206",
+            "layer 1: the weights of layer 0 do not fit 2 bits (-2 to 1)",
+        ),
+        (
+            {"kernel_size": "1x1", "pad": 0},
+            "E208",
+            "layer 1: the weights of layer 0 have a 3x3 kernel, this layer has 1x1",
+        ),
+    ],
+)
+def test_weights_that_are_used_again_must_fit(
+    tmp_path: Path, keys: dict[str, Any], code: str, message: str
+) -> None:
+    text = describe(CONV, {**CONV, "weight_source": 0, **keys})
+    found = refused(build, tmp_path, text, sample(3, 4, 4), [weights(3, 3, 3, 3)])
+    assert (found.code, found.message) == (code, message)
+
+
 @pytest.mark.parametrize("channels", [2, 8])
 def test_out_channels_must_be_those_of_the_weights(tmp_path: Path, channels: int) -> None:
     text = describe({**CONV, "out_channels": channels})
