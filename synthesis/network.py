@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from device import Chip
 from device.chip import GROUPS, PROCESSORS, PROCESSORS_PER_GROUP
 from diagnostics import Diagnostic, Place, Severity
+from synthesis.network_validation import validate_network
 
 Tensor = NDArray[np.int64]
 Size = tuple[int, int]
@@ -341,6 +342,10 @@ class Network:
     progression: Progression | None = None
     input_parts: int = 1
     reshapes_inputs: bool = False
+
+    def validate(self) -> None:
+        """Raise InvariantError where this network, which has been checked, contradicts itself."""
+        validate_network(self)
 
     def layer(self, index: int) -> Layer:
         """Return the layer of an index; the first configured layer need not be number 0."""

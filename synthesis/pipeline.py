@@ -94,6 +94,10 @@ def synthesize(
 ) -> Synthesis:
     """Run all stages up to the program; raise DiagnosticError where one refuses."""
     network, placement, warnings = examine(config_file, chip, resolving, encoding)
+    if encoding.cross_check:
+        network.validate()
+        overlaps = encoding.overlap_data or not encoding.stops_at_overlaps
+        placement.validate(network, overlaps=overlaps)
     activations = simulate(
         network,
         average_rounding=encoding.average_rounding,

@@ -41,12 +41,34 @@ def _kernels_per_output(layer: Layer) -> int:
     return layer.flat_passes + 1 if layer.flatten else layer.in_passes
 
 
+def _begins_in_step(layer: Layer) -> bool:
+    """Whether the first output's kernels stand behind those of the empty lanes in front.
+
+    The vendor's tool counts one kernel a lane and pass, in whole columns as if it had 8 bits.
+    """
+    per_byte, taps = _per_byte(layer), _taps(layer)
+    stored = _lane(layer) * (1 if layer.flatten else layer.in_passes) * taps
+    columns, rest = divmod(stored, KERNEL_COLUMN_BYTES)
+    in_front = _lane(layer) * _kernels_per_output(layer)
+    return in_front % per_byte == 0 and (
+        columns * KERNEL_COLUMN_BYTES + rest // per_byte == in_front // per_byte * taps
+    )
+
+
 @layer_constraint("W318", Severity.WARNING, derived=True)
 def narrow_weights_fill_their_passes(layer: Layer, _: Chip) -> Iterator[Finding]:
-    """The vendor's tool stores narrow weights out of step if the last pass is not full."""
+    """The vendor's tool stores narrow weights out of step if the last pass is not full.
+
+    Where a channel is missing in the last pass, it leaves out the last byte of a group of kernels,
+    which holds kernels of earlier passes too unless there are few outputs.
+    """
     unfilled = layer.in_channels != layer.in_passes * layer.in_share
     narrow = layer.weights is not None and abs(layer.weight_bits) < 8
-    if narrow and unfilled and not layer.depthwise:
+    if not narrow or not unfilled or layer.depthwise:
+        return
+    passes, per_byte = layer.in_passes, _per_byte(layer)
+    left_out = range((passes - 1) * per_byte, passes * per_byte)
+    if any(n // passes < layer.out_channels and (n + 1) % passes for n in left_out):
         yield Finding(
             f"{abs(layer.weight_bits)}-bit weights for {layer.in_channels} channels, which do not "
             f"fill {layer.in_passes} passes of {layer.in_share}{_CONSEQUENCE}",
@@ -58,7 +80,7 @@ def narrow_weights_fill_their_passes(layer: Layer, _: Chip) -> Iterator[Finding]
 @layer_constraint("W319", Severity.WARNING, derived=True)
 def flattened_outputs_begin_in_lane_0(layer: Layer, _: Chip) -> Iterator[Finding]:
     """The vendor's tool stores flattened weights out of step for outputs in upper lanes."""
-    if layer.flatten and _lane(layer):
+    if layer.flatten and layer.weights is not None and not _begins_in_step(layer):
         yield Finding(
             f"the outputs of a flattened layer begin between two multiples of 4{_CONSEQUENCE}",
             ("output_processors", "flatten"),
@@ -76,15 +98,9 @@ def narrow_outputs_begin_in_lane_0(layer: Layer, _: Chip) -> Iterator[Finding]:
     lane = _lane(layer)
     if layer.weights is None or abs(layer.weight_bits) == 8 or not lane or layer.flatten:
         return
-    in_front = lane * _kernels_per_output(layer)
-    columns, rest = divmod(in_front * _taps(layer), KERNEL_COLUMN_BYTES)
-    placed = columns * KERNEL_COLUMN_BYTES + rest // _per_byte(layer)
-    in_step = in_front % _per_byte(layer) == 0 and (
-        placed == in_front // _per_byte(layer) * _taps(layer)
-    )
     yield Finding(
         f"{abs(layer.weight_bits)}-bit weights with outputs that begin in lane {lane}"
-        + ("" if in_step else _CONSEQUENCE),
+        + ("" if _begins_in_step(layer) else _CONSEQUENCE),
         ("output_processors", "quantization"),
         _ALIGN,
     )

@@ -21,7 +21,7 @@ from device.chip import (
     PROCESSORS,
     PROCESSORS_PER_GROUP,
 )
-from diagnostics import Diagnostic
+from diagnostics import Diagnostic, Severity
 from synthesis.network import InputPort, Layer, Network, bits, lowest_bit
 from synthesis.place.allocation import ALIGNMENT, ColumnSearch, NoRoomError
 from synthesis.place.packing import Packed, pack_layer
@@ -267,6 +267,9 @@ class _Placer:
         self.used[processors[written], columns[written]] = True
         processors, columns = np.broadcast_arrays(*stored)
         where = processors[written], columns[written]
+        others = set(self.memory.owner[where].tolist()) - {-1}
+        if others:
+            self._complain_of_overwriting(layer, min(others))
         self.memory.data[where] = packed.data.swapaxes(0, 1)[written]
         self.memory.owner[where] = layer.index
 
@@ -283,6 +286,19 @@ class _Placer:
                 ("processors", "quantization"),
                 "Use fewer channels, narrower weights ('quantization') or processors "
                 "that other layers do not use.",
+            )
+        )
+
+    def _complain_of_overwriting(self, layer: Layer, other: int) -> None:
+        """Where four outputs at a time begin, the vendor's tool counts columns in two ways."""
+        self.problems.append(
+            layer.diagnostic(
+                "W410",
+                f"the kernels overwrite those of {self.network.layer(other)}; the chip will "
+                "compute something else than the known answer",
+                ("calcx4", "op"),
+                "Use 'calcx4' in all layers or in none.",
+                Severity.WARNING,
             )
         )
 

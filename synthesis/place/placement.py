@@ -13,6 +13,7 @@ from synthesis.network import Network
 from synthesis.place.biases import BiasRange, place_biases
 from synthesis.place.data import check_overlap
 from synthesis.place.kernels import KernelMemory, KernelRange, place_kernels
+from synthesis.place.validation import validate_placement
 
 __all__ = [
     "BiasRange",
@@ -52,6 +53,13 @@ class Placement:
     kernel_memory: KernelMemory
     biases: Mapping[int, BiasRange]
     bias_memory: tuple[NDArray[np.uint8], ...]
+
+    def validate(self, network: Network, *, overlaps: bool = False) -> None:
+        """Raise InvariantError where this placement contradicts the network or itself.
+
+        `overlaps`: data was allowed to overwrite other data.
+        """
+        validate_placement(self, network, overlaps=overlaps)
 
 
 def place(network: Network, options: PlaceOptions) -> Placement:

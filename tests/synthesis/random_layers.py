@@ -175,7 +175,8 @@ def _output_mask(growing: Growing, plan: Plan, channels: int, final: bool) -> in
     several = channels > 64 or passes(read.channels) > 1
     used = growing.weights_of[-1]
     biased = used is None or bool(np.any(growing.biases[used]))
-    if plan.stored_taps == 9 and not (narrow or several or biased) and growing.chance(15):
+    other = plan.depthwise or narrow or several or biased  # W371, W377
+    if plan.stored_taps == 9 and not other and growing.chance(15):
         return memory.draw_spaced(draw, share) or mask(share)
     aligned = plan.depthwise or plan.kind in ("flatten", "bypass") or narrow or channels > 64
     return memory.draw_run(draw, share, aligned=aligned)

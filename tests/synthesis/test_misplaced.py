@@ -106,6 +106,31 @@ def test_binary_kernels_that_are_filled_up_compute_something_else(tmp_path: Path
 
 
 @pytest.mark.parametrize("lane", range(4))
+@pytest.mark.parametrize("bits", [2, 8])
+@pytest.mark.parametrize("pixels", [1, 2, 4])
+def test_flattened_outputs_in_upper_lanes_are_wrong_exactly_where_it_is_said(
+    tmp_path: Path, lane: int, bits: int, pixels: int
+) -> None:
+    layer = {**LINEAR, "quantization": bits, "output_processors": hex(mask(5, lane))}
+    kernel = weights(5, 3 * pixels, bits=bits)
+    codes, same = known_answer(tmp_path, MAX78000, layer, kernel, (3, 1, pixels), {})
+    assert ("W319" in codes) != same
+
+
+@pytest.mark.parametrize("outputs", [1, 2, 3, 4, 5, 6, 9])
+@pytest.mark.parametrize("bits", [1, 2, 4])
+@pytest.mark.parametrize("channels", [70, 150])
+def test_narrow_weights_of_unfilled_passes_are_wrong_exactly_where_it_is_said(
+    tmp_path: Path, outputs: int, bits: int, channels: int
+) -> None:
+    share = {70: 36, 150: 52}[channels]
+    layer = {**CONV, "processors": hex(mask(share)), "quantization": bits, "output_width": 32}
+    kernel = weights(outputs, channels, 3, 3, bits=bits)
+    codes, same = known_answer(tmp_path, MAX78000, layer, kernel, (channels, 3, 3), {})
+    assert ("W318" in codes) != same
+
+
+@pytest.mark.parametrize("lane", range(4))
 @pytest.mark.parametrize("bits", [1, 2, 4])
 @pytest.mark.parametrize("side", [1, 3])
 @pytest.mark.parametrize("channels", [3, 72, 160])

@@ -17,7 +17,7 @@ from synthesis.check import check
 from synthesis.encode import encode
 from synthesis.network import Layer, Network, channels_per_pass
 from synthesis.options import EncodeOptions
-from synthesis.place import Placement, PlaceOptions, place
+from synthesis.place import Placement, PlaceOptions, place, place_what_fits
 from synthesis.simulate import simulate
 from tests.synthesis.decoder import columns_of, processors, read_bias, read_input, read_kernels
 from tests.synthesis.networks import build, describe, mask, sample, weights
@@ -412,6 +412,21 @@ def test_kernels_of_outputs_with_gaps_that_run_into_others_are_refused(tmp_path:
     layer = {**CONV, "kernel_size": "1x1", "pad": 0, "output_processors": hex(1 | 1 << 63)}
     network, _ = build(tmp_path, describe(layer), sample(3, 2, 2), [weights(2, 3, 1, 1)])
     assert refused(network, weight_start=760).code == "E402"
+
+
+def test_calcx4_layers_behind_others_overwrite_their_kernels(tmp_path: Path) -> None:
+    # The vendor's tool places them so (spec/machine.md section 10)
+    layer = {**CONV, "processors": hex(mask(60, 1)), "output_processors": hex(mask(60, 1))}
+    text = describe(layer, {**layer, "calcx4": True}, {**layer, "calcx4": True})
+    kernels = [weights(60, 60, 3, 3, seed=seed) for seed in range(3)]
+    network, _ = build(tmp_path, text, sample(60, 4, 4), kernels, chip=MAX78002)
+    _, (found,) = place_what_fits(network, PlaceOptions())
+    assert (found.code, found.severity, found.message) == (
+        "W410",
+        "warning",
+        "layer 2: the kernels overwrite those of layer 0; the chip will compute something else "
+        "than the known answer",
+    )
 
 
 def test_biases_that_do_not_fit_name_group_and_rest(tmp_path: Path) -> None:

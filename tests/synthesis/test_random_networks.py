@@ -73,7 +73,9 @@ def checked(drawn: RandomNetwork, folder: Path) -> Network:
 def encoded(drawn: RandomNetwork, folder: Path) -> tuple[Network, Placement, Activations, Program]:
     """Run all stages."""
     network = checked(drawn, folder)
+    network.validate()
     placement = place(network, PlaceOptions())
+    placement.validate(network)
     activations = simulate(network, average_rounding=drawn.rounding)
     options = EncodeOptions(average_rounding=drawn.rounding)
     return network, placement, activations, encode(network, placement, activations, options)

@@ -1,0 +1,220 @@
+"""Values that contradict themselves are reported by `validate`: layer and invariant."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from device import MAX78002
+from diagnostics import run
+from synthesis.invariants import InvariantError
+from synthesis.network import Activation, Combination, Layer, Network
+from synthesis.options import EncodeOptions
+from synthesis.pipeline import synthesize
+from synthesis.place import BiasRange, KernelMemory, Placement, PlaceOptions, place
+from tests.synthesis.networks import build, describe, files, mask, sample, weights
+
+Keys = dict[str, Any]
+CONV: Keys = {
+    "processors": mask(4),
+    "op": "Conv2d",
+    "kernel_size": "3x3",
+    "pad": 1,
+    "activate": "none",
+}
+LAYERS: tuple[Keys, ...] = (
+    {**CONV, "name": "first"},
+    {**CONV, "name": "second", "groups": 4, "max_pool": 2, "pool_stride": 2},
+    {"processors": mask(4), "op": "none", "output": True},
+    {"processors": mask(4), "op": "Linear", "flatten": True, "activate": "none"},
+)
+SHAPES = ((4, 4, 3, 3), (4, 1, 3, 3), (3, 16))
+
+
+@pytest.fixture
+def network(tmp_path: Path) -> Network:
+    """A convolution, a pooled depth-wise one, a copy, and a classifier; with biases."""
+    kernels = [weights(*shape, seed=i) for i, shape in enumerate(SHAPES)]
+    biases = [np.arange(1, shape[0] + 1) * (i + 1) for i, shape in enumerate(SHAPES)]
+    text = describe(*({"out_offset": 0x1000 * (i + 1), **x} for i, x in enumerate(LAYERS)))
+    return build(tmp_path, text, sample(4, 4, 4), kernels, biases, MAX78002)[0]
+
+
+@pytest.fixture
+def placement(network: Network) -> Placement:
+    """The network's placement."""
+    return place(network, PlaceOptions())
+
+
+def changed(network: Network, position: int, **changes: Any) -> Network:
+    """Return the network with one layer's values replaced."""
+    layers = list(network.layers)
+    layers[position] = replace(layers[position], **changes)
+    return replace(network, layers=tuple(layers))
+
+
+def violations(validate: Callable[[], None]) -> list[str]:
+    """Return the lines of the exception."""
+    with pytest.raises(InvariantError) as caught:
+        validate()
+    return str(caught.value).splitlines()
+
+
+def test_sound_values_pass(network: Network, placement: Placement) -> None:
+    network.validate()
+    placement.validate(network)
+
+
+def bigger(layer: Layer) -> Any:
+    """Return a layer's hardware with one weight more."""
+    assert layer.hardware.weights is not None
+    return replace(layer.hardware, weights=layer.hardware.weights + np.int8(1))
+
+
+WRONG_LAYERS: list[tuple[str, int, Callable[[Any], Keys]]] = [
+    ("execution goes on in order", 0, lambda _: {"next_layer": 3}),
+    ("sources are there before", 1, lambda _: {"sources": (2,)}),
+    ("sources are there before", 1, lambda _: {"sources": (-2,)}),
+    ("values read are those written", 1, lambda _: {"sources": (0, 0)}),
+    ("values read are those written", 0, lambda _: {"in_crop": (1, 0)}),
+    ("pooling leaves its size", 1, lambda _: {"pooled_dim": (3, 3)}),
+    ("operator leaves its size", 0, lambda _: {"out_dim": (2, 2)}),
+    ("operator leaves its size", 0, lambda _: {"pad": (0, 0)}),
+    ("processors are as many as channels", 0, lambda _: {"processors": mask(3)}),
+    ("processors are as many as channels", 0, lambda _: {"output_processors": mask(5)}),
+    ("operands are combined", 0, lambda _: {"combination": Combination.ADD}),
+    ("operands are combined", 0, lambda _: {"operands": 2}),
+    ("weights have the shape of the operator", 0, lambda _: {"weights": None}),
+    ("weights have the shape of the operator", 0, lambda _: {"kernel": (1, 1), "pad": (0, 0)}),
+    ("weights have the shape of the operator", 1, lambda _: {"groups": 1}),
+    ("weights fit their width", 0, lambda _: {"weight_bits": 4}),
+    ("weights fit their width", 0, lambda x: {"weights": x.weights * 0, "weight_bits": -1}),
+    ("weights fit their width", 2, lambda _: {"weight_bits": 3}),
+    ("bias is one byte for each output", 0, lambda x: {"bias": x.bias[:2]}),
+    ("bias is one byte for each output", 0, lambda x: {"bias": x.bias + 127}),
+    ("bias is one byte for each output", 0, lambda x: {"bias": x.bias * 0}),
+    ("result fits its registers", 0, lambda _: {"shift": 16}),
+    ("result fits its registers", 0, lambda _: {"output_width": 16}),
+    ("result fits its registers", 2, lambda _: {"activation": Activation.RELU}),
+    ("offsets are not negative", 0, lambda _: {"out_offset": -4}),
+    ("hardware has the same weights", 0, lambda x: {"hardware": bigger(x)}),
+    ("hardware has the same weights", 0, lambda x: {"hardware": replace(x.hardware, weights=None)}),
+]
+
+
+@pytest.mark.parametrize("case", WRONG_LAYERS, ids=lambda c: c[0])
+def test_contradiction_in_a_layer_is_reported_with_its_name(network: Network, case: Any) -> None:
+    invariant, index, change = case
+    wrong = changed(network, index, **change(network.layers[index]))
+    named = [line for line in violations(wrong.validate) if line.endswith(f"[{invariant}]")]
+    assert any(line.startswith(f"{network.layers[index]}: ") for line in named)
+
+
+WRONG_NETWORKS: list[tuple[str, Callable[[Network], Network]]] = [
+    ("layers are numbered", lambda n: changed(n, 1, index=5)),
+    ("order names layers once", lambda n: replace(n, order=(0, 1, 1, 3))),
+    ("order names layers once", lambda n: replace(n, simulated=(0, 9))),
+    ("sample is an image of bytes", lambda n: replace(n, sample=n.sample * 2)),
+    ("sample is an image of bytes", lambda n: replace(n, sample=n.sample[0])),
+    ("names are different", lambda n: changed(n, 1, name="First")),
+]
+
+
+@pytest.mark.parametrize("case", WRONG_NETWORKS, ids=lambda c: c[0])
+def test_contradiction_in_the_network_is_reported(network: Network, case: Any) -> None:
+    invariant, change = case
+    assert violations(change(network).validate)[0].endswith(f"[{invariant}]")
+
+
+def moved(placement: Placement, index: int, **changes: Any) -> Placement:
+    """Return the placement with another kernel range."""
+    kernels = dict(placement.kernels)
+    kernels[index] = replace(kernels[index], **changes)
+    return replace(placement, kernels=kernels)
+
+
+def poked(placement: Placement, processor: int, column: int, owner: int = 0) -> Placement:
+    """Return the placement with another byte and owner in one column."""
+    memory = placement.kernel_memory
+    data, owners = memory.data.copy(), memory.owner.copy()
+    data[processor, column, 4] ^= 0x55
+    owners[processor, column] = owner
+    return replace(placement, kernel_memory=KernelMemory(data, owners))
+
+
+def biased(placement: Placement, index: int, *offsets: int | None) -> Placement:
+    """Return the placement with other bias offsets of a layer."""
+    return replace(placement, biases={**placement.biases, index: BiasRange(offsets)})
+
+
+COLUMNS = "layers with weights have columns"
+KERNELS = "kernels are where their range says"
+BIASES = "biases are where their range says"
+WRONG_PLACEMENTS: list[tuple[str, str, Callable[[Placement], Placement]]] = [
+    (COLUMNS, "layer 0 (first)", lambda p: moved(p, 0, length=0)),
+    (COLUMNS, "layer 0 (first)", lambda p: moved(p, 0, first=2)),
+    (COLUMNS, "layer 2", lambda p: moved(p, 2, length=1)),
+    (COLUMNS, "kernels are placed", lambda p: replace(p, kernels={})),
+    (KERNELS, "layer 0 (first)", lambda p: moved(p, 0, first=8000)),
+    (KERNELS, "layer 3", lambda p: moved(p, 3, first=p.kernels[0].first)),
+    (KERNELS, "layer 0 (first)", lambda p: poked(p, 3, p.kernels[0].first + 1)),
+    (KERNELS, "layer 0 (first)", lambda p: poked(p, 3, p.kernels[0].first, owner=3)),
+    (KERNELS, "column 700 of processor 20", lambda p: poked(p, 20, 700, owner=-1)),
+    (BIASES, "layer 0 (first)", lambda p: replace(p, biases={1: p.biases[1], 3: p.biases[3]})),
+    (BIASES, "layer 2", lambda p: biased(p, 2, 0, None, None, None)),
+    (BIASES, "layer 0 (first)", lambda p: biased(p, 0, 1, None, None, None)),
+    (BIASES, "layer 1 (second)", lambda p: biased(p, 1, 600, None, None, None)),
+    (BIASES, "layer 3", lambda p: biased(p, 3, None, 0, None, None)),
+    (BIASES, "layer 0 (first)", lambda p: replace(p, bias_memory=(p.bias_memory[0] + 1,) * 4)),
+]
+
+
+@pytest.mark.parametrize("case", WRONG_PLACEMENTS, ids=lambda c: f"{c[0]}, {c[1]}")
+def test_contradiction_in_the_placement_is_reported(
+    network: Network, placement: Placement, case: Any
+) -> None:
+    invariant, place_of, change = case
+    lines = violations(lambda: change(placement).validate(network))
+    assert any(line.startswith(place_of) and line.endswith(f"[{invariant}]") for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("index", "offset", "lost"),
+    [(0, 0, "the sample"), (1, 0x1000, "layer 0"), (3, 0x3000, "layer 2")],
+)
+def test_data_that_is_lost_is_reported_unless_that_is_allowed(
+    network: Network, placement: Placement, index: int, offset: int, lost: str
+) -> None:
+    wrong = changed(network, index, out_offset=offset)
+    (line,) = violations(lambda: placement.validate(wrong))
+    assert line.startswith(f"{network.layers[index]}: overwrites 0x{offset:x} to ")
+    assert line.endswith(f" of {lost} [data lives until it is read]")
+    placement.validate(wrong, overlaps=True)
+
+
+def test_debugging_validates_and_a_contradiction_is_a_defect_of_the_tool(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "net.yaml"
+    path.write_text(describe(CONV))
+    options = files(tmp_path, sample(4, 4, 4), [weights(2, 4, 3, 3)])
+    debugging = EncodeOptions(cross_check=True)
+    synthesize(str(path), MAX78002, options, debugging)
+
+    def broken(placement: Placement, network: Network, *, overlaps: bool = False) -> None:
+        raise InvariantError("layer 0: something is wrong [some invariant]")
+
+    monkeypatch.setattr(Placement, "validate", broken)
+    synthesize(str(path), MAX78002, options, EncodeOptions())
+
+    def main() -> None:
+        synthesize(str(path), MAX78002, options, debugging)
+
+    assert run(main) == 1
+    assert "E009" in (text := capsys.readouterr().err)
+    assert "InvariantError: layer 0: something is wrong" in " ".join(text.split())
