@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
+from types import ModuleType
+
+ANEW = "Delete the file, so that it is downloaded again."
+REPLACE = "Replace the file with a fresh copy, or take it out of the folder."
+
 
 class DatasetError(Exception):
     """A data set cannot be read: `place` is a file or folder, `remedy` says what to do."""
@@ -12,3 +18,16 @@ class DatasetError(Exception):
         self.message = message
         self.place = place
         self.remedy = remedy
+
+
+def library(name: str, purpose: str, place: str) -> ModuleType:
+    """Import a library that only some data sets need; DatasetError says how to install it."""
+    try:
+        return importlib.import_module(name)
+    except ImportError as exc:
+        raise DatasetError(
+            "E624",
+            f"the Python package {name!r}, which {purpose}, cannot be imported ({exc})",
+            place,
+            "Install it: pip install -r requirements-datasets.txt",
+        ) from exc

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,11 +41,36 @@ class RandomAffine:
         return functional.grid_sample(images, grid, align_corners=False)
 
 
+@dataclass(frozen=True, slots=True)
+class RandomCrop:
+    """Give each image of a batch a black frame of `padding` pixels and cut it out anew at random.
+
+    With `mirror` half of them are mirrored, left to right, as well. One look-up of pixels for the
+    whole batch does both.
+    """
+
+    padding: int
+    mirror: bool = False
+
+    def __call__(self, images: Tensor) -> Tensor:
+        """Return the shifted images; [N, C, H, W] of any dtype."""
+        count, channels, height, width = images.shape
+        framed = functional.pad(images, (self.padding,) * 4)
+        top, left = torch.randint(0, 2 * self.padding + 1, (2, count, 1))
+        rows, columns = top + torch.arange(height), left + torch.arange(width)
+        if self.mirror:
+            columns = torch.where(torch.rand(count, 1) < 0.5, columns.flip(1), columns)
+        places = rows[:, :, None] * framed.shape[3] + columns[:, None, :]
+        places = places.view(count, 1, -1).expand(-1, channels, -1)
+        return framed.flatten(2).gather(2, places).view(images.shape)
+
+
 class ImageDataset(Dataset[tuple[Tensor, Tensor]]):
     """Images held as bytes, normalized (and augmented) when a batch is taken.
 
     `images` is uint8 [N, C, H, W], `white` the value that stands for 1.0, `targets` int64 [N];
-    `args.act_mode_8bit` selects integers -128..127, else multiples of 1/128.
+    `args.act_mode_8bit` selects integers -128..127, else multiples of 1/128. `crop` works on bytes,
+    `augment` on the values 0..1 after it.
     """
 
     def __init__(
@@ -54,11 +80,13 @@ class ImageDataset(Dataset[tuple[Tensor, Tensor]]):
         args: Any,
         white: float = 255,
         augment: RandomAffine | None = None,
+        crop: RandomCrop | None = None,
     ) -> None:
         self.images = images
         self.targets = targets
         self.white = white
         self.augment = augment
+        self.crop = crop
         self.normalize = ai8x.normalize(args)
 
     def as_test_set(self, args: Any) -> ImageDataset:
@@ -72,7 +100,10 @@ class ImageDataset(Dataset[tuple[Tensor, Tensor]]):
 
     def batch(self, indices: Tensor) -> tuple[Tensor, Tensor]:
         """Return images (float32) and targets of `indices` [B]."""
-        images = self.images[indices].to(torch.float32).div_(self.white)
+        images = self.images[indices]
+        if self.crop is not None:
+            images = self.crop(images)
+        images = images.to(torch.float32).div_(self.white)
         if self.augment is not None:
             images = self.augment(images)
         return self.normalize(images), self.targets[indices]
@@ -80,3 +111,20 @@ class ImageDataset(Dataset[tuple[Tensor, Tensor]]):
     def __getitem__(self, index: int) -> tuple[Tensor, Tensor]:
         images, targets = self.batch(torch.tensor([index]))
         return images[0], targets[0]
+
+
+def train_and_test(
+    read: Callable[[bool], tuple[Tensor, Tensor]],
+    args: Any,
+    wanted: tuple[bool, bool],
+    augment: RandomAffine | None = None,
+    crop: RandomCrop | None = None,
+) -> tuple[ImageDataset | None, ImageDataset | None]:
+    """Return training and test set, each None unless `wanted`.
+
+    `read` returns the images and targets of the training (True) or test (False) part; only the
+    former is augmented.
+    """
+    train = ImageDataset(*read(True), args, augment=augment, crop=crop) if wanted[0] else None
+    test = ImageDataset(*read(False), args).as_test_set(args) if wanted[1] else None
+    return train, test

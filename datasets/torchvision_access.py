@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import functools
 import importlib.util
-import shutil
-import tempfile
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -46,14 +44,3 @@ def _declare_missing_operators() -> None:
                     f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor"
                 )
             _declared.append(fragment)
-
-
-def download(name: str, folder: Path) -> None:
-    """Download torchvision's data set `name` (such as "MNIST") into `folder`, showing progress.
-
-    `folder` is touched only when everything has arrived. Raises what torchvision raises when there
-    is no network: RuntimeError or an OSError.
-    """
-    with tempfile.TemporaryDirectory() as scratch:
-        getattr(torchvision().datasets, name)(scratch, download=True)
-        shutil.copytree(scratch, folder, dirs_exist_ok=True)

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import struct
 from argparse import Namespace
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
 
-from datasets import mnist, torchvision_access
+from datasets import fashionmnist, idx, mnist, torchvision_access
 from datasets.digits import digits_get_datasets
 from datasets.errors import DatasetError
-from datasets.images import ImageDataset, RandomAffine
+from datasets.images import ImageDataset, RandomAffine, RandomCrop
 
 ARGS = Namespace(act_mode_8bit=False, truncate_testset=False)
 
@@ -24,9 +26,9 @@ def _idx(values: torch.Tensor) -> bytes:
     return header + values.numpy().tobytes()
 
 
-def _store(folder: Path, packed: bool) -> torch.Tensor:
-    """Write a small MNIST and return its images."""
-    raw = folder / "MNIST" / "raw"
+def _store(folder: Path, packed: bool, name: str = "MNIST") -> torch.Tensor:
+    """Write a small MNIST, or one of the same format, and return its images."""
+    raw = folder / name / "raw"
     raw.mkdir(parents=True)
     images = torch.randint(0, 256, (7, 28, 28), dtype=torch.uint8)
     labels = torch.arange(7, dtype=torch.uint8)
@@ -52,15 +54,43 @@ def test_mnist_is_read_packed_and_unpacked(packed: bool, tmp_path: Path) -> None
     assert train.batch(torch.tensor([0, 1]))[0].shape == (2, 1, 28, 28)
 
 
-def test_missing_mnist_names_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def no_network(_name: str, _folder: Path) -> None:
-        raise RuntimeError("no network")
+def test_fashionmnist_is_shifted_and_mirrored(tmp_path: Path) -> None:
+    images = _store(tmp_path, packed=True, name="FashionMNIST")
+    train, test = fashionmnist.fashionmnist_get_datasets((str(tmp_path), ARGS))
+    assert train is not None
+    assert test is not None
+    assert torch.equal(test.images[:, 0], images)
+    assert train.crop == RandomCrop(4, mirror=True)
+    assert train.batch(torch.arange(7))[0].shape == (7, 1, 28, 28)
+    assert len(fashionmnist.datasets[0]["output"]) == 10
 
-    monkeypatch.setattr(mnist, "download", no_network)
+
+def test_missing_files_are_downloaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, serve: Callable[..., str]
+) -> None:
+    _store(tmp_path / "server", packed=True)
+    source = tmp_path / "server" / "MNIST" / "raw"
+    digests = {p.name: hashlib.md5(p.read_bytes()).hexdigest() for p in source.iterdir()}
+    monkeypatch.setattr(mnist, "ADDRESS", serve(source))
+    monkeypatch.setattr(mnist, "_DIGESTS", digests)
+    _, test = mnist.mnist_get_datasets((str(tmp_path / "data"), ARGS), load_train=False)
+    assert test is not None
+    assert len(test) == 7
+    raw = tmp_path / "data" / "MNIST" / "raw"
+    assert sorted(p.name for p in raw.iterdir()) == [
+        "t10k-images-idx3-ubyte.gz",
+        "t10k-labels-idx1-ubyte.gz",
+    ]
+
+
+def test_without_network_the_missing_file_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mnist, "ADDRESS", "http://127.0.0.1:9/")
     with pytest.raises(DatasetError) as info:
         mnist.mnist_get_datasets((str(tmp_path), ARGS))
-    assert info.value.place == str(tmp_path / "MNIST" / "raw")
-    assert "train-images-idx3-ubyte.gz" in info.value.remedy
+    assert info.value.code == "E612"
+    assert info.value.place == str(tmp_path / "MNIST/raw/train-images-idx3-ubyte.gz")
 
 
 @pytest.mark.parametrize("fault", ["cut", "magic", "gzip"])
@@ -70,7 +100,7 @@ def test_damaged_idx_files_are_refused(fault: str, tmp_path: Path) -> None:
     path = tmp_path / ("a.gz" if fault == "gzip" else "a")
     path.write_bytes(content)
     with pytest.raises(DatasetError) as info:
-        mnist.read_idx(path)
+        idx.read_idx(path)
     assert info.value.place == str(path)
 
 
@@ -141,34 +171,42 @@ def test_shifts_stay_within_their_limit() -> None:
     assert 1.5 < float((rows - 7).abs().max()) <= 2.001
 
 
-class _FakeTorchvision:
-    """Stands for torchvision; its data set writes one file and then may lose the network."""
+def test_crops_are_windows_of_the_framed_image() -> None:
+    torch.manual_seed(0)
+    images = torch.randint(1, 256, (300, 3, 6, 5), dtype=torch.uint8)
+    cropped = RandomCrop(2, mirror=True)(images)
+    assert cropped.dtype == torch.uint8
+    framed = torch.nn.functional.pad(images, (2,) * 4)
+    seen = set()
+    for image, window in zip(framed, cropped, strict=True):
+        places = [
+            (top, left, mirrored)
+            for top in range(5)
+            for left in range(5)
+            for mirrored in (False, True)
+            if torch.equal(_window(image, top, left, mirrored), window)
+        ]
+        assert len(places) == 1
+        seen.update(places)
+    assert len(seen) == 50  # every shift, mirrored or not, occurs
 
-    def __init__(self, complete: bool) -> None:
-        self.datasets = self
-        self.complete = complete
 
-    def MNIST(self, folder: str, download: bool) -> None:
-        assert download
-        (Path(folder) / "MNIST").mkdir()
-        (Path(folder) / "MNIST" / "file").write_text("data")
-        if not self.complete:
-            raise RuntimeError("connection lost")
+def _window(image: torch.Tensor, top: int, left: int, mirrored: bool) -> torch.Tensor:
+    window = image[:, top : top + 6, left : left + 5]
+    return window.flip(2) if mirrored else window
 
 
-@pytest.mark.parametrize("complete", [True, False])
-def test_download_appears_completely_or_not_at_all(
-    complete: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(torchvision_access, "torchvision", lambda: _FakeTorchvision(complete))
-    folder = tmp_path / "data"
-    if complete:
-        torchvision_access.download("MNIST", folder)
-        assert (folder / "MNIST" / "file").read_text() == "data"
-    else:
-        with pytest.raises(RuntimeError, match="connection lost"):
-            torchvision_access.download("MNIST", folder)
-        assert not folder.exists()
+def test_augmentation_follows_the_seed() -> None:
+    images = torch.randint(0, 256, (20, 1, 8, 8), dtype=torch.uint8)
+    augmented = ImageDataset(
+        images, torch.zeros(20), ARGS, augment=RandomAffine(9, 9, 1), crop=RandomCrop(2, True)
+    )
+    batches = []
+    for seed in (1, 1, 2):
+        torch.manual_seed(seed)
+        batches.append(augmented.batch(torch.arange(20))[0])
+    assert torch.equal(batches[0], batches[1])
+    assert not torch.equal(batches[0], batches[2])
 
 
 def test_torchvision_can_be_imported_beside_this_torch() -> None:

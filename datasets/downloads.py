@@ -1,0 +1,185 @@
+"""Files from the network, checked, and archives, unpacked: completely or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import hashlib
+import http.client
+import shutil
+import tarfile
+import tempfile
+import urllib.error
+import urllib.request
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import IO, Any
+
+from checkpoint.atomic import atomic_file
+from datasets.errors import ANEW, DatasetError
+from datasets.progress import progress
+
+_TIMEOUT_SECONDS = 30
+_BLOCK_BYTES = 1 << 18
+
+
+@dataclass(frozen=True, slots=True)
+class Download:
+    """A file on the network with the digest that its publisher states.
+
+    `digest` is MD5 (32 hexadecimal digits) or SHA-256 (64).
+    """
+
+    url: str
+    digest: str
+
+    @property
+    def name(self) -> str:
+        """The name of the file itself."""
+        return self.url.rsplit("/", 1)[1]
+
+
+def fetch(source: Download, folder: Path) -> Path:
+    """Return `folder`/`source.name`; download it if it is not there.
+
+    The file takes its name when all of it has arrived and its digest is right. Raises DatasetError
+    E612 (network) or E622 (other content), and OSError when `folder` cannot be written.
+    """
+    path = folder / source.name
+    if path.is_file():
+        return path
+    digest = hashlib.md5() if len(source.digest) == 32 else hashlib.sha256()
+    with _open(source, path) as response, atomic_file(path) as file:
+        total = _length(response)
+        with progress(f"Downloading {source.name}", total) as advance:
+            arrived = 0
+            while block := _read(response, source, path):
+                file.write(block)
+                digest.update(block)
+                arrived += len(block)
+                advance(len(block))
+        if total is not None and arrived != total:
+            raise _unreachable(source, path, f"the connection ended after {arrived} bytes")
+        _compare(digest.hexdigest(), source, path)
+    return path
+
+
+@contextlib.contextmanager
+def _open(source: Download, path: Path) -> Iterator[Any]:
+    """Open the address; what the network answers instead becomes DatasetError."""
+    request = urllib.request.Request(source.url, headers={"User-Agent": "Python"})
+    try:
+        response = urllib.request.urlopen(request, timeout=_TIMEOUT_SECONDS)
+    except (OSError, http.client.HTTPException) as exc:  # URLError and time-outs are OSErrors
+        reason = exc.reason if isinstance(exc, urllib.error.URLError) else exc
+        raise _unreachable(source, path, str(reason)) from exc
+    with response:
+        yield response
+
+
+def _read(response: Any, source: Download, path: Path) -> bytes:
+    try:
+        block: bytes = response.read(_BLOCK_BYTES)
+    except (OSError, http.client.HTTPException) as exc:
+        raise _unreachable(source, path, str(exc)) from exc
+    return block
+
+
+def _length(response: Any) -> int | None:
+    """Return the number of bytes that the server announces."""
+    text = response.headers.get("Content-Length", "")
+    return int(text) if text.isdecimal() else None
+
+
+def _unreachable(source: Download, path: Path, why: str) -> DatasetError:
+    return DatasetError(
+        "E612",
+        f"the file is not there and {source.url} cannot be downloaded: {why}",
+        str(path),
+        "Check the connection, put the file there yourself, or name another folder with --data.",
+    )
+
+
+def _compare(found: str, source: Download, path: Path) -> None:
+    if found != source.digest:
+        raise DatasetError(
+            "E622",
+            f"{source.url} holds something else today: digest {found}, expected {source.digest}",
+            str(path),
+            "Nothing was kept. Try again later, or put the right file there yourself.",
+        )
+
+
+def unpack(archive: Path, target: Path, inner: str = "") -> None:
+    """Unpack a compressed tar file into the new folder `target`, which appears when all is there.
+
+    With `inner` the folder of this name in the archive becomes `target`. Archives with links,
+    devices or names that lead out of the folder are refused (DatasetError E623) as are damaged ones
+    (E613).
+    """
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent) as scratch:
+        try:
+            with gzip.open(archive) as stream, progress(f"Unpacking {archive.name}", None) as step:
+                with tarfile.open(fileobj=stream, mode="r:") as tar:
+                    for member in tar:
+                        _extract(tar, member, Path(scratch), archive)
+                        step(1)
+                _read_to_the_end(stream)
+        except (tarfile.TarError, EOFError, zlib.error, ValueError) as exc:
+            raise _damaged(archive, exc) from exc
+        except OSError as exc:  # a broken gzip header; a refusal of the disk has a number
+            if exc.errno is not None:
+                raise
+            raise _damaged(archive, exc) from exc
+        found = Path(scratch) / inner
+        if not found.is_dir():
+            raise DatasetError("E613", f"it has no folder {inner}", str(archive), ANEW)
+        _rename(found, target)
+
+
+def _read_to_the_end(stream: gzip.GzipFile) -> None:
+    """Read what follows the last member: zeros, then the check sum, which is compared.
+
+    tarfile takes damaged headers for the end of an archive; here they raise ValueError or OSError.
+    """
+    while block := stream.read(_BLOCK_BYTES):
+        if block.strip(b"\0"):
+            raise ValueError("a header is damaged")
+
+
+def _rename(found: Path, target: Path) -> None:
+    """Give the unpacked folder its name, unless another process was quicker."""
+    found.chmod(0o755)  # temporary folders are closed to others
+    try:
+        found.rename(target)
+    except OSError:
+        if not (target.is_dir() and any(target.iterdir())):
+            raise
+
+
+def _extract(tar: tarfile.TarFile, member: tarfile.TarInfo, folder: Path, archive: Path) -> None:
+    """Write one member of an archive below `folder`."""
+    name = PurePosixPath(member.name)
+    if name.is_absolute() or ".." in name.parts or not (member.isfile() or member.isdir()):
+        raise DatasetError(
+            "E623",
+            f"the archive is refused: {member.name!r} leads out of it or is no plain file",
+            str(archive),
+            "Nothing was unpacked. Get the archive from its publisher.",
+        )
+    path = folder / name
+    if member.isdir():
+        path.mkdir(parents=True, exist_ok=True)
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    content: IO[bytes] | None = tar.extractfile(member)
+    assert content is not None  # it is a file
+    with path.open("wb") as file:
+        shutil.copyfileobj(content, file, _BLOCK_BYTES)
+
+
+def _damaged(archive: Path, exc: Exception) -> DatasetError:
+    return DatasetError("E613", f"the archive is damaged ({exc})", str(archive), ANEW)

@@ -1,0 +1,43 @@
+"""FashionMNIST: 60000 and 10000 grey images of clothes, 28x28 (spec/training.md 5.2)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from datasets.idx import SIZE, read_collection
+from datasets.images import ImageDataset, RandomCrop, train_and_test
+
+ADDRESS = "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/"
+_DIGESTS = {
+    "train-images-idx3-ubyte.gz": "8d4fb7e6c68d591d4c3dfef9ec88bf0d",
+    "train-labels-idx1-ubyte.gz": "25c81989df183df01b3e8a0aad5dffbe",
+    "t10k-images-idx3-ubyte.gz": "bef4ecab320f06d8554ea6380940ec79",
+    "t10k-labels-idx1-ubyte.gz": "bb300cfdad3c16e7a12a480ee83cd310",
+}
+
+
+def fashionmnist_get_datasets(
+    data: tuple[str, Any], load_train: bool = True, load_test: bool = True
+) -> tuple[ImageDataset | None, ImageDataset | None]:
+    """Return training and test set; the former is shifted by up to 4 pixels and mirrored."""
+    raw = Path(data[0]) / "FashionMNIST" / "raw"
+    return train_and_test(
+        lambda train: read_collection(raw, train, ADDRESS, _DIGESTS),
+        data[1],
+        (load_train, load_test),
+        crop=RandomCrop(4, mirror=True),
+    )
+
+
+datasets = [
+    {
+        "name": "FashionMNIST",
+        "input": (1, *SIZE),
+        "output": (
+            "top", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag",
+            "boot",
+        ),
+        "loader": fashionmnist_get_datasets,
+    }
+]  # fmt: skip

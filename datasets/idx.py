@@ -1,0 +1,80 @@
+"""Collections in the IDX format: MNIST and those that follow it (spec/training.md 5.2)."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from datasets.downloads import Download, fetch
+from datasets.errors import ANEW, DatasetError
+
+SIZE = (28, 28)
+CLASSES = 10
+_PARTS = {True: "train", False: "t10k"}
+
+
+def read_collection(
+    raw: Path, train: bool, address: str, digests: dict[str, str]
+) -> tuple[Tensor, Tensor]:
+    """Return images uint8 [N, 1, 28, 28] and labels int64 [N] of the folder `raw`.
+
+    Files may be compressed or not; one that is missing is downloaded from below `address`, where
+    `digests` gives the digest of each compressed file.
+    """
+    names = [f"{_PARTS[train]}-{part}-ubyte" for part in ("images-idx3", "labels-idx1")]
+    paths = [
+        _find(raw, name) or fetch(Download(f"{address}{name}.gz", digests[f"{name}.gz"]), raw)
+        for name in names
+    ]
+    images, labels = map(read_idx, paths)
+    _check(images, labels, *paths)
+    return images.unsqueeze(1), labels.long()
+
+
+def _find(folder: Path, name: str) -> Path | None:
+    """Return the file `name` or `name`.gz in `folder`, whichever exists."""
+    return next((p for p in (folder / name, folder / f"{name}.gz") if p.is_file()), None)
+
+
+def read_idx(path: Path) -> Tensor:
+    """Read a file in the IDX format of bytes, compressed or not, as a uint8 tensor.
+
+    Raises DatasetError when it is damaged.
+    """
+    try:
+        data = path.read_bytes()
+        if path.suffix == ".gz":
+            data = gzip.decompress(data)
+    except (gzip.BadGzipFile, EOFError, zlib.error) as exc:
+        raise _damaged(path, f"the compressed data is damaged ({exc})") from exc
+    if len(data) < 4 or data[:3] != b"\0\0\x08":
+        raise _damaged(path, "it does not begin as an IDX file of bytes")
+    first = 4 + 4 * data[3]
+    shape = np.frombuffer(data[4:first], dtype=">u4").astype(int)
+    if len(shape) != data[3] or len(data) - first != np.prod(shape):
+        raise _damaged(path, f"it holds {len(data)} bytes, not what its header says")
+    return torch.from_numpy(np.frombuffer(data, np.uint8, offset=first).reshape(shape).copy())
+
+
+def _damaged(path: Path, what: str) -> DatasetError:
+    return DatasetError("E613", what, str(path), ANEW)
+
+
+def _check(images: Tensor, labels: Tensor, image_path: Path, label_path: Path) -> None:
+    """Raise DatasetError unless these are images of the right size and their labels."""
+    if images.shape[1:] != SIZE or len(images) == 0:
+        shape = "x".join(map(str, images.shape))
+        raise _damaged(
+            image_path, f"its shape is {shape}; it must be Nx{SIZE[0]}x{SIZE[1]}, N from 1"
+        )
+    if labels.ndim != 1 or len(images) != len(labels):
+        shape = "x".join(map(str, labels.shape))
+        raise _damaged(label_path, f"it holds {shape} labels for {len(images)} images")
+    if labels.max() >= CLASSES:
+        largest = int(labels.max())
+        raise _damaged(label_path, f"it holds the label {largest}; labels are 0 to {CLASSES - 1}")
