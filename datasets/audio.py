@@ -1,0 +1,122 @@
+"""Sound files and cuts of 16384 samples, about one second at 16 kHz (spec/training.md 5.3)."""
+
+from __future__ import annotations
+
+import wave
+from collections.abc import Iterator
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from datasets.errors import REPLACE, DatasetError, library
+
+RATE = 16000  # samples per second
+LENGTH = 16384  # samples of an item: 128 frames of 128
+_FRAME = 128
+_FRAMES_BEFORE = 30  # of a cut, before the frame in which somebody speaks
+_SPEECH = 0.030  # mean amplitude of such a frame
+_FULL_SCALE = 1 << 15
+
+Samples = npt.NDArray[np.float32]
+
+
+def read_wav(path: Path) -> Samples:
+    """Return the samples of a WAV file as float32 [n] in -1..1.
+
+    Raises DatasetError: E613 when it is damaged, E625 unless it is 16 kHz, mono, 16 bits.
+    """
+    try:
+        with path.open("rb") as stream, wave.open(stream) as file:
+            kind = (file.getframerate(), file.getnchannels(), 8 * file.getsampwidth())
+            count = file.getnframes()
+            content = file.readframes(count)
+    except (wave.Error, EOFError) as exc:
+        raise _damaged(path, f"it is no WAV file of samples ({exc or 'it ends early'})") from exc
+    _check_kind(path, *kind)
+    if not content or len(content) != 2 * count:
+        raise _damaged(path, f"it holds {len(content) // 2} samples, its header says {count}")
+    return np.frombuffer(content, "<i2").astype(np.float32) / np.float32(_FULL_SCALE)
+
+
+def write_wav(path: Path, samples: Samples) -> None:
+    """Write samples of -1..1 as a WAV file of 16 kHz, mono, 16 bits."""
+    levels = np.clip(np.round(samples * _FULL_SCALE), -_FULL_SCALE, _FULL_SCALE - 1)
+    with path.open("wb") as stream, wave.open(stream) as file:
+        file.setparams((1, 2, RATE, 0, "NONE", "not compressed"))
+        file.writeframes(levels.astype("<i2").tobytes())
+
+
+def read_flac(path: Path) -> Samples:
+    """Return the samples of a FLAC file as float32 [n] in -1..1; raises what `read_wav` does."""
+    soundfile = library("soundfile", "reads the FLAC files of LibriSpeech", str(path))
+    try:
+        with path.open("rb") as stream:
+            samples, rate = soundfile.read(stream, dtype="float32", always_2d=True)
+    except soundfile.LibsndfileError as exc:
+        raise _damaged(path, f"it is no FLAC file ({exc})") from exc
+    _check_kind(path, rate, samples.shape[1], 16)
+    result: Samples = samples[:, 0]
+    return result
+
+
+def _check_kind(path: Path, rate: int, channels: int, bits: int) -> None:
+    if (rate, channels, bits) != (RATE, 1, 16):
+        raise DatasetError(
+            "E625",
+            f"it has {rate} Hz, {channels} channels, {bits} bits; it must have {RATE} Hz, "
+            "1 channel, 16 bits",
+            str(path),
+            REPLACE,
+        )
+
+
+def _damaged(path: Path, what: str) -> DatasetError:
+    return DatasetError("E613", what, str(path), REPLACE)
+
+
+def change_speed(samples: Samples, speed: float) -> Samples:
+    """Return the recording played `speed` times as fast: shorter and higher above 1."""
+    resample: Any = library("scipy.signal", "changes the speed of recordings", "datasets/audio.py")
+    ratio = Fraction(speed).limit_denominator(1000)
+    result: Samples = resample.resample_poly(samples, ratio.denominator, ratio.numerator)
+    return result.astype(np.float32)
+
+
+def fit(samples: Samples) -> Samples:
+    """Return the first 16384 samples, zeros behind a shorter recording."""
+    return np.pad(samples[:LENGTH], (0, max(0, LENGTH - len(samples))))
+
+
+def to_bytes(samples: Samples) -> npt.NDArray[np.uint8]:
+    """Return samples of -1..1 as bytes, 128 for silence."""
+    return np.clip(np.round((samples + 1) * 128), 0, 255).astype(np.uint8)
+
+
+def speech_cuts(samples: Samples) -> Iterator[Samples]:
+    """Yield cuts of 16384 samples of a long recording, one behind the other, where there is speech.
+
+    A cut begins 30 frames of 128 samples before a frame that is loud, after the recording was
+    scaled to a peak of 1.
+    """
+    samples = samples / max(float(np.abs(samples).max(initial=0)), 1e-9)
+    frames = np.abs(samples[: len(samples) // _FRAME * _FRAME]).reshape(-1, _FRAME).mean(1)
+    free = 0  # the first sample behind the last cut
+    for frame in np.flatnonzero(frames > _SPEECH):
+        first = (int(frame) - _FRAMES_BEFORE) * _FRAME
+        if first >= free and first + LENGTH <= len(samples):
+            yield samples[first : first + LENGTH]
+            free = first + LENGTH
+
+
+def random_shift(samples: Samples, limits: tuple[int, int], rng: np.random.Generator) -> Samples:
+    """Return the samples shifted in a circle, to the right by limits[0]..limits[1] samples."""
+    return np.roll(samples, int(rng.integers(limits[0], limits[1] + 1)))
+
+
+def add_noise(samples: Samples, ratio_db: float, rng: np.random.Generator) -> Samples:
+    """Return the samples with white noise, weaker than the signal by `ratio_db` decibels."""
+    level = np.sqrt(np.mean(np.square(samples)) / 10 ** (ratio_db / 10))
+    return samples + (level * rng.standard_normal(len(samples))).astype(np.float32)

@@ -1,0 +1,160 @@
+"""Keyword spotting: spoken words of about one second (spec/training.md 5.2, 5.3).
+
+Sources: Speech Commands v0.02 and LibriSpeech dev-clean, see `speech_files`. An item is a tensor
+[128, 128]: channel c at time t is sample 128*t + c.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils.data import Dataset
+
+import ai8x
+from datasets.kws_cache import NOISE_DB, Prepared, prepared
+from datasets.speech_files import CLASSES, OFFICIAL_TEST, TEST, TRAIN, VALIDATION
+
+_FRAME = 128
+_SILENCE = 128  # the byte of amplitude 0
+_UNKNOWN = "_unknown_"
+_AT_ONCE = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which words a set tells apart; all others are _unknown_, the last class.
+
+    `test` is the part that tests; `librispeech` says whether cuts of read speech are among the
+    unknown words; `unknown_weight` is the factor of that class in the loss.
+    """
+
+    name: str
+    words: tuple[str, ...]
+    unknown_weight: float
+    test: int = TEST
+    librispeech: bool = True
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The labels of the set."""
+        return (*self.words, _UNKNOWN)
+
+
+class KeywordDataset(Dataset[tuple[Tensor, Tensor]]):
+    """Recordings held as bytes, normalized (and augmented) when a batch is taken.
+
+    `rows` are the places of the items in `source`, `targets` their classes, both int64 [N]. With
+    `augment` each training item is shifted in a circle and gets white noise each time.
+    `valid_indices` are the items that validate; they were disturbed when they were prepared.
+    """
+
+    def __init__(
+        self, source: Prepared, rows: Tensor, targets: Tensor, args: Any, augment: bool
+    ) -> None:
+        self.source = source
+        self.rows = rows
+        self.targets = targets
+        self.augment = augment
+        self.validates = source.parts[rows, 0] == VALIDATION
+        if augment and self.validates.any():
+            self.valid_indices = self.validates.nonzero()[:, 0]
+        self.normalize = ai8x.normalize(args)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def batch(self, indices: Tensor) -> tuple[Tensor, Tensor]:
+        """Return items float32 [B, 128, 128] and targets int64 [B] of `indices` [B].
+
+        A few recordings at a time stay in the processor's cache, which halves the time.
+        """
+        items = torch.empty(len(indices), _FRAME, _FRAME)
+        for few, place in zip(indices.split(_AT_ONCE), items.split(_AT_ONCE), strict=True):
+            frames = self._sound(few).add_(_SILENCE).div_(256).view(-1, _FRAME, _FRAME)
+            place.copy_(self.normalize(frames).transpose(1, 2))
+        return items, self.targets[indices]
+
+    def _sound(self, indices: Tensor) -> Tensor:
+        """Return the recordings [B, 16384] of `indices` [B] as amplitudes -128..127."""
+        rows = self.rows[indices]
+        sound = self.source.data[rows].to(torch.float32).sub_(_SILENCE)
+        if self.augment:
+            moving = ~self.validates[indices]
+            for place in moving.nonzero()[:, 0].tolist():
+                low, high = self.source.limits[rows[place]].tolist()
+                sound[place] = sound[place].roll(int(torch.randint(low, high + 1, ())))
+            _add_noise(sound, moving)
+        return sound
+
+    def __getitem__(self, index: int) -> tuple[Tensor, Tensor]:
+        items, targets = self.batch(torch.tensor([index]))
+        return items[0], targets[0]
+
+
+def _add_noise(sound: Tensor, wanted: Tensor) -> None:
+    """Add white noise to the recordings [B, 16384] that are `wanted` [B], in place."""
+    ratio = torch.randint(NOISE_DB[0], NOISE_DB[1] + 1, (len(sound), 1))
+    level = sound.square().mean(1, keepdim=True).div_(10 ** (ratio / 10)).sqrt_()
+    sound.addcmul_(torch.randn_like(sound), level * wanted[:, None])
+
+
+def _choose(
+    source: Prepared, selection: Selection, parts: tuple[int, ...], args: Any, augment: bool
+) -> KeywordDataset:
+    """Return the items of some parts with the classes of a selection."""
+    classes = torch.full((256,), len(selection.words))
+    for target, word in enumerate(selection.words):
+        classes[CLASSES.index(word)] = target
+    labels = source.labels[:, 0]
+    wanted = torch.isin(source.parts[:, 0], torch.tensor(parts, dtype=torch.uint8))
+    if not selection.librispeech:
+        wanted &= labels != CLASSES.index("librispeech")
+    rows = wanted.nonzero()[:, 0]
+    if args.truncate_testset and not augment:
+        rows = rows[:1]
+    return KeywordDataset(source, rows, classes[labels[rows].long()], args, augment)
+
+
+def kws_get_datasets(
+    selection: Selection,
+    data: tuple[str, Any],
+    load_train: bool = True,
+    load_test: bool = True,
+) -> tuple[KeywordDataset | None, KeywordDataset | None]:
+    """Return training and test set; the former holds the validation items as well."""
+    source = prepared(Path(data[0]) / "KWS")
+    choose = partial(_choose, source, selection, args=data[1])
+    train = choose(parts=(TRAIN, VALIDATION), augment=True) if load_train else None
+    test = choose(parts=(selection.test,), augment=False) if load_test else None
+    return train, test
+
+
+_TWENTY = (
+    "up", "down", "left", "right", "stop", "go", "yes", "no", "on", "off", "one", "two", "three",
+    "four", "five", "six", "seven", "eight", "nine", "zero",
+)  # fmt: skip
+_WORDS = tuple(word for word in CLASSES if word not in ("_silence_", "librispeech"))
+_TEN = ("down", "go", "left", "no", "off", "on", "right", "stop", "up", "yes", "_silence_")
+
+SELECTIONS = (
+    Selection("KWS", _TWENTY[:6], 0.06),
+    Selection("KWS_12_benchmark", _TEN, 0.056, test=OFFICIAL_TEST, librispeech=False),
+    Selection("KWS_20", _TWENTY, 0.07),
+    Selection("KWS_35", _WORDS, 0.07),
+)
+
+datasets = [
+    {
+        "name": selection.name,
+        "input": (_FRAME, _FRAME),
+        "output": selection.classes,
+        "weight": (*(1 for _ in selection.words), selection.unknown_weight),
+        "loader": partial(kws_get_datasets, selection),
+    }
+    for selection in SELECTIONS
+]

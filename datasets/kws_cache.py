@@ -1,0 +1,129 @@
+"""The prepared recordings of the keyword sets, `KWS/processed/dataset.pt` (spec/training.md 5.3).
+
+The file holds four tensors: bytes uint8 [n, 16384], class uint8 [n, 1], part uint8 [n, 1] (0
+training, 1 test, 2 validation, 3 official test) and limits of the shift int16 [n, 2], in samples.
+It is several gigabytes large, so that it is written from a file and mapped into memory for reading.
+"""
+
+from __future__ import annotations
+
+import pickle
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from checkpoint.atomic import atomic_file
+from datasets.audio import (
+    LENGTH,
+    RATE,
+    Samples,
+    add_noise,
+    change_speed,
+    fit,
+    random_shift,
+    read_wav,
+    to_bytes,
+)
+from datasets.errors import DatasetError
+from datasets.progress import progress
+from datasets.speech_files import TRAIN, VALIDATION, Recording, recordings
+
+SHIFT = RATE // 10  # a tenth of a second
+NOISE_DB = (-5, 20)  # whole decibels, both ends included
+_COPIES = 2
+
+
+class Prepared(NamedTuple):
+    """The tensors of the file."""
+
+    data: Tensor
+    labels: Tensor
+    parts: Tensor
+    limits: Tensor
+
+
+def prepared(folder: Path) -> Prepared:
+    """Return the prepared recordings of `folder` (KWS); make them first if need be."""
+    path = folder / "processed" / "dataset.pt"
+    if not path.is_file():
+        _prepare(recordings(folder), path)
+    return _read(path)
+
+
+def speeds(copies: int) -> list[float]:
+    """Return the speeds of the copies of a recording: 0.9, 1.1, 0.95, 1.05, ..."""
+    return [1 + 0.2 * (i % 2 - 0.5) / (1 + i // 2) for i in range(copies)]
+
+
+def _read(path: Path) -> Prepared:
+    """Map the file into memory; DatasetError E613 when it is not what `_prepare` writes."""
+    try:
+        content = torch.load(path, weights_only=True, mmap=True)
+        found = Prepared(*content)
+        kinds = [(t.dtype, tuple(t.shape[1:])) for t in found]
+        counts = {len(t) for t in found}
+    except OSError:
+        raise
+    except (RuntimeError, pickle.UnpicklingError, EOFError, TypeError, AttributeError) as exc:
+        raise _damaged(path, str(exc).splitlines()[0] if str(exc) else "it is empty") from exc
+    expected = [(torch.uint8, (LENGTH,)), (torch.uint8, (1,)), (torch.uint8, (1,)),
+                (torch.int16, (2,))]  # fmt: skip
+    if kinds != expected or len(counts) != 1:
+        raise _damaged(path, "its tensors have other types or shapes")
+    return found
+
+
+def _damaged(path: Path, why: str) -> DatasetError:
+    return DatasetError(
+        "E613",
+        f"the prepared recordings are damaged: {why}",
+        str(path),
+        "Delete the file; it is made anew from the folder raw beside it.",
+    )
+
+
+def _prepare(found: list[Recording], path: Path) -> None:
+    """Write the file at once, from a temporary one that keeps the bytes out of memory."""
+    copies = [_COPIES + 1 if r.part in (TRAIN, VALIDATION) else 1 for r in found]
+    count = sum(copies)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile(dir=path.parent) as scratch:
+        data = np.memmap(scratch, np.uint8, "w+", shape=(count, LENGTH))
+        _fill(data, found)
+        columns = (
+            torch.tensor(np.repeat([values], copies, axis=1).T.astype(np.uint8))
+            for values in ([r.label for r in found], [r.part for r in found])
+        )
+        limits = torch.tensor([[-SHIFT, SHIFT]], dtype=torch.int16).repeat(count, 1)
+        with atomic_file(path) as file:
+            torch.save((torch.from_numpy(data), *columns, limits), file)
+
+
+def _fill(data: np.memmap[tuple[int, int], np.dtype[np.uint8]], found: list[Recording]) -> None:
+    with progress("Preparing the recordings, once", len(found)) as advance:
+        for row, samples in enumerate(_items(found, advance)):
+            data[row] = to_bytes(samples)
+
+
+def _items(found: Iterable[Recording], advance: Callable[[int], None]) -> Iterator[Samples]:
+    """Yield what each recording becomes: itself and, unless it serves a test, its copies."""
+    for number, recording in enumerate(found):
+        rng = np.random.default_rng(number)
+        samples = read_wav(recording.path)
+        variants = [fit(samples)]
+        if recording.part in (TRAIN, VALIDATION):
+            variants += [fit(change_speed(samples, speed)) for speed in speeds(_COPIES)]
+        for variant in variants:
+            yield _disturbed(variant, rng) if recording.part == VALIDATION else variant
+        advance(1)
+
+
+def _disturbed(samples: Samples, rng: np.random.Generator) -> Samples:
+    """Shift and disturb a validation item, once for all (training items anew each time)."""
+    shifted = random_shift(samples, (-SHIFT, SHIFT), rng)
+    return add_noise(shifted, float(rng.integers(NOISE_DB[0], NOISE_DB[1] + 1)), rng)
