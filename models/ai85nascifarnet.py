@@ -1,0 +1,66 @@
+"""A network for CIFAR-10 and CIFAR-100 that was found by architecture search.
+
+Source: spec/training.md 4.4.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import Tensor, nn
+
+import ai8x
+import ai8x_blocks
+
+LAYERS = (
+    #                                                  in   out kernel padding
+    ("conv1_1", "FusedConv2dBNReLU", 3, 64, 3, 1),  # 32x32
+    ("conv1_2", "FusedConv2dBNReLU", 64, 32, 1, 0),
+    ("conv1_3", "FusedConv2dBNReLU", 32, 64, 3, 1),
+    ("conv2_1", "FusedMaxPoolConv2dBNReLU", 64, 32, 3, 1),  # 16x16
+    ("conv2_2", "FusedConv2dBNReLU", 32, 64, 1, 0),
+    ("conv3_1", "FusedMaxPoolConv2dBNReLU", 64, 128, 3, 1),  # 8x8
+    ("conv3_2", "FusedConv2dBNReLU", 128, 128, 1, 0),
+    ("conv4_1", "FusedMaxPoolConv2dBNReLU", 128, 64, 3, 1),  # 4x4
+    ("conv4_2", "FusedConv2dBNReLU", 64, 128, 3, 1),
+    ("conv5_1", "FusedMaxPoolConv2dBNReLU", 128, 128, 1, 0),  # 2x2
+)
+
+
+class AI85NASCifarNet(nn.Module):
+    """Ten normalized convolutions and a fully connected layer of 32 bits. `bias` must be True.
+
+    Input [N, num_channels, H, W] with H and W multiples of 16, output [N, num_classes]. For 3x32x32
+    it has 302602 parameters with 10 classes and 348772 with 100.
+    """
+
+    def __init__(
+        self,
+        num_classes: int = 10,
+        num_channels: int = 3,
+        dimensions: tuple[int, int] = (32, 32),
+        bias: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__()
+        first = (*LAYERS[0][:2], num_channels, *LAYERS[0][3:])
+        ai8x_blocks.add_layers(
+            self, (first, *LAYERS[1:]), bias=bias, batchnorm="NoAffine", **kwargs
+        )
+        pixels = (dimensions[0] // 16) * (dimensions[1] // 16)
+        self.fc = ai8x.Linear(128 * pixels, num_classes, bias=True, wide=True, **kwargs)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the scores of the classes."""
+        for name, *_ in LAYERS:
+            x = self.get_submodule(name)(x)
+        return self.fc(x.flatten(1))
+
+
+def ai85nascifarnet(pretrained: bool = False, **kwargs: Any) -> AI85NASCifarNet:
+    """Make an `AI85NASCifarNet`."""
+    assert not pretrained, "there are no built-in weights"
+    return AI85NASCifarNet(**kwargs)
+
+
+models = [{"name": "ai85nascifarnet", "min_input": 1, "dim": 2}]

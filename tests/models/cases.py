@@ -1,0 +1,58 @@
+"""Every network of models/, with smaller images where layers allow, and its known size."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.models.random_weights import Case
+
+BIAS = {"bias": True}
+MNIST: dict[str, Any] = {"num_channels": 1}
+
+COUNTED: tuple[tuple[Case, int], ...] = (
+    (Case("ai85net5", (1, 28, 28), MNIST), 71158),
+    (Case("ai85net5", (3, 32, 32), {"dimensions": (32, 32)}), 72238),
+    (Case("ai85netextrasmall", (1, 28, 28), MNIST), 2514),
+    (Case("ai85digitsnet", (1, 8, 8)), 23594),
+    (Case("ai85simplenet", (3, 32, 32), BIAS), 383012),
+    (Case("ai85simplenetwide2x", (3, 32, 32), BIAS), 726628),
+    (Case("ai85ressimplenet", (3, 32, 32)), 381792),
+    (Case("ai85nascifarnet", (3, 32, 32), BIAS), 302602),
+    (Case("ai85nascifarnet", (3, 32, 32), {"num_classes": 100, **BIAS}), 348772),
+    (Case("ai85kws20net", (128, 128)), 126490),
+    (Case("ai85kws20netv3", (128, 128)), 169472),
+    (Case("ai85kws20netv3", (128, 128), BIAS), 170125),
+    (Case("ai87kws20netv3", (128, 128), die=87), 148928),
+    (Case("ai85kws20netnas", (128, 128)), 425941),
+    (Case("ai85faceidnet", (3, 160, 120)), 176336),
+    (Case("ai85faceidnet_112", (3, 112, 112), BIAS), 892016),
+    (Case("ai85unetlarge", (48, 24, 16)), 279084),
+    (Case("ai85tinierssd", (3, 74, 74), {"num_classes": 11}), 336336),
+    (Case("ai85tinierssdface", (3, 224, 168)), 275720),
+    (Case("ai85autoencoder", (256, 3)), 136800),
+    (Case("ai85actiontcn", (15, 96, 48, 48)), 376197),
+    (Case("bayer2rgbnet", (4, 16, 24)), 174),
+    (Case("ai85cdnet", (3, 128, 128)), 57778),
+    (Case("ai87netmobilenetv2cifar100", (3, 32, 32), BIAS, die=87), 1999680),
+    (Case("ai87netmobilenetv2cifar100_m0_75", (3, 32, 32), BIAS, die=87), 1348468),
+    (Case("ai87netmobilenetv2cifar100_m0_5", (3, 32, 32), BIAS, die=87), 635600),
+    (Case("ai87effnetv2", (3, 32, 32), BIAS, die=87), 759188),
+    (Case("ai87imageneteffnetv2", (3, 112, 112), BIAS, die=87), 1691624),
+    (Case("ai85firetestnet", (3, 32, 32)), 1366),
+)
+UNCOUNTED = (Case("ai87netmobilenetv2", (3, 224, 224), {"num_classes": 1000, **BIAS}, die=87),)
+CASES = (*(case for case, _ in COUNTED), *UNCOUNTED)
+LARGE = {
+    "ai85actiontcn",
+    "ai87netmobilenetv2",
+    "ai87netmobilenetv2cifar100",
+    "ai87netmobilenetv2cifar100_m0_75",
+    "ai87imageneteffnetv2",
+}
+"""Networks whose tests take several seconds each; relatives or parts are tested elsewhere too."""
+
+
+def title(case: Case) -> str:
+    """Return the name of a case for people."""
+    keywords = (f"{k}={v}" for k, v in case.keywords.items() if k not in ("bias", "num_channels"))
+    return " ".join((case.name, *keywords))

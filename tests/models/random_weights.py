@@ -1,0 +1,110 @@
+"""Networks with random weights, brought to the state that training and quantization leave behind.
+
+Nothing is trained: the weights of each layer are scaled so that what it computes for random images
+spreads over the range of the activations, which makes every layer matter.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+import ai8x
+from checkpoint import Checkpoint
+from quantization import QuantizationOptions, quantize_checkpoint
+from training.discovery import find_models
+
+WIDTHS = {"weight_bits": 8, "bias_bits": 8, "quantize_activation": True}
+SPREAD = 0.4  # standard deviation of a layer's results, as a part of the range of activations
+
+
+@dataclass(frozen=True)
+class Case:
+    """A network of models/: its keywords, the shape of one input, its chip."""
+
+    name: str
+    shape: tuple[int, ...]
+    keywords: dict[str, Any] = field(default_factory=dict)
+    die: int = 85
+
+    def make(self, simulate: bool = False, **more: Any) -> nn.Module:
+        """Return the network as its constructor leaves it, on the case's chip."""
+        ai8x.set_device(self.die, simulate, round_avg=False, verbose=False)
+        found: nn.Module = _models()[self.name].make(**self.keywords, **more)
+        return found
+
+    def integers(self, batch: int = 1, seed: int = 1) -> Tensor:
+        """Return random inputs of -128 to 127."""
+        generator = torch.Generator().manual_seed(seed)
+        return torch.randint(-128, 128, (batch, *self.shape), generator=generator).float()
+
+
+@functools.cache
+def _models() -> Any:
+    return find_models()
+
+
+@torch.no_grad()
+def qat_network(case: Case, seed: int = 0, **policy: Any) -> nn.Module:
+    """Return a network in quantization-aware training, in evaluation mode.
+
+    Batch normalization has random statistics and is fused; keywords go into the QAT policy.
+    """
+    torch.manual_seed(seed)
+    model = case.make().eval()
+    for module in model.modules():
+        if isinstance(module, (nn.BatchNorm1d, nn.BatchNorm2d)):
+            _disturb(module)
+    ai8x.fuse_bn_layers(model)
+    assert not any(".bn." in name for name in model.state_dict())
+    ai8x.initiate_qat(model, {"weight_bits": 8, **policy})
+    _spread(model, case.integers(seed=seed + 100) / 128)
+    return model
+
+
+def _disturb(bn: nn.Module) -> None:
+    """Give a normalization statistics and factors other than those of the beginning."""
+    bn.running_mean.normal_(0, 0.1)
+    bn.running_var.uniform_(0.5, 2)
+    if bn.weight is not None:
+        bn.weight.uniform_(0.5, 1.5)
+        bn.bias.normal_(0, 0.1)
+
+
+def _spread(model: nn.Module, x: Tensor) -> None:
+    """Scale the weights of each layer when the data of a forward pass reaches it."""
+
+    def scale(layer: Any, inputs: tuple[Tensor]) -> None:
+        data = inputs[0] if layer.pool is None else layer.pool(inputs[0])
+        if layer.op.bias is not None:
+            layer.op.bias.zero_()
+        layer.op.weight.mul_(SPREAD / layer.op(data).square().mean().sqrt())
+        if layer.op.bias is not None:
+            layer.op.bias.uniform_(-0.1, 0.1)
+
+    layers = (m for m in model.modules() if isinstance(m, ai8x.QuantizationAwareModule))
+    handles = [m.register_forward_pre_hook(scale) for m in layers if m.op is not None]
+    model(x)
+    for handle in handles:
+        handle.remove()
+
+
+def quantized(model: nn.Module, arch: str) -> Checkpoint:
+    """Return the checkpoint that quantize.py makes of a network in training."""
+    state = {name: tensor.detach().numpy() for name, tensor in model.state_dict().items()}
+    entries = {"epoch": 1, "state_dict": state, "arch": arch, "extras": {"best_top1": 0.0}}
+    return quantize_checkpoint(Checkpoint(entries), QuantizationOptions()).checkpoint
+
+
+def simulated(case: Case, checkpoint: Checkpoint) -> nn.Module:
+    """Return the network with the integers of a quantized checkpoint, in 8-bit simulation."""
+    model = case.make(simulate=True, **WIDTHS).eval()
+    ai8x.fuse_bn_layers(model)
+    tensors = {n: torch.from_numpy(a.copy()) for n, a in checkpoint.state_dict.items()}
+    model.load_state_dict(tensors)
+    ai8x.update_model(model)
+    return model
