@@ -113,6 +113,14 @@ class ImageDataset(Dataset[tuple[Tensor, Tensor]]):
         return images[0], targets[0]
 
 
+def fold_batch(images: Tensor, ratio: int) -> Tensor:
+    """Do what ai8x.fold does for a batch: [N, C, H, W] to [N, C*r*r, H/r, W/r], r = `ratio`."""
+    n, channels, height, width = images.shape
+    blocks = images.view(n, channels, height // ratio, ratio, width // ratio, ratio)
+    folded = (n, channels * ratio * ratio, height // ratio, width // ratio)
+    return blocks.permute(0, 3, 5, 1, 2, 4).reshape(folded)
+
+
 def train_and_test(
     read: Callable[[bool], tuple[Tensor, Tensor]],
     args: Any,

@@ -7,17 +7,16 @@ It is several gigabytes large, so that it is written from a file and mapped into
 
 from __future__ import annotations
 
-import pickle
-import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from checkpoint.atomic import atomic_file
+from datasets import cache
 from datasets.audio import (
     LENGTH,
     RATE,
@@ -29,13 +28,18 @@ from datasets.audio import (
     read_wav,
     to_bytes,
 )
-from datasets.errors import DatasetError
 from datasets.progress import progress
 from datasets.speech_files import TRAIN, VALIDATION, Recording, recordings
 
 SHIFT = RATE // 10  # a tenth of a second
 NOISE_DB = (-5, 20)  # whole decibels, both ends included
 _COPIES = 2
+_KINDS = (
+    (torch.uint8, (LENGTH,)),
+    (torch.uint8, (1,)),
+    (torch.uint8, (1,)),
+    (torch.int16, (2,)),
+)
 
 
 class Prepared(NamedTuple):
@@ -52,7 +56,7 @@ def prepared(folder: Path) -> Prepared:
     path = folder / "processed" / "dataset.pt"
     if not path.is_file():
         _prepare(recordings(folder), path)
-    return _read(path)
+    return Prepared(*cache.load(path, _KINDS, "the folder raw beside it", len(_KINDS)))
 
 
 def speeds(copies: int) -> list[float]:
@@ -60,51 +64,21 @@ def speeds(copies: int) -> list[float]:
     return [1 + 0.2 * (i % 2 - 0.5) / (1 + i // 2) for i in range(copies)]
 
 
-def _read(path: Path) -> Prepared:
-    """Map the file into memory; DatasetError E613 when it is not what `_prepare` writes."""
-    try:
-        content = torch.load(path, weights_only=True, mmap=True)
-        found = Prepared(*content)
-        kinds = [(t.dtype, tuple(t.shape[1:])) for t in found]
-        counts = {len(t) for t in found}
-    except OSError:
-        raise
-    except (RuntimeError, pickle.UnpicklingError, EOFError, TypeError, AttributeError) as exc:
-        raise _damaged(path, str(exc).splitlines()[0] if str(exc) else "it is empty") from exc
-    expected = [(torch.uint8, (LENGTH,)), (torch.uint8, (1,)), (torch.uint8, (1,)),
-                (torch.int16, (2,))]  # fmt: skip
-    if kinds != expected or len(counts) != 1:
-        raise _damaged(path, "its tensors have other types or shapes")
-    return found
-
-
-def _damaged(path: Path, why: str) -> DatasetError:
-    return DatasetError(
-        "E613",
-        f"the prepared recordings are damaged: {why}",
-        str(path),
-        "Delete the file; it is made anew from the folder raw beside it.",
-    )
-
-
 def _prepare(found: list[Recording], path: Path) -> None:
     """Write the file at once, from a temporary one that keeps the bytes out of memory."""
     copies = [_COPIES + 1 if r.part in (TRAIN, VALIDATION) else 1 for r in found]
     count = sum(copies)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile(dir=path.parent) as scratch:
-        data = np.memmap(scratch, np.uint8, "w+", shape=(count, LENGTH))
+    with cache.bytes_on_disk(path.parent, (count, LENGTH)) as data:
         _fill(data, found)
         columns = (
             torch.tensor(np.repeat([values], copies, axis=1).T.astype(np.uint8))
             for values in ([r.label for r in found], [r.part for r in found])
         )
         limits = torch.tensor([[-SHIFT, SHIFT]], dtype=torch.int16).repeat(count, 1)
-        with atomic_file(path) as file:
-            torch.save((torch.from_numpy(data), *columns, limits), file)
+        cache.store(path, (torch.from_numpy(data), *columns, limits))
 
 
-def _fill(data: np.memmap[tuple[int, int], np.dtype[np.uint8]], found: list[Recording]) -> None:
+def _fill(data: npt.NDArray[np.uint8], found: list[Recording]) -> None:
     with progress("Preparing the recordings, once", len(found)) as advance:
         for row, samples in enumerate(_items(found, advance)):
             data[row] = to_bytes(samples)

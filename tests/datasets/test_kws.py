@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import tarfile
 import wave
 from argparse import Namespace
@@ -240,7 +241,7 @@ def test_a_damaged_flac_file_is_named(tmp_path: Path) -> None:
     assert (info.value.code, info.value.place) == ("E613", str(path))
 
 
-@pytest.mark.parametrize("fault", ["cut", "empty", "other", "shape"])
+@pytest.mark.parametrize("fault", ["cut", "empty", "other", "shape", "lengths"])
 def test_a_damaged_cache_is_named(fault: str, data: Path, args: Namespace, tmp_path: Path) -> None:
     _loaded("KWS_20", data, args)
     good = (data / "KWS" / "processed" / "dataset.pt").read_bytes()
@@ -248,9 +249,11 @@ def test_a_damaged_cache_is_named(fault: str, data: Path, args: Namespace, tmp_p
     path.parent.mkdir(parents=True)
     if fault == "shape":
         torch.save(tuple(torch.zeros(3, 2) for _ in range(4)), path)
+    elif fault == "lengths":
+        torch.save([t[: 2 + (t.dtype == torch.int16)] for t in torch.load(io.BytesIO(good))], path)
     else:
         path.write_bytes({"cut": good[:-200], "empty": b"", "other": b"hello"}[fault])
-    with pytest.raises(DatasetError, match="damaged") as info:
+    with pytest.raises(DatasetError, match="the prepared data") as info:
         _loaded("KWS_20", tmp_path, args)
     assert (info.value.code, info.value.place) == ("E613", str(path))
 

@@ -1,0 +1,71 @@
+"""Prepared tensors in one file: written completely or not at all, mapped into memory for reading.
+
+Large data sets are prepared once. What does not fit in memory is first collected in a temporary
+file beside the destination.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import pickle
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from checkpoint.atomic import atomic_file
+from datasets.errors import DatasetError
+
+Kind = tuple[torch.dtype, tuple[int, ...]]
+"""Type of a tensor, and its shape without the first dimension."""
+
+
+@contextlib.contextmanager
+def bytes_on_disk(folder: Path, shape: tuple[int, ...]) -> Iterator[np.memmap[Any, Any]]:
+    """Give the block an array of bytes that stands in a temporary file in `folder`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile(dir=folder, prefix=".prepare.") as scratch:
+        yield np.memmap(scratch, np.uint8, "w+", shape=shape)
+
+
+def store(path: Path, tensors: Sequence[Tensor]) -> None:
+    """Write the tensors at once."""
+    with atomic_file(path) as file:
+        torch.save(tuple(tensors), file)
+
+
+def load(path: Path, kinds: Sequence[Kind], source: str, aligned: int) -> tuple[Tensor, ...]:
+    """Map the tensors of a file into memory.
+
+    Raises DatasetError E613 when it is damaged or its tensors are not of these `kinds`, or the
+    first `aligned` of them not of the same length; `source` is what the file can be made from anew.
+    """
+    remedy = f"Delete the file; it is made anew from {source}."
+    try:
+        content = torch.load(path, weights_only=True, mmap=True)
+        found = [(t.dtype, tuple(t.shape[1:])) for t in content]
+    except OSError:
+        raise
+    except (RuntimeError, pickle.UnpicklingError, EOFError, TypeError, AttributeError) as exc:
+        why = str(exc).splitlines()[0] if str(exc) else "it is empty"
+        raise DatasetError(
+            "E613", f"the prepared data is damaged: {why}", str(path), remedy
+        ) from exc
+    if found != list(kinds) or len({len(t) for t in content[:aligned]}) != 1:
+        raise DatasetError(
+            "E613", "the prepared data has tensors of other types or shapes", str(path), remedy
+        )
+    return tuple(content)
+
+
+def listing_digest(files: Iterable[Path]) -> Tensor:
+    """Return 32 bytes that change when a file is added, removed or gets another size."""
+    digest = hashlib.sha256()
+    for path in files:
+        digest.update(f"{path.parent.name}/{path.name} {path.stat().st_size}\n".encode())
+    return torch.frombuffer(bytearray(digest.digest()), dtype=torch.uint8)

@@ -1,0 +1,60 @@
+"""Pictures in files and folders, read with Pillow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from datasets.errors import REPLACE, DatasetError
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+_SUFFIXES = frozenset({".bmp", ".jpeg", ".jpg", ".png", ".ppm", ".webp"})
+
+
+def image_files(folder: Path, layout: str) -> list[Path]:
+    """Return the pictures directly in `folder` by name.
+
+    Raises DatasetError E620 if it does not exist, E621 if there are none; `layout` is the remedy.
+    """
+    if not folder.is_dir():
+        raise DatasetError("E620", "the folder is missing", str(folder), layout)
+    files = sorted(p for p in folder.iterdir() if p.suffix.lower() in _SUFFIXES)
+    if not files:
+        raise DatasetError("E621", "the folder has no pictures", str(folder), layout)
+    return files
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[Image]:
+    """Open a picture for the block; what Pillow cannot read becomes DatasetError E613."""
+    from PIL import Image
+
+    with path.open("rb") as stream:
+        try:
+            with Image.open(stream) as image:
+                yield image
+        except DatasetError:
+            raise
+        except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as exc:
+            raise DatasetError(
+                "E613", f"the picture cannot be read ({exc})", str(path), REPLACE
+            ) from exc
+
+
+def as_tensor(image: Image) -> Tensor:
+    """Return a picture in colour as uint8 [3, H, W]."""
+    return torch.from_numpy(np.array(image.convert("RGB"))).permute(2, 0, 1)
+
+
+def read_image(path: Path) -> Tensor:
+    """Return the picture of a file in colour as uint8 [3, H, W]."""
+    with opened(path) as image:
+        return as_tensor(image)
