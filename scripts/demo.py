@@ -31,7 +31,9 @@ from device.chip import MAX78000  # noqa: E402
 from diagnostics import Diagnostic, DiagnosticError, run  # noqa: E402
 
 TRAIN = "scripts/train_digits.sh"
-TRAINING_SOURCES = ("train.py", "ai8x.py", "training", "models", "datasets", "policies", TRAIN)
+TRAINING_SOURCES = (
+    "train.py", "ai8x.py", "layers", "training", "models", "datasets", "policies", TRAIN,
+)  # fmt: skip
 PROJECT = "digits"
 LARGEST_LOSS = 1.0  # percentage points of accuracy between QAT and the quantized network
 

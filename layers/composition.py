@@ -1,0 +1,234 @@
+"""The one composition behind all layers, in three arithmetics (spec/training.md 1.3, 1.4)."""
+
+from __future__ import annotations
+
+import functools
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from layers.chips import chosen_chip, require
+from layers.limits import check
+from layers.quantiles import quantile
+from layers.rounding import Grid
+
+
+class QuantizationAwareModule(nn.Module):
+    """Pooling, operator, batch normalization, shift, activation, quantization (1.3, 1.4).
+
+    `pool`, `op` and `bn` are modules or None; without `op` the layer only pools. `wide` layers
+    deliver the accumulator: they are not shifted and hardly clamped. The bookkeeping parameters
+    (`output_shift`, `weight_bits`, ...) have shape (1,), are not trained, and travel with the
+    checkpoint; `set_functions` derives the arithmetic from them.
+
+    Raises AssertionError for a combination of `weight_bits`, `bias_bits` and
+    `quantize_activation` other than (None, None, False) or (1|2|4|8, 1|2|4|8, True).
+    """
+
+    def __init__(
+        self, pooling: str | None = None, activation: str | None = None, wide: bool = False,
+        weight_bits: int | None = None, bias_bits: int | None = None,
+        quantize_activation: bool = False, pool: nn.Module | None = None,
+        op: nn.Module | None = None, bn: nn.Module | None = None, shift_quantile: float = 1.0,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        activations = (None, "ReLU") if chosen_chip().device == 84 else (None, "ReLU", "Abs")
+        check([("activation", activation, activations)], "")
+        check([("activation", activation, (None,))] if wide else [], "wide layer: ")
+        self.pooling = pooling
+        self.activation = activation
+        self.wide = wide
+        self.simulate = chosen_chip().simulate
+        self.round_avg = chosen_chip().round_avg
+        self.accumulator_bits = chosen_chip().FULL_ACC_BITS
+        self.output_shift = _constant(0.0)
+        self.init_module(weight_bits, bias_bits, quantize_activation, shift_quantile)
+        self.pool: Any = pool
+        self.op: Any = op
+        self.bn: Any = bn
+        self.register_load_state_dict_post_hook(_refresh_after_load)
+
+    def init_module(
+        self,
+        weight_bits: int | None,
+        bias_bits: int | None,
+        quantize_activation: bool,
+        shift_quantile: float,
+    ) -> None:
+        """Set the bookkeeping parameters anew (except `output_shift`) and the arithmetic."""
+        widths = (1, 2, 4, 8)
+        quantized = weight_bits in widths and bias_bits in widths and quantize_activation
+        unknown = weight_bits is None and bias_bits is None and not quantize_activation
+        require(
+            quantized or unknown,
+            f"weight_bits={weight_bits}, bias_bits={bias_bits}, "
+            f"quantize_activation={quantize_activation}: "
+            "give both widths (1, 2, 4 or 8) and True, or None, None and False",
+        )
+        place = self.output_shift.device
+        self.weight_bits = _constant(weight_bits or 0, place)
+        self.bias_bits = _constant(bias_bits or 0, place)
+        self.quantize_activation = _constant(quantized, place)
+        self.adjust_output_shift = _constant(quantized and not self.simulate, place)
+        self.shift_quantile = _constant(float(shift_quantile), place)
+        self.set_functions()
+
+    def set_functions(self) -> None:
+        """Derive the arithmetic from the bookkeeping parameters.
+
+        Loading a state dictionary calls this; call it (or `update_model`) after changing the
+        parameters by hand.
+        """
+        bits, bias_bits = int(self.weight_bits.item()), int(self.bias_bits.item())
+        rounded = bool(self.quantize_activation.item())
+        self._automatic_shift = bool(self.adjust_output_shift.item()) and not self.simulate
+        self._quantile = float(self.shift_quantile.item())
+        self._fixed_scale = 2.0 ** float(self.output_shift.item())
+        self._pool_grid = self._grid_of_pool(rounded)
+        self._output_grid = self._grid_of_output(rounded, bits)
+        if self.simulate:
+            self._weight_rounding: _Rounding | None = _Rounding(
+                2.0 ** (8 - bits), _WHOLE_NUMBERS, 1
+            )
+            self._bias_rounding: _Rounding | None = _Rounding(4.0 ** (8 - bits), _WHOLE_NUMBERS, 1)
+        else:
+            self._weight_rounding = _signed_fraction(bits) if bits else None
+            self._bias_rounding = _signed_fraction(bias_bits) if bias_bits else None
+
+    def _grid_of_pool(self, rounded: bool) -> Grid | None:
+        """Return what follows pooling: averages are clamped, and rounded as the chip does."""
+        if self.pooling != "Avg":
+            return None
+        rounding: Literal["half even", "toward zero"] = (
+            "half even" if self.round_avg else "toward zero"
+        )
+        if self.simulate:
+            return Grid(rounding, -128, 127)
+        if rounded:
+            return Grid(rounding, -128, 127, steps=128, unit=1 / 128)
+        return Grid("none", -1, 127 / 128)
+
+    def _grid_of_output(self, rounded: bool, bits: int) -> Grid:
+        """Return what follows the operator: rectification, rounding and the clamp, in one."""
+        relu = self.activation == "ReLU"
+        if self.wide:
+            limit = 2.0 ** (self.accumulator_bits - (1 if self.simulate else 15))
+            low, high = -limit, limit - 1
+            steps = 2.0 ** (bits - 8 if self.simulate else 14)
+        else:
+            low, high = (-128.0, 127.0) if self.simulate else (-1.0, 127 / 128)
+            steps = 1 / 128 if self.simulate else 128.0
+        low = 0.0 if relu else low
+        if self.simulate:
+            return Grid("half up", low, high, steps, positive=relu)
+        if rounded:
+            return Grid("half up", low * steps, high * steps, steps, 1 / steps, relu)
+        return Grid("none", low, high, positive=relu)
+
+    def scales(self) -> tuple[Tensor | float, Tensor | float]:
+        """Return the factors 2^-s on weights and bias and 2^s on the result.
+
+        In quantization-aware training s follows the weights in each forward pass, so that they
+        fill the range of the integers; otherwise it is `output_shift`, and weights stay as they
+        are.
+        """
+        if not self._automatic_shift:
+            return 1.0, self._fixed_scale
+        with torch.no_grad():
+            magnitude = self._magnitude()
+            up_exponent = (1 / magnitude).log2_().floor_().clamp_(-15, 15)
+            return torch.exp2(up_exponent), torch.exp2(-up_exponent)
+
+    def _magnitude(self) -> Tensor:
+        """Return the `shift_quantile` quantile of the magnitudes of weights and bias."""
+        parameters = [p.detach().flatten() for p in (self.op.weight, self.op.bias) if p is not None]
+        if self._quantile == 1.0:  # the maximum: no need to build one long tensor
+            extremes = [torch.linalg.vector_norm(p, math.inf) for p in parameters]
+            return extremes[0] if len(extremes) == 1 else torch.maximum(*extremes)
+        return quantile(torch.cat(parameters).abs_(), self._quantile)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Run the layer on a batch; channels are the second axis.
+
+        The result is scaled by 2^s. Without batch normalization the scale is moved to the weights:
+        multiplying by a power of two commutes with every float32 rounding of the sum of products,
+        and weights are far smaller than data.
+        """
+        if self.pool is not None:
+            x = self.pool(x)
+            if self._pool_grid is not None:
+                x = self._pool_grid(x, overwrite=True)
+        if self.op is None:
+            return x
+        down, up = self.scales()
+        if self.wide:  # the hardware does not shift what it delivers with 32 bits
+            up = 1.0
+        if self.bn is None:
+            x = self._operate(x, down, up)
+        else:
+            x = self.bn(self._operate(x, down, 1.0)).mul_(0.25 * up)
+        if self.activation == "Abs":
+            x = (x.floor() if self.simulate else x).abs()  # the shift rounds down before it
+        return self._output_grid(x, overwrite=True)
+
+    def _operate(self, x: Tensor, down: Tensor | float, up: Tensor | float) -> Tensor:
+        """Apply the operator with the parameters as the accelerator holds them, times `up`."""
+        op = self.op
+        weight = _as_held(op.weight, self._weight_rounding, down, up)
+        bias = None if op.bias is None else _as_held(op.bias, self._bias_rounding, down, up)
+        if isinstance(op, nn.Linear):
+            return functional.linear(x, weight, bias)
+        if isinstance(op, nn.ConvTranspose2d):
+            return functional.conv_transpose2d(
+                x, weight, bias, op.stride, op.padding, op.output_padding, op.groups, op.dilation
+            )
+        function = functional.conv2d if isinstance(op, nn.Conv2d) else functional.conv1d
+        return function(x, weight, bias, op.stride, op.padding, op.dilation, op.groups)
+
+
+def _constant(value: float | int | bool, device: torch.device | None = None) -> nn.Parameter:
+    """Return an untrained parameter of shape (1,) with the dtype that follows from `value`."""
+    return nn.Parameter(torch.tensor([value], device=device), requires_grad=False)
+
+
+def _scaled(x: Tensor, factor: Tensor | float) -> Tensor:
+    """Return x * factor, and x itself for the number 1."""
+    return x if isinstance(factor, float) and factor == 1.0 else x * factor
+
+
+@dataclass(frozen=True, slots=True)
+class _Rounding:
+    """How weights or biases are rounded: times `steps`, to integers of `grid`, times `unit`."""
+
+    steps: float
+    grid: Grid
+    unit: float
+
+
+_WHOLE_NUMBERS = Grid("half up")
+
+
+@functools.cache
+def _signed_fraction(bits: int) -> _Rounding:
+    """Return the rounding to fractions in [-1, 1) of `bits` bits."""
+    steps = 2.0 ** (bits - 1)
+    return _Rounding(steps, Grid("half up", -steps, steps - 1), 1 / steps)
+
+
+def _as_held(
+    parameter: Tensor, rounding: _Rounding | None, down: Tensor | float, up: Tensor | float
+) -> Tensor:
+    """Return round(parameter * down) * up, unrounded when `rounding` is None."""
+    if rounding is None:
+        return _scaled(parameter, down * up)
+    return _scaled(rounding.grid(_scaled(parameter, down * rounding.steps)), up * rounding.unit)
+
+
+def _refresh_after_load(module: nn.Module, _incompatible_keys: Any) -> None:
+    """Follow a loaded state dictionary."""
+    assert isinstance(module, QuantizationAwareModule)
+    module.set_functions()

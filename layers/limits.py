@@ -1,0 +1,89 @@
+"""What the chips allow the parameters of a layer to be (spec/training.md 1.6)."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from device import CHIPS
+from layers.chips import chosen_chip, require
+
+Size = int | tuple[int, int]
+Limit = tuple[str, Any, Container[Any]]  # name of a parameter, its value, what is allowed
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """A convolution as far as its limits go; `kernel` None: there is none."""
+
+    op: str
+    in_channels: int
+    kernel: int | None
+    stride: int
+    padding: int
+    dilation: int
+    groups: int
+    batchnorm: str | None
+    bias: bool
+
+
+def operator_limits(o: Operator, pooling: str | None) -> Iterator[Limit]:
+    """Yield the limits of a convolution (spec/training.md 1.6)."""
+    chip = chosen_chip().device
+    yield "pooling", pooling, (None, "Max", "Avg")
+    yield "groups", o.groups, range(1, 2) if chip != 87 else range(1, 1 << 16)
+    yield "batchnorm", o.batchnorm, (None, "Affine", "NoAffine")
+    if o.batchnorm:  # True is the only value allowed; --use-bias sets it in most models
+        yield "batchnorm needs --use-bias or bias", o.bias, (True,)
+    if o.kernel is None:
+        return
+    if o.op == "Conv1d":
+        yield "kernel_size", o.kernel, (9,) if chip == 84 else range(1, 10)
+        yield "stride", o.stride, (3,) if chip == 84 and not pooling else (1,)
+        yield "padding", o.padding, (0, 3, 6) if chip == 84 else (0, 1, 2)
+        if chip == 87 and o.in_channels > 64:
+            yield "padding with more than 64 channels", o.padding, (0,)
+        if o.padding or o.kernel > 3:
+            yield "(kernel_size-1)*dilation", (o.kernel - 1) * o.dilation, range(9)
+        return
+    if o.op == "ConvTranspose2d":
+        yield "chip", chosen_chip().name, tuple(c.name for c in CHIPS)
+        yield "stride", o.stride, (2,)
+    else:
+        yield "stride", o.stride, (1,) if pooling else (1, 2, 3)
+    yield "kernel_size", o.kernel, (3,) if chip == 84 else (1, 3)
+    yield "padding", o.padding, (0, 1, 2)
+    yield "dilation", o.dilation, (1,)
+
+
+def pool_limits(pooling: str, size: Size, stride: Size, dilation: int) -> Iterator[Limit]:
+    """Yield the limits of pooling (spec/training.md 1.6)."""
+    chip = chosen_chip()
+    extents = (size,) if isinstance(size, int) else size
+    largest = chip.MAX_AVG_POOL if pooling == "Avg" else chip.MAX_POOL
+    sizes = range(2, largest + 1, 2) if chip.device == 84 else range(1, largest + 1)
+    for extent in extents:
+        yield "pool_size", extent, sizes
+    for step in (stride,) if isinstance(stride, int) else stride:
+        yield "pool_stride", step, range(1, largest + 1)
+    dilations = range(1, chip.MAX_POOL_DILATION + 1) if pooling == "Max" else range(1, 2)
+    yield "pool_dilation", dilation, dilations
+
+
+def check(limits: Iterable[Limit], where: str) -> None:
+    """Raise AssertionError with parameter, value and limit for the first value not allowed."""
+    for name, value, allowed in limits:
+        if value in allowed:
+            continue
+        choices = ", ".join(map(str, allowed))  # type: ignore[call-overload]
+        if isinstance(allowed, range) and allowed.step == 1 and len(allowed) > 1:
+            choices = f"{allowed[0]} to {allowed[-1]}"
+        raise AssertionError(f"{where}{name}={value}; {chosen_chip().name} allows {choices}")
+
+
+def single(size: Size, name: str) -> int:
+    """Return the number in an int or a pair of equal ints; AssertionError if they differ."""
+    height, width = (size, size) if isinstance(size, int) else size
+    require(height == width, f"{name}={size}: both values must be equal")
+    return height

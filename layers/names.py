@@ -1,0 +1,125 @@
+"""Layer classes whose names say the composition (spec/training.md 1.7)."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from typing import Any
+
+from layers.composition import QuantizationAwareModule
+from layers.limits import Size
+from layers.operators import Conv1d, Conv2d, Linear
+
+# Fused + pooling + Depthwise + operator + BN + activation; all but the operator may be missing.
+FUSED_NAMES = """
+ConvTranspose2d DepthwiseConv2d DepthwiseConvTranspose2d
+
+FusedConv2dReLU           FusedConv2dAbs           FusedConv2dBN
+FusedConv2dBNReLU         FusedConv2dBNAbs         FusedMaxPoolConv2d
+FusedMaxPoolConv2dReLU    FusedMaxPoolConv2dAbs    FusedMaxPoolConv2dBN
+FusedMaxPoolConv2dBNReLU  FusedMaxPoolConv2dBNAbs  FusedAvgPoolConv2d
+FusedAvgPoolConv2dReLU    FusedAvgPoolConv2dAbs    FusedAvgPoolConv2dBN
+FusedAvgPoolConv2dBNReLU  FusedAvgPoolConv2dBNAbs
+
+FusedDepthwiseConv2dReLU            FusedDepthwiseConv2dBNReLU
+FusedMaxPoolDepthwiseConv2d         FusedAvgPoolDepthwiseConv2d
+FusedMaxPoolDepthwiseConv2dReLU     FusedAvgPoolDepthwiseConv2dReLU
+FusedMaxPoolDepthwiseConv2dBNReLU   FusedAvgPoolDepthwiseConv2dBNReLU
+
+FusedConvTranspose2dReLU            FusedConvTranspose2dAbs  FusedConvTranspose2dBNReLU
+FusedMaxPoolConvTranspose2d         FusedAvgPoolConvTranspose2d
+FusedMaxPoolConvTranspose2dReLU     FusedAvgPoolConvTranspose2dReLU
+FusedMaxPoolConvTranspose2dAbs      FusedAvgPoolConvTranspose2dAbs
+FusedMaxPoolConvTranspose2dBNReLU   FusedAvgPoolConvTranspose2dBNReLU
+
+FusedDepthwiseConvTranspose2dReLU           FusedDepthwiseConvTranspose2dBNReLU
+FusedMaxPoolDepthwiseConvTranspose2d        FusedAvgPoolDepthwiseConvTranspose2d
+FusedMaxPoolDepthwiseConvTranspose2dReLU    FusedAvgPoolDepthwiseConvTranspose2dReLU
+FusedMaxPoolDepthwiseConvTranspose2dBNReLU  FusedAvgPoolDepthwiseConvTranspose2dBNReLU
+
+FusedConv1dReLU           FusedConv1dAbs           FusedConv1dBN
+FusedConv1dBNReLU         FusedConv1dBNAbs         FusedMaxPoolConv1d
+FusedMaxPoolConv1dReLU    FusedMaxPoolConv1dAbs    FusedMaxPoolConv1dBN
+FusedMaxPoolConv1dBNReLU  FusedMaxPoolConv1dBNAbs  FusedAvgPoolConv1d
+FusedAvgPoolConv1dReLU    FusedAvgPoolConv1dAbs    FusedAvgPoolConv1dBN
+FusedAvgPoolConv1dBNReLU  FusedAvgPoolConv1dBNAbs
+
+FusedLinearReLU FusedLinearAbs
+""".split()  # noqa: SIM905 - readable at a glance
+
+_PARTS = re.compile(
+    r"(?:Fused)?(?:(?P<pooling>Max|Avg)Pool)?(?P<depthwise>Depthwise)?"
+    r"(?P<operator>Conv2d|ConvTranspose2d|Conv1d|Linear)(?P<bn>BN)?(?P<activation>ReLU|Abs)?"
+)
+
+
+def _fused_class(name: str) -> type[QuantizationAwareModule]:
+    """Make the layer class that `name` describes, with its signature and documentation."""
+    parts = _PARTS.fullmatch(name)
+    assert parts is not None, name
+    operator = parts["operator"]
+    base: Any = {"Conv1d": Conv1d, "Linear": Linear}.get(operator, Conv2d)
+    fixed = {key: parts[key] for key in ("pooling", "activation") if parts[key]}
+    defaults: dict[str, Any] = {"batchnorm": "Affine"} if parts["bn"] else {}
+    if operator == "ConvTranspose2d":
+        fixed["op"] = operator
+        defaults["stride"] = 2
+
+    def initialize(self: Any, in_channels: int, *args: Any, **kwargs: Any) -> None:
+        if parts["depthwise"]:
+            kwargs["groups"] = in_channels
+        base.__init__(self, in_channels, *args, **fixed, **{**defaults, **kwargs})
+
+    members = {
+        "__init__": initialize,
+        "__module__": __name__,
+        "__signature__": _signature(base, {*fixed, *(["groups"] if parts["depthwise"] else [])}),
+        "__doc__": "\n\n".join((_sentence(parts), f"Parameters as in `{base.__name__}`.")),
+    }
+    return type(name, (base,), members)
+
+
+def _signature(base: type, fixed: set[str]) -> inspect.Signature:
+    """Return the signature of `base` without the parameters that a name fixes."""
+    signature = inspect.signature(base)
+    kept = [p for p in signature.parameters.values() if p.name not in fixed]
+    return signature.replace(parameters=kept)
+
+
+def _sentence(parts: re.Match[str]) -> str:
+    """Say what a layer does, in the order of its steps."""
+    steps = [
+        {"Max": "maximum pooling", "Avg": "average pooling"}.get(parts["pooling"] or ""),
+        ("depthwise " if parts["depthwise"] else "") + parts["operator"],
+        "batch normalization" if parts["bn"] else None,
+        {"ReLU": "rectification", "Abs": "absolute value"}.get(parts["activation"] or ""),
+    ]
+    text = ", then ".join(step for step in steps if step)
+    return f"{text[0].upper()}{text[1:]}."
+
+
+def _pool_class(name: str) -> type[QuantizationAwareModule]:
+    """Make a layer that only pools: `name`(kernel_size, stride=None, dilation=1, **kwargs)."""
+    base = Conv2d if name.endswith("2d") else Conv1d
+
+    def initialize(
+        self: Any, kernel_size: Size, stride: Size | None = None, dilation: int = 1, **kwargs: Any
+    ) -> None:
+        kwargs |= {"pool_size": kernel_size, "pool_stride": stride, "pool_dilation": dilation}
+        base.__init__(self, 0, 0, None, pooling=name[:3], **kwargs)
+
+    signature = inspect.signature(initialize)
+    kept = [p for p in signature.parameters.values() if p.name != "self"]
+    members = {
+        "__init__": initialize,
+        "__module__": __name__,
+        "__signature__": signature.replace(parameters=kept),
+        "__doc__": f"{name[:3]} pooling on its own; `stride` None is `kernel_size`.",
+    }
+    return type(name, (base,), members)
+
+
+NAMED_CLASSES = {name: _fused_class(name) for name in FUSED_NAMES} | {
+    name: _pool_class(name) for name in ("MaxPool2d", "AvgPool2d", "MaxPool1d", "AvgPool1d")
+}
+globals().update(NAMED_CLASSES)  # where pickle looks for them

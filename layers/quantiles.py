@@ -1,0 +1,36 @@
+"""The quantile of magnitudes that decides the output shift (spec/training.md 1.4)."""
+
+from __future__ import annotations
+
+import functools
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+
+def quantile(x: Tensor, q: float, method: Literal["linear", "lower"] = "linear") -> Tensor:
+    """Return the `q` quantile of all values of `x`, a scalar tensor (spec/training.md 1.4).
+
+    Sample k of N stands at (k + 0.5)/N when the neighbours are chosen, at k/(N-1) when their
+    distance is interpolated, in float32 throughout; this is what checkpoints were trained with and
+    differs from torch.quantile. `lower` returns the lower neighbour.
+    """
+    values = x.flatten()
+    last = values.numel() - 1
+    if q == 1.0 or last == 0:
+        return values.max()
+    index, fraction = _quantile_position(last + 1, q)
+    below = values.kthvalue(index + 1).values
+    if method == "lower":
+        return below
+    return below + fraction * (values.kthvalue(index + 2).values - below)
+
+
+@functools.lru_cache(maxsize=1024)
+def _quantile_position(count: int, q: float) -> tuple[int, float]:
+    """Return the lower neighbour's rank and the (float32) fraction of the way to the next."""
+    places = torch.linspace(1 / (2 * count), (2 * count - 1) / (2 * count), count)
+    q32 = torch.tensor(q, dtype=torch.float32)
+    index = int((places <= q32).sum().clamp(1, count - 1)) - 1
+    return index, float(q32 * (count - 1) - index)

@@ -1,0 +1,95 @@
+"""Rounding and clamping to what the accelerator can hold, with straight-through gradients."""
+
+from __future__ import annotations
+
+import functools
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """The values a tensor can take: whole numbers `low`..`high` of steps.
+
+    Calling it moves a tensor there: x becomes clamp(round(x * steps), low, high) * unit, or with
+    rounding "none" clamp(x, low, high). "half up" is floor(x + 0.5). The factors are powers of two,
+    so that only the rounding is inexact. The gradient passes unchanged except where the clamp acts.
+    `positive` marks a rectified output: `low` is 0 and the gradient is that of ReLU.
+    """
+
+    rounding: Literal["none", "half up", "half even", "toward zero"]
+    low: float = -math.inf
+    high: float = math.inf
+    steps: float = 1.0
+    unit: float = 1.0
+    positive: bool = False
+
+    def __call__(self, x: Tensor, overwrite: bool = False) -> Tensor:
+        """Return `x` moved onto the grid, differentiably.
+
+        With `overwrite` the memory of `x` may be used again when no gradient needs its values.
+        """
+        if torch.is_grad_enabled() and x.requires_grad:
+            return _Snap.apply(x, self)
+        return self.snap(x, x if overwrite else None)
+
+    def snap(self, x: Tensor, out: Tensor | None = None) -> Tensor:
+        """Return `x` moved onto the grid as a new tensor, or in `out`; only the values count."""
+        if self.rounding == "none":
+            return torch.clamp(x, self.low, self.high, out=out)
+        if self.rounding == "half up" and self.steps == 1.0:
+            y = torch.add(x, 0.5, out=out).floor_()
+        elif self.rounding == "half up":
+            y = torch.mul(x, self.steps, out=out).add_(0.5).floor_()
+        else:
+            y = torch.mul(x, self.steps, out=out)
+            y = y.round_() if self.rounding == "half even" else y.trunc_()
+        if self.high < math.inf:
+            y.clamp_(self.low, self.high)
+        return y if self.unit == 1.0 else y.mul_(self.unit)
+
+
+@functools.cache
+def _window(grid: Grid) -> tuple[float, float]:
+    """Return the open interval of inputs whose gradient passes a grid.
+
+    These are the inputs that the clamp leaves alone after rounding. A closed end is expressed as
+    the next float32 beyond it.
+    """
+    if grid.rounding == "none":
+        low, high = _beyond(grid.low, -math.inf), _beyond(grid.high, math.inf)
+    elif grid.rounding == "toward zero":
+        low, high = (grid.low - 1) / grid.steps, (grid.high + 1) / grid.steps
+    else:
+        low = _beyond((grid.low - 0.5) / grid.steps, -math.inf)
+        high = (grid.high + 0.5) / grid.steps
+    return (0.0 if grid.positive else low), high
+
+
+def _beyond(value: float, direction: float) -> float:
+    """Return the float32 next to `value` in `direction`."""
+    if math.isinf(value):
+        return value
+    return float(torch.nextafter(torch.tensor(value), torch.tensor(direction)))
+
+
+class _Snap(torch.autograd.Function):
+    """Put a tensor on a grid.
+
+    One pass over the saved input gives the gradient: no masks, no intermediate results are kept.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, grid: Grid) -> Tensor:
+        ctx.save_for_backward(x)
+        ctx.grid = grid
+        return grid.snap(x)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
+        (x,) = ctx.saved_tensors
+        return torch.ops.aten.hardtanh_backward(gradient, x, *_window(ctx.grid)), None

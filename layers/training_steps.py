@@ -1,0 +1,85 @@
+"""What changes the layers of a whole model: fusing, QAT, updates (spec/training.md 1.8)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import nn
+
+from layers.composition import QuantizationAwareModule
+
+
+def quantized_modules(m: nn.Module) -> Iterator[tuple[str, QuantizationAwareModule]]:
+    """Yield every layer of ours in `m` with its dotted name."""
+    for name, module in m.named_modules():
+        if isinstance(module, QuantizationAwareModule):
+            yield name, module
+
+
+def update_model(m: nn.Module) -> None:
+    """Derive the arithmetic of all layers again from their bookkeeping parameters."""
+    for _, layer in quantized_modules(m):
+        layer.set_functions()
+
+
+@torch.no_grad()
+def fuse_bn_layers(m: nn.Module) -> None:
+    """Move batch normalization, with its division by 4, into weights and biases (1.8).
+
+    The arithmetic is float32 in the order of the specification, so that results are reproducible to
+    the bit.
+    """
+    for _, layer in quantized_modules(m):
+        if layer.bn is None or layer.op is None:
+            continue
+        bn, op = layer.bn, layer.op
+        inverse = torch.rsqrt(bn.running_var + bn.eps)
+        gamma = torch.ones_like(inverse) if bn.weight is None else bn.weight
+        beta = torch.zeros_like(inverse) if bn.bias is None else bn.bias
+        bias = torch.zeros_like(inverse) if op.bias is None else op.bias
+        channel_factor = 0.25 * gamma * inverse
+        if isinstance(op, nn.ConvTranspose2d):  # weight [in, out / groups, ...]
+            grouped = op.weight.unflatten(0, (op.groups, -1))
+            factor = channel_factor.view(op.groups, 1, -1, *(1 for _ in op.kernel_size))
+            op.weight.copy_((grouped * factor).flatten(0, 1))
+        else:
+            op.weight.mul_(channel_factor.view(-1, *(1 for _ in op.weight.shape[1:])))
+        fused = (bias - bn.running_mean) * inverse * (0.25 * gamma) + 0.25 * beta
+        if op.bias is None:
+            op.bias = nn.Parameter(fused)
+        else:
+            op.bias.copy_(fused)
+        layer.bn = None
+
+
+def initiate_qat(m: nn.Module, qat_policy: dict[str, Any]) -> None:
+    """Switch all layers to quantization-aware training.
+
+    `qat_policy` has `weight_bits`, optionally `shift_quantile` (1.0) and `overrides`: dotted layer
+    name to {"weight_bits": n} (spec/training.md 2.3).
+    """
+    overrides = qat_policy.get("overrides", {})
+    for name, layer in quantized_modules(m):
+        bits = overrides.get(name, qat_policy)["weight_bits"]
+        layer.init_module(bits, bits, True, qat_policy.get("shift_quantile", 1.0))
+
+
+def update_optimizer(m: nn.Module, optimizer: torch.optim.Optimizer) -> torch.optim.Optimizer:
+    """Return an optimizer of the same kind for the parameters that `m` has now.
+
+    After fusing, parameters are gone; the state (momentum, ...) of the remaining ones is taken
+    over, matched by equal shape in order. One-element parameters start afresh.
+    """
+    renewed = type(optimizer)(m.parameters(), **optimizer.defaults)
+    old = (p for group in optimizer.param_groups for p in group["params"] if p.numel() > 1)
+    for parameter in (p for p in m.parameters() if p.numel() > 1):
+        match = next((p for p in old if p.shape == parameter.shape), None)
+        if match is None:
+            break
+        if match in optimizer.state:
+            renewed.state[parameter] = optimizer.state[match]
+    for new_group, old_group in zip(renewed.param_groups, optimizer.param_groups, strict=True):
+        new_group.update({k: v for k, v in old_group.items() if k != "params"})
+    return renewed
