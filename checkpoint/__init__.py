@@ -1,13 +1,14 @@
 """Reading and writing checkpoint files without torch, executing nothing from them.
 
 `read_checkpoint` gives a `Checkpoint` of plain values and numpy arrays, `write_checkpoint` the file
-that `torch.load` reads. `atomic` makes files appear completely or not at all; `errors` is the
-exception of rooms that do not print. Only numpy and the standard library are used. The format is
-described in docs/checkpoints.md.
+that `torch.load` reads, `write_safetensors` its twin in that format. `atomic` makes files appear
+completely or not at all; `errors` is the exception of rooms that do not print. Only numpy and the
+standard library are used. The format is described in docs/checkpoints.md.
 """
 
 from checkpoint.errors import CheckpointError
 from checkpoint.reader import read_checkpoint
+from checkpoint.safetensors import write_safetensors
 from checkpoint.values import Array, Checkpoint, ClassReference, Value
 from checkpoint.writer import write_checkpoint
 
@@ -19,4 +20,5 @@ __all__ = [
     "Value",
     "read_checkpoint",
     "write_checkpoint",
+    "write_safetensors",
 ]

@@ -1,6 +1,7 @@
-"""The two file layouts: the zip archive of PyTorch 1.6 and later, and the older row of pickles.
+"""The file layouts: the zip archive of PyTorch 1.6 and later, and the older row of pickles.
 
-Both give the root value of the pickle with its arrays. Source: spec/training.md 8.1.
+Both give the root value of the pickle with its arrays. Source: spec/training.md 8.1. The third
+layout, safetensors, has a module of its own.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING
 from checkpoint.errors import CheckpointError
 from checkpoint.machine import MAX_PICKLE_BYTES, PickleMachine
 from checkpoint.names import StorageRecord, malformed, printable
+from checkpoint.safetensors import is_safetensors, read_safetensors
 from checkpoint.tensors import resolve
 from checkpoint.values import Container, Value
 
@@ -32,6 +34,8 @@ def read_container(data: bytes) -> tuple[Value, Container]:
     """
     if not data:
         raise CheckpointError("E502", "the file is empty", remedy="Create the checkpoint again.")
+    if is_safetensors(data):
+        return read_safetensors(data), "safetensors"
     if data.startswith(b"PK\x03\x04"):
         return _read_zip(data), "zip"
     if data.startswith(b"\x80"):
@@ -45,7 +49,7 @@ def read_container(data: bytes) -> tuple[Value, Container]:
     raise CheckpointError(
         "E502",
         f"the file is no PyTorch checkpoint: it starts with {data[:4].hex(' ')} instead of "
-        "50 4b 03 04 (zip) or 80 02 (pickle)",
+        "50 4b 03 04 (zip) or 80 02 (pickle), and is no safetensors file",
         remedy="Name the .pth.tar file that training or quantization wrote.",
     )
 

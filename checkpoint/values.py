@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 Array: TypeAlias = NDArray[Any]
 # Scalars, text, bytes, lists, tuples, dictionaries with scalar keys, arrays, class references.
 Value: TypeAlias = Any
-Container: TypeAlias = Literal["zip", "legacy"]
+Container: TypeAlias = Literal["zip", "legacy", "safetensors"]
 
 
 @dataclass(frozen=True, slots=True)
