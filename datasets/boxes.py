@@ -1,0 +1,17 @@
+"""Objects in boxes: what data sets for detection have in common (spec/training.md 5.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+Objects = tuple[Tensor, Tensor]
+"""Boxes float32 [n, 4] (left, top, right, bottom of 0..1) and labels int64 [n] from 1."""
+
+
+def collate(items: Sequence[tuple[Tensor, Objects]]) -> tuple[Tensor, list[Objects]]:
+    """Make a batch: the images are stacked, the objects of each image stay a pair in a list."""
+    images, objects = zip(*items, strict=True)
+    return torch.stack(images), list(objects)
