@@ -40,6 +40,11 @@ def natural_number(text: str) -> int:
     return number
 
 
+def numbers(text: str) -> tuple[int, ...]:
+    """Return a list of whole numbers of at least 0."""
+    return tuple(natural_number(part) for part in text.split(","))
+
+
 def seed(text: str) -> int:
     """Return a whole number that fits in 63 bits."""
     number = natural_number(text)
@@ -153,8 +158,7 @@ def _training(parser: argparse.ArgumentParser) -> None:
     add("--show-train-accuracy", choices=("none", "last_batch", "full"),
         default=DEFAULTS.show_train_accuracy,
         help="measured on training batches: none, the last two (default) or all")  # fmt: skip
-    add("--gpus", type=natural_number, default=DEFAULTS.gpus, metavar="N",
-        help="number of the CUDA device (default: 0)")  # fmt: skip
+    add("--gpus", type=numbers, metavar="N,N", help="CUDA devices (default: 0)")
     add("--cpu", action="store_true", help="do not use a CUDA device")
     add("-p", "--print-freq", type=count, default=DEFAULTS.print_freq, metavar="N",
         help="batches per line of the log (default: 10)")  # fmt: skip

@@ -14,7 +14,6 @@ from torch.optim import Optimizer
 
 import ai8x
 from checkpoint import atomic, read_checkpoint
-from checkpoint.errors import CheckpointError
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +54,12 @@ def _tensors(value: Any) -> Any:
     return value
 
 
-def load_into(model: nn.Module, checkpoint: Loaded, path: str) -> list[str]:
+def load_into(model: nn.Module, checkpoint: Loaded) -> list[str]:
     """Put the tensors of a checkpoint into the model and return the names it has no place for.
 
     Batch normalization that was moved into the weights before is removed from the model, a missing
-    `shift_quantile` (files of 2020) is 1. Raises CheckpointError listing all names that are
-    missing, surplus or of another shape when the model cannot be filled.
+    `shift_quantile` (files of 2020) is 1. Raises RuntimeError when the model cannot be filled;
+    `training.fitting` finds that out before and says why.
     """
     if not any(".bn." in f".{name}" for name in checkpoint.state):
         ai8x.fuse_bn_layers(model)
@@ -69,29 +68,10 @@ def load_into(model: nn.Module, checkpoint: Loaded, path: str) -> list[str]:
     for name in own:
         if name.endswith("shift_quantile"):
             state.setdefault(name, torch.ones(1))
-    missing = [name for name in own if name not in state]
     surplus = [name for name in state if name not in own]
-    reshaped = [
-        f"{name} ({_shape(state[name])}, the model has {_shape(own[name])})"
-        for name in own
-        if name in state and state[name].shape != own[name].shape
-    ]
-    if missing or reshaped:
-        parts = [("missing", missing), ("surplus", surplus), ("of another shape", reshaped)]
-        listed = "; ".join(f"{what}: {', '.join(names)}" for what, names in parts if names)
-        raise CheckpointError(
-            "E511",
-            f"the checkpoint does not belong to this model; {listed}",
-            path,
-            f"It is of {checkpoint.arch!r}, it says; compare --model, --dataset and --use-bias.",
-        )
-    model.load_state_dict({name: state[name] for name in own})
+    model.load_state_dict({name: state[name] for name in own if name in state})
     ai8x.update_model(model)
     return surplus
-
-
-def _shape(tensor: Tensor) -> str:
-    return "x".join(map(str, tensor.shape)) or "scalar"
 
 
 def _plain(value: Any) -> Any:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
 import torch
 from torch import Tensor
-from torch.utils.data import DataLoader, Subset
+from torch.utils.data import DataLoader, Dataset, default_collate
 
 from checkpoint.errors import InputError
 from training.discovery import DatasetEntry
 from training.options import Options
 
-Batch = tuple[Tensor, Tensor]  # inputs [N, ...], targets [N]
+Batch = tuple[Tensor, Any]  # inputs [N, ...]; targets [N, ...], or a list of boxes and labels
 
 
 class Batches(Protocol):
@@ -63,31 +63,105 @@ class LoaderBatches:
         batch_size: int,
         generator: torch.Generator | None,
         workers: int,
+        collate: Callable[..., Any] | None = None,
     ) -> None:
         self.samples = len(indices)
         self._loader: DataLoader[Any] = DataLoader(
-            Subset(dataset, indices.tolist()),
+            _Guarded(dataset, indices.tolist()),
             batch_size,
             shuffle=generator is not None,
             generator=generator,
             num_workers=workers,
             persistent_workers=workers > 0,
+            collate_fn=_Collate(collate or default_collate),
         )
 
     def __len__(self) -> int:
         return len(self._loader)
 
     def __iter__(self) -> Iterator[Batch]:
-        return iter(self._loader)
+        for batch in self._loader:
+            if isinstance(batch, _Failure):
+                batch.complain()
+            yield batch
+
+
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    """Why a sample or batch could not be made, as a value that passes between processes."""
+
+    code: str
+    message: str
+    place: str | None
+    remedy: str | None
+
+    @staticmethod
+    def of(exc: Exception, what: str) -> _Failure:
+        """Return the failure an exception means; complaints of data sets keep their words."""
+        remedy = "Repair or remove it in the folder of the data set (--data)."
+        return _Failure(
+            getattr(exc, "code", "E632"),
+            f"{what} cannot be used: {str(exc) or type(exc).__name__}",
+            getattr(exc, "place", None) or getattr(exc, "filename", None) or "--dataset",
+            getattr(exc, "remedy", None) or remedy,
+        )
+
+    def complain(self) -> NoReturn:
+        """Raise it."""
+        raise InputError(self.code, self.message, self.place, self.remedy)
+
+
+class _Guarded(Dataset[Any]):
+    """Some samples of a data set; one that cannot be read is a `_Failure`, also in a worker."""
+
+    def __init__(self, dataset: Any, indices: Sequence[int]) -> None:
+        self._dataset = dataset
+        self._indices = indices
+
+    def __len__(self) -> int:
+        return len(self._indices)
+
+    def __getitem__(self, position: int) -> Any:
+        index = self._indices[position]
+        try:
+            return self._dataset[index]
+        except Exception as exc:
+            return _Failure.of(exc, f"sample {index} of the data set")
+
+
+class _Collate:
+    """Makes a batch of samples, or the failure of the first that is one."""
+
+    def __init__(self, collate: Callable[..., Any]) -> None:
+        self._collate = collate
+
+    def __call__(self, samples: list[Any]) -> Any:
+        for sample in samples:
+            if isinstance(sample, _Failure):
+                return sample
+        try:
+            return self._collate(samples)
+        except (RuntimeError, TypeError, ValueError, IndexError) as exc:
+            return _Failure.of(exc, "a batch of samples of different kind or shape")
+
+
+def stack_inputs(samples: Sequence[tuple[Tensor, Any]]) -> tuple[Tensor, list[Any]]:
+    """Make a batch whose targets are a list, for objects in boxes."""
+    inputs, targets = zip(*samples, strict=True)
+    return torch.stack(inputs), list(targets)
 
 
 @dataclass(frozen=True, slots=True)
 class Data:
-    """The three parts of a data set; only `test` exists for an evaluation."""
+    """The three parts of a data set; only `test` exists for an evaluation.
+
+    `item` is the first test sample: input and target.
+    """
 
     train: Batches | None
     validation: Batches | None
     test: Batches
+    item: tuple[Tensor, Any]
 
 
 def load_data(entry: DatasetEntry, options: Options) -> Data:
@@ -98,9 +172,12 @@ def load_data(entry: DatasetEntry, options: Options) -> Data:
     keep their order, so that --save-sample N means the N-th of the collection.
     """
     train_set, test_set = entry.loader((options.data, options), not options.evaluate, True)
-    test = _batches(test_set, torch.arange(len(test_set)), None, options)
+    if not len(test_set):
+        raise InputError("E606", f"{entry.name} has no test samples", "--dataset")
+    test = _batches(test_set, torch.arange(len(test_set)), None, entry, options)
+    item = _first_item(test_set)
     if train_set is None:
-        return Data(None, None, test)
+        return Data(None, None, test, item)
     fixed = getattr(train_set, "valid_indices", None)
     order = torch.randperm(len(train_set), generator=torch.Generator().manual_seed(0))
     if fixed is not None:
@@ -113,14 +190,39 @@ def load_data(entry: DatasetEntry, options: Options) -> Data:
         raise InputError("E606", "no training samples are left", "--validation-split")
     shuffle = torch.Generator()
     shuffle.manual_seed(0 if options.deterministic else torch.seed())
-    train = _batches(train_set, rest, shuffle, options)
-    return Data(train, _batches(train_set, kept, None, options) if len(kept) else test, test)
+    train = _batches(train_set, rest, shuffle, entry, options)
+    if not len(kept):
+        return Data(train, test, test, item)
+    return Data(train, _batches(train_set, kept, None, entry, options), test, item)
+
+
+def _first_item(dataset: Any) -> tuple[Tensor, Any]:
+    """Return the first sample; InputError when it cannot be read or is no input with a target."""
+    if hasattr(dataset, "batch"):
+        inputs, targets = dataset.batch(torch.tensor([0]))
+        return inputs[0], targets[0]
+    item = _Guarded(dataset, [0])[0]
+    if isinstance(item, _Failure):
+        item.complain()
+    if not (isinstance(item, (tuple, list)) and len(item) == 2 and isinstance(item[0], Tensor)):
+        raise InputError(
+            "E632",
+            "a sample of the data set is no pair of an input tensor and a target",
+            "--dataset",
+            "Correct the data set's __getitem__.",
+        )
+    return item[0], item[1]
 
 
 def _batches(
-    dataset: Any, indices: Tensor, shuffle: torch.Generator | None, options: Options
+    dataset: Any,
+    indices: Tensor,
+    shuffle: torch.Generator | None,
+    entry: DatasetEntry,
+    options: Options,
 ) -> Batches:
     """Return the batches of some samples of a data set, by the quicker way it allows."""
     if hasattr(dataset, "batch"):
         return TensorBatches(dataset, indices, options.batch_size, shuffle)
-    return LoaderBatches(dataset, indices, options.batch_size, shuffle, options.workers)
+    collate = entry.collate or (stack_inputs if options.obj_detection else None)
+    return LoaderBatches(dataset, indices, options.batch_size, shuffle, options.workers, collate)

@@ -23,19 +23,25 @@ SOURCES = Path(__file__).resolve().parent.parent
 
 @dataclass(frozen=True, slots=True)
 class ModelEntry:
-    """A network: `make(**keywords)` returns the module; `dim` is 1 or 2, the kind of its input."""
+    """A network: `make(**keywords)` returns the module; `dim` is 1 or 2, the kind of its input.
+
+    `dr` says that it takes the keyword `dimensionality`, the length of its output.
+    """
 
     name: str
     make: Callable[..., Any]
     min_input: int
     dim: int
+    dr: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class DatasetEntry:
     """A data set: input (C, H, W) or (C, L, 1), labels, and `loader((folder, args), train, test)`.
 
-    `weight` are the factors of the classes in the loss, or None.
+    `weight` are the factors of the classes in the loss, or None. `regression` says that targets are
+    numbers, `collate` makes a batch of samples (None: they are stacked), `visualize(batch, args)`
+    makes images of inputs, `fold_ratio` tells how the images were folded.
     """
 
     name: str
@@ -43,13 +49,21 @@ class DatasetEntry:
     output: tuple[Any, ...]
     loader: Callable[..., tuple[Any, Any]]
     weight: tuple[float, ...] | None
+    regression: bool = False
+    collate: Callable[..., Any] | None = None
+    visualize: Callable[..., Any] | None = None
+    fold_ratio: int | None = None
 
 
 def find_models() -> dict[str, ModelEntry]:
     """Return all networks by name. Raises InputError when a file cannot be imported."""
     return {
         record["name"]: ModelEntry(
-            record["name"], _function(module, record), record.get("min_input", 1), record["dim"]
+            record["name"],
+            _function(module, record),
+            record.get("min_input", 1),
+            record["dim"],
+            bool(record.get("dr", False)),
         )
         for module, record in _records("models")
     }
@@ -65,7 +79,11 @@ def find_datasets() -> dict[str, DatasetEntry]:
             size if len(size) == 3 else (*size, 1),
             tuple(record["output"]),
             record["loader"],
-            tuple(record["weight"]) if "weight" in record else None,
+            tuple(record["weight"]) if record.get("weight") is not None else None,
+            bool(record.get("regression", False)),
+            record.get("collate"),
+            record.get("visualize"),
+            record.get("fold_ratio"),
         )
     return found
 

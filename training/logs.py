@@ -7,11 +7,12 @@ import logging
 import shutil
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from checkpoint import atomic
-from training.metrics import Scores
+from training.metrics import OBJECTIVE, OVERALL, Scores
 
 DETAIL = (
     logging.DEBUG
@@ -70,18 +71,22 @@ class Log:
         text = json.dumps(self.metrics, indent=2) + "\n"
         atomic.write_bytes(self.folder / "metrics.json", text.encode())
 
-    def scalars(self, prefix: str, values: dict[str, float | None], step: int) -> None:
+    def scalars(self, prefix: str, values: Mapping[str, float], step: int) -> None:
         """Send numbers to TensorBoard as `prefix/name`; blanks become underscores."""
         if self._events is None:
             return
         for name, value in values.items():
-            if value is not None:
-                self._events.add_scalar(f"{prefix}/{name}".replace(" ", "_"), value, step)
+            self._events.add_scalar(f"{prefix}/{name}".replace(" ", "_"), value, step)
 
     def text(self, tag: str, content: str) -> None:
         """Send a text to TensorBoard."""
         if self._events is not None:
             self._events.add_text(tag, content)
+
+    @property
+    def events(self) -> Any:
+        """The SummaryWriter of TensorBoard, or None."""
+        return self._events
 
     def close(self) -> None:
         """Finish the files."""
@@ -138,9 +143,5 @@ def batch_line(phase: str, step: int, steps: int, values: dict[str, float]) -> s
 
 def training_values(scores: Scores, rate: float, seconds: float) -> dict[str, float]:
     """Return the numbers of a training line by their names in logs and TensorBoard."""
-    values = {"Overall Loss": scores.loss, "Objective Loss": scores.loss}
-    if scores.top1 == scores.top1:
-        values["Top1"] = scores.top1
-    if scores.top5 == scores.top5:
-        values["Top5"] = scores.top5
-    return {**values, "LR": rate, "Time": seconds}
+    losses = {OBJECTIVE: scores.loss, **scores.losses}
+    return {OVERALL: losses.pop(OVERALL), **losses, **scores.values, "LR": rate, "Time": seconds}

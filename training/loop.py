@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -11,9 +13,12 @@ from torch.optim import Optimizer
 
 from checkpoint.errors import InputError
 from training.data import Batch, Batches
+from training.distillation import Distillation
 from training.logs import Log, batch_line, training_values
-from training.metrics import Counter, Scores, confusion_matrix
+from training.metrics import OVERALL, Scores, Tally
+from training.observers import Observers, Seen
 from training.options import Options
+from training.tasks.task import Task
 
 # Channels of a pixel side by side: pooling and convolution are faster with images and kernels so.
 FAST_LAYOUT = {"memory_format": torch.channels_last}
@@ -21,56 +26,83 @@ FAST_LAYOUT = {"memory_format": torch.channels_last}
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """What every pass needs beside the data."""
+    """What every pass needs beside the data.
+
+    `forward` runs `model`, perhaps compiled or on several devices.
+    """
 
     model: nn.Module
-    criterion: nn.Module
-    classes: int
+    forward: Callable[[Tensor], Any]
+    task: Task
     device: torch.device
     options: Options
     log: Log
+    distillation: Distillation | None = None
+    observers: Observers = ()
 
     def place(self, batch: Batch) -> Batch:
         """Move a batch to the device."""
-        x, targets = (t.to(self.device, non_blocking=True) for t in batch)
+        x = batch[0].to(self.device, non_blocking=True)
+        targets = self.task.place(batch[1], self.device)
         return (x.contiguous(**FAST_LAYOUT) if x.ndim == 4 else x), targets
 
+    def losses(
+        self, x: Tensor, outputs: Any, targets: Any, epoch: int | None
+    ) -> Mapping[str, Tensor]:
+        """Return the losses of a batch by name, of a training `epoch` or an evaluation (None)."""
+        try:
+            loss = self.task.loss(outputs, targets)
+        except (RuntimeError, ValueError, IndexError) as exc:
+            raise InputError(
+                "E633",
+                f"the loss of a batch cannot be computed: {exc}",
+                "--dataset",
+                "Do targets and labels belong to this network? Compare --model and --dataset.",
+            ) from exc
+        if self.distillation is not None and self.distillation.applies(epoch):
+            return self.distillation.losses(loss, x, outputs)
+        return {OVERALL: loss}
 
-def train_epoch(run: Pass, batches: Batches, optimizer: Optimizer, epoch: int) -> Scores:
+
+def train_epoch(run: Pass, batches: Batches, optimizers: Sequence[Optimizer], epoch: int) -> Scores:
     """Train on all batches once and return the mean scores.
 
-    Raises InputError naming the batch when a loss is NaN or infinite: further steps would only
-    spoil the weights.
+    The first optimizer is the model's. Raises InputError naming the batch when a loss is NaN or
+    infinite: further steps would only spoil the weights.
     """
     options, steps = run.options, len(batches)
     run.model.train()
-    total, window = Counter(run.classes), Counter(run.classes)
+    total, window = (Tally(run.task.meter(True)) for _ in range(2))
     began = time.perf_counter()
     for step, batch in enumerate(batches, 1):
         x, targets = run.place(batch)
-        outputs = run.model(x)
-        loss = run.criterion(outputs, targets)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        for counter in (total, window):
-            counter.add_loss(loss, len(targets))
-            if options.show_train_accuracy == "full" or (
-                options.show_train_accuracy == "last_batch" and step > steps - 2
-            ):
-                counter.add_hits(outputs, targets)
+        outputs = run.task.prepare(run.forward(x))
+        losses = run.losses(x, outputs, targets, epoch)
+        for optimizer in optimizers:
+            optimizer.zero_grad()
+        losses[OVERALL].backward()
+        for observer in run.observers:
+            observer.seen(Seen("training", epoch, step, steps, x, outputs, targets, run.model))
+        for optimizer in optimizers:
+            optimizer.step()
+        window.add_losses(losses, len(x))
+        if options.show_train_accuracy == "full" or (
+            options.show_train_accuracy == "last_batch" and step > steps - 2
+        ):
+            window.meter.add(outputs, targets)
         if step % options.print_freq == 0 or step == steps:
             _stop_if_not_finite(window, epoch, step)
             seconds = (time.perf_counter() - began) / step
-            rate = optimizer.param_groups[0]["lr"]
+            rate = optimizers[0].param_groups[0]["lr"]
             values = training_values(window.scores(), rate, seconds)
             run.log.detail(batch_line(f"Epoch: [{epoch}]", step, steps, values))
             run.log.scalars("Performance/Training", {**values}, steps * epoch + step)
-            window = Counter(run.classes)
-    return total.scores()
+            total.merge(window)
+            window = Tally(run.task.meter(True))
+    return _finished(run, "training", epoch, total)
 
 
-def _stop_if_not_finite(window: Counter, epoch: int, step: int) -> None:
+def _stop_if_not_finite(window: Tally, epoch: int, step: int) -> None:
     """Raise InputError if a loss of the last batches, which end with `step`, is not a number."""
     bad = window.first_not_finite()
     if bad is not None:
@@ -83,33 +115,35 @@ def _stop_if_not_finite(window: Counter, epoch: int, step: int) -> None:
         )
 
 
+def _finished(
+    run: Pass, phase: Literal["training", "validation", "test"], epoch: int | None, tally: Tally
+) -> Scores:
+    """Return the scores of a pass after showing them to the observers."""
+    scores = tally.scores(final=True)
+    for observer in run.observers:
+        observer.finished(phase, epoch, scores, run.model)
+    return scores
+
+
 @torch.no_grad()
-def evaluate(run: Pass, batches: Batches, phase: str) -> tuple[Scores, Tensor]:
-    """Return the scores over all batches and the confusion matrix [actual, predicted]."""
+def evaluate(run: Pass, batches: Batches, epoch: int | None) -> Scores:
+    """Return the scores over all batches of the validation of `epoch`, or of the test (None)."""
+    phase: Literal["validation", "test"] = "test" if epoch is None else "validation"
+    begin, steps = "Test: " if epoch is None else f"Epoch: [{epoch}]", len(batches)
     run.model.eval()
-    counter = Counter(run.classes)
-    matrix = torch.zeros(run.classes, run.classes, dtype=torch.int64)
+    tally = Tally(run.task.meter(False))
     for step, batch in enumerate(batches, 1):
         x, targets = run.place(batch)
-        outputs = scaled_outputs(run.model, run.model(x), run.options.act_mode_8bit)
-        counter.add_loss(run.criterion(outputs, targets), len(targets))
-        counter.add_hits(outputs, targets)
-        matrix += confusion_matrix(outputs.argmax(1), targets, run.classes).cpu()
-        if step % run.options.print_freq == 0 or step == len(batches):
-            scores = counter.scores()
-            values = {"Loss": scores.loss, "Top1": scores.top1}
-            if scores.top5 == scores.top5:
-                values["Top5"] = scores.top5
-            run.log.detail(batch_line(phase, step, len(batches), values))
-    return counter.scores(), matrix
-
-
-def scaled_outputs(model: nn.Module, outputs: Tensor, integers: bool) -> Tensor:
-    """Bring integer results to the range of training before the loss (spec/training.md 2.2)."""
-    if not integers:
-        return outputs
-    wide = sum(getattr(child, "wide", False) for child in model.children())
-    return outputs / (128 * 256**wide)
+        outputs = run.task.prepare(run.forward(x))
+        tally.add_losses(run.losses(x, outputs, targets, None), len(x))
+        tally.meter.add(outputs, targets)
+        for observer in run.observers:
+            observer.seen(Seen(phase, epoch, step, steps, x, outputs, targets, run.model))
+        if step % run.options.print_freq == 0 or step == steps:
+            scores = tally.scores()
+            shown = {name: v for name, v in scores.values.items() if name in run.task.decimals}
+            run.log.detail(batch_line(begin, step, steps, {"Loss": scores.loss, **shown}))
+    return _finished(run, phase, epoch, tally)
 
 
 def measure(passes: Pass, batches: Batches) -> Scores:
@@ -117,15 +151,12 @@ def measure(passes: Pass, batches: Batches) -> Scores:
     log = passes.log
     log.say("--- test ---------------------")
     log.say(f"{batches.samples} samples ({passes.options.batch_size} per mini-batch)")
-    scores, matrix = evaluate(passes, batches, "Test: ")
-    report(passes, scores, matrix)
+    scores = evaluate(passes, batches, None)
+    report(passes, scores)
     return scores
 
 
-def report(passes: Pass, scores: Scores, matrix: Tensor) -> None:
-    """Log the scores, and the confusion matrix if it is wanted."""
-    passes.log.say(f"==> {scores}\n")
-    if passes.options.confusion:
-        width = len(str(int(matrix.max())))
-        rows = "\n ".join("[" + " ".join(f"{n:{width}}" for n in row) + "]" for row in matrix)
-        passes.log.say(f"==> Confusion:\n[{rows}]\n")
+def report(passes: Pass, scores: Scores) -> None:
+    """Log the result of a validation or test."""
+    for line in passes.task.result_lines(scores):
+        passes.log.say(f"{line}\n")

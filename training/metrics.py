@@ -1,78 +1,116 @@
-"""Counting how often a network is right."""
+"""What is counted in a pass over the data: losses, and by the meter of a task how good it is."""
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol, Self
 
 import torch
 from torch import Tensor
 
+OVERALL = "Overall Loss"
+"""The loss that is minimized."""
+OBJECTIVE = "Objective Loss"
+"""The loss of the labels alone; it differs from the overall one in distillation."""
+
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """Means over a set of samples: accuracies in percent (NaN: not measured) and loss.
+    """Means over a set of samples.
 
-    `top5` is NaN for up to five classes.
+    `losses` and `values` have the titles of the log as keys ("Overall Loss", "Top1", ...); what was
+    not measured is absent. `by_class` holds results of single classes as {title: {label: value}},
+    None for a class that never occurs; `confusion` is the matrix [actual, predicted] if collected.
     """
 
-    top1: float
-    top5: float
-    loss: float
+    losses: Mapping[str, float]
+    values: Mapping[str, float]
+    by_class: Mapping[str, Mapping[str, float | None]] = field(default_factory=dict)
+    confusion: Tensor | None = None
 
-    def __str__(self) -> str:
-        top5 = "" if math.isnan(self.top5) else f"Top5: {self.top5:.3f}    "
-        return f"Top1: {self.top1:.3f}    {top5}Loss: {self.loss:.3f}"
+    @property
+    def loss(self) -> float:
+        """The loss that is minimized."""
+        return self.losses[OVERALL]
 
-    def as_dict(self) -> dict[str, float | None]:
-        """Return the numbers for a JSON file; what was not measured is None."""
-        values = {"top1": self.top1, "top5": self.top5, "loss": self.loss}
-        return {name: None if math.isnan(v) else round(v, 6) for name, v in values.items()}
+    def as_dict(self) -> dict[str, Any]:
+        """Return everything for a JSON file, with names in lower case."""
+        others = {_key(name): round(v, 6) for name, v in self.losses.items() if name != OVERALL}
+        values = {_key(name): round(value, 6) for name, value in self.values.items()}
+        classes = {_key(name): numbers for name, numbers in self.by_class.items()}
+        return {**values, "loss": round(self.loss, 6), **others, **classes}
 
 
-class Counter:
-    """Collects losses and hits of batches; sums stay on the device until `scores` is called."""
+def _key(title: str) -> str:
+    return title.lower().replace(" ", "_")
 
-    def __init__(self, classes: int) -> None:
-        self.classes = classes
-        self._losses: list[Tensor] = []
+
+class Meter(Protocol):
+    """Judges the outputs of batches; sums stay on the device until numbers are asked for."""
+
+    def add(self, outputs: Any, targets: Any) -> None:
+        """Judge a batch."""
+
+    def merge(self, other: Self) -> None:
+        """Add what another meter of this kind has seen."""
+
+    def values(self) -> dict[str, float]:
+        """Return numbers by their titles in logs; none before the first batch."""
+
+    def by_class(self) -> dict[str, dict[str, float | None]]:
+        """Return results of single classes, for the end of a pass."""
+
+    def confusion(self) -> Tensor | None:
+        """Return the confusion matrix [actual, predicted] on the CPU if it is collected."""
+
+
+class Tally:
+    """Losses of batches beside a meter."""
+
+    def __init__(self, meter: Meter) -> None:
+        self.meter = meter
+        self._losses: dict[str, list[Tensor]] = {}
         self._sizes: list[int] = []
-        self._hits: list[Tensor] = []
-        self._judged = 0
 
-    def add_loss(self, loss: Tensor, samples: int) -> None:
-        """Add the mean loss (scalar tensor) of a batch of `samples`."""
-        self._losses.append(loss.detach())
+    def add_losses(self, losses: Mapping[str, Tensor], samples: int) -> None:
+        """Add the mean losses (scalar tensors) of a batch of `samples`."""
+        for name, loss in losses.items():
+            self._losses.setdefault(name, []).append(loss.detach())
         self._sizes.append(samples)
 
-    @torch.no_grad()
-    def add_hits(self, outputs: Tensor, targets: Tensor) -> None:
-        """Compare outputs [N, classes] with targets [N]."""
-        best = outputs.topk(min(5, self.classes)).indices == targets.unsqueeze(1)
-        self._hits.append(torch.stack([best[:, 0].sum(), best.sum()]))
-        self._judged += len(targets)
+    def merge(self, other: Tally) -> None:
+        """Add everything another tally has seen."""
+        for name, losses in other._losses.items():
+            self._losses.setdefault(name, []).extend(losses)
+        self._sizes += other._sizes
+        self.meter.merge(other.meter)
 
     @property
     def batches(self) -> int:
-        """How many losses were added."""
-        return len(self._losses)
+        """How many batches were added."""
+        return len(self._sizes)
 
     def first_not_finite(self) -> int | None:
         """Return the index of the first added batch whose loss is NaN or infinite, if any."""
-        bad = torch.stack(self._losses).isfinite().logical_not().nonzero()
+        bad = torch.stack(self._losses[OVERALL]).isfinite().logical_not().nonzero()
         return int(bad[0]) if len(bad) else None
 
-    def scores(self) -> Scores:
-        """Return the means over everything added."""
-        losses = torch.stack(self._losses).double().cpu()
-        loss = float((losses * torch.tensor(self._sizes)).sum() / sum(self._sizes))
-        if not self._judged:
-            return Scores(math.nan, math.nan, loss)
-        top1, top5 = (100 * torch.stack(self._hits).sum(0).double() / self._judged).tolist()
-        return Scores(top1, top5 if self.classes > 5 else math.nan, loss)
+    def scores(self, final: bool = False) -> Scores:
+        """Return the means over everything added; at the end of a pass also by class."""
+        sizes = torch.tensor(self._sizes, dtype=torch.float64)
+        losses = {}
+        for name, values in self._losses.items():  # a loss that began later has fewer values
+            weights = sizes[-len(values) :]
+            mean = (torch.stack(values).double().cpu() * weights).sum() / weights.sum()
+            losses[name] = float(mean)
+        if not final:
+            return Scores(losses, self.meter.values())
+        meter = self.meter
+        return Scores(losses, meter.values(), meter.by_class(), meter.confusion())
 
 
 def confusion_matrix(predicted: Tensor, actual: Tensor, classes: int) -> Tensor:
-    """Return int64 [actual class, predicted class] from labels [N] and [N]."""
+    """Return int64 [actual class, predicted class] from labels of any shape."""
     pairs = actual * classes + predicted
     return torch.bincount(pairs.flatten(), minlength=classes * classes).view(classes, classes)

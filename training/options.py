@@ -14,12 +14,14 @@ class Options:
 
     `device` is 84, 85 (MAX78000) or 87 (MAX78002). `act_mode_8bit` computes with integers and
     belongs to `evaluate`; `save_sample` belongs to both. `qat_policy` None trains without
-    quantization. `optimizer` and `lr` None mean SGD and 0.1, with a warning. Loaders of data sets
-    receive the whole object and look at `act_mode_8bit` and `truncate_testset`.
+    quantization. `optimizer` and `lr` None mean SGD and 0.1, with a warning. `gpus` None means the
+    first CUDA device if there is one. Loaders of data sets receive the whole object and look at
+    `act_mode_8bit` and `truncate_testset`.
     """
 
     arch: str
     dataset: str
+    out_fold_ratio: int = 1
     device: int = 85
     act_mode_8bit: bool = False
     truncate_testset: bool = False
@@ -40,7 +42,11 @@ class Options:
     deterministic: bool = False
     seed: int = 0
     show_train_accuracy: Literal["none", "last_batch", "full"] = "last_batch"
-    gpus: int = 0
+    num_best_scores: int = 1
+    regression: bool = False
+    compiler_mode: Literal["none", "default", "reduce-overhead", "max-autotune"] = "none"
+    compiler_backend: str = "inductor"
+    gpus: tuple[int, ...] | None = None
     cpu: bool = False
     print_freq: int = 10
 
@@ -53,6 +59,24 @@ class Options:
     slice_sample: bool = False
     name: str | None = None
     out_dir: str = "logs"
+    copy_output_folder: str | None = None
     tensorboard: bool = False
+
+    obj_detection: bool = False
+    obj_detection_params: str | None = None
+
+    kd_teacher: str | None = None
+    kd_resume: str | None = None
+    kd_temperature: float = 1.0
+    kd_distill_wt: float = 0.5
+    kd_student_wt: float = 0.5
+    kd_start_epoch: int = 0
+    kd_relationbased: bool = False
+
+    dr: int | None = None
+    scaf_lr: float = 1e-4
+    scaf_scale: float = 64.0
+    scaf_margin: float = 28.6
+    backbone_checkpoint: str | None = None
 
     command_line: str = ""

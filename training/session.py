@@ -2,24 +2,54 @@
 
 from __future__ import annotations
 
-import random
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch import nn
 
 import ai8x
 from checkpoint.errors import InputError
 from training import checkpoints, qat
+from training.building import build_model, teach
 from training.data import Data, load_data
+from training.devices import compute_device, forward_of, set_seeds
 from training.discovery import DatasetEntry, ModelEntry, choose, find_datasets, find_models
+from training.distillation import Distillation, NoLoss
+from training.fitting import expected, refuse
 from training.logs import Log
 from training.loop import FAST_LAYOUT, Pass, measure
+from training.observers import Context, Observer
 from training.options import Options
 from training.sample import save_sample
-from training.schedule import read_schedule
+from training.schedule import ScheduleFile, read_schedule
+from training.tasks.choice import check_fit, task_of
+from training.tasks.relations import Relations
+from training.tasks.task import Task
 from training.trainer import Trainer
+
+OBSERVERS: tuple[Callable[[Context], Observer | None], ...] = ()
+"""Each makes an observer if the options ask for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What is known before any data is read: network, policies, and what a checkpoint held.
+
+    `loaded` is the checkpoint of --resume-from or --exp-load-weights-from, `surplus` are its names
+    that the network has no place for.
+    """
+
+    models: Mapping[str, ModelEntry]
+    dataset: DatasetEntry
+    model: nn.Module
+    policy: dict[str, Any] | None
+    rates: ScheduleFile | None
+    loaded: checkpoints.Loaded | None
+    surplus: list[str]
 
 
 def run(options: Options) -> None:
@@ -27,103 +57,63 @@ def run(options: Options) -> None:
 
     Raises InputError (and what data sets raise) for everything that cannot be used.
     """
-    model_entry = choose(find_models(), options.arch, "--model")
+    prepared = prepare(options)
+    device = compute_device(options)
+    data = load_data(prepared.dataset, options)
+    task = _task(prepared, data, options)
+    distillation = _distillation(prepared, device, options)
+    forward = forward_of(prepared.model, device, options)
+
+    log = Log(options.out_dir, options.name, options.tensorboard)
+    watching: list[Observer] = []
+    try:
+        _introduce(log, options, data, prepared)
+        log.detail(f"Computing on the device {device}")
+        _warn_if_qat_never_starts(log, prepared.policy, options)
+        prepared.model.to(device, **FAST_LAYOUT)
+        task.criterion.to(device)
+        context = Context(options, prepared.dataset, task, log)
+        watching += (found for make in OBSERVERS if (found := make(context)) is not None)
+        passes = Pass(
+            prepared.model, forward, task, device, options, log, distillation, tuple(watching)
+        )
+        if options.evaluate:
+            _evaluate_only(passes, data, options)
+        else:
+            resumed = prepared.loaded if options.resume_from else None
+            Trainer(passes, data, prepared.policy, prepared.rates, options).run(resumed)
+    finally:
+        for observer in watching:
+            observer.close()
+        log.close()
+    _copy(log.folder, options.copy_output_folder)
+
+
+def prepare(options: Options) -> Prepared:
+    """Find, build and fill the network, and read the policies."""
+    models = find_models()
+    entry = choose(models, options.arch, "--model")
     dataset = choose(find_datasets(), options.dataset, "--dataset")
-    _set_seeds(options)
+    set_seeds(options)
     ai8x.set_device(options.device, options.act_mode_8bit, options.avg_pool_rounding, verbose=False)
-    model = build_model(model_entry, dataset, options)
+    model = build_model(entry, dataset, options)
     policy = None
     if options.qat_policy is not None and not options.evaluate:
         policy = qat.read_policy(options.qat_policy)
         qat.check_layers(policy, model, options.qat_policy)
     rates = read_schedule(options.compress) if options.compress and not options.evaluate else None
     source = options.resume_from or options.exp_load_weights_from
-    loaded, surplus = _load(model, source, options) if source else (None, [])
-    device = _compute_device(options)
-    data = load_data(dataset, options)
-
-    log = Log(options.out_dir, options.name, options.tensorboard)
-    try:
-        _introduce(log, options, data, surplus, source)
-        log.detail(f"Computing on the device {device}")
-        _warn_if_qat_never_starts(log, policy, options)
-        weight = None if dataset.weight is None else torch.tensor(dataset.weight, device=device)
-        criterion = nn.CrossEntropyLoss(weight)
-        passes = Pass(
-            model.to(device, **FAST_LAYOUT), criterion, len(dataset.output), device, options, log
-        )
-        if options.evaluate:
-            _evaluate_only(passes, data, options)
-        else:
-            resumed = loaded if options.resume_from else None
-            Trainer(passes, data, policy, rates, options).run(resumed)
-    finally:
-        log.close()
-
-
-def build_model(entry: ModelEntry, dataset: DatasetEntry, options: Options) -> nn.Module:
-    """Make the network for the data set; InputError when the chip cannot run it."""
-    channels, height, width = dataset.input
-    keywords: dict[str, Any] = {
-        "pretrained": False,
-        "num_classes": len(dataset.output),
-        "num_channels": channels,
-        "dimensions": (height, width),
-        "bias": options.use_bias,
-    }
-    simulate = options.act_mode_8bit
-    bits = 8 if simulate else None
-    keywords |= {"weight_bits": bits, "bias_bits": bits, "quantize_activation": simulate}
-    if entry.dim > 1 and entry.min_input > width:
-        keywords["padding"] = (entry.min_input - width + 1) // 2
-    try:
-        model: nn.Module = entry.make(**keywords)
-    except (AssertionError, ValueError, TypeError) as exc:
-        raise InputError(
-            "E607",
-            f"the network cannot be built for {dataset.name} ({'x'.join(map(str, dataset.input))} "
-            f"in, {len(dataset.output)} classes): {exc}",
-            "--model",
-            "Choose another network or data set, or change --device or --use-bias.",
-        ) from exc
-    return model
-
-
-def _load(model: nn.Module, path: str, options: Options) -> tuple[checkpoints.Loaded, list[str]]:
-    """Fill the model from a file; return what the file holds and the names that found no place."""
-    loaded = checkpoints.read(path)
-    surplus = checkpoints.load_into(model, loaded, path)
-    if options.act_mode_8bit:
-        _refuse_fractions(model, path)
-    return loaded, surplus
-
-
-def _set_seeds(options: Options) -> None:
-    """Make the run repeatable when it is asked for, and always in evaluation."""
-    if options.deterministic or options.evaluate:
-        torch.manual_seed(options.seed)
-        random.seed(options.seed)
-        np.random.seed(options.seed % (1 << 32))
-        torch.backends.cudnn.deterministic = True
-        torch.backends.cudnn.benchmark = False
-
-
-def _compute_device(options: Options) -> torch.device:
-    """Return where to compute: a CUDA device unless there is none or the user prefers the CPU.
-
-    Raises InputError for the number of a CUDA device that is not present.
-    """
-    present = torch.cuda.device_count()
-    if options.cpu or present == options.gpus == 0:
-        return torch.device("cpu")
-    if options.gpus >= present:
-        raise InputError(
-            "E611",
-            f"there is no CUDA device {options.gpus}; {present} are present, counted from 0",
-            "--gpus",
-            "Choose another one, or compute with --cpu.",
-        )
-    return torch.device(f"cuda:{options.gpus}")
+    loaded = surplus = None
+    if source is not None:
+        loaded = checkpoints.read(source)
+        refuse(
+            expected(model, loaded.state), loaded.state, loaded.arch, source,
+            options, models, dataset,
+        )  # fmt: skip
+        surplus = checkpoints.load_into(model, loaded)
+        if options.act_mode_8bit:
+            _refuse_fractions(model, source)
+    return Prepared(models, dataset, model, policy, rates, loaded, surplus or [])
 
 
 def _refuse_fractions(model: nn.Module, path: str) -> None:
@@ -138,9 +128,40 @@ def _refuse_fractions(model: nn.Module, path: str) -> None:
             )
 
 
-def _introduce(
-    log: Log, options: Options, data: Data, surplus: list[str], source: str | None
-) -> None:
+def _task(prepared: Prepared, data: Data, options: Options) -> Task:
+    """Return the task, after a trial of the network on one sample."""
+    task = task_of(prepared.dataset, options, data.item)(prepared.dataset, prepared.model, options)
+    if options.kd_teacher is not None:
+        if options.kd_relationbased:
+            task = Relations(task)
+        elif options.kd_student_wt == 0:
+            task.criterion = NoLoss()
+    check_fit(task, prepared.model, data.item, options)
+    return task
+
+
+def _distillation(
+    prepared: Prepared, device: torch.device, options: Options
+) -> Distillation | None:
+    """Return the teacher with its weights if one is asked for; it never computes with integers."""
+    if options.kd_teacher is None or (options.evaluate and not options.kd_relationbased):
+        return None
+    entry = choose(prepared.models, options.kd_teacher, "--kd-teacher")
+    own = replace(options, arch=entry.name, act_mode_8bit=False, dr=None, backbone_checkpoint=None)
+    ai8x.set_device(options.device, False, options.avg_pool_rounding, verbose=False)
+    teacher = build_model(entry, prepared.dataset, own)
+    if options.kd_resume is not None:
+        loaded = checkpoints.read(options.kd_resume)
+        refuse(
+            expected(teacher, loaded.state), loaded.state, loaded.arch, options.kd_resume,
+            own, prepared.models, prepared.dataset,
+        )  # fmt: skip
+        checkpoints.load_into(teacher, loaded)
+    ai8x.set_device(options.device, options.act_mode_8bit, options.avg_pool_rounding, verbose=False)
+    return teach(teacher.to(device, **FAST_LAYOUT), options)
+
+
+def _introduce(log: Log, options: Options, data: Data, prepared: Prepared) -> None:
     """Log what the run is about."""
     chip = ai8x.dev
     assert chip is not None
@@ -150,8 +171,9 @@ def _introduce(
     listed = ", ".join(f"{name}={part.samples}" for name, part in sizes.items() if part)
     log.say(f"Dataset sizes: {listed}")
     log.text("Command line", options.command_line)
-    if surplus:
-        log.warn(f"{source}: no place in the model for {', '.join(surplus)}")
+    if prepared.surplus:
+        source = options.resume_from or options.exp_load_weights_from
+        log.warn(f"{source}: no place in the model for {', '.join(prepared.surplus)}")
     if options.compress and not options.evaluate:
         log.keep(options.compress)
     log.metrics |= {"model": options.arch, "dataset": options.dataset, "sizes": {
@@ -177,3 +199,19 @@ def _evaluate_only(passes: Pass, data: Data, options: Options) -> None:
         log.say(f"Saved test image {options.save_sample} to {path}")
     log.metrics["test"] = measure(passes, data.test).as_dict()
     log.save_metrics()
+
+
+def _copy(folder: Path, destination: str | None) -> None:
+    """Copy the log folder of a finished run into the folder `destination`."""
+    if destination is None:
+        return
+    target = Path(destination).expanduser() / folder.name
+    try:
+        shutil.copytree(folder, target, dirs_exist_ok=True)
+    except (OSError, shutil.Error) as exc:
+        raise InputError(
+            "E636",
+            f"the log folder {folder} cannot be copied: {exc}",
+            "--copy-output-folder",
+            "The results are complete in the log folder; copy it by hand.",
+        ) from exc

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from torch import nn
@@ -14,6 +13,7 @@ import ai8x
 from checkpoint.errors import InputError
 from training import checkpoints
 from training.data import Data
+from training.devices import forward_of
 from training.logs import Log
 from training.loop import Pass, evaluate, measure, report, train_epoch
 from training.metrics import Scores
@@ -43,7 +43,7 @@ class Trainer:
         self.log = passes.log
         self.qat = False
         self.optimizer: Optimizer = _new_optimizer(passes.model, options)
-        self.best: tuple[float, float, int] | None = None
+        self.history: list[_Result] = []
         self.schedule = Schedule([])
 
     def run(self, resumed: checkpoints.Loaded | None) -> None:
@@ -100,7 +100,9 @@ class Trainer:
         self.optimizer = ai8x.update_optimizer(self.passes.model, self.optimizer)
         self.schedule.use(self.optimizer)
         ai8x.initiate_qat(self.passes.model, self.policy)
-        self.best = None
+        forward = forward_of(self.passes.model, self.passes.device, self.options)
+        self.passes = replace(self.passes, forward=forward)
+        self.history.clear()
         self.qat = True
 
     def _epoch(self, epoch: int) -> None:
@@ -110,13 +112,14 @@ class Trainer:
         assert data.validation is not None
         began = time.perf_counter()
         rate = self.optimizer.param_groups[0]["lr"]
-        trained = train_epoch(self.passes, data.train, self.optimizer, epoch)
+        optimizers = [self.optimizer, *self.passes.task.optimizers()]
+        trained = train_epoch(self.passes, data.train, optimizers, epoch)
         log.say(f"--- validate (epoch={epoch})-----------")
         log.say(f"{data.validation.samples} samples ({self.options.batch_size} per mini-batch)")
-        scores, matrix = evaluate(self.passes, data.validation, f"Epoch: [{epoch}]")
-        log.scalars("Performance/Validation", _titled(scores), epoch)
+        scores = evaluate(self.passes, data.validation, epoch)
+        log.scalars("Performance/Validation", {"Loss": scores.loss, **scores.values}, epoch)
         seconds = time.perf_counter() - began
-        report(self.passes, scores, matrix)
+        report(self.passes, scores)
         log.metrics["epochs"].append({
             "epoch": epoch,
             "qat": self.qat,
@@ -130,38 +133,34 @@ class Trainer:
 
     def _save(self, epoch: int, scores: Scores) -> None:
         """Write the checkpoint, as the best one too if it is; ties go to the later epoch."""
-        five = not math.isnan(scores.top5)
-        rank = (scores.top1, scores.top5 if five else 0.0, epoch)
-        if self.best is None or rank > self.best:
-            self.best = rank
-        improved = self.best == rank
-        log = self.log
-        top5 = f"Top5: {self.best[1]:.3f}   " if five else ""
-        count = _nonzero_parameters(self.passes.model)
-        log.say(
-            f"==> Best [Top1: {self.best[0]:.3f}   {top5}Params: {count} on epoch: {self.best[2]}]"
-        )
-        names = ["checkpoint", "best"] if improved else ["checkpoint"]
-        parts = [self.options.name, "qat" if self.qat else None]
-        prefix = "".join(f"{part}_" for part in parts if part)
+        task, log, model = self.passes.task, self.log, self.passes.model
+        parameters = _nonzero_parameters(model)
+        self.history.append(_Result((*task.rank(scores), epoch), scores, parameters, epoch))
+        self.history.sort(key=lambda result: result.rank, reverse=True)
+        del self.history[self.options.num_best_scores :]
+        for result in self.history:
+            parts = [task.best_text(result.scores), f"Params: {result.parameters}"]
+            log.say(f"==> Best [{'   '.join(parts)} on epoch: {result.epoch}]")
+        best = self.history[0]
+        names = ["checkpoint", "best"] if best.epoch == epoch else ["checkpoint"]
+        before = [self.options.name, "qat" if self.qat else None]
+        prefix = "".join(f"{part}_" for part in before if part)
         paths = [log.folder / f"{prefix}{name}.pth.tar" for name in names]
-        extras = {
-            "current_top1": scores.top1,
-            "best_top1": self.best[0],
-            "current_mAP": 0,
-            "best_mAP": 0,
-            "best_epoch": self.best[2],
-        }
+        extras = task.extras(scores, best.scores) | {"best_epoch": best.epoch}
         log.say(f"Saving checkpoint to: {', '.join(map(str, paths))}")
-        model = self.passes.model
         checkpoints.write(paths, epoch, self.options.arch, model, self.optimizer, extras)
-        log.metrics["best"] = {"epoch": self.best[2], "top1": round(self.best[0], 6)}
+        log.metrics["best"] = {"epoch": best.epoch, **best.scores.as_dict()}
         log.save_metrics()
 
 
-def _titled(scores: Scores) -> dict[str, float | None]:
-    """Return the scores by the names they have in TensorBoard."""
-    return {name.capitalize(): value for name, value in scores.as_dict().items()}
+@dataclass(frozen=True, slots=True)
+class _Result:
+    """How an epoch ended; the greatest `rank` is the best."""
+
+    rank: tuple[float, ...]
+    scores: Scores
+    parameters: int
+    epoch: int
 
 
 def _warn_of_defaults(options: Options, log: Log) -> None:

@@ -12,7 +12,9 @@ from torch import nn
 import ai8x
 from checkpoint import atomic, read_checkpoint
 from checkpoint.errors import CheckpointError
-from training import checkpoints
+from training import checkpoints, fitting
+from training.discovery import DatasetEntry, ModelEntry
+from training.options import Options
 
 
 @pytest.fixture(autouse=True)
@@ -73,7 +75,7 @@ def test_weights_and_optimizer_come_back(tmp_path: Path) -> None:
     ai8x.initiate_qat(model, {"weight_bits": 4})
     optimizer = _write(path, model)
     loaded, other = checkpoints.read(str(path)), _Network()
-    assert checkpoints.load_into(other, loaded, str(path)) == []
+    assert checkpoints.load_into(other, loaded) == []
     x = torch.rand(1, 1, 4, 4)
     assert torch.equal(other(x), model(x))
     assert loaded.epoch == 7
@@ -87,16 +89,38 @@ def test_weights_and_optimizer_come_back(tmp_path: Path) -> None:
 def test_names_that_do_not_fit_are_all_listed(tmp_path: Path) -> None:
     path = tmp_path / "a.pth.tar"
     _write(path, _Network())
-    loaded = checkpoints.read(str(path))
-    del loaded.state["fc.op.bias"]
-    loaded.state["head.op.weight"] = torch.zeros(1)
+    state = dict(checkpoints.read(str(path)).state)
+    del state["fc.op.bias"]
+    state["head.op.weight"] = torch.zeros(1)
+    own = fitting.expected(_Network(channels=5), state)
+    options = Options(arch="net", dataset="digits")
+    digits = DatasetEntry("digits", (1, 4, 4), (0, 1), lambda *_: (None, None), None)
     with pytest.raises(CheckpointError) as info:
-        checkpoints.load_into(_Network(channels=5), loaded, str(path))
-    message = info.value.message
-    assert "missing: fc.op.bias" in message
-    assert "surplus: head.op.weight" in message
-    assert "conv1.op.weight (3x1x3x3, the model has 5x1x3x3)" in message
+        fitting.refuse(own, state, "net", str(path), options, {}, digits)
+    assert info.value.code == "E637"
+    assert "1 missing, 1 surplus, 3 another shape" in info.value.message
+    rows = [line.split() for line in str(info.value.remedy).splitlines()]
+    assert ["fc.op.bias", "missing", "2"] in rows
+    assert ["head.op.weight", "1", "missing"] in rows
+    assert ["conv1.op.weight", "3x1x3x3", "5x1x3x3"] in rows
     assert info.value.place == str(path)
+
+
+def test_network_that_fits_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "a.pth.tar"
+    _write(path, _Network(channels=4))
+    state = checkpoints.read(str(path)).state
+    sizes = {"three": 3, "four": 4}
+    models = {
+        name: ModelEntry(name, lambda count=size, **_: _Network(count), 1, 2)
+        for name, size in sizes.items()
+    }
+    digits = DatasetEntry("digits", (1, 4, 4), (0, 1), lambda *_: (None, None), None)
+    options = Options(arch="three", dataset="digits")
+    own = fitting.expected(_Network(3), state)
+    with pytest.raises(CheckpointError) as info:
+        fitting.refuse(own, state, None, str(path), options, models, digits)
+    assert str(info.value.remedy).startswith("Use --model four.")
 
 
 def test_surplus_names_and_prefix_and_missing_quantile_are_tolerated(tmp_path: Path) -> None:
@@ -108,7 +132,7 @@ def test_surplus_names_and_prefix_and_missing_quantile_are_tolerated(tmp_path: P
     file = tmp_path / "b.pth.tar"
     torch.save({"state_dict": {f"module.{k}": v for k, v in state.items()}, "epoch": 1}, file)
     other = _Network()
-    assert checkpoints.load_into(other, checkpoints.read(str(file)), str(file)) == ["extra"]
+    assert checkpoints.load_into(other, checkpoints.read(str(file))) == ["extra"]
     assert torch.equal(other.fc.op.weight, model.fc.op.weight)
     assert float(other.conv1.shift_quantile) == 1.0
 
@@ -118,7 +142,7 @@ def test_file_without_batch_normalization_fills_a_model_with_it(tmp_path: Path) 
     ai8x.fuse_bn_layers(model)
     _write(path, model)
     other = _Network(batchnorm="Affine")
-    checkpoints.load_into(other, checkpoints.read(str(path)), str(path))
+    checkpoints.load_into(other, checkpoints.read(str(path)))
     assert other.conv1.bn is None
     x = torch.rand(1, 1, 4, 4)
     assert torch.equal(other(x), model(x))

@@ -1,0 +1,74 @@
+"""Making the network of a run, or its teacher, for a data set."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import nn
+
+from checkpoint.errors import InputError
+from training.discovery import DatasetEntry, ModelEntry
+from training.distillation import Distillation
+from training.options import Options
+
+
+def build_model(entry: ModelEntry, dataset: DatasetEntry, options: Options) -> nn.Module:
+    """Make the network for the data set; InputError when the chip cannot run it."""
+    keywords = _keywords(entry, dataset, options)
+    try:
+        model: nn.Module = entry.make(**keywords)
+    except (AssertionError, ValueError, TypeError) as exc:
+        raise InputError(
+            "E607",
+            f"the network cannot be built for {dataset.name} ({'x'.join(map(str, dataset.input))} "
+            f"in, {len(dataset.output)} classes): {exc}",
+            "--model",
+            "Choose another network or data set, or change --device or --use-bias.",
+        ) from exc
+    return model
+
+
+def _keywords(entry: ModelEntry, dataset: DatasetEntry, options: Options) -> dict[str, Any]:
+    """Return the arguments of a network (spec/training.md 1.11)."""
+    channels, height, width = dataset.input
+    simulate = options.act_mode_8bit
+    bits = 8 if simulate else None
+    keywords: dict[str, Any] = {
+        "pretrained": False,
+        "num_classes": len(dataset.output) + options.obj_detection,  # background is class 0
+        "num_channels": channels,
+        "dimensions": (height, width),
+        "bias": options.use_bias,
+        "weight_bits": bits,
+        "bias_bits": bits,
+        "quantize_activation": simulate,
+    }
+    if options.obj_detection:
+        keywords["device"] = "cpu"  # moved with the model
+    if options.dr is not None:
+        if not entry.dr:
+            raise InputError(
+                "E635",
+                f"{entry.name} has no choice of the length of its output",
+                "--dr",
+                "Choose a network whose entry in `models` has 'dr': True, or leave the option out.",
+            )
+        keywords["dimensionality"] = options.dr
+    if options.backbone_checkpoint is not None:
+        keywords["backbone_checkpoint"] = options.backbone_checkpoint
+    if entry.dim > 1 and entry.min_input > width:
+        keywords["padding"] = (entry.min_input - width + 1) // 2
+    return keywords
+
+
+def teach(teacher: nn.Module, options: Options) -> Distillation:
+    """Return how a teacher is used by the options."""
+    return Distillation(
+        teacher.eval().requires_grad_(False),
+        options.kd_student_wt,
+        options.kd_distill_wt,
+        options.kd_temperature,
+        options.kd_relationbased,
+        options.kd_start_epoch,
+        128 if options.act_mode_8bit else 1,
+    )

@@ -1,0 +1,69 @@
+"""Where and how the network is computed: processor, CUDA devices, compiled or not."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from checkpoint.errors import InputError
+from training.options import Options
+
+
+def set_seeds(options: Options) -> None:
+    """Make the run repeatable when it is asked for, and always in evaluation."""
+    if options.deterministic or options.evaluate:
+        torch.manual_seed(options.seed)
+        random.seed(options.seed)
+        np.random.seed(options.seed % (1 << 32))
+        torch.backends.cudnn.deterministic = True
+        torch.backends.cudnn.benchmark = False
+
+
+def compute_device(options: Options) -> torch.device:
+    """Return where to compute: the first CUDA device that is asked for, without any the CPU.
+
+    Raises InputError for the number of a CUDA device that is not present.
+    """
+    present = torch.cuda.device_count()
+    wanted = options.gpus or (0,)
+    if options.cpu or (present == 0 and wanted == (0,)):
+        return torch.device("cpu")
+    for number in wanted:
+        if number >= present:
+            raise InputError(
+                "E611",
+                f"there is no CUDA device {number}; {present} are present, counted from 0",
+                "--gpus",
+                "Choose another one, or compute with --cpu.",
+            )
+    return torch.device(f"cuda:{wanted[0]}")
+
+
+def forward_of(model: nn.Module, device: torch.device, options: Options) -> Callable[..., Any]:
+    """Return what runs the model: itself, compiled, or copies of it on several CUDA devices.
+
+    Raises InputError for a compiler that does not exist.
+    """
+    if device.type == "cuda" and options.gpus is not None and len(options.gpus) > 1:
+        return nn.DataParallel(model, list(options.gpus))
+    if options.compiler_mode == "none":
+        return model
+    mode = None if options.compiler_mode == "default" else options.compiler_mode
+    backend = options.compiler_backend
+    known = torch.compiler.list_backends(exclude_tags=())
+    if backend not in known:
+        raise InputError(
+            "E634",
+            f"there is no compiler {backend!r}",
+            "--compiler-backend",
+            f"Installed are {', '.join(known)}.",
+        )
+    compiled: Callable[..., Any] = torch.compile(
+        model, mode=mode if backend == "inductor" else None, backend=backend
+    )
+    return compiled

@@ -1,0 +1,135 @@
+"""Whether a checkpoint belongs to a network; if not, how they differ, and which one fits it."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from torch import Tensor, nn
+
+from checkpoint.errors import CheckpointError
+from training.building import build_model
+from training.discovery import DatasetEntry, ModelEntry, find_datasets
+from training.options import Options
+
+_ROWS = 24
+"""More differences than this are only counted."""
+State = Mapping[str, Tensor]
+
+
+@dataclass(frozen=True, slots=True)
+class Differences:
+    """Names a network needs and a file has not, the reverse, and those of different shape."""
+
+    missing: list[str]
+    surplus: list[str]
+    reshaped: list[str]
+
+    @property
+    def fatal(self) -> bool:
+        """Whether the network cannot be filled."""
+        return bool(self.missing or self.reshaped)
+
+    def __str__(self) -> str:
+        parts = (
+            (self.missing, "missing"), (self.surplus, "surplus"), (self.reshaped, "another shape")
+        )  # fmt: skip
+        return ", ".join(f"{len(names)} {what}" for names, what in parts if names)
+
+
+def differences(own: State, found: State) -> Differences:
+    """Compare the tensors of a network with those of a file."""
+    return Differences(
+        [name for name in own if name not in found],
+        [name for name in found if name not in own],
+        [name for name in own if name in found and own[name].shape != found[name].shape],
+    )
+
+
+def table(own: State, found: State, differing: Differences) -> str:
+    """Return a table of what differs: name, shape in the file, shape in the network."""
+    from tabulate import tabulate  # here: it takes time to import
+
+    names = [*differing.missing, *differing.reshaped, *differing.surplus]
+    rows = [(name, _shape(found.get(name)), _shape(own.get(name))) for name in names[:_ROWS]]
+    if len(names) > _ROWS:
+        rows.append((f"and {len(names) - _ROWS} more", "", ""))
+    return tabulate(rows, ("tensor", "checkpoint", "network"), disable_numparse=True)
+
+
+def _shape(tensor: Tensor | None) -> str:
+    return "missing" if tensor is None else "x".join(map(str, tensor.shape)) or "scalar"
+
+
+def refuse(
+    own: State,
+    found: State,
+    arch: str | None,
+    path: str,
+    options: Options,
+    models: Mapping[str, ModelEntry],
+    dataset: DatasetEntry,
+) -> None:
+    """Raise CheckpointError with a table of the differences and a network that fits, if any."""
+    differing = differences(own, found)
+    if not differing.fatal:
+        return
+    fitting = next(_fitting(found, arch, options, models, dataset), None)
+    says = f"The file says it is of {arch!r}; compare" if arch else "Compare"
+    advice = f"Use {fitting}." if fitting else f"{says} --model, --dataset and --use-bias."
+    raise CheckpointError(
+        "E637",
+        f"the checkpoint does not belong to the network {options.arch} ({differing})",
+        path,
+        f"{advice}\n\n{table(own, found, differing)}",
+    )
+
+
+def _fitting(
+    found: State,
+    arch: str | None,
+    options: Options,
+    models: Mapping[str, ModelEntry],
+    dataset: DatasetEntry,
+) -> Iterator[str]:
+    """Yield options with which a network fits the file: for this data set, else for another."""
+    first = [entry for entry in models.values() if entry.name == arch]
+    candidates = [*first, *(entry for entry in models.values() if entry.name != arch)]
+    cases = itertools.chain(
+        itertools.product(candidates, [dataset]), itertools.product(first, _others(dataset))
+    )
+    for (entry, data), bias in itertools.product(cases, (options.use_bias, not options.use_bias)):
+        if _fits(found, entry, data, replace(options, use_bias=bias)):
+            other = f" --dataset {data.name}" if data is not dataset else ""
+            without = " without --use-bias" if options.use_bias and not bias else ""
+            with_bias = " --use-bias" if bias and not options.use_bias else ""
+            yield f"--model {entry.name}{other}{with_bias}{without}"
+
+
+def _others(dataset: DatasetEntry) -> Iterator[DatasetEntry]:
+    """Yield the other data sets; they are looked up only when they are needed."""
+    yield from (entry for entry in find_datasets().values() if entry.name != dataset.name)
+
+
+def _fits(found: State, entry: ModelEntry, dataset: DatasetEntry, options: Options) -> bool:
+    """Return whether the network has the very tensors of the file, batch normalization aside."""
+    try:
+        model = build_model(entry, dataset, options)
+    except Exception:  # a network of anybody, for data it was not made for
+        return False
+    return not differences(expected(model, found), found).fatal
+
+
+def expected(model: nn.Module, found: State) -> dict[str, Tensor]:
+    """Return the tensors a file must hold to fill the model.
+
+    Batch normalization may have been moved into the weights, and files of 2020 know no quantile.
+    """
+    normalized = any(".bn." in f".{name}" for name in found)
+    return {
+        name: tensor
+        for name, tensor in model.state_dict().items()
+        if (normalized or ".bn." not in f".{name}")
+        and (name in found or not name.endswith("shift_quantile"))
+    }

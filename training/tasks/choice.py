@@ -1,0 +1,102 @@
+"""Which task a data set and the options mean."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from checkpoint.errors import InputError
+from training.discovery import DatasetEntry
+from training.options import Options
+from training.tasks.classification import Classification, Segmentation
+from training.tasks.regression import Regression
+from training.tasks.task import Task, dimensions
+
+Item = tuple[Tensor, Any]
+"""A sample: input and target."""
+
+
+def is_regression(entry: DatasetEntry, options: Options) -> bool:
+    """Return whether numbers are to be learned: by option, data set, or for want of classes."""
+    by_data = entry.regression or len(entry.output) == 1
+    return options.regression or (by_data and not options.obj_detection)
+
+
+def task_of(entry: DatasetEntry, options: Options, item: Item) -> type[Task]:
+    """Return the task of a data set, of which `item` is a sample.
+
+    Raises InputError when the sample does not fit the task.
+    """
+    if is_boxes(item[1]) != options.obj_detection:
+        if options.obj_detection:
+            raise InputError(
+                "E631", f"{entry.name} has no boxes: its targets are {_kind(item[1])}",
+                "--obj-detection", "Leave out the option, or choose a data set of objects.",
+            )  # fmt: skip
+        raise InputError(
+            "E631", f"{entry.name} holds objects in boxes", "--dataset",
+            "Add --obj-detection and --obj-detection-params, or choose another data set.",
+        )  # fmt: skip
+    if options.obj_detection:
+        from training.tasks.detection import Detection
+
+        return Detection
+    if is_regression(entry, options):
+        return Regression
+    target = torch.as_tensor(item[1])
+    if target.is_floating_point():
+        raise InputError(
+            "E631", f"the targets of {entry.name} are {_kind(target)}, no numbers of classes",
+            "--dataset", "Add --regression, or choose another data set.",
+        )  # fmt: skip
+    return Segmentation if target.ndim > 1 else Classification
+
+
+def is_boxes(target: Any) -> bool:
+    """Return whether the target of a sample is (boxes [n, 4], ..., labels [n])."""
+    return (
+        isinstance(target, Sequence)
+        and len(target) > 1
+        and all(isinstance(part, Tensor) for part in target)
+        and target[0].ndim == 2
+    )
+
+
+def _kind(target: Any) -> str:
+    """Return what a target is, for messages."""
+    tensor = torch.as_tensor(target)
+    kind = "fractions" if tensor.is_floating_point() else "whole numbers"
+    return f"{kind} of shape {dimensions(tensor)}"
+
+
+def check_fit(task: Task, model: nn.Module, item: Item, options: Options) -> None:
+    """Run the model on a sample; InputError when its input, output or target does not fit."""
+    inputs, target = item
+    model.eval()
+    try:
+        with torch.no_grad():
+            outputs = task.prepare(model(inputs.unsqueeze(0)))
+    except (RuntimeError, ValueError, TypeError, IndexError, AssertionError) as exc:
+        raise InputError(
+            "E630",
+            f"{options.arch} cannot take the inputs of {options.dataset}, "
+            f"{dimensions(inputs)}: {_first_line(exc)}",
+            "--model",
+            "Choose another network or data set, or change --out-fold-ratio.",
+        ) from exc
+    fault = task.check(outputs, target)
+    if fault is not None:
+        raise InputError(
+            "E630",
+            f"{options.arch} does not fit {options.dataset}: {fault}",
+            "--model",
+            "Choose another network or data set, or change --out-fold-ratio, --regression or "
+            "--obj-detection.",
+        )
+
+
+def _first_line(exc: BaseException) -> str:
+    return (str(exc).splitlines() or [type(exc).__name__])[0]
