@@ -1,0 +1,188 @@
+"""SampleMotorDataLimerick: vibration of a motor on a test rig, as spectra (spec/training.md 5.2).
+
+A recording holds the three axes of an accelerometer at 20 kHz. Windows of a quarter of a second
+become spectra [256 bins, 3 axes]; an autoencoder learns those of the healthy motor. Of each healthy
+recording the first 80 % of the windows train and those that share no sample with them test.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+from torch.utils.data import Dataset
+
+import ai8x
+from datasets.errors import REPLACE, DatasetError, library
+from datasets.progress import progress
+
+_FOLDER = Path("SampleMotorDataLimerick", "SpectraQuest_Rig_Data_Voyager_3", "Data_ADXL356C")
+_HEALTHY = "_GoB_GS_BaLo_WA_"  # good bearing and shaft, balanced load, well aligned
+_DECIMATION = 10  # 20 kHz to 2 kHz
+_WINDOW = 500  # samples at 2 kHz: 0.25 s
+_STEP = _WINDOW // 4  # 75 % overlap
+_BINS = 256
+_SILENT = (3, 10)  # bins without meaning at the low and the high end
+_G_PER_VOLT = 50
+_TRAIN_SHARE = 0.8
+_NORMAL, _ANOMALY = 0, 1
+_LAYOUT = (
+    f"Expected in the folder of --data: {_FOLDER}/*.csv. Source: the repository CbM-Datasets of "
+    "https://github.com/analogdevicesinc."
+)
+
+Values = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Recordings:
+    """Spectra float32 [N, 256, 3] of 0..1, and whether each is NORMAL or ANOMALY, int64 [N]."""
+
+    spectra: Tensor
+    states: Tensor
+
+
+class SpectrumDataset(Dataset[tuple[Tensor, Tensor]]):
+    """Spectra; a target is the state of the motor, or the input itself with `signal`."""
+
+    def __init__(self, recordings: Recordings, signal: bool, args: Any) -> None:
+        self.inputs = ai8x.normalize(args)(recordings.spectra)
+        self.targets = self.inputs if signal else recordings.states
+
+    def as_test_set(self, args: Any) -> SpectrumDataset:
+        """Return the set itself, cut to its first item with `args.truncate_testset`."""
+        if args.truncate_testset:
+            self.inputs, self.targets = self.inputs[:1], self.targets[:1]
+        return self
+
+    def __len__(self) -> int:
+        return len(self.inputs)
+
+    def batch(self, indices: Tensor) -> tuple[Tensor, Tensor]:
+        """Return inputs [B, 256, 3] and targets of `indices` [B]."""
+        return self.inputs[indices], self.targets[indices]
+
+    def __getitem__(self, index: int) -> tuple[Tensor, Tensor]:
+        return self.inputs[index], self.targets[index]
+
+
+def read_acceleration(path: Path) -> Values:
+    """Return the acceleration of a recording in g, [samples, 3].
+
+    A line has the time, the voltages of the axes and, perhaps in the first line only, the voltages
+    at rest. Raises DatasetError E613 or, when it is too short, E625.
+    """
+    try:
+        with path.open(encoding="utf-8") as file:
+            first = [float(text) for text in file.readline().split(";") if text.strip()]
+            if len(first) < 4:
+                raise ValueError(f"{len(first)} columns")
+            rest = np.loadtxt(file, delimiter=";", usecols=(1, 2, 3), ndmin=2)
+        voltages = np.vstack([first[1:4], rest])
+        if not np.isfinite(voltages).all():
+            raise ValueError("a voltage is no finite number")
+    except ValueError as exc:
+        raise DatasetError(
+            "E613",
+            f"it is no table of time and three voltages, separated by semicolons ({exc})",
+            str(path),
+            REPLACE,
+        ) from exc
+    if len(voltages) < _WINDOW * _DECIMATION:
+        raise DatasetError(
+            "E625",
+            f"it has {len(voltages)} samples; a window needs {_WINDOW * _DECIMATION}",
+            str(path),
+            REPLACE,
+        )
+    at_rest = np.array(first[4:7]) if len(first) >= 7 else voltages.mean(0)
+    return _G_PER_VOLT * (voltages - at_rest)
+
+
+def spectra(acceleration: Values) -> npt.NDArray[np.float32]:
+    """Return the spectra [windows, 256, 3] of an acceleration [samples, 3], each axis of 0..1."""
+    signal = library("scipy.signal", "reduces the sample rate", str(_FOLDER))
+    slow = signal.decimate(acceleration, _DECIMATION, axis=0)
+    windows = np.lib.stride_tricks.sliding_window_view(slow, _WINDOW, axis=0)[::_STEP]
+    bins = np.abs(np.fft.fft(windows, axis=2))[:, :, :_BINS].transpose(0, 2, 1)
+    bins[:, : _SILENT[0]] = 0
+    bins[:, -_SILENT[1] :] = 0
+    bins /= np.maximum(np.linalg.norm(bins, axis=(1, 2), keepdims=True), 1e-12)
+    low, high = bins.min(1, keepdims=True), bins.max(1, keepdims=True)
+    scaled: npt.NDArray[np.float32] = ((bins - low) / np.maximum(high - low, 1e-12)).astype("f4")
+    return scaled
+
+
+def _read(folder: Path) -> tuple[Recordings, Recordings]:
+    """Return the recordings that train, of the healthy motor alone, and those that test."""
+    files = sorted((folder / _FOLDER).glob("*.csv"))
+    healthy = [path for path in files if _HEALTHY in path.name]
+    if not healthy:
+        raise DatasetError(
+            "E620" if not files else "E621",
+            f"it has {len(files)} recordings, none of them of the healthy motor (*{_HEALTHY}*)",
+            str(folder / _FOLDER),
+            _LAYOUT,
+        )
+    train, test, states = [], [], []
+    with progress("Reading the recordings of the motor", len(files)) as advance:
+        for path in files:
+            found = spectra(read_acceleration(path))
+            first = 0
+            if path in healthy:
+                end = max(1, int(len(found) * _TRAIN_SHARE))
+                train.append(found[:end])
+                first = end + _WINDOW // _STEP - 1
+            test.append(found[first:])
+            states += [_NORMAL if path in healthy else _ANOMALY] * len(test[-1])
+            advance(1)
+    training, testing = (torch.from_numpy(np.concatenate(parts)) for parts in (train, test))
+    return (
+        Recordings(training, torch.full((len(training),), _NORMAL)),
+        Recordings(testing, torch.tensor(states, dtype=torch.int64)),
+    )
+
+
+def motor_get_datasets(
+    signal: bool,
+    anomalies: bool,
+    data: tuple[str, Any],
+    load_train: bool = True,
+    load_test: bool = True,
+) -> tuple[SpectrumDataset | None, SpectrumDataset | None]:
+    """Return training and test set; the latter holds the faulty motor too with `anomalies`."""
+    training, testing = _read(Path(data[0]))
+    if not anomalies:
+        normal = testing.states == _NORMAL
+        testing = Recordings(testing.spectra[normal], testing.states[normal])
+    train = SpectrumDataset(training, signal, data[1]) if load_train else None
+    test = SpectrumDataset(testing, signal, data[1]).as_test_set(data[1]) if load_test else None
+    return train, test
+
+
+_SIGNAL = {"input": (_BINS, 3), "output": ("signal",), "regression": True}
+
+datasets = [
+    {
+        "name": "SampleMotorDataLimerick_ForTrain",
+        **_SIGNAL,
+        "loader": partial(motor_get_datasets, True, False),
+    },
+    {
+        "name": "SampleMotorDataLimerick_ForEvalWithAnomalyLabel",
+        "input": (_BINS, 3),
+        "output": ("normal", "anomaly"),
+        "loader": partial(motor_get_datasets, False, True),
+    },
+    {
+        "name": "SampleMotorDataLimerick_ForEvalWithSignal",
+        **_SIGNAL,
+        "loader": partial(motor_get_datasets, True, True),
+    },
+]
