@@ -61,7 +61,7 @@ def check_overlap(
     first = network.first
     if not network.input_port.is_fifo:
         for instance in instances(first.processors):
-            live[instance, input_words(first)] = -1
+            live[instance, input_words(first) % words] = -1
     for layer in network.executed():
         if layer.streaming and not _next_streams(layer, network):
             continue

@@ -7,6 +7,7 @@ spreads over the range of the activations, which makes every layer matter.
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,6 +20,7 @@ from quantization import QuantizationOptions, quantize_checkpoint
 from training.discovery import find_models
 
 WIDTHS = {"weight_bits": 8, "bias_bits": 8, "quantize_activation": True}
+Run = Callable[[nn.Module, Tensor], Any]
 SPREAD = 0.4  # standard deviation of a layer's results, as a part of the range of activations
 
 
@@ -49,12 +51,13 @@ def _models() -> Any:
 
 
 @torch.no_grad()
-def qat_network(case: Case, seed: int = 0, **policy: Any) -> nn.Module:
+def qat_network(case: Case, run: Run = nn.Module.__call__, **policy: Any) -> nn.Module:
     """Return a network in quantization-aware training, in evaluation mode.
 
-    Batch normalization has random statistics and is fused; keywords go into the QAT policy.
+    `run` computes all layers for a random input. Batch normalization has random statistics and is
+    fused; keywords go into the QAT policy.
     """
-    torch.manual_seed(seed)
+    torch.manual_seed(0)
     model = case.make().eval()
     for module in model.modules():
         if isinstance(module, (nn.BatchNorm1d, nn.BatchNorm2d)):
@@ -62,7 +65,10 @@ def qat_network(case: Case, seed: int = 0, **policy: Any) -> nn.Module:
     ai8x.fuse_bn_layers(model)
     assert not any(".bn." in name for name in model.state_dict())
     ai8x.initiate_qat(model, {"weight_bits": 8, **policy})
-    _spread(model, case.integers(seed=seed + 100) / 128)
+    handles = [m.register_forward_pre_hook(_spread) for m in _convolutions(model)]
+    run(model, case.integers(seed=100) / 128)
+    for handle in handles:
+        handle.remove()
     return model
 
 
@@ -75,22 +81,20 @@ def _disturb(bn: nn.Module) -> None:
         bn.bias.normal_(0, 0.1)
 
 
-def _spread(model: nn.Module, x: Tensor) -> None:
-    """Scale the weights of each layer when the data of a forward pass reaches it."""
-
-    def scale(layer: Any, inputs: tuple[Tensor]) -> None:
-        data = inputs[0] if layer.pool is None else layer.pool(inputs[0])
-        if layer.op.bias is not None:
-            layer.op.bias.zero_()
-        layer.op.weight.mul_(SPREAD / layer.op(data).square().mean().sqrt())
-        if layer.op.bias is not None:
-            layer.op.bias.uniform_(-0.1, 0.1)
-
+def _convolutions(model: nn.Module) -> list[Any]:
+    """Return the layers with weights."""
     layers = (m for m in model.modules() if isinstance(m, ai8x.QuantizationAwareModule))
-    handles = [m.register_forward_pre_hook(scale) for m in layers if m.op is not None]
-    model(x)
-    for handle in handles:
-        handle.remove()
+    return [layer for layer in layers if layer.op is not None]
+
+
+def _spread(layer: Any, inputs: tuple[Tensor]) -> None:
+    """Scale the weights of a layer when the data of a forward pass reaches it."""
+    data = inputs[0] if layer.pool is None else layer.pool(inputs[0])
+    if layer.op.bias is not None:
+        layer.op.bias.zero_()
+    layer.op.weight.mul_(SPREAD / layer.op(data).square().mean().sqrt())
+    if layer.op.bias is not None:
+        layer.op.bias.uniform_(-0.1, 0.1)
 
 
 def quantized(model: nn.Module, arch: str) -> Checkpoint:

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import ai8x
-from datasets.mnist import read_idx
+from datasets.idx import read_idx
 from models.ai85digitsnet import ai85digitsnet
 from models.ai85net import ai85net5, ai85netextrasmall
 from training import checkpoints
@@ -24,7 +24,7 @@ def _network(checkpoint: Path, simulate: bool, round_avg: bool = False) -> torch
     ai8x.set_device(85, simulate, round_avg, verbose=False)
     make = NETWORKS[checkpoint.name.split("--")[0].split("-q.")[0].removesuffix(".pth.tar")]
     model = make(num_channels=1, **(WIDTHS if simulate else {}))
-    checkpoints.load_into(model, checkpoints.read(str(checkpoint)), str(checkpoint))
+    checkpoints.load_into(model, checkpoints.read(str(checkpoint)))
     return model.eval()
 
 

@@ -33,7 +33,7 @@ def device_as_before() -> Iterator[None]:
 def loaded(path: Path, case: Case, simulate: bool) -> nn.Module:
     """Return the network with the tensors of a file, in evaluation mode."""
     model = case.make(simulate, **(WIDTHS if simulate else {}))
-    surplus = checkpoints.load_into(model, checkpoints.read(str(path)), str(path))
+    surplus = checkpoints.load_into(model, checkpoints.read(str(path)))
     # one file holds biases that nothing was trained with
     assert all(name.endswith(".op.bias") for name in surplus)
     assert not surplus or case.name == "ai85kws20netv3"

@@ -27,7 +27,7 @@ def _network(make: Any, name: str, simulate: bool) -> nn.Module:
     ai8x.set_device(85, simulate, False, verbose=False)
     model: nn.Module = make(num_channels=1, **(WIDTHS if simulate else {}))
     path = str(TRAINED / f"{name}.pth.tar")
-    assert checkpoints.load_into(model, checkpoints.read(path), path) == []
+    assert checkpoints.load_into(model, checkpoints.read(path)) == []
     return model.eval()
 
 

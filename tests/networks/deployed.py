@@ -1,0 +1,129 @@
+"""The descriptions in networks/, each with its model, the options it needs, and a sample."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from checkpoint import write_checkpoint
+from device import MAX78000
+from synthesis.network import InputPort
+from synthesis.options import EncodeOptions, ResolveOptions
+from synthesis.pipeline import Synthesis, synthesize
+from tests.conftest import ROOT
+from tests.models.random_weights import Case, Run, qat_network, quantized, simulated
+
+NETWORKS = ROOT / "networks"
+STEPS = 15  # entries of the buffer of the network for actions
+
+
+def with_history(model: Any, frame: Tensor, history: Tensor) -> Tensor:
+    """Run the network for actions on one frame behind `history`, [N, 32, STEPS - 1]."""
+    features = model.frame_features(frame)[..., None]
+    found: Tensor = model.classify(torch.cat((history, features), dim=2))
+    return found
+
+
+def with_empty_history(model: nn.Module, frame: Tensor) -> Tensor:
+    """Run it as after start-up."""
+    return with_history(model, frame, torch.zeros(len(frame), 32, STEPS - 1))
+
+
+def with_random_history(model: nn.Module, frame: Tensor) -> Tensor:
+    """Run it on numbers that may be of frames."""
+    return with_history(model, frame, torch.rand(len(frame), 32, STEPS - 1))
+
+
+@dataclass(frozen=True)
+class Deployed:
+    """A description: its file, the model it belongs to, and options of the loader it needs.
+
+    `run` computes what one inference gives, `run_all` exercises the layers with lively data.
+    """
+
+    file: str
+    case: Case
+    fifo: bool = False
+    encoding: EncodeOptions = field(default_factory=EncodeOptions)
+    run: Run = nn.Module.__call__
+    run_all: Run = nn.Module.__call__
+
+    @property
+    def path(self) -> str:
+        return str(NETWORKS / f"{self.file}.yaml")
+
+    def integers(self) -> NDArray[np.int64]:
+        """Return a random sample."""
+        return self.case.integers(seed=5)[0].numpy().astype(np.int64)
+
+    def resolving(self, folder: Path, checkpoint: str, **others: Any) -> ResolveOptions:
+        """Return the options that name the sample and the checkpoint."""
+        sample = folder / "sample.npy"
+        np.save(sample, self.integers())
+        port = InputPort.FIFO if self.fifo else InputPort.MEMORY
+        return ResolveOptions(
+            **{
+                "sample_input": str(sample),
+                "checkpoint_file": checkpoint,
+                "input_port": port,
+                **others,
+            }
+        )
+
+    def synthesized(self, folder: Path, checkpoint: str) -> Synthesis:
+        """Run the loader."""
+        return synthesize(self.path, MAX78000, self.resolving(folder, checkpoint), self.encoding)
+
+    def output(self, model: nn.Module) -> NDArray[np.int64]:
+        """Return what the model in 8-bit simulation computes for the sample, all in a row."""
+        with torch.no_grad():
+            found = self.run(model, torch.from_numpy(self.integers()).float()[None])
+        return found.numpy().astype(np.int64).ravel()
+
+
+def with_random_weights(deployed: Deployed, folder: Path) -> tuple[str, nn.Module]:
+    """Return a quantized checkpoint of random weights, and the network that simulates it."""
+    case, path = deployed.case, folder / "random-q.pth.tar"
+    checkpoint = quantized(qat_network(case, deployed.run_all), case.name)
+    write_checkpoint(path, checkpoint)
+    return str(path), simulated(case, checkpoint)
+
+
+_CIFAR = (3, 32, 32)
+_OVERLAPPING = EncodeOptions(overlap_data=True, zero_sram=True)
+
+DEPLOYED: tuple[Deployed, ...] = (
+    Deployed("digits-chw-ai85", Case("ai85digitsnet", (1, 8, 8))),
+    Deployed("mnist-chw-ai85", Case("ai85net5", (1, 28, 28), {"num_channels": 1})),
+    Deployed(
+        "mnist-extrasmall-chw-ai85",
+        Case("ai85netextrasmall", (1, 28, 28), {"num_channels": 1}),
+    ),
+    Deployed("cifar10-hwc-ai85", Case("ai85net5", _CIFAR, {"dimensions": (32, 32)})),
+    Deployed("cifar10-nas-hwc-ai85", Case("ai85nascifarnet", _CIFAR, {"bias": True})),
+    Deployed(
+        "cifar100-nas-hwc-ai85",
+        Case("ai85nascifarnet", _CIFAR, {"bias": True, "num_classes": 100}),
+    ),
+    Deployed("cifar100-simple-hwc-ai85", Case("ai85simplenet", _CIFAR, {"bias": True})),
+    Deployed("cifar100-residual-hwc-ai85", Case("ai85ressimplenet", _CIFAR)),
+    Deployed("kws20-v3-ai85", Case("ai85kws20netv3", (128, 128))),
+    Deployed("catsdogs-hwc-ai85", Case("ai85cdnet", (3, 128, 128)), fifo=True),
+    Deployed("faceid-hwc-ai85", Case("ai85faceidnet", (3, 160, 120)), fifo=True),
+    Deployed("autoencoder-ai85", Case("ai85autoencoder", (256, 3))),
+    Deployed("firetest-cifar10-hwc-ai85", Case("ai85firetestnet", _CIFAR)),
+    Deployed(
+        "actiontcn-ai85",
+        Case("ai85actiontcn", (96, 60, 60)),
+        encoding=_OVERLAPPING,
+        run=with_empty_history,
+        run_all=with_random_history,
+    ),
+)
+BY_FILE = {deployed.file: deployed for deployed in DEPLOYED}

@@ -1,0 +1,143 @@
+"""Each description in networks/ fits its model: loader, torch and the emulated chip agree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import ai8x
+from device import MAX78000
+from diagnostics import DiagnosticError, Severity
+from synthesis.network import InputPort
+from synthesis.pipeline import Synthesis, examine
+from synthesis.program import InputBlock
+from tests.models.random_weights import WIDTHS
+from tests.networks.deployed import (
+    BY_FILE,
+    DEPLOYED,
+    NETWORKS,
+    STEPS,
+    Deployed,
+    with_history,
+    with_random_weights,
+)
+from tests.synthesis.emulated import emulated
+from training import checkpoints
+
+ACTIONS = BY_FILE["actiontcn-ai85"]
+IN_PLACE = (0, 13)  # layers of it that overwrite what they have read
+
+
+@pytest.fixture(autouse=True)
+def device_as_before() -> Iterator[None]:
+    yield
+    ai8x.set_device(85, simulate=False, round_avg=False, verbose=False)
+
+
+def final_output(made: Synthesis) -> Any:
+    return made.activations.outputs[made.network.final.index].ravel()
+
+
+def test_every_description_is_tested() -> None:
+    assert sorted(BY_FILE) == sorted(path.stem for path in NETWORKS.glob("*.yaml"))
+
+
+@pytest.mark.parametrize("deployed", DEPLOYED, ids=lambda d: d.file)
+def test_loader_torch_and_chip_agree(deployed: Deployed, tmp_path: Path) -> None:
+    checkpoint, model = with_random_weights(deployed, tmp_path)
+    made = deployed.synthesized(tmp_path, checkpoint)
+    wanted = deployed.output(model)
+    assert len(np.unique(wanted)) >= min(wanted.size, 20) // 2  # neither dead nor saturated
+    np.testing.assert_array_equal(final_output(made), wanted)
+    warnings = [d for d in made.warnings if d.severity is not Severity.NOTICE]
+    machine = emulated(made.program)
+    assert machine.wrong == []
+    findings = [str(finding) for finding in machine.run.findings]
+    if deployed is ACTIONS:
+        assert [d.code for d in warnings] == ["W390"]  # the history is empty
+        assert [text.split(" in ")[0] for text in findings] == [
+            f"layer {index}: output overwrites the layer's own input" for index in IN_PLACE
+        ]
+    else:
+        assert (warnings, findings) == ([], [])
+
+
+# Trained weights
+
+
+@pytest.mark.parametrize(
+    ("file", "name"),
+    [
+        ("catsdogs-hwc-ai85", "ai85-catsdogs-qat8-q"),
+        ("kws20-v3-ai85", "ai85-kws20_v3-qat8-q"),
+        ("autoencoder-ai85", "ai85-autoencoder-samplemotordatalimerick-qat-q"),
+        ("mnist-extrasmall-chw-ai85", "ai85-mnist-extrasmall-qat8-q"),
+    ],
+)
+def test_published_weights_compute_what_torch_does(
+    shared: Path, tmp_path: Path, file: str, name: str
+) -> None:
+    deployed, checkpoint = BY_FILE[file], str(shared / "checkpoints" / f"{name}.pth.tar")
+    model: nn.Module = deployed.case.make(simulate=True, **WIDTHS).eval()
+    checkpoints.load_into(model, checkpoints.read(checkpoint))
+    made = deployed.synthesized(tmp_path, checkpoint)
+    np.testing.assert_array_equal(final_output(made), deployed.output(model))
+
+
+# Networks that need options
+
+
+@pytest.mark.parametrize("file", [d.file for d in DEPLOYED if d.fifo])
+def test_stream_needs_a_fifo(file: str, tmp_path: Path) -> None:
+    deployed = BY_FILE[file]
+    checkpoint, _ = with_random_weights(deployed, tmp_path)
+    options = deployed.resolving(tmp_path, checkpoint, input_port=InputPort.MEMORY)
+    with pytest.raises(DiagnosticError, match="FIFO"):
+        examine(deployed.path, MAX78000, options, deployed.encoding)
+
+
+@pytest.fixture(scope="module")
+def actions(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, nn.Module]:
+    folder = tmp_path_factory.mktemp("actions")
+    return folder, *with_random_weights(ACTIONS, folder)
+
+
+def test_only_the_first_layer_needs_leave_to_overlap(actions: tuple[Path, str, nn.Module]) -> None:
+    folder, checkpoint, _ = actions
+    options = replace(ACTIONS.encoding, overlap_data=False)
+    with pytest.raises(DiagnosticError) as refusal:
+        examine(ACTIONS.path, MAX78000, ACTIONS.resolving(folder, checkpoint), options)
+    found = [(d.code, d.message.split(":")[0]) for d in refusal.value.diagnostics]
+    assert found == [("E404", "layer 0 (prep0)")]
+
+
+def test_frame_is_judged_with_those_before_it(actions: tuple[Path, str, nn.Module]) -> None:
+    folder, checkpoint, model = actions
+    made = ACTIONS.synthesized(folder, checkpoint)
+    history = np.random.default_rng(3).integers(0, 128, (32, STEPS))
+    frame = torch.from_numpy(ACTIONS.integers()).float()[None]
+    with torch.no_grad():
+        earlier = torch.from_numpy(history[:, 1:]).float()[None]
+        wanted = with_history(model, frame, earlier).numpy().astype(np.int32).ravel()
+    program = made.program
+    filled = tuple(
+        InputBlock(4 * instance, program.apb_base + MAX78000.data_address(instance, 0x7C00), words)
+        for instance, words in enumerate(memory_words(history))
+    )
+    expected = replace(program.expected, values=wanted.view(np.uint32))
+    assert not np.array_equal(expected.values, program.expected.values)
+    frame_and_history = replace(program, inputs=(*program.inputs, *filled), expected=expected)
+    assert emulated(frame_and_history).wrong == []
+
+
+def memory_words(entries: np.ndarray[Any, Any]) -> Iterator[np.ndarray[Any, Any]]:
+    """Yield the words of each data memory: four channels of one entry after the other."""
+    for four in entries.astype(np.uint8).reshape(-1, 4, entries.shape[1]):
+        yield np.ascontiguousarray(four.T).view(np.uint32).ravel()
