@@ -133,7 +133,7 @@ def _write(growing: Growing, plan: Plan, channels: int, final: bool, goal: Goal 
     output = _output_mask(growing, plan, channels, final)
     keys["output_processors"] = hex(output)
     packed = lowest_bit(output) % 4 == 0 and memory.is_packed(output)  # W376
-    wide = final and plan.has_weights and packed and growing.chance(40)
+    wide = final and plan.has_weights and packed and not plan.lead and growing.chance(40)  # W374
     wide = wide and not plan.depthwise and not (growing.port == "fast" and index == 0)
     if wide:
         keys["output_width"], keys["activate"] = 32, "none"

@@ -166,14 +166,17 @@ def wanted_kernel(drawn: RandomNetwork, layer: Layer, which: int) -> NDArray[np.
 @trying(200)
 @given(drawn=random_networks())
 def test_the_words_alone_lead_to_the_expected_output(tmp_path: Path, drawn: RandomNetwork) -> None:
-    _, _, _, program = encoded(drawn, tmp_path)
+    network, _, _, program = encoded(drawn, tmp_path)
     for feature in features(drawn):
         event(feature)
     machine = emulated(program)
     assert machine.wrong == []
     # The layer that resets average pooling reads anything, a spread kernel behind its input.
-    unread = "which was never written"
-    assert [f for f in machine.run.findings if unread not in str(f)] == []
+    harmless = ["which was never written"]
+    if any(layer.hardware.surplus_words for layer in network.layers):
+        harmless.append("overwrites the layer's own input")
+    findings = [str(finding) for finding in machine.run.findings]
+    assert [f for f in findings if not any(text in f for text in harmless)] == []
 
 
 @trying(150)
