@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 class Severity(enum.StrEnum):
@@ -17,7 +17,9 @@ class Severity(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a diagnostic stands: a file with line and column (from 1), or a command line option."""
+    """Where a diagnostic stands: a file with line and column (from 1), a command line option, or
+    an option that does not suit what stands in the file.
+    """
 
     file: str | None = None
     line: int | None = None
@@ -25,10 +27,15 @@ class Place:
     option: str | None = None
 
     def __str__(self) -> str:
-        if self.option is not None:
-            return f"option {self.option}"
         parts = [self.file or "", *(str(n) for n in (self.line, self.column) if n is not None)]
-        return ":".join(parts)
+        where = ":".join(parts)
+        if self.option is None:
+            return where
+        return f"{where}: option {self.option}" if where else f"option {self.option}"
+
+    def with_option(self, option: str) -> Place:
+        """Return the place of an option that does not suit what stands here."""
+        return replace(self, option=option)
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,7 +74,7 @@ def examine(
         raise DiagnosticError(found)
     network, complaints = _checked(config_file, chip, resolving)
     layers = Numbering.of(network, encoding.repeat_layers).count
-    found = (*found, *complaints, *check_repetition(layers, chip))
+    found = (*found, *complaints, *check_repetition(layers, chip, network.final.place))
     errors = {d.code for d in found if d.severity is Severity.ERROR}
     if errors & UNPLACEABLE_CODES:
         raise DiagnosticError(sorted(found, key=position))

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from device import Chip
+from diagnostics import Place
 
 if TYPE_CHECKING:
     from synthesis.layer_data import LayerData
@@ -273,6 +274,8 @@ class LayerStatistics:
     """How the cycles come about, where that was asked for."""
     products: int | None = None
     """Multiplications that cannot be left out, where they were counted."""
+    place: Place = field(default_factory=Place)
+    """Where the layer stands in the description."""
 
 
 @dataclass(frozen=True, slots=True)

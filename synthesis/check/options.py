@@ -109,12 +109,15 @@ def _ranges(chip: Chip, resolving: ResolveOptions, encoding: EncodeOptions) -> I
         )
 
 
-def check_repetition(layers: int, chip: Chip) -> Iterator[Diagnostic]:
-    """Complain if all repetitions together have more layers than the chip."""
+def check_repetition(layers: int, chip: Chip, last: Place) -> Iterator[Diagnostic]:
+    """Complain if all repetitions together have more layers than the chip.
+
+    `last` is where the last layer stands.
+    """
     if layers > chip.max_layers:
         yield Diagnostic(
             "E086",
             f"makes {layers} layers, {chip.name} has {chip.max_layers}",
-            Place(option="--repeat-layers"),
+            last.with_option("--repeat-layers"),
             "Repeat the network less often.",
         )

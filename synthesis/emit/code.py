@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from device.chip import KERNEL_COLUMN_STRIDE_BYTES
-from diagnostics import Diagnostic, DiagnosticError, Place
+from diagnostics import Diagnostic, DiagnosticError
 from synthesis.emit.expected import cut
 from synthesis.emit.kernels import processor_arrays
 from synthesis.emit.options import ProjectOptions
@@ -79,7 +79,8 @@ def _softmax_offset(program: Program) -> int:
 
     The layer is the one executed last; it must be among the delivered ones.
     """
-    final = program.statistics.layers[-1].index
+    last = program.statistics.layers[-1]
+    final = last.index
     offsets = layer_offsets(program.unload)
     found = [
         offset
@@ -93,7 +94,7 @@ def _softmax_offset(program: Program) -> int:
             Diagnostic(
                 "E075",
                 f"the last layer, {final}, is not among the output layers",
-                Place(option="--softmax"),
+                last.place.with_option("--softmax"),
                 f"Mark layer {final} with 'output: true' as well, or leave out --softmax.",
             )
         )

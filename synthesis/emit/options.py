@@ -361,7 +361,7 @@ def _formats(options: ProjectOptions) -> Iterator[Diagnostic]:
 
 
 def _softmax(program: Program) -> Iterator[Diagnostic]:
-    place = Place(option="--softmax")
+    place = program.statistics.layers[-1].place.with_option("--softmax")
     if program.output_count > _LARGEST_SOFTMAX:
         yield Diagnostic(
             "E074",

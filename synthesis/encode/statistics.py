@@ -53,6 +53,7 @@ def _layers(
             layer.streaming,
             terms if options.latency_terms else None,
             products,
+            layer.place,
         )
 
 

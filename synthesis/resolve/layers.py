@@ -233,7 +233,7 @@ class LayerBuilder:
             ins = (counts[0] if operation(layer)[1] else sum(counts)) * flat
         if not ins:
             count = self._source_shape(self._default_source())[0]
-            ins = count if self.previous else count // operands
+            ins = count if self.previous else max(count // operands, 1)
         ins = layer.get("in_channels", ins)
         if tensors is not None and tensors.weights.shape[1] * layer.get("groups", 1) != ins:
             self.problems.append(

@@ -29,6 +29,11 @@ def test_option_is_a_place() -> None:
     assert str(Place(option="--boost")) == "option --boost"
 
 
+def test_option_that_does_not_suit_a_file_names_both() -> None:
+    place = Place(file="net.yaml", line=12, column=5).with_option("--softmax")
+    assert str(place) == "net.yaml:12:5: option --softmax"
+
+
 def test_text_stream_gets_no_colour_codes() -> None:
     stream = io.StringIO()
     print_diagnostics([Diagnostic("W1", "careful", severity=Severity.WARNING)], stream)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from device import MAX78000, MAX78002, Chip
+from diagnostics import Place
 from synthesis.check import check_chip_options, check_repetition
 from synthesis.network import InputPort
 from synthesis.options import EncodeOptions, ResolveOptions
@@ -124,8 +125,8 @@ def test_streaming_from_memory_is_allowed_with_a_warning() -> None:
 
 
 def test_repetitions_fit_the_chip() -> None:
-    assert [str(d) for d in check_repetition(33, MAX78000)] == [
-        "option --repeat-layers: error: makes 33 layers, MAX78000 has 32 [E086]\n"
+    assert [str(d) for d in check_repetition(33, MAX78000, Place("net.yaml", 9, 3))] == [
+        "net.yaml:9:3: option --repeat-layers: error: makes 33 layers, MAX78000 has 32 [E086]\n"
         "  Repeat the network less often."
     ]
-    assert list(check_repetition(32, MAX78000)) == []
+    assert list(check_repetition(32, MAX78000, Place())) == []

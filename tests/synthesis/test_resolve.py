@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
 
 from device import MAX78000, MAX78002, Chip
 from diagnostics import Diagnostic, DiagnosticError, Severity
@@ -24,6 +26,15 @@ CONV: dict[str, Any] = {
     "pad": 1,
     "activate": "ReLU",
 }
+
+
+def npy_file(array: NDArray[Any]) -> bytes:
+    """Return the content of a NumPy file."""
+    content = io.BytesIO()
+    np.save(content, array)
+    return content.getvalue()
+
+
 LINEAR: dict[str, Any] = {
     "processors": 7,
     "op": "Linear",
@@ -519,6 +530,8 @@ def test_too_few_tensors_name_the_first_layer_without_one(tmp_path: Path) -> Non
 
 # Refusals about NumPy files
 
+ONE_FRACTION = npy_file(np.ones(3))
+
 
 def test_missing_test_weights_are_named(tmp_path: Path) -> None:
     path = str(tmp_path / "none.npy")
@@ -529,10 +542,18 @@ def test_missing_test_weights_are_named(tmp_path: Path) -> None:
     )
 
 
+def test_file_without_test_weights_has_too_few(tmp_path: Path) -> None:
+    (tmp_path / "empty.npy").touch()
+    path = str(tmp_path / "empty.npy")
+    found = refused(build, tmp_path, describe(CONV), sample(3, 4, 4), weight_input=path)
+    assert found.code == "E210"
+    assert found.message.endswith("has tensors for 0 layers, the description needs 1")
+
+
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (b"", "the test weights file must hold arrays of integers"),
+        (ONE_FRACTION, "the test weights file must hold arrays of integers"),
         (b"hello", "the test weights file is not a sequence of numeric NumPy arrays: "),
     ],
 )
