@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 
 from tests.robustness.cases import case_of, usable
@@ -33,11 +34,17 @@ class Result:
     peak_bytes: int
 
 
-def result_of(
-    starts: list[Start], seed: int, show: bool, keep: Path | None, which: tuple[Target, int]
-) -> Result:
+_starts: list[Start] = []
+"""In every worker, which inherits them: they are too large to be sent with each case."""
+
+
+def _remember(starts: list[Start]) -> None:
+    _starts[:] = starts
+
+
+def result_of(seed: int, show: bool, keep: Path | None, which: tuple[Target, int]) -> Result:
     """Run one case; `show` prints what the loader said, `keep` is where its files stay."""
-    case = case_of(starts, which[0], seed, which[1])
+    case = case_of(_starts, which[0], seed, which[1])
     outcome = run_case(case, keep)
     failure = outcome.failure()
     if show:
@@ -80,8 +87,9 @@ def chosen(args: argparse.Namespace, starts: list[Start]) -> Iterator[tuple[Targ
 
 def run_all(args: argparse.Namespace, starts: list[Start]) -> Iterator[Result]:
     """Run the cases, telling of failures as they come."""
-    work = partial(result_of, starts, args.seed, args.only is not None, args.keep)
-    with ProcessPoolExecutor(args.jobs) as pool:
+    work = partial(result_of, args.seed, args.only is not None, args.keep)
+    forked = get_context("fork")
+    with ProcessPoolExecutor(args.jobs, forked, _remember, (starts,)) as pool:
         for result in pool.map(work, chosen(args, starts), chunksize=8):
             if result.failure:
                 print(f"FAILED {result.name}: {result.failure}", flush=True)
@@ -121,8 +129,7 @@ def main() -> int:
     results = list(run_all(args, starts))
     print("\n".join(table(results)))
     failed = [result for result in results if result.failure]
-    for result in failed:
-        print(f"{result.name}: {result.failure}")
+    print(f"{len(results)} cases, {len(failed)} failed")
     if failed:
         more = f" --cases {args.cases}" if args.cases else ""
         print(

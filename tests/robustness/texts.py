@@ -29,6 +29,8 @@ from tests.robustness.words import (
 
 TextMutation = Callable[[str, Generator], str | bytes]
 
+_LONGEST = 1 << 22
+"""Longer texts are not mutated again: they would take our own memory."""
 _VALUE = re.compile(r"(?m)(?<=: )[^\s,{}#\[\]][^,{}#\n]*|(?<=: )\[[^\]]*\]")
 _KEY = re.compile(r"\b[a-z_0-9]+(?=: )")
 _KEYS: dict[str, Key] = {
@@ -371,7 +373,7 @@ def several(text: str, rng: Generator) -> str | bytes:
     """Two to four of the others, one after another."""
     for _ in range(int(rng.integers(2, 5))):
         mutated = pick(rng, SINGLE)(text, rng)
-        if isinstance(mutated, bytes):
+        if isinstance(mutated, bytes) or len(mutated) > _LONGEST:
             return mutated
         text = mutated
     return text
