@@ -288,7 +288,20 @@ class LayerBuilder:
         """Own key; one FIFO word for all groups makes all of them work on the first layer."""
         own = int(layer.get("processors"))
         quad = self.options.input_port is InputPort.FAST_FIFO_QUAD
-        return own * _ALL_GROUPS if quad and self.previous is None else own
+        if not quad or self.previous is not None:
+            return own
+        if own >> PROCESSORS_PER_GROUP:
+            self.problems.append(
+                layer.error(
+                    "E227",
+                    f"'processors' names processor {own.bit_length() - 1}, one word for all groups "
+                    f"is for processors 0 to {PROCESSORS_PER_GROUP - 1} of each",
+                    "processors",
+                    remedy="Name processors of group 0, or use --fast-fifo.",
+                )
+            )
+            return own
+        return own * _ALL_GROUPS
 
     def _reordered(
         self,

@@ -314,7 +314,8 @@ def rearranged_layers(text: str, rng: Generator) -> str:
 def many_layers(text: str, rng: Generator) -> str:
     """The layers are repeated, up to more than any chip has."""
     head, elements = _elements(text)
-    return head + "".join(elements * int(pick(rng, (2, 3, 9, 40, 300, 3000))))
+    count = int(pick(rng, (2, 3, 9, 40, 300, 3000)))
+    return head + "".join(elements * min(count, 1 + 2 * _LONGEST // len(text or " ")))
 
 
 def renumbered_layers(text: str, rng: Generator) -> str:

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from device import MAX78000, MAX78002, Chip
 from diagnostics import Diagnostic, DiagnosticError, Severity
-from synthesis.network import Activation, Network, channels_per_pass
+from synthesis.check import check
+from synthesis.network import Activation, InputPort, Network, channels_per_pass
 from synthesis.options import ResolveOptions
 from synthesis.parse import parse
 from synthesis.resolve import resolve
@@ -745,6 +746,23 @@ def test_impossible_layers_are_refused_at_the_key(tmp_path: Path, case: str) -> 
     assert f"{found.code} {found.message}" == said.replace(" ", f" layer {index}: ", 1)
     assert str(found.place) == f"net.yaml:{line}:{column}"
     assert found.remedy == remedy
+
+
+def test_fast_fifo_of_all_groups_feeds_processors_of_group_0(tmp_path: Path) -> None:
+    text = describe({**CONV, "processors": 7 << 20})
+    port = InputPort.FAST_FIFO_QUAD
+    found = refused(build, tmp_path, text, sample(3, 4, 4), [weights(3, 3, 3, 3)], input_port=port)
+    assert found.code == "E227"
+    assert found.message == (
+        "layer 0: 'processors' names processor 22, one word for all groups is for processors "
+        "0 to 15 of each"
+    )
+
+
+def test_sample_of_fewer_channels_than_operands_is_refused(tmp_path: Path) -> None:
+    layer = {"processors": 1, "op": "add"}
+    network, _ = build(tmp_path, describe(layer), np.zeros((1, 4, 4), np.int64))
+    assert "E349" in {d.code for d in check(network)}
 
 
 def test_execution_that_comes_back_to_a_layer_is_refused(tmp_path: Path) -> None:
