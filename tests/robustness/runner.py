@@ -224,6 +224,7 @@ def _redirect(base: Path) -> None:
 
 def _limit() -> None:
     """Limit the time, with a note of where it went, and the memory beyond what there is now."""
+    faulthandler.disable()  # what pytest enables would write past the redirected streams
     faulthandler.dump_traceback_later(TIME_LIMIT_S, file=2)
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.setitimer(signal.ITIMER_REAL, TIME_LIMIT_S + 0.5)

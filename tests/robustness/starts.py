@@ -24,7 +24,7 @@ Target = Literal["description", "checkpoint", "onnx", "sample", "weights", "bias
 TARGETS: tuple[Target, ...] = ("description", "checkpoint", "onnx", "sample", "weights", "bias")
 
 DESCRIPTION, SAMPLE, WEIGHTS, BIASES = "net.yaml", "sample.npy", "weights.npy", "bias.npy"
-CHECKPOINT, ONNX = "net.pth.tar", "net.onnx"
+CHECKPOINT, SAFETENSORS, ONNX = "net.pth.tar", "net.safetensors", "net.onnx"
 _ARCH = "arch: test"
 
 
@@ -50,7 +50,7 @@ class Start:
 
 def _kind(path: str) -> str:
     name = Path(path).name.lower()
-    if name.endswith((".tar", ".pth", ".pt")):
+    if name.endswith((".tar", ".pth", ".pt", ".safetensors")):
         return "checkpoint"
     if name.endswith(".onnx"):
         return "onnx"
@@ -59,14 +59,15 @@ def _kind(path: str) -> str:
 
 def own_starts() -> Iterator[Start]:
     """The project's trained networks, and small networks with weights of every kind of file."""
-    yield _trained("digits", "--softmax")
-    yield _trained("mnist", "--softmax")
+    yield _trained("digits", "chw-ai85", "ai85digitsnet-qat8-q", "--softmax")
+    yield _trained("mnist", "chw-ai85", "ai85net5-qat8-q", "--softmax")
     for seed, network in enumerate(NETWORKS):
         yield _with_arrays(network, seed)
         if not network.biases and network.name in ("residual", "series", "upsampling"):
             yield _with_checkpoint(network, seed)
         if network.name == "classifier":
             yield _with_checkpoint(network, seed)
+            yield _with_checkpoint(network, seed, safetensors=True)
             yield _with_onnx(network, seed)
 
 
@@ -86,13 +87,11 @@ def _unpacked(path: Path) -> bytes:
     return lzma.decompress(data) if path.suffix == ".xz" else data
 
 
-def _trained(name: str, *options: str) -> Start:
+def _trained(name: str, layout: str, trained: str, *options: str) -> Start:
     """One of networks/ with its checkpoint of trained/ and a sample of tests/."""
-    (description,) = (ROOT / "networks").glob(f"{name}-*.yaml")
-    (checkpoint,) = (ROOT / "trained").glob(f"{name}-*-q.pth.tar")
     files = {
-        DESCRIPTION: description.read_bytes(),
-        CHECKPOINT: checkpoint.read_bytes(),
+        DESCRIPTION: (ROOT / "networks" / f"{name}-{layout}.yaml").read_bytes(),
+        CHECKPOINT: (ROOT / "trained" / f"{name}-{trained}.pth.tar").read_bytes(),
         SAMPLE: (ROOT / "tests" / f"sample_{name}.npy").read_bytes(),
     }
     return Start(f"{name} (trained)", _args("MAX78000", files, options), files)
@@ -112,7 +111,7 @@ def _with_arrays(network: SmallNetwork, seed: int) -> Start:
     return Start(network.name, _args(network.device, files, network.options), files)
 
 
-def _with_checkpoint(network: SmallNetwork, seed: int) -> Start:
+def _with_checkpoint(network: SmallNetwork, seed: int, *, safetensors: bool = False) -> Start:
     """Weights in a checkpoint, with shifts and widths as quantize.py stores them."""
     state: dict[str, NDArray[Any]] = {}
     for index, (weights, bias) in enumerate(_tensors(network, seed)):
@@ -121,14 +120,17 @@ def _with_checkpoint(network: SmallNetwork, seed: int) -> Start:
         state[f"layer{index}.op.weight"] = weights.astype(np.float32)
         if bias is not None:
             state[f"layer{index}.op.bias"] = bias.astype(np.float32) * 128
+    path = SAFETENSORS if safetensors else CHECKPOINT
     content = Checkpoint({"epoch": 3, "arch": "small", "extras": {"x": 1.5}, "state_dict": state})
     files = {
         DESCRIPTION: network.text.replace(_ARCH, "arch: small").encode(),
         SAMPLE: _sample(network, seed),
-        CHECKPOINT: written(content),
+        path: written(content, safetensors=safetensors),
     }
     return Start(
-        f"{network.name} (checkpoint)", _args(network.device, files, network.options), files
+        f"{network.name} ({'safetensors' if safetensors else 'checkpoint'})",
+        _args(network.device, files, network.options),
+        files,
     )
 
 
@@ -156,7 +158,7 @@ def _args(device: str, files: Mapping[str, bytes], options: Sequence[str]) -> tu
     args = ["--device", device]
     for option, path in named.items():
         args += [option, path] if path in files else []
-    for path in (CHECKPOINT, ONNX):
+    for path in (CHECKPOINT, SAFETENSORS, ONNX):
         args += ["--checkpoint-file", path] if path in files else []
     return (*args, *options)
 
