@@ -12,7 +12,7 @@ from checkpoint.errors import CheckpointError, reading
 from checkpoint.names import printable
 from checkpoint.values import Array, Checkpoint, Value
 
-MAX_FILE_BYTES = 4 << 30
+MAX_FILE_BYTES = 1 << 30
 
 
 def read_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:

@@ -20,6 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from checkpoint import Checkpoint, CheckpointError, read_checkpoint
+from checkpoint.reader import MAX_FILE_BYTES
 from tests.checkpoint.compare import checkpoint_pickle, tensor, text, zip_container
 
 ONE = np.ones(1, "<f4").tobytes()
@@ -186,6 +187,15 @@ def test_tensors_together_cannot_claim_unlimited_memory(tmp_path: Path) -> None:
     )
     exc = refusal(tmp_path, zip_container(checkpoint_pickle(many, one), data_0=content))
     assert exc.code == "E505" and "claim" in exc.message
+
+
+def test_huge_file_is_refused_unread(tmp_path: Path) -> None:
+    path = tmp_path / "huge.pth.tar"
+    with path.open("wb") as file:
+        file.truncate(MAX_FILE_BYTES + 1)  # sparse: takes no room
+    with pytest.raises(CheckpointError, match="the file is larger than 1 GiB") as caught:
+        read_checkpoint(path)
+    assert caught.value.code == "E505"
 
 
 def test_zip_bomb_is_refused(tmp_path: Path) -> None:

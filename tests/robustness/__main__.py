@@ -90,7 +90,9 @@ def run_all(args: argparse.Namespace, starts: list[Start]) -> Iterator[Result]:
     work = partial(result_of, args.seed, args.only is not None, args.keep)
     forked = get_context("fork")
     with ProcessPoolExecutor(args.jobs, forked, _remember, (starts,)) as pool:
-        for result in pool.map(work, chosen(args, starts), chunksize=8):
+        for count, result in enumerate(pool.map(work, chosen(args, starts), chunksize=8), 1):
+            if sys.stderr.isatty():
+                print(f"\r{count} cases", end="", file=sys.stderr)
             if result.failure:
                 print(f"FAILED {result.name}: {result.failure}", flush=True)
             yield result
