@@ -62,19 +62,12 @@ class Deployed:
         """Return a random sample."""
         return self.case.integers(seed=5)[0].numpy().astype(np.int64)
 
-    def resolving(self, folder: Path, checkpoint: str, **others: Any) -> ResolveOptions:
+    def resolving(self, folder: Path, checkpoint: str) -> ResolveOptions:
         """Return the options that name the sample and the checkpoint."""
         sample = folder / "sample.npy"
         np.save(sample, self.integers())
         port = InputPort.FIFO if self.fifo else InputPort.MEMORY
-        return ResolveOptions(
-            **{
-                "sample_input": str(sample),
-                "checkpoint_file": checkpoint,
-                "input_port": port,
-                **others,
-            }
-        )
+        return ResolveOptions(str(sample), checkpoint_file=checkpoint, input_port=port)
 
     def synthesized(self, folder: Path, checkpoint: str) -> Synthesis:
         """Run the loader."""

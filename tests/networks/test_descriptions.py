@@ -98,7 +98,7 @@ def test_published_weights_compute_what_torch_does(
 def test_stream_needs_a_fifo(file: str, tmp_path: Path) -> None:
     deployed = BY_FILE[file]
     checkpoint, _ = with_random_weights(deployed, tmp_path)
-    options = deployed.resolving(tmp_path, checkpoint, input_port=InputPort.MEMORY)
+    options = replace(deployed.resolving(tmp_path, checkpoint), input_port=InputPort.MEMORY)
     with pytest.raises(DiagnosticError, match="FIFO"):
         examine(deployed.path, MAX78000, options, deployed.encoding)
 
