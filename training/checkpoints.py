@@ -25,6 +25,7 @@ class Loaded:
     arch: str | None
     optimizer: dict[str, Any] | None
     optimizer_class: str | None  # "SGD", "Adam"
+    extras: dict[str, Any]
 
 
 def read(path: str) -> Loaded:
@@ -40,6 +41,7 @@ def read(path: str) -> Loaded:
         entries.get("arch"),
         _tensors(entries.get("optimizer_state_dict")),
         getattr(entries.get("optimizer_type"), "name", None),
+        _tensors(entries.get("extras") or {}),
     )
 
 
@@ -102,7 +104,7 @@ def write(
         "optimizer_state_dict": _plain(optimizer.state_dict()),
         "optimizer_type": type(optimizer),
         "compression_sched": {"masks_dict": {name: None for name, _ in model.named_parameters()}},
-        "extras": extras,
+        "extras": _plain(extras),
     }
     buffer = io.BytesIO()
     torch.save(content, buffer)

@@ -61,8 +61,8 @@ def divergence(student: Tensor, teacher: Tensor, temperature: float) -> Tensor:
 
 
 class NoLoss(nn.Module):
-    """Takes the place of the criterion when labels do not count: always 0."""
+    """Takes the place of the criterion when labels do not count: always 0, also its gradient."""
 
     def forward(self, outputs: Tensor, _targets: Any) -> Tensor:
         """Return 0."""
-        return outputs.new_zeros(())
+        return 0 * outputs.sum()

@@ -141,8 +141,7 @@ def evaluate(run: Pass, batches: Batches, epoch: int | None) -> Scores:
             observer.seen(Seen(phase, epoch, step, steps, x, outputs, targets, run.model))
         if step % run.options.print_freq == 0 or step == steps:
             scores = tally.scores()
-            shown = {name: v for name, v in scores.values.items() if name in run.task.decimals}
-            run.log.detail(batch_line(begin, step, steps, {"Loss": scores.loss, **shown}))
+            run.log.detail(batch_line(begin, step, steps, {"Loss": scores.loss, **scores.values}))
     return _finished(run, phase, epoch, tally)
 
 

@@ -38,7 +38,7 @@ class Scores:
         """Return everything for a JSON file, with names in lower case."""
         others = {_key(name): round(v, 6) for name, v in self.losses.items() if name != OVERALL}
         values = {_key(name): round(value, 6) for name, value in self.values.items()}
-        classes = {_key(name): numbers for name, numbers in self.by_class.items()}
+        classes = {f"{_key(name)}_by_class": numbers for name, numbers in self.by_class.items()}
         return {**values, "loss": round(self.loss, 6), **others, **classes}
 
 
@@ -55,8 +55,8 @@ class Meter(Protocol):
     def merge(self, other: Self) -> None:
         """Add what another meter of this kind has seen."""
 
-    def values(self) -> dict[str, float]:
-        """Return numbers by their titles in logs; none before the first batch."""
+    def values(self, final: bool) -> dict[str, float]:
+        """Return numbers by their titles in logs, those that are there before the end or all."""
 
     def by_class(self) -> dict[str, dict[str, float | None]]:
         """Return results of single classes, for the end of a pass."""
@@ -105,9 +105,9 @@ class Tally:
             mean = (torch.stack(values).double().cpu() * weights).sum() / weights.sum()
             losses[name] = float(mean)
         if not final:
-            return Scores(losses, self.meter.values())
+            return Scores(losses, self.meter.values(final=False))
         meter = self.meter
-        return Scores(losses, meter.values(), meter.by_class(), meter.confusion())
+        return Scores(losses, meter.values(final=True), meter.by_class(), meter.confusion())
 
 
 def confusion_matrix(predicted: Tensor, actual: Tensor, classes: int) -> Tensor:

@@ -27,6 +27,7 @@ from training.options import Options
 from training.sample import save_sample
 from training.schedule import ScheduleFile, read_schedule
 from training.tasks.choice import check_fit, task_of
+from training.tasks.classification import Classification
 from training.tasks.relations import Relations
 from training.tasks.task import Task
 from training.trainer import Trainer
@@ -60,7 +61,7 @@ def run(options: Options) -> None:
     prepared = prepare(options)
     device = compute_device(options)
     data = load_data(prepared.dataset, options)
-    task = _task(prepared, data, options)
+    task = _task(prepared, data, device, options)
     distillation = _distillation(prepared, device, options)
     forward = forward_of(prepared.model, device, options)
 
@@ -71,7 +72,6 @@ def run(options: Options) -> None:
         log.detail(f"Computing on the device {device}")
         _warn_if_qat_never_starts(log, prepared.policy, options)
         prepared.model.to(device, **FAST_LAYOUT)
-        task.criterion.to(device)
         context = Context(options, prepared.dataset, task, log)
         watching += (found for make in OBSERVERS if (found := make(context)) is not None)
         passes = Pass(
@@ -128,7 +128,7 @@ def _refuse_fractions(model: nn.Module, path: str) -> None:
             )
 
 
-def _task(prepared: Prepared, data: Data, options: Options) -> Task:
+def _task(prepared: Prepared, data: Data, device: torch.device, options: Options) -> Task:
     """Return the task, after a trial of the network on one sample."""
     task = task_of(prepared.dataset, options, data.item)(prepared.dataset, prepared.model, options)
     if options.kd_teacher is not None:
@@ -136,7 +136,25 @@ def _task(prepared: Prepared, data: Data, options: Options) -> Task:
             task = Relations(task)
         elif options.kd_student_wt == 0:
             task.criterion = NoLoss()
+    if options.confusion and not isinstance(task, Classification):
+        raise InputError(
+            "E638", f"{options.dataset} has no classes to confuse", "--confusion",
+            "Leave out the option.",
+        )  # fmt: skip
     check_fit(task, prepared.model, data.item, options)
+    task.criterion.to(device)
+    source = options.resume_from or (options.exp_load_weights_from if options.evaluate else None)
+    if (
+        source is not None
+        and prepared.loaded is not None
+        and not task.restore(prepared.loaded.extras, source)
+    ):
+        raise InputError(
+            "E609",
+            "the checkpoint holds no centres of classes, without which --dr cannot go on",
+            source,
+            "Take only its weights with --exp-load-weights-from, and train.",
+        )
     return task
 
 

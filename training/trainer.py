@@ -59,7 +59,8 @@ class Trainer:
                 "E606", f"{epochs} is too low: the checkpoint has done {start} epochs", "--epochs"
             )
         if self.rates is not None:
-            self.schedule = self.rates.start(self.optimizer, start)
+            of_loss = next(iter(self.passes.task.optimizers()), None)
+            self.schedule = self.rates.start(self.optimizer, start, of_loss)
         for epoch in range(start, epochs):
             if self.policy is not None and epoch == self.policy["start_epoch"]:
                 self._begin_qat()
@@ -129,7 +130,7 @@ class Trainer:
             "seconds": round(seconds, 2),
         })  # fmt: skip
         self._save(epoch, scores)
-        self.schedule.end_epoch(epoch, scores.loss)
+        self.schedule.end_epoch(epoch, scores.loss, self.passes.task.rank(scores)[0])
 
     def _save(self, epoch: int, scores: Scores) -> None:
         """Write the checkpoint, as the best one too if it is; ties go to the later epoch."""

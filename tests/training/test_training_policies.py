@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from pathlib import Path
 
 import pytest
 import torch
+from torch.optim import lr_scheduler
 
 import ai8x
 from checkpoint.errors import InputError
+from training import schedule_arguments
 from training.qat import check_layers, read_policy
 from training.schedule import read_schedule
 
@@ -52,6 +55,19 @@ def _text(scheduler: str, last: int = 10) -> str:
         ("class: StepLR, step_size: 2, gamma: 0.5", [1, 1, 0.5, 0.5]),
         ("class: ExponentialLR, gamma: 0.5", [1, 0.5, 0.25, 0.125]),
         ("class: CosineAnnealingLR, T_max: 2, eta_min: 0", [1, 0.5, 0, 0.5]),
+        ("class: CosineAnnealingWarmRestarts, T_0: 2", [1, 0.5, 1, 0.5]),
+        ("class: ConstantLR, factor: 0.5, total_iters: 2", [0.5, 0.5, 1, 1]),
+        ("class: LinearLR, start_factor: 0.5, total_iters: 2", [0.5, 0.75, 1, 1]),
+        ("class: PolynomialLR, total_iters: 2", [1, 0.5, 0, 0]),
+        (
+            "class: CyclicLR, base_lr: 1, max_lr: 2, step_size_up: 2, cycle_momentum: false",
+            [1, 1.5, 2, 1.5],
+        ),
+        (
+            "class: OneCycleLR, max_lr: 1, total_steps: 5, div_factor: 2, pct_start: 0.5, "
+            "anneal_strategy: linear, cycle_momentum: false",
+            [0.5, 5 / 6, 0.80001, 0.40003],
+        ),
     ],
 )
 def test_schedulers_act_from_the_epoch_they_name(
@@ -63,6 +79,49 @@ def test_schedulers_act_from_the_epoch_they_name(
 def test_plateau_follows_the_validation_loss(tmp_path: Path) -> None:
     text = _text("class: ReduceLROnPlateau, patience: 0, factor: 0.1")
     assert _rates(text, tmp_path, 4, [1.0, 0.5, 0.7, 0.4]) == pytest.approx([1, 1, 1, 0.1])
+
+
+def test_plateau_of_accuracy_follows_the_accuracy(tmp_path: Path) -> None:
+    file = tmp_path / "schedule.yaml"
+    file.write_text(_text("class: ReduceLROnPlateau, patience: 0, factor: 0.1, mode: max"))
+    optimizer = _optimizer()
+    schedule = read_schedule(str(file)).start(optimizer)
+    for epoch, accuracy in enumerate((50.0, 60.0, 60.0)):
+        schedule.end_epoch(epoch, 1.0, accuracy)
+    assert optimizer.param_groups[0]["lr"] == pytest.approx(0.1)
+
+
+def test_every_scheduler_of_pytorch_is_offered_or_refused_with_a_reason() -> None:
+    kinds = {
+        name
+        for name, kind in vars(lr_scheduler).items()
+        if isinstance(kind, type) and issubclass(kind, lr_scheduler.LRScheduler)
+    } - {"LRScheduler", "_LRScheduler"}
+    assert kinds <= {*schedule_arguments.SCHEDULERS, *schedule_arguments.REFUSED_CLASSES}
+    for name, arguments in schedule_arguments.SCHEDULERS.items():
+        taken = inspect.signature(getattr(lr_scheduler, name)).parameters
+        assert set(arguments) <= set(taken), name
+
+
+def test_one_cycle_that_is_over_is_named(tmp_path: Path) -> None:
+    text = _text("class: OneCycleLR, max_lr: 1, total_steps: 2, cycle_momentum: false")
+    with pytest.raises(InputError, match="cannot step after epoch 2"):
+        _rates(text, tmp_path, 4)
+
+
+def test_rate_of_the_loss_has_its_own_scheduler(tmp_path: Path) -> None:
+    file = tmp_path / "schedule.yaml"
+    file.write_text(
+        "loss_lr_schedulers: {a: {class: ExponentialLR, gamma: 0.5}}\n"
+        "policies: [{loss_lr_scheduler: {instance_name: a}, epochs: [0]}]\n"
+    )
+    model, loss = _optimizer(), _optimizer()
+    schedule = read_schedule(str(file)).start(model, of_loss=loss)
+    schedule.use(_optimizer())
+    loss.step()
+    schedule.end_epoch(0, 0.0)
+    assert model.param_groups[0]["lr"] == 1
+    assert loss.param_groups[0]["lr"] == 0.5
 
 
 def test_policy_ends_before_its_ending_epoch(tmp_path: Path) -> None:
@@ -95,7 +154,20 @@ def test_schedule_cannot_begin_in_the_middle_of_a_run(tmp_path: Path) -> None:
         ("lr_schedulers: {lr: {class: StepLR, step: 2}}", "unknown key 'step'"),
         ("lr_schedulers: {lr: {class: StepLR}}", "step_size"),
         ("policies: [{lr_scheduler: {instance_name: x}}]", "no lr_scheduler 'x'"),
-        ("pruners: {}", "unknown key 'pruners'"),
+        ("pruners: {}", "pruners cannot be used: weights that are zero save nothing"),
+        ("regularizers: {}", "regularizers cannot be used"),
+        ("quantizers: {}", "quantizers cannot be used: weights are quantized as"),
+        ("extensions: {}", "extensions cannot be used"),
+        ("policies: [{pruner: {instance_name: a}, epochs: [1]}]", "pruner cannot be used"),
+        ("sections: {}", "unknown key 'sections'"),
+        ("lr_schedulers: {lr: {class: LambdaLR}}", "which takes a function"),
+        ("lr_schedulers: {lr: {class: SequentialLR}}", "list a policy for each"),
+        ("lr_schedulers: {lr: {class: MultiStepMultiGammaLR}}", "list a MultiStepLR for each"),
+        ("loss_lr_schedulers: {a: {class: ExponentialLR, gamma: 0.5}}", "only with --dr"),
+        (f"{ONE}[{{loss_lr_scheduler: lr, epochs: [1]}}]", "no loss_lr_scheduler 'lr'"),
+        (f"{ONE}[{{lr_scheduler: {{instance_name: lr, args: {{a: 1}}}}, epochs: [1]}}]", "no args"),
+        (_text("class: LinearLR, start_factor: 0"), "PyTorch refuses its arguments"),
+        (_text("class: OneCycleLR, max_lr: 1, total_steps: 3, three_phase: 1"), "true or false"),
         ("lr_schedulers: [1]", "lr_schedulers is [1]"),
         ("lr_schedulers: {lr: {class: [a]}}", "lr has the class ['a']"),
         ("policies: 3", "policies is 3; it must be a list"),

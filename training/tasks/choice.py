@@ -47,6 +47,10 @@ def task_of(entry: DatasetEntry, options: Options, item: Item) -> type[Task]:
     if is_regression(entry, options):
         return Regression
     target = torch.as_tensor(item[1])
+    if options.dr is not None:
+        from training.tasks.embedding import Embedding
+
+        return Embedding
     if target.is_floating_point():
         raise InputError(
             "E631", f"the targets of {entry.name} are {_kind(target)}, no numbers of classes",

@@ -107,7 +107,7 @@ class ClassificationMeter:
         self._hits = _sum(self._hits, other._hits)
         self._matrix = _sum(self._matrix, other._matrix)
 
-    def values(self) -> dict[str, float]:
+    def values(self, final: bool) -> dict[str, float]:  # noqa: ARG002 - the interface of meters
         """Return accuracies in percent; of the best five only when there are more classes."""
         if self._hits is None:
             return {}
@@ -130,12 +130,12 @@ class SegmentationMeter(ClassificationMeter):
         super().__init__(len(labels), matrix=True)
         self._labels = labels
 
-    def values(self) -> dict[str, float]:
+    def values(self, final: bool) -> dict[str, float]:
         """Return accuracies, and the mean overlap of the classes that occur, in percent."""
-        if self._matrix is None:
-            return {}
+        if self._matrix is None or not final:
+            return super().values(final)
         present = [share for share in overlaps(self._matrix) if share is not None]
-        return {**super().values(), "mIoU": sum(present) / len(present)}
+        return {**super().values(final), "mIoU": sum(present) / len(present)}
 
     def by_class(self) -> dict[str, dict[str, float | None]]:
         """Return the overlap of each class in percent."""

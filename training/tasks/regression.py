@@ -70,7 +70,7 @@ class SquaredErrors:
             self._sum = other._sum if self._sum is None else self._sum + other._sum
             self._count += other._count
 
-    def values(self) -> dict[str, float]:
+    def values(self, final: bool) -> dict[str, float]:  # noqa: ARG002 - the interface of meters
         """Return the mean."""
         return {} if self._sum is None else {"MSE": float(self._sum) / self._count}
 

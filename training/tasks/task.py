@@ -53,6 +53,10 @@ class Task(ABC):
         """Return optimizers of the criterion's own parameters."""
         return []
 
+    def restore(self, extras: dict[str, Any], path: str) -> bool:  # noqa: ARG002
+        """Take from a checkpoint what the criterion has learned; False if it holds nothing."""
+        return True
+
     @abstractmethod
     def check(self, outputs: Any, target: Any) -> str | None:
         """Return what is wrong with prepared outputs [1, ...] for the target of a sample, if so."""

@@ -1,0 +1,91 @@
+"""What the values of train.py's options may be."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from device import UnknownDeviceError, chip_named
+
+
+def device_number(text: str) -> int:
+    """Return 84, 85 or 87 for a chip's name such as MAX78000, AI85 or 85, in any case."""
+    if text.lower() in ("ai84", "84"):  # layers know its arithmetic, the other tools do not
+        return 84
+    try:
+        return chip_named(text).die
+    except UnknownDeviceError as exc:
+        raise argparse.ArgumentTypeError(str(exc)) from None
+
+
+def count(text: str) -> int:
+    """Return a whole number of at least 1."""
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text} is below 1")
+    return number
+
+
+def natural_number(text: str) -> int:
+    """Return a whole number of at least 0."""
+    number = int(text)
+    if number < 0:
+        raise argparse.ArgumentTypeError(f"{text} is below 0")
+    return number
+
+
+def numbers(text: str) -> tuple[int, ...]:
+    """Return a list of whole numbers of at least 0."""
+    return tuple(natural_number(part) for part in text.split(","))
+
+
+def seed(text: str) -> int:
+    """Return a whole number that fits in 63 bits."""
+    number = natural_number(text)
+    if number >= 1 << 63:
+        raise argparse.ArgumentTypeError(f"{text} is above 2**63-1")
+    return number
+
+
+def share(text: str) -> float:
+    """Return a number of [0, 1)."""
+    number = float(text)
+    if not 0 <= number < 1:
+        raise argparse.ArgumentTypeError(f"{text} is outside [0, 1)")
+    return number
+
+
+def positive_number(text: str) -> float:
+    """Return a number above 0."""
+    number = float(text)
+    if not 0 < number < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text} is not a number above 0")
+    return number
+
+
+def number_from_0(text: str) -> float:
+    """Return a finite number of at least 0."""
+    number = float(text)
+    if not 0 <= number < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text} is not a number from 0")
+    return number
+
+
+def file_name(text: str) -> str:
+    """Return a text that can begin the name of a file in the log folder."""
+    if not text or "/" in text or "\\" in text or "\0" in text or text in (".", ".."):
+        raise argparse.ArgumentTypeError(f"{text!r} must be a name without / or \\")
+    return text
+
+
+def angle(text: str) -> float:
+    """Return an angle of at least 0 and below 90 degrees."""
+    number = float(text)
+    if not 0 <= number < 90:
+        raise argparse.ArgumentTypeError(f"{text} is outside [0, 90)")
+    return number
+
+
+def folder(text: str) -> str:
+    """Return the path of a folder; ~ is the user's."""
+    return str(Path(text).expanduser())
