@@ -6,10 +6,11 @@ Sources: Speech Commands v0.02 and LibriSpeech dev-clean, see `speech_files`. An
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -45,21 +46,39 @@ class Selection:
         return (*self.words, _UNKNOWN)
 
 
+class Mixer(Protocol):
+    """Mixes noise into recordings."""
+
+    def __call__(self, sound: Tensor, indices: Tensor, validates: Tensor) -> None:
+        """Change the recordings [B, 16384] of the items `indices` [B] in place.
+
+        `validates` [B] says which of them validate.
+        """
+
+
 class KeywordDataset(Dataset[tuple[Tensor, Tensor]]):
     """Recordings held as bytes, normalized (and augmented) when a batch is taken.
 
     `rows` are the places of the items in `source`, `targets` their classes, both int64 [N]. With
     `augment` each training item is shifted in a circle and gets white noise each time.
     `valid_indices` are the items that validate; they were disturbed when they were prepared.
+    `mixer` comes last.
     """
 
     def __init__(
-        self, source: Prepared, rows: Tensor, targets: Tensor, args: Any, augment: bool
+        self,
+        source: Prepared,
+        rows: Tensor,
+        targets: Tensor,
+        args: Any,
+        augment: bool,
+        mixer: Mixer | None = None,
     ) -> None:
         self.source = source
         self.rows = rows
         self.targets = targets
         self.augment = augment
+        self.mixer = mixer
         self.validates = source.parts[rows, 0] == VALIDATION
         if augment and self.validates.any():
             self.valid_indices = self.validates.nonzero()[:, 0]
@@ -89,6 +108,8 @@ class KeywordDataset(Dataset[tuple[Tensor, Tensor]]):
                 low, high = self.source.limits[rows[place]].tolist()
                 sound[place] = sound[place].roll(int(torch.randint(low, high + 1, ())))
             _add_noise(sound, moving)
+        if self.mixer is not None:
+            self.mixer(sound, indices, self.validates[indices])
         return sound
 
     def __getitem__(self, index: int) -> tuple[Tensor, Tensor]:
@@ -104,7 +125,12 @@ def _add_noise(sound: Tensor, wanted: Tensor) -> None:
 
 
 def _choose(
-    source: Prepared, selection: Selection, parts: tuple[int, ...], args: Any, augment: bool
+    source: Prepared,
+    selection: Selection,
+    parts: tuple[int, ...],
+    args: Any,
+    augment: bool,
+    mixer: Mixer | None,
 ) -> KeywordDataset:
     """Return the items of some parts with the classes of a selection."""
     classes = torch.full((256,), len(selection.words))
@@ -117,7 +143,7 @@ def _choose(
     rows = wanted.nonzero()[:, 0]
     if args.truncate_testset and not augment:
         rows = rows[:1]
-    return KeywordDataset(source, rows, classes[labels[rows].long()], args, augment)
+    return KeywordDataset(source, rows, classes[labels[rows].long()], args, augment, mixer)
 
 
 def kws_get_datasets(
@@ -125,16 +151,23 @@ def kws_get_datasets(
     data: tuple[str, Any],
     load_train: bool = True,
     load_test: bool = True,
+    mixers: tuple[Mixer | None, Mixer | None] = (None, None),
 ) -> tuple[KeywordDataset | None, KeywordDataset | None]:
-    """Return training and test set; the former holds the validation items as well."""
+    """Return training and test set; the former holds the validation items as well.
+
+    `mixers` are those of the two sets.
+    """
     source = prepared(Path(data[0]) / "KWS")
     choose = partial(_choose, source, selection, args=data[1])
-    train = choose(parts=(TRAIN, VALIDATION), augment=True) if load_train else None
-    test = choose(parts=(selection.test,), augment=False) if load_test else None
+    train = test = None
+    if load_train:
+        train = choose(parts=(TRAIN, VALIDATION), augment=True, mixer=mixers[0])
+    if load_test:
+        test = choose(parts=(selection.test,), augment=False, mixer=mixers[1])
     return train, test
 
 
-_TWENTY = (
+TWENTY = (
     "up", "down", "left", "right", "stop", "go", "yes", "no", "on", "off", "one", "two", "three",
     "four", "five", "six", "seven", "eight", "nine", "zero",
 )  # fmt: skip
@@ -142,19 +175,22 @@ _WORDS = tuple(word for word in CLASSES if word not in ("_silence_", "librispeec
 _TEN = ("down", "go", "left", "no", "off", "on", "right", "stop", "up", "yes", "_silence_")
 
 SELECTIONS = (
-    Selection("KWS", _TWENTY[:6], 0.06),
+    Selection("KWS", TWENTY[:6], 0.06),
     Selection("KWS_12_benchmark", _TEN, 0.056, test=OFFICIAL_TEST, librispeech=False),
-    Selection("KWS_20", _TWENTY, 0.07),
+    Selection("KWS_20", TWENTY, 0.07),
     Selection("KWS_35", _WORDS, 0.07),
 )
 
-datasets = [
-    {
+
+def record(selection: Selection, loader: Callable[..., Any]) -> dict[str, Any]:
+    """Return what train.py needs to know of a set."""
+    return {
         "name": selection.name,
         "input": (_FRAME, _FRAME),
         "output": selection.classes,
         "weight": (*(1 for _ in selection.words), selection.unknown_weight),
-        "loader": partial(kws_get_datasets, selection),
+        "loader": partial(loader, selection),
     }
-    for selection in SELECTIONS
-]
+
+
+datasets = [record(selection, kws_get_datasets) for selection in SELECTIONS]

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import torch
 
-from datasets import audio, kws, kws_cache, speech_files
+from datasets import audio, kws, kws_cache, kws_noise, speech_files
 from datasets.downloads import Download
 from datasets.errors import DatasetError
 
@@ -63,10 +63,22 @@ def few_cuts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(speech_files, "CUTS_PER_BACKGROUND", BACKGROUND_CUTS)
 
 
+def _record(name: str) -> dict[str, Any]:
+    return next(r for r in [*kws.datasets, *kws_noise.datasets] if r["name"] == name)
+
+
 def _loaded(name: str, data: Path, args: Namespace) -> tuple[Any, Any]:
-    record = next(r for r in kws.datasets if r["name"] == name)
-    loader: Callable[..., Any] = record["loader"]  # type: ignore[assignment]
+    loader: Callable[..., Any] = _record(name)["loader"]
     return loader((str(data), args))
+
+
+def _store_noises(data: Path) -> None:
+    """Write a long and a short noise for training and for tests."""
+    for part in ("noise_train", "noise_test"):
+        folder = data / "MSnoise" / "raw" / part
+        folder.mkdir(parents=True, exist_ok=True)
+        audio.write_wav(folder / "long.wav", _tone(3, 1))
+        audio.write_wav(folder / "short.wav", _tone(0.3, 2))
 
 
 def test_sets_hold_the_right_parts(data: Path, args: Namespace) -> None:
@@ -86,10 +98,18 @@ def test_sets_hold_the_right_parts(data: Path, args: Namespace) -> None:
 
 @pytest.mark.parametrize(
     ("name", "classes", "weight"),
-    [("KWS", 7, 0.06), ("KWS_12_benchmark", 12, 0.056), ("KWS_20", 21, 0.07), ("KWS_35", 36, 0.07)],
+    [
+        ("KWS", 7, 0.06),
+        ("KWS_12_benchmark", 12, 0.056),
+        ("KWS_20", 21, 0.07),
+        ("KWS_35", 36, 0.07),
+        ("KWS_20_msnoise_mixed", 21, 0.07),
+        ("MixedKWS20_10dB", 21, 0.07),
+    ],
 )
 def test_records(name: str, classes: int, weight: float, data: Path, args: Namespace) -> None:
-    record = next(r for r in kws.datasets if r["name"] == name)
+    _store_noises(data)
+    record = _record(name)
     assert record["input"] == (128, 128)
     assert record["weight"] == (1,) * (classes - 1) + (weight,)
     labels = record["output"]
@@ -291,3 +311,46 @@ def test_a_recording_that_is_damaged_leaves_no_cache(args: Namespace, tmp_path: 
         _loaded("KWS_20", tmp_path, args)
     assert info.value.place == str(path)
     assert list((tmp_path / "KWS" / "processed").iterdir()) == []
+
+
+def test_noise_of_every_day_is_mixed_in(data: Path, args: Namespace) -> None:
+    _store_noises(data)
+    (clean, quiet), (mixed, same), (_, noisy) = (
+        _loaded(name, data, args) for name in ("KWS_20", "KWS_20_msnoise_mixed", "MixedKWS20_10dB")
+    )
+    fixed = clean.valid_indices[:8]
+    some = torch.arange(8)
+    assert torch.equal(mixed.batch(fixed)[0], clean.batch(fixed)[0])
+    assert torch.equal(same.batch(some)[0], quiet.batch(some)[0])
+    x = noisy.batch(some)[0]
+    assert torch.equal(x, noisy.batch(some)[0])
+    signal = quiet.batch(some)[0]
+    ratios = 10 * torch.log10(signal.square().mean((1, 2)) / (x - signal).square().mean((1, 2)))
+    assert ratios.tolist() == pytest.approx([10] * 8, abs=0.3)
+
+
+def test_a_share_of_the_items_has_noise() -> None:
+    torch.manual_seed(0)
+    noise = torch.randint(-9000, 9000, (20000,), dtype=torch.int16)
+    mixer = kws_noise.NoiseMixer((noise,), (-5, 9), 0.8, validation=False)
+    clean = torch.randn(200, audio.LENGTH)
+    validates = torch.arange(200) < 100
+    sound = clean.clone()
+    mixer(sound, torch.arange(200), validates)
+    changed = (sound != clean).any(1)
+    assert not changed[:100].any()
+    assert 65 <= int(changed.sum()) <= 92
+    ratios = -10 * torch.log10((sound - clean)[changed].square().mean(1))
+    assert -5.5 < float(ratios.min()) < -2
+    assert 6 < float(ratios.max()) < 9.5
+
+
+@pytest.mark.parametrize(("empty", "code"), [(False, "E620"), (True, "E621")])
+def test_missing_noises_are_named(empty: bool, code: str, args: Namespace, tmp_path: Path) -> None:
+    folder = tmp_path / "MSnoise" / "raw" / "noise_train"
+    if empty:
+        folder.mkdir(parents=True)
+    with pytest.raises(DatasetError) as info:
+        _loaded("KWS_20_msnoise_mixed", tmp_path, args)
+    assert (info.value.code, info.value.place) == (code, str(folder))
+    assert "MS-SNSD" in info.value.remedy
