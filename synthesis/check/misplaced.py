@@ -220,3 +220,14 @@ def depthwise_outputs_have_the_gaps_of_the_inputs(layer: Layer, _: Chip) -> Iter
             ("output_processors", "groups"),
             "Give the next layer the same processors.",
         )
+
+
+@layer_constraint("W378", Severity.WARNING, derived=True)
+def bypassed_kernels_are_not_widened(layer: Layer, _: Chip) -> Iterator[Finding]:
+    """In and behind streaming layers 1x1 kernels run as 3x3; bypassed ones have no zeros."""
+    if layer.bypass and layer.widened:
+        yield Finding(
+            "a bypassed 1x1 kernel in or behind a streaming layer runs as 3x3 and adds nine pixels",
+            ("bypass", "kernel_size"),
+            "Put a layer in between, or use weights.",
+        )

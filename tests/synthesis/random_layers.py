@@ -83,7 +83,7 @@ def _newer_kinds(growing: Growing, read: Held, full: bool) -> list[str]:
     if read.channels > 1 and run and (first + read.mask.bit_count() <= 16 or first % 4 == 0):
         kinds += ["depthwise2d", "depthwise2d"]
         kinds += ["depthwise_t"] if max(read.dim) <= LARGEST_DIM // 2 else []
-    if full:
+    if full and not growing.near_stream:  # W378
         kinds.append("bypass")
     return kinds
 

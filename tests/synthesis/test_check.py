@@ -1308,6 +1308,25 @@ VIOLATIONS = [
         ],
     ),
     Violation(
+        "W378",
+        [
+            {**CONV, "streaming": True},
+            {**CONV, "processors": 3, "kernel_size": "1x1", "pad": 0, "bypass": True},
+        ],
+        [(2, 3, 3, 3)],
+        [
+            (
+                1,
+                "bypass",
+                "a bypassed 1x1 kernel in or behind a streaming layer runs as 3x3 and adds nine "
+                "pixels",
+                "Put a layer in between, or use weights.",
+            )
+        ],
+        chip=MAX78002,
+        options={"input_port": InputPort.FIFO},
+    ),
+    Violation(
         "W377",
         [{**DEPTHWISE, "processors": 0x15, "output_processors": 7}],
         [(3, 1, 3, 3)],
