@@ -21,14 +21,46 @@ import sys
 import types
 
 from layers import chips
-from layers.chips import Dev, set_device
+from layers.chips import Dev, DevAI84, DevAI85, DevAI87, set_device
+from layers.choices import quantize_clamp, quantize_clamp_parameters, quantize_clamp_pool
 from layers.composition import QuantizationAwareModule
+from layers.elementary import (
+    ID3,
+    Abs,
+    AvgPoolFloor,
+    Clamp,
+    Empty,
+    Floor,
+    FloorQat,
+    One,
+    OutputScale,
+    OutputShiftLimit,
+    OutputShiftPassthrough,
+    QuantizationFunction,
+    Quantize,
+    Round,
+    RoundQat,
+    Scaler,
+    WeightScale,
+    get_activation,
+)
 from layers.elementwise import Add, BitwiseOr, BitwiseXor, Eltwise, Or, Sub, Xor
 from layers.images import bayer_filter, fold, normalize, unfold_batch
 from layers.limits import Limit, Operator, Size
 from layers.names import FUSED_NAMES, NAMED_CLASSES
-from layers.operators import Conv1d, Conv2d, Linear
-from layers.quantiles import quantile
+from layers.onnx_export import onnx_export_prep
+from layers.onnx_twins import (
+    FloorONNX,
+    FloorQatONNX,
+    OutputScaleONNX,
+    OutputShiftONNX,
+    QuantizeONNX,
+    RoundQatONNX,
+    ScalerONNX,
+    WeightScaleONNX,
+)
+from layers.operators import Conv1d, Conv2d, FusedSoftwareLinearReLU, Linear, SoftwareLinear
+from layers.quantiles import interp, quantile
 from layers.rounding import Grid
 from layers.training_steps import (
     fuse_bn_layers,

@@ -54,6 +54,31 @@ _CHIPS: dict[int, dict[str, Any]] = {
     for chip in CHIPS
 }
 
+
+class DevAI84(Dev):
+    """The predecessor AI84, which only rounds averages toward zero."""
+
+    def __init__(self, simulate: bool, round_avg: bool) -> None:
+        require(not round_avg, "AI84 cannot round in average pooling")
+        super().__init__(84, simulate=simulate, round_avg=round_avg, **_CHIPS[84])
+
+
+class DevAI85(Dev):
+    """MAX78000."""
+
+    def __init__(self, simulate: bool, round_avg: bool) -> None:
+        super().__init__(85, simulate=simulate, round_avg=round_avg, **_CHIPS[85])
+
+
+class DevAI87(Dev):
+    """MAX78002."""
+
+    def __init__(self, simulate: bool, round_avg: bool) -> None:
+        super().__init__(87, simulate=simulate, round_avg=round_avg, **_CHIPS[87])
+
+
+_CLASSES = {84: DevAI84, 85: DevAI85, 87: DevAI87}
+
 chosen: Dev | None = None
 """The chip of the layers to be made; `ai8x.dev` is another name for it."""
 
@@ -65,10 +90,9 @@ def set_device(device: int, simulate: bool, round_avg: bool, verbose: bool = Tru
     AssertionError for `round_avg` on AI84.
     """
     global chosen
-    if device not in _CHIPS:
+    if device not in _CLASSES:
         raise ValueError(f"device {device} is unknown; choose 84, 85 (MAX78000) or 87 (MAX78002)")
-    require(device != 84 or not round_avg, "AI84 cannot round in average pooling")
-    chosen = Dev(device=device, simulate=simulate, round_avg=round_avg, **_CHIPS[device])
+    chosen = _CLASSES[device](simulate, round_avg)
     if verbose:
         print(f"Configuring device: {chosen.name}, simulate={simulate}.")
 

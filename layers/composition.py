@@ -9,12 +9,12 @@ from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from layers.chips import chosen_chip, require
 from layers.limits import check
 from layers.quantiles import quantile
 from layers.rounding import Grid
+from layers.steps import STEPS, Step, operate, run_stepwise
 
 
 class QuantizationAwareModule(nn.Module):
@@ -23,11 +23,20 @@ class QuantizationAwareModule(nn.Module):
     `pool`, `op` and `bn` are modules or None; without `op` the layer only pools. `wide` layers
     deliver the accumulator: they are not shifted and hardly clamped. The bookkeeping parameters
     (`output_shift`, `weight_bits`, ...) have shape (1,), are not trained, and travel with the
-    checkpoint; `set_functions` derives the arithmetic from them.
+    checkpoint; `set_functions` derives the arithmetic from them. Every step is also an attribute,
+    a module that may be replaced (see `layers.steps`).
 
     Raises AssertionError for a combination of `weight_bits`, `bias_bits` and
     `quantize_activation` other than (None, None, False) or (1|2|4|8, 1|2|4|8, True).
     """
+
+    activate = Step()
+    quantize, clamp = Step(), Step()
+    quantize_pool, clamp_pool = Step(), Step()
+    quantize_weight, clamp_weight = Step(), Step()
+    quantize_bias, clamp_bias = Step(), Step()
+    calc_out_shift, calc_weight_scale, calc_out_scale = Step(), Step(), Step()
+    scale = Step()
 
     def __init__(
         self, pooling: str | None = None, activation: str | None = None, wide: bool = False,
@@ -36,15 +45,16 @@ class QuantizationAwareModule(nn.Module):
         op: nn.Module | None = None, bn: nn.Module | None = None, shift_quantile: float = 1.0,
     ) -> None:  # fmt: skip
         super().__init__()
-        activations = (None, "ReLU") if chosen_chip().device == 84 else (None, "ReLU", "Abs")
+        self.chip = chosen_chip()
+        activations = (None, "ReLU") if self.chip.device == 84 else (None, "ReLU", "Abs")
         check([("activation", activation, activations)], "")
         check([("activation", activation, (None,))] if wide else [], "wide layer: ")
         self.pooling = pooling
         self.activation = activation
         self.wide = wide
-        self.simulate = chosen_chip().simulate
-        self.round_avg = chosen_chip().round_avg
-        self.accumulator_bits = chosen_chip().FULL_ACC_BITS
+        self.simulate = self.chip.simulate
+        self.made_steps: dict[str, nn.Module] = {}
+        self._replaced = False
         self.output_shift = _constant(0.0)
         self.init_module(weight_bits, bias_bits, quantize_activation, shift_quantile)
         self.pool: Any = pool
@@ -58,8 +68,12 @@ class QuantizationAwareModule(nn.Module):
         bias_bits: int | None,
         quantize_activation: bool,
         shift_quantile: float,
+        export: bool = False,
     ) -> None:
-        """Set the bookkeeping parameters anew (except `output_shift`) and the arithmetic."""
+        """Set the bookkeeping parameters anew (except `output_shift`) and the arithmetic.
+
+        With `export` only `weight_bits` changes.
+        """
         widths = (1, 2, 4, 8)
         quantized = weight_bits in widths and bias_bits in widths and quantize_activation
         unknown = weight_bits is None and bias_bits is None and not quantize_activation
@@ -71,6 +85,8 @@ class QuantizationAwareModule(nn.Module):
         )
         place = self.output_shift.device
         self.weight_bits = _constant(weight_bits or 0, place)
+        if export:
+            return
         self.bias_bits = _constant(bias_bits or 0, place)
         self.quantize_activation = _constant(quantized, place)
         self.adjust_output_shift = _constant(quantized and not self.simulate, place)
@@ -81,8 +97,13 @@ class QuantizationAwareModule(nn.Module):
         """Derive the arithmetic from the bookkeeping parameters.
 
         Loading a state dictionary calls this; call it (or `update_model`) after changing the
-        parameters by hand.
+        parameters by hand. Steps that were replaced are as before, except `activate`.
         """
+        for name in STEPS - {"activate"}:
+            self._modules.pop(name, None)
+            self.__dict__.pop(name, None)
+        self.made_steps = {}
+        self._replaced = "activate" in self._modules or "activate" in self.__dict__
         bits, bias_bits = int(self.weight_bits.item()), int(self.bias_bits.item())
         rounded = bool(self.quantize_activation.item())
         self._automatic_shift = bool(self.adjust_output_shift.item()) and not self.simulate
@@ -104,7 +125,7 @@ class QuantizationAwareModule(nn.Module):
         if self.pooling != "Avg":
             return None
         rounding: Literal["half even", "toward zero"] = (
-            "half even" if self.round_avg else "toward zero"
+            "half even" if self.chip.round_avg else "toward zero"
         )
         if self.simulate:
             return Grid(rounding, -128, 127)
@@ -116,7 +137,7 @@ class QuantizationAwareModule(nn.Module):
         """Return what follows the operator: rectification, rounding and the clamp, in one."""
         relu = self.activation == "ReLU"
         if self.wide:
-            limit = 2.0 ** (self.accumulator_bits - (1 if self.simulate else 15))
+            limit = 2.0 ** (self.chip.FULL_ACC_BITS - (1 if self.simulate else 15))
             low, high = -limit, limit - 1
             steps = 2.0 ** (bits - 8 if self.simulate else 14)
         else:
@@ -158,6 +179,8 @@ class QuantizationAwareModule(nn.Module):
         multiplying by a power of two commutes with every float32 rounding of the sum of products,
         and weights are far smaller than data.
         """
+        if self._replaced:
+            return run_stepwise(self, x)
         if self.pool is not None:
             x = self.pool(x)
             if self._pool_grid is not None:
@@ -177,17 +200,16 @@ class QuantizationAwareModule(nn.Module):
 
     def _operate(self, x: Tensor, down: Tensor | float, up: Tensor | float) -> Tensor:
         """Apply the operator with the parameters as the accelerator holds them, times `up`."""
-        op = self.op
-        weight = _as_held(op.weight, self._weight_rounding, down, up)
-        bias = None if op.bias is None else _as_held(op.bias, self._bias_rounding, down, up)
-        if isinstance(op, nn.Linear):
-            return functional.linear(x, weight, bias)
-        if isinstance(op, nn.ConvTranspose2d):
-            return functional.conv_transpose2d(
-                x, weight, bias, op.stride, op.padding, op.output_padding, op.groups, op.dilation
-            )
-        function = functional.conv2d if isinstance(op, nn.Conv2d) else functional.conv1d
-        return function(x, weight, bias, op.stride, op.padding, op.dilation, op.groups)
+        weight = _as_held(self.op.weight, self._weight_rounding, down, up)
+        bias = self.op.bias
+        if bias is not None:
+            bias = _as_held(bias, self._bias_rounding, down, up)
+        return operate(self.op, x, weight, bias)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, value)
+        if name in STEPS:
+            self._replaced = True
 
 
 def _constant(value: float | int | bool, device: torch.device | None = None) -> nn.Parameter:

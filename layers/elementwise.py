@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from layers.chips import chosen_chip
-from layers.rounding import Grid
+from layers.choices import activation_clamp
 
 
 class Eltwise(nn.Module):
@@ -18,8 +18,7 @@ class Eltwise(nn.Module):
     def __init__(self, function: Callable[[Tensor, Tensor], Tensor]) -> None:
         super().__init__()
         self.function = function
-        low, high = (-128.0, 127.0) if chosen_chip().simulate else (-1.0, 127 / 128)
-        self.clamp = Grid("none", low, high)
+        self.clamp = activation_clamp(chosen_chip())
 
     def forward(self, *x: Tensor) -> Tensor:
         """Return the clamped combination of the operands."""

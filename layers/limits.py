@@ -32,10 +32,12 @@ def operator_limits(o: Operator, pooling: str | None) -> Iterator[Limit]:
     """Yield the limits of a convolution (spec/training.md 1.6)."""
     chip = chosen_chip().device
     yield "pooling", pooling, (None, "Max", "Avg")
-    yield "groups", o.groups, range(1, 2) if chip != 87 else range(1, 1 << 16)
+    if chip != 87:
+        yield "groups (set the device to MAX78002 for depthwise layers)", o.groups, (1,)
     yield "batchnorm", o.batchnorm, (None, "Affine", "NoAffine")
-    if o.batchnorm:  # True is the only value allowed; --use-bias sets it in most models
-        yield "batchnorm needs --use-bias or bias", o.bias, (True,)
+    if o.batchnorm:  # it has a bias of its own, which moves into the operator's
+        hint = " (enable --use-bias for models where bias is optional)"
+        require(o.bias, f"batchnorm={o.batchnorm}: `bias` must be set{hint}")
     if o.kernel is None:
         return
     if o.op == "Conv1d":

@@ -65,10 +65,10 @@ def _fused_class(name: str) -> type[QuantizationAwareModule]:
         fixed["op"] = operator
         defaults["stride"] = 2
 
-    def initialize(self: Any, in_channels: int, *args: Any, **kwargs: Any) -> None:
+    def initialize(self: Any, *args: Any, **kwargs: Any) -> None:
         if parts["depthwise"]:
-            kwargs["groups"] = in_channels
-        base.__init__(self, in_channels, *args, **fixed, **{**defaults, **kwargs})
+            kwargs["groups"] = args[0] if args else kwargs["in_channels"]
+        base.__init__(self, *args, **fixed, **{**defaults, **kwargs})
 
     members = {
         "__init__": initialize,
@@ -98,28 +98,53 @@ def _sentence(parts: re.Match[str]) -> str:
     return f"{text[0].upper()}{text[1:]}."
 
 
-def _pool_class(name: str) -> type[QuantizationAwareModule]:
-    """Make a layer that only pools: `name`(kernel_size, stride=None, dilation=1, **kwargs)."""
-    base = Conv2d if name.endswith("2d") else Conv1d
+def _max_pool_class(name: str) -> type[QuantizationAwareModule]:
+    """Make a layer that only takes maxima."""
+    base: Any = Conv2d if name.endswith("2d") else Conv1d
 
     def initialize(
         self: Any, kernel_size: Size, stride: Size | None = None, dilation: int = 1, **kwargs: Any
     ) -> None:
-        kwargs |= {"pool_size": kernel_size, "pool_stride": stride, "pool_dilation": dilation}
-        base.__init__(self, 0, 0, None, pooling=name[:3], **kwargs)
+        _initialize_pool(
+            base, self, "Max", kernel_size, stride, **{"pool_dilation": dilation, **kwargs}
+        )
 
+    return _pool_type(name, base, initialize, "Maximum")
+
+
+def _average_pool_class(name: str) -> type[QuantizationAwareModule]:
+    """Make a layer that only averages."""
+    base: Any = Conv2d if name.endswith("2d") else Conv1d
+
+    def initialize(self: Any, kernel_size: Size, stride: Size | None = None, **kwargs: Any) -> None:
+        _initialize_pool(base, self, "Avg", kernel_size, stride, **kwargs)
+
+    return _pool_type(name, base, initialize, "Average")
+
+
+def _initialize_pool(
+    base: Any, layer: Any, pooling: str, size: Size, stride: Size | None, **kwargs: Any
+) -> None:
+    base.__init__(layer, 0, 0, None, pooling=pooling, pool_size=size, pool_stride=stride, **kwargs)
+
+
+def _pool_type(
+    name: str, base: type[QuantizationAwareModule], initialize: Any, kind: str
+) -> type[QuantizationAwareModule]:
     signature = inspect.signature(initialize)
     kept = [p for p in signature.parameters.values() if p.name != "self"]
     members = {
         "__init__": initialize,
         "__module__": __name__,
         "__signature__": signature.replace(parameters=kept),
-        "__doc__": f"{name[:3]} pooling on its own; `stride` None is `kernel_size`.",
+        "__doc__": f"{kind} pooling on its own; `stride` None is `kernel_size`.",
     }
     return type(name, (base,), members)
 
 
-NAMED_CLASSES = {name: _fused_class(name) for name in FUSED_NAMES} | {
-    name: _pool_class(name) for name in ("MaxPool2d", "AvgPool2d", "MaxPool1d", "AvgPool1d")
-}
+NAMED_CLASSES = (
+    {name: _fused_class(name) for name in FUSED_NAMES}
+    | {name: _max_pool_class(name) for name in ("MaxPool2d", "MaxPool1d")}
+    | {name: _average_pool_class(name) for name in ("AvgPool2d", "AvgPool1d")}
+)
 globals().update(NAMED_CLASSES)  # where pickle looks for them

@@ -4,38 +4,35 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from torch import nn
+from torch import Tensor, nn
 
 from layers.chips import chosen_chip, require
+from layers.choices import activation_clamp
 from layers.composition import QuantizationAwareModule
+from layers.elementary import Clamp, Empty, Quantize, get_activation
 from layers.limits import Limit, Operator, Size, check, operator_limits, pool_limits, single
 
 
-class Conv1d(QuantizationAwareModule):
-    """One-dimensional convolution: input [N, in_channels, L], output [N, out_channels, L'].
+class Convolution(QuantizationAwareModule):
+    """What convolutions share; `kernel_size` None makes a layer that only pools.
 
-    `pooling` ("Max", "Avg") comes first; `batchnorm` is "Affine" or "NoAffine" and divides by 4;
-    `kernel_size` None makes a layer that only pools; `pool_stride` None is `pool_size`. Further
-    keywords are those of `QuantizationAwareModule`. Exceeding a limit of the chip raises
-    AssertionError (spec/training.md 1.6).
+    `pooling` ("Max", "Avg") comes first, `pool_stride` None is `pool_size`; `batchnorm` is "Affine"
+    or "NoAffine" and divides by 4. Other keywords are those of `QuantizationAwareModule`. Exceeding
+    a limit of the chip raises AssertionError (spec/training.md 1.6).
     """
 
-    operators: ClassVar = {"Conv1d": nn.Conv1d}
-    pools: ClassVar = {"Max": nn.MaxPool1d, "Avg": nn.AvgPool1d}
-    batch_normalization: ClassVar = nn.BatchNorm1d
+    operators: ClassVar[dict[str, Any]] = {}
+    pools: ClassVar[dict[str, Any]] = {}
+    batch_normalization: ClassVar[Any] = None
 
     def __init__(
-        self, in_channels: int, out_channels: int, kernel_size: Size | None,
-        pooling: str | None = None, pool_size: Size = 2, pool_stride: Size | None = 2,
-        pool_dilation: int = 1, stride: int = 1, padding: int = 0, dilation: int = 1,
-        bias: bool = True, *, op: str = "Conv1d", batchnorm: str | None = None, groups: int = 1,
-        eps: float = 1e-05, momentum: float = 0.05, **kwargs: Any,
+        self, op: str, in_channels: int, out_channels: int, kernel_size: Size | None, *,
+        pooling: str | None, pool_size: Size, pool_stride: Size | None, pool_dilation: int,
+        stride: int, padding: int, dilation: int, bias: bool, batchnorm: str | None, groups: int,
+        eps: float, momentum: float, **kwargs: Any,
     ) -> None:  # fmt: skip
         if op not in self.operators:
             raise ValueError(f"op={op!r}: use {' or '.join(self.operators)}")
-        if not isinstance(pool_size, int) and len(pool_size) != 2:
-            raise ValueError(f"pool_size={pool_size}: give one integer or two")
-        step = pool_size if pool_stride is None else single(pool_stride, "pool_stride")
         kernel = None if kernel_size is None else single(kernel_size, "kernel_size")
         operator = Operator(
             op, in_channels, kernel, stride, padding, dilation, groups, batchnorm, bool(bias)
@@ -43,9 +40,7 @@ class Conv1d(QuantizationAwareModule):
         check(operator_limits(operator, pooling), f"{type(self).__name__}: ")
         layer = bn = pool = None
         if pooling is not None:
-            check(pool_limits(pooling, pool_size, step, pool_dilation), f"{pooling} pooling: ")
-            extra = {"dilation": pool_dilation} if pooling == "Max" else {}
-            pool = self.pools[pooling](pool_size, step, padding=0, **extra)
+            pool = self._pool(pooling, pool_size, pool_stride, pool_dilation)
         if kernel is not None:
             extra = {"output_padding": 1} if op == "ConvTranspose2d" else {}
             layer = self.operators[op](
@@ -57,12 +52,49 @@ class Conv1d(QuantizationAwareModule):
                 bn = self.batch_normalization(out_channels, eps, momentum, affine)
         super().__init__(pooling, pool=pool, op=layer, bn=bn, **kwargs)
 
+    def _pool(self, pooling: str, size: Size, stride: Size | None, dilation: int) -> nn.Module:
+        """Return the pooling module; ValueError for a size that is no size."""
+        if not isinstance(size, int) and len(size) != 2:
+            raise ValueError(f"pool_size={size}: give one integer or two")
+        step = size if stride is None else single(stride, "pool_stride")
+        check(pool_limits(pooling, size, step, dilation), f"{pooling} pooling: ")
+        extra = {"dilation": dilation} if pooling == "Max" else {}
+        made: nn.Module = self.pools[pooling](size, step, padding=0, **extra)
+        return made
 
-class Conv2d(Conv1d):
+
+class Conv1d(Convolution):
+    """One-dimensional convolution: input [N, in_channels, L], output [N, out_channels, L']."""
+
+    operators: ClassVar = {"Conv1d": nn.Conv1d}
+    pools: ClassVar = {"Max": nn.MaxPool1d, "Avg": nn.AvgPool1d}
+    batch_normalization: ClassVar = nn.BatchNorm1d
+
+    def __init__(
+        self, in_channels: int, out_channels: int, kernel_size: Size | None,
+        pooling: str | None = None, pool_size: Size = 2, pool_stride: Size | None = 2,
+        pool_dilation: int = 1, stride: int = 1, padding: int = 0, dilation: int = 1,
+        bias: bool = True, activation: str | None = None, wide: bool = False,
+        batchnorm: str | None = None, weight_bits: int | None = None,
+        bias_bits: int | None = None, quantize_activation: bool = False, groups: int = 1,
+        eps: float = 1e-05, momentum: float = 0.05, **kwargs: Any,
+    ) -> None:  # fmt: skip
+        super().__init__(
+            "Conv1d", in_channels, out_channels, kernel_size, pooling=pooling,
+            pool_size=_length(pool_size, "pool_size"),
+            pool_stride=None if pool_stride is None else _length(pool_stride, "pool_stride"),
+            pool_dilation=pool_dilation, stride=stride, padding=padding, dilation=dilation,
+            bias=bias, activation=activation, wide=wide, batchnorm=batchnorm,
+            weight_bits=weight_bits, bias_bits=bias_bits,
+            quantize_activation=quantize_activation, groups=groups, eps=eps, momentum=momentum,
+            **kwargs,
+        )  # fmt: skip
+
+
+class Conv2d(Convolution):
     """Two-dimensional convolution, or with op="ConvTranspose2d" the transposed one of stride 2.
 
-    Input [N, in_channels, H, W], output [N, out_channels, H', W']. Parameters as in `Conv1d`, with
-    `op` in the fourth place.
+    Input [N, in_channels, H, W], output [N, out_channels, H', W'].
     """
 
     operators: ClassVar = {"Conv2d": nn.Conv2d, "ConvTranspose2d": nn.ConvTranspose2d}
@@ -71,9 +103,28 @@ class Conv2d(Conv1d):
 
     def __init__(
         self, in_channels: int, out_channels: int, kernel_size: Size | None, op: str = "Conv2d",
-        *args: Any, **kwargs: Any,
+        pooling: str | None = None, pool_size: Size = 2, pool_stride: Size | None = 2,
+        pool_dilation: int = 1, stride: int = 1, padding: int = 0, dilation: int = 1,
+        bias: bool = True, activation: str | None = None, wide: bool = False,
+        batchnorm: str | None = None, weight_bits: int | None = None,
+        bias_bits: int | None = None, quantize_activation: bool = False, groups: int = 1,
+        eps: float = 1e-05, momentum: float = 0.05, **kwargs: Any,
     ) -> None:  # fmt: skip
-        super().__init__(in_channels, out_channels, kernel_size, *args, op=op, **kwargs)
+        super().__init__(
+            op, in_channels, out_channels, kernel_size, pooling=pooling, pool_size=pool_size,
+            pool_stride=pool_stride, pool_dilation=pool_dilation, stride=stride, padding=padding,
+            dilation=dilation, bias=bias, activation=activation, wide=wide, batchnorm=batchnorm,
+            weight_bits=weight_bits, bias_bits=bias_bits,
+            quantize_activation=quantize_activation, groups=groups, eps=eps, momentum=momentum,
+            **kwargs,
+        )  # fmt: skip
+
+
+def _length(size: Size, name: str) -> int:
+    """Return a size along a series; AssertionError for a pair."""
+    require(isinstance(size, int), f"{name}={size}: series have one size, give one integer")
+    assert isinstance(size, int)
+    return size
 
 
 class Linear(QuantizationAwareModule):
@@ -84,7 +135,9 @@ class Linear(QuantizationAwareModule):
 
     def __init__(
         self, in_features: int, out_features: int, pooling: str | None = None,
-        bias: bool | None = None, *, batchnorm: str | None = None, **kwargs: Any,
+        bias: bool | None = None, activation: str | None = None, wide: bool = False,
+        batchnorm: str | None = None, weight_bits: int | None = None,
+        bias_bits: int | None = None, quantize_activation: bool = False, **kwargs: Any,
     ) -> None:  # fmt: skip
         require(chosen_chip().device != 84, "Linear: AI84 has no fully connected layers")
         features = range(1, chosen_chip().MAX_CHANNELS + 1)
@@ -95,4 +148,41 @@ class Linear(QuantizationAwareModule):
             ("out_features", out_features, features),
         ]
         check(limits, "Linear: ")
-        super().__init__(op=nn.Linear(in_features, out_features, bias is True), **kwargs)
+        op: Any = nn.Linear(in_features, out_features, bias is True)
+        for name in ("stride", "padding", "dilation", "groups"):  # as other operators have
+            setattr(op, name, None)
+        super().__init__(
+            None, activation, wide, weight_bits, bias_bits, quantize_activation, op=op, **kwargs
+        )
+
+
+class FusedSoftwareLinearReLU(nn.Module):
+    """Fully connected layer computed by the processor of AI84; `relu` False leaves results signed.
+
+    It is not quantized; in simulation results are divided by 128, rounded and kept in 16 bits.
+    """
+
+    def __init__(
+        self, in_features: int, out_features: int, bias: bool | None = None, relu: bool = True
+    ) -> None:
+        super().__init__()
+        chip = chosen_chip()
+        if chip.device != 84:
+            print(f"WARNING: SoftwareLinear is meant for AI84; {chip.name} has Linear")
+        self.op: Any = nn.Linear(in_features, out_features, bool(bias))
+        self.activate = get_activation("ReLU" if relu else None)
+        limit = 2.0 ** (chip.FC_ACTIVATION_BITS - 1)
+        self.quantize = Quantize(chip.DATA_BITS) if chip.simulate else Empty()
+        self.clamp = Clamp(-limit, limit - 1) if chip.simulate else activation_clamp(chip)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return [N, out_features] for [N, in_features]."""
+        result: Tensor = self.clamp(self.quantize(self.activate(self.op(x))))
+        return result
+
+
+class SoftwareLinear(FusedSoftwareLinearReLU):
+    """Fully connected layer computed by the processor of AI84, without activation."""
+
+    def __init__(self, in_features: int, out_features: int, **kwargs: Any) -> None:
+        super().__init__(in_features, out_features, relu=False, **kwargs)

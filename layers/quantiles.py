@@ -27,6 +27,24 @@ def quantile(x: Tensor, q: float, method: Literal["linear", "lower"] = "linear")
     return below + fraction * (values.kthvalue(index + 2).values - below)
 
 
+def interp(
+    x: Tensor | float, xp: Tensor, fp: Tensor, method: Literal["linear", "lower"] = "linear"
+) -> Tensor:
+    """Return the value at `x` of ascending samples: fp[k], for q quantiles standing at xp[k].
+
+    The neighbours are chosen by `xp`; their distance is interpolated as if they stood at k/(N-1).
+    `quantile` is this with the places of its samples. `lower` returns the lower neighbour.
+    """
+    last = len(fp) - 1
+    x32 = torch.as_tensor(x, dtype=torch.float32)
+    if last == 0 or x32 == 1:
+        return fp[last]
+    index = int((xp <= x32).sum().clamp(1, last)) - 1
+    if method == "lower":
+        return fp[index]
+    return fp[index] + (x32 * last - index) * (fp[index + 1] - fp[index])
+
+
 @functools.lru_cache(maxsize=1024)
 def _quantile_position(count: int, q: float) -> tuple[int, float]:
     """Return the lower neighbour's rank and the (float32) fraction of the way to the next."""

@@ -21,7 +21,7 @@ class Grid:
     `positive` marks a rectified output: `low` is 0 and the gradient is that of ReLU.
     """
 
-    rounding: Literal["none", "half up", "half even", "toward zero"]
+    rounding: Literal["none", "half up", "half even", "toward zero", "down"]
     low: float = -math.inf
     high: float = math.inf
     steps: float = 1.0
@@ -47,7 +47,7 @@ class Grid:
             y = torch.mul(x, self.steps, out=out).add_(0.5).floor_()
         else:
             y = torch.mul(x, self.steps, out=out)
-            y = y.round_() if self.rounding == "half even" else y.trunc_()
+            y = {"half even": y.round_, "toward zero": y.trunc_, "down": y.floor_}[self.rounding]()
         if self.high < math.inf:
             y.clamp_(self.low, self.high)
         return y if self.unit == 1.0 else y.mul_(self.unit)
@@ -64,6 +64,8 @@ def _window(grid: Grid) -> tuple[float, float]:
         low, high = _beyond(grid.low, -math.inf), _beyond(grid.high, math.inf)
     elif grid.rounding == "toward zero":
         low, high = (grid.low - 1) / grid.steps, (grid.high + 1) / grid.steps
+    elif grid.rounding == "down":
+        low, high = _beyond(grid.low / grid.steps, -math.inf), (grid.high + 1) / grid.steps
     else:
         low = _beyond((grid.low - 0.5) / grid.steps, -math.inf)
         high = (grid.high + 0.5) / grid.steps

@@ -54,8 +54,8 @@ def fuse_bn_layers(m: nn.Module) -> None:
         layer.bn = None
 
 
-def initiate_qat(m: nn.Module, qat_policy: dict[str, Any]) -> None:
-    """Switch all layers to quantization-aware training.
+def initiate_qat(m: nn.Module, qat_policy: dict[str, Any], export: bool = False) -> None:
+    """Switch all layers to quantization-aware training; with `export` only note `weight_bits`.
 
     `qat_policy` has `weight_bits`, optionally `shift_quantile` (1.0) and `overrides`: dotted layer
     name to {"weight_bits": n} (spec/training.md 2.3).
@@ -63,7 +63,7 @@ def initiate_qat(m: nn.Module, qat_policy: dict[str, Any]) -> None:
     overrides = qat_policy.get("overrides", {})
     for name, layer in quantized_modules(m):
         bits = overrides.get(name, qat_policy)["weight_bits"]
-        layer.init_module(bits, bits, True, qat_policy.get("shift_quantile", 1.0))
+        layer.init_module(bits, bits, True, qat_policy.get("shift_quantile", 1.0), export)
 
 
 def update_optimizer(m: nn.Module, optimizer: torch.optim.Optimizer) -> torch.optim.Optimizer:

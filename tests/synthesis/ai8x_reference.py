@@ -67,10 +67,12 @@ def _pooled(image: torch.Tensor, keys: Keys) -> torch.Tensor:
     average, window = "avg_pool" in keys, _window(keys)
     stride, dilation = keys.get("pool_stride", 1), pair(keys.get("pool_dilation", 1))[0]
     if image.shape[3] == 1:
-        series = ai8x.AvgPool1d if average else ai8x.MaxPool1d
-        return series(window[0], stride, dilation)(image[..., 0])[..., None]
-    plane = ai8x.AvgPool2d if average else ai8x.MaxPool2d
-    return plane(window, stride, dilation)(image)
+        if average:
+            return ai8x.AvgPool1d(window[0], stride)(image[..., 0])[..., None]
+        return ai8x.MaxPool1d(window[0], stride, dilation)(image[..., 0])[..., None]
+    if average:
+        return ai8x.AvgPool2d(window, stride)(image)
+    return ai8x.MaxPool2d(window, stride, dilation)(image)
 
 
 def _convolved(drawn: RandomNetwork, index: int, image: torch.Tensor) -> torch.Tensor:
