@@ -76,10 +76,12 @@ def data_given_is_data_read(layer: Layer, network: Network) -> Iterator[Finding]
     divides = network.reshapes_inputs or given[0] % layer.operands == 0
     if not (divides if fits else _is_told_elsewhere(layer, network)):
         operands = f"{layer.operands} x " if layer.operands > 1 else ""
+        before, after = layer.in_crop
+        cropped = f" less {before} and {after} rows" if before or after else ""
         yield Finding(
-            f"the inputs are {_text(shapes)}, but the weights or keys of this layer need "
+            f"the inputs are {_text(shapes)}{cropped}, but the weights or keys of this layer need "
             f"{operands}{layer.in_channels}x{rows}x{columns}",
-            ("in_sequences", "in_channels", "in_dim", "op"),
+            (*(("in_crop",) if cropped else ()), "in_sequences", "in_channels", "in_dim", "op"),
             "Check 'in_sequences', 'in_dim' and 'in_crop', and the sizes of sample and buffer.",
         )
 
@@ -88,7 +90,7 @@ def _is_told_elsewhere(layer: Layer, network: Network) -> bool:
     """Whether another constraint (E349, E360) compares what the layer needs with the same data."""
     read = _read(layer, network)
     if layer is network.first:
-        return layer.sources is None
+        return layer.sources is None and not any(layer.in_crop)
     previous = network.predecessor(layer)
     same = layer.sources is not None or (previous is not None and read == (previous.index,))
     sizes = {_shape(source, network)[1:] for source in read}

@@ -184,7 +184,8 @@ def with_values(array: Values, rng: Generator) -> Values:
     changed = array.astype(np.float64) if kind == 1 else array.astype(np.int64)
     if changed.size:
         changed.flat[int(rng.integers(changed.size))] = special
-    return changed.astype(array.dtype) if rng.random() < 0.2 else changed
+    with np.errstate(invalid="ignore"):
+        return changed.astype(array.dtype) if rng.random() < 0.2 else changed
 
 
 MUTATIONS: tuple[ByteMutation, ...] = (

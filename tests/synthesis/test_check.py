@@ -1514,6 +1514,21 @@ VIOLATIONS = [
         ],
     ),
     Violation(
+        "E372",
+        [{**CONV1D, "in_dim": 16, "in_crop": (9, 9)}],
+        [(2, 1, 3)],
+        [
+            (
+                0,
+                "in_crop",
+                "the inputs are 1x16x1 less 9 and 9 rows, but the weights or keys of this layer "
+                "need 1x16x1",
+                "Check 'in_sequences', 'in_dim' and 'in_crop', and the sizes of sample and buffer.",
+            )
+        ],
+        sample=(1, 16),
+    ),
+    Violation(
         "E373",
         [
             {**CONV, "output_processors": 7},
