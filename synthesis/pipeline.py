@@ -21,10 +21,10 @@ MEMORY_CODES = frozenset(
     {"E341", "E342", "E401", "E402", "E403", "E404", "E407", "E408", "E409", "E410", "E411"}
 )
 """Complaints that something does not fit: the network itself is sound."""
-UNPLACEABLE_CODES = frozenset(
-    "E306 E313 E314 E315 E316 E317 E320 E321 E323 E324 E325 E326 E327 E331 E343 E344 E345 E359 "
-    "E360 E361".split()
-)
+UNPLACEABLE_CODES = frozenset((
+    "E306", "E313", "E314", "E315", "E316", "E317", "E320", "E321", "E323", "E324", "E325",
+    "E326", "E327", "E331", "E343", "E344", "E345", "E359", "E360", "E361",
+))  # fmt: skip
 """Complaints about layers that have no place in the memories, or too large a one to look at."""
 SIZE_CODES = frozenset({"E302", "E303", "E304", "E305", "E312", "E340", "E341", "E342"})
 """Complaints about keys that change sizes and addresses: what overlaps is not known yet."""
