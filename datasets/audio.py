@@ -33,7 +33,7 @@ def read_wav(path: Path) -> Samples:
             kind = (file.getframerate(), file.getnchannels(), 8 * file.getsampwidth())
             count = file.getnframes()
             content = file.readframes(count)
-    except (wave.Error, EOFError) as exc:
+    except (wave.Error, EOFError, RuntimeError) as exc:  # RuntimeError: a chunk without an end
         raise _damaged(path, f"it is no WAV file of samples ({exc or 'it ends early'})") from exc
     _check_kind(path, *kind)
     if not content or len(content) != 2 * count:

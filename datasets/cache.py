@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import pickle
+import math
+import os
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -27,9 +28,19 @@ Kind = tuple[torch.dtype, tuple[int, ...]]
 
 @contextlib.contextmanager
 def bytes_on_disk(folder: Path, shape: tuple[int, ...]) -> Iterator[np.memmap[Any, Any]]:
-    """Give the block an array of bytes that stands in a temporary file in `folder`."""
+    """Give the block an array of bytes that stands in a temporary file in `folder`.
+
+    Raises OSError, which names `folder`, when the disk has no room for it: writing to memory that
+    is mapped from a full disk would end the process without a word.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile(dir=folder, prefix=".prepare.") as scratch:
+        if hasattr(os, "posix_fallocate"):
+            try:
+                os.posix_fallocate(scratch.fileno(), 0, math.prod(shape))
+            except OSError as exc:
+                exc.filename = str(folder)
+                raise
         yield np.memmap(scratch, np.uint8, "w+", shape=shape)
 
 
@@ -51,7 +62,7 @@ def load(path: Path, kinds: Sequence[Kind], source: str, aligned: int) -> tuple[
         found = [(t.dtype, tuple(t.shape[1:])) for t in content]
     except OSError:
         raise
-    except (RuntimeError, pickle.UnpicklingError, EOFError, TypeError, AttributeError) as exc:
+    except Exception as exc:  # a damaged file can raise anything
         why = str(exc).splitlines()[0] if str(exc) else "it is empty"
         raise DatasetError(
             "E613", f"the prepared data is damaged: {why}", str(path), remedy

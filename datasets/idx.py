@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import math
 import zlib
 from pathlib import Path
 
@@ -55,8 +56,10 @@ def read_idx(path: Path) -> Tensor:
     if len(data) < 4 or data[:3] != b"\0\0\x08":
         raise _damaged(path, "it does not begin as an IDX file of bytes")
     first = 4 + 4 * data[3]
+    if len(data) < first:
+        raise _damaged(path, "it ends within its header")
     shape = np.frombuffer(data[4:first], dtype=">u4").astype(int)
-    if len(shape) != data[3] or len(data) - first != np.prod(shape):
+    if len(data) - first != math.prod(shape.tolist()):
         raise _damaged(path, f"it holds {len(data)} bytes, not what its header says")
     return torch.from_numpy(np.frombuffer(data, np.uint8, offset=first).reshape(shape).copy())
 

@@ -93,10 +93,15 @@ def test_without_network_the_missing_file_is_named(
     assert info.value.place == str(tmp_path / "MNIST/raw/train-images-idx3-ubyte.gz")
 
 
-@pytest.mark.parametrize("fault", ["cut", "magic", "gzip"])
+@pytest.mark.parametrize("fault", ["cut", "header", "magic", "gzip"])
 def test_damaged_idx_files_are_refused(fault: str, tmp_path: Path) -> None:
     good = _idx(torch.zeros(3, 4, 4, dtype=torch.uint8))
-    content = {"cut": good[:-1], "magic": b"x" + good, "gzip": gzip.compress(good)[:-9]}[fault]
+    content = {
+        "cut": good[:-1],
+        "header": good[:9],
+        "magic": b"x" + good,
+        "gzip": gzip.compress(good)[:-9],
+    }[fault]
     path = tmp_path / ("a.gz" if fault == "gzip" else "a")
     path.write_bytes(content)
     with pytest.raises(DatasetError) as info:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import io
+import os
 import tarfile
 import wave
 from argparse import Namespace
@@ -252,6 +254,17 @@ def test_every_cut_of_a_recording_is_refused(tmp_path: Path) -> None:
         assert (info.value.code, info.value.place) == ("E613", str(path))
 
 
+def test_a_chunk_that_never_ends_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.wav"
+    _wav(path)
+    content = bytearray(path.read_bytes())
+    content[16:20] = b"\xff" * 4  # the length of the chunk that tells the kind
+    path.write_bytes(content)
+    with pytest.raises(DatasetError) as info:
+        audio.read_wav(path)
+    assert (info.value.code, info.value.place) == ("E613", str(path))
+
+
 def test_a_damaged_flac_file_is_named(tmp_path: Path) -> None:
     pytest.importorskip("soundfile")
     path = tmp_path / "a.flac"
@@ -261,7 +274,7 @@ def test_a_damaged_flac_file_is_named(tmp_path: Path) -> None:
     assert (info.value.code, info.value.place) == ("E613", str(path))
 
 
-@pytest.mark.parametrize("fault", ["cut", "empty", "other", "shape", "lengths"])
+@pytest.mark.parametrize("fault", ["cut", "empty", "other", "shape", "lengths", "name"])
 def test_a_damaged_cache_is_named(fault: str, data: Path, args: Namespace, tmp_path: Path) -> None:
     _loaded("KWS_20", data, args)
     good = (data / "KWS" / "processed" / "dataset.pt").read_bytes()
@@ -269,6 +282,8 @@ def test_a_damaged_cache_is_named(fault: str, data: Path, args: Namespace, tmp_p
     path.parent.mkdir(parents=True)
     if fault == "shape":
         torch.save(tuple(torch.zeros(3, 2) for _ in range(4)), path)
+    elif fault == "name":  # of a file in the archive, no longer text
+        path.write_bytes(good.replace(b"data.pkl", b"\xffata.pkl"))
     elif fault == "lengths":
         torch.save([t[: 2 + (t.dtype == torch.int16)] for t in torch.load(io.BytesIO(good))], path)
     else:
@@ -354,3 +369,17 @@ def test_missing_noises_are_named(empty: bool, code: str, args: Namespace, tmp_p
         _loaded("KWS_20_msnoise_mixed", tmp_path, args)
     assert (info.value.code, info.value.place) == (code, str(folder))
     assert "MS-SNSD" in info.value.remedy
+
+
+def test_a_full_disk_is_reported_before_anything_is_prepared(
+    args: Namespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_arguments: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    _store(tmp_path / "KWS")
+    monkeypatch.setattr(os, "posix_fallocate", full, raising=False)
+    with pytest.raises(OSError, match="No space left") as info:
+        _loaded("KWS_20", tmp_path, args)
+    assert info.value.filename == str(tmp_path / "KWS" / "processed")
+    assert list((tmp_path / "KWS" / "processed").iterdir()) == []
