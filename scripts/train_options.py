@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
+from scripts import train_displays
 from scripts import train_values as values
 from training.options import Options
 
@@ -207,8 +208,8 @@ def parse(arguments: Sequence[str]) -> Options:
         allow_abbrev=False,
     )
     for add in (
-        _device_and_data, _training, _checkpoints, _display, _detection, _distillation, _embedding,
-        _compatibility,
+        _device_and_data, _training, _checkpoints, _display, train_displays.add_options, _detection,
+        _distillation, _embedding, _compatibility,
     ):  # fmt: skip
         add(parser)
     found = parser.parse_args(arguments)
@@ -243,6 +244,7 @@ def _check(parser: argparse.ArgumentParser, found: argparse.Namespace) -> None:
         "--kd-teacher-wt: must be 0, the teacher does not learn": found.kd_teacher_wt != 0,
         "--kd-distill-wt: it and --kd-student-wt are 0, nothing would be learned":
         found.kd_teacher is not None and found.kd_distill_wt == found.kd_student_wt == 0,
+        **train_displays.conflicts(found),
     }  # fmt: skip
     for message, applies in wrong.items():
         if applies:

@@ -7,6 +7,11 @@ from typing import Literal
 
 from training.discovery import SOURCES
 
+Summary = Literal[
+    "sparsity", "compute", "model", "modules", "png", "png_simplified", "png_w_params", "onnx",
+    "onnx_simplified",
+]  # fmt: skip
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
@@ -61,6 +66,15 @@ class Options:
     out_dir: str = "logs"
     copy_output_folder: str | None = None
     tensorboard: bool = False
+
+    param_hist: bool = False
+    pr_curves: bool = False
+    embedding: bool = False
+    save_csv: str | None = None
+    shap: int | None = None
+    summary: Summary | None = None
+    summary_filename: str = "model"
+    yaml_template: str | None = None
 
     obj_detection: bool = False
     obj_detection_params: str | None = None

@@ -13,7 +13,7 @@ from torch import nn
 
 import ai8x
 from checkpoint.errors import InputError
-from training import checkpoints, qat
+from training import checkpoints, display, qat
 from training.building import build_model, teach
 from training.data import Data, load_data
 from training.devices import compute_device, forward_of, set_seeds
@@ -32,7 +32,7 @@ from training.tasks.relations import Relations
 from training.tasks.task import Task
 from training.trainer import Trainer
 
-OBSERVERS: tuple[Callable[[Context], Observer | None], ...] = ()
+OBSERVERS: tuple[Callable[[Context], Observer | None], ...] = display.MAKERS
 """Each makes an observer if the options ask for it."""
 
 
@@ -141,6 +141,7 @@ def _task(prepared: Prepared, data: Data, device: torch.device, options: Options
             "E638", f"{options.dataset} has no classes to confuse", "--confusion",
             "Leave out the option.",
         )  # fmt: skip
+    display.check(task, options)
     check_fit(task, prepared.model, data.item, options)
     task.criterion.to(device)
     source = options.resume_from or (options.exp_load_weights_from if options.evaluate else None)
