@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import torch
@@ -79,15 +78,18 @@ def _twin(step: nn.Module) -> nn.Module:
 
 
 def _settle_parameters(layer: Any) -> None:
-    """Put the parameters as the accelerator holds them in the place of the trained ones."""
+    """Put the parameters as the accelerator holds them in the place of the trained ones.
+
+    Narrow integers stay as they are stored: the factor that brings them to the scale of 8-bit
+    weights moves into the output shift, or vanishes in the rounding of a wide layer.
+    """
     shift = layer.calc_out_shift(parameters_of(layer.op), layer.output_shift).reshape(1).clone()
-    unscaled = not layer.simulate or layer.weight_bits.item() == layer.chip.WEIGHT_BITS
-    weight, bias = (p if p is None else p.clone() for p in held_parameters(layer, shift))
-    if not unscaled:
+    weight, bias = held_parameters(layer, shift)
+    if layer.simulate:
         narrow = layer.chip.WEIGHT_BITS - layer.weight_bits.item()
         weight, bias = weight * 2.0**-narrow, None if bias is None else bias * 2.0**-narrow
         shift += narrow
-        if layer.wide:  # its rounding undoes what is no longer done to the weights
+        if layer.wide:
             layer.quantize = Empty()
     layer.op.weight.copy_(weight)
     if bias is not None:
@@ -95,7 +97,7 @@ def _settle_parameters(layer: Any) -> None:
     layer.output_shift.copy_(shift)
     settled = {"calc_out_shift": OutputShiftPassthrough(), "calc_weight_scale": One()}
     _replace(layer, settled | {name: Empty() for name in PARAMETER_STEPS})
-    if math.isclose(shift.item(), 0):
+    if shift.item() == 0:
         _replace(layer, {"scale": ID3(), "calc_out_scale": One()})
 
 

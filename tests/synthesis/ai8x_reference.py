@@ -18,26 +18,22 @@ from tests.synthesis.reference import integers, pair, torch_kernel, total_shift
 
 Array = NDArray[np.int64]
 Keys = dict[str, Any]
-_COMBINATIONS = {"add": ai8x.Add, "sub": ai8x.Sub, "or": ai8x.BitwiseOr}
-"""Without the exclusive or, which the module computes half a step lower."""
+_COMBINATIONS = {
+    "add": ai8x.Add, "sub": ai8x.Sub, "or": ai8x.BitwiseOr, "xor": ai8x.BitwiseXor,
+}  # fmt: skip
 
 
 def is_covered(drawn: RandomNetwork, index: int) -> bool:
     """Whether there is a module for a layer that computes the same on purpose."""
     keys = drawn.layers[index]
-    kind = keys.get("eltwise", str(keys["op"]).lower())
     window, dilation = _window(keys), pair(keys.get("pool_dilation", 1))
-    decimates = window == (1, 1) and keys.get("pool_stride", 1) != 1
     long = keys.get("flatten") and drawn.kernels[drawn.weights_of[index] or 0].shape[1] > 1024
-    averages = "avg_pool" in keys and (drawn.rounding or dilation != (1, 1))
+    halves = _rounds(drawn, keys) and window[0] * window[1] % 2 == 0
     return not bool(
-        kind == "xor"
-        or "bypass" in keys
+        "bypass" in keys
         or keys.get("quantization") == "bin"
         or keys.get("activate") == "Abs"
-        or not keys.get("pool_first", True)
-        or decimates
-        or averages
+        or ("avg_pool" in keys and (halves or dilation != (1, 1)))
         or long
         or dilation[0] != dilation[1]
     )
@@ -47,23 +43,38 @@ def _window(keys: Keys) -> tuple[int, int]:
     return pair(keys.get("max_pool", keys.get("avg_pool", 1)))
 
 
+def _rounds(drawn: RandomNetwork, keys: Keys) -> bool:
+    """Whether the loader rounds averages; it never does in front of Conv1d."""
+    return drawn.rounding and keys["op"] != "Conv1d"
+
+
 def layer_output(drawn: RandomNetwork, index: int, operands: list[Array]) -> Array:
     """Compute a covered layer."""
-    ai8x.set_device(drawn.chip.die, simulate=True, round_avg=drawn.rounding, verbose=False)
     keys = drawn.layers[index]
+    rounds = _rounds(drawn, keys)
+    ai8x.set_device(drawn.chip.die, simulate=True, round_avg=rounds, verbose=False)
     parts = [torch.as_tensor(part, dtype=torch.float32)[None] for part in operands]
-    kind = keys.get("eltwise", str(keys["op"]).lower())
-    if _window(keys) != (1, 1):
-        parts = [_pooled(part, keys) for part in parts]
-    value = _COMBINATIONS[kind]()(*parts) if len(parts) > 1 else parts[0]
+    if keys.get("pool_first", True):
+        value = _combined([_pooled(part, keys) for part in parts], keys)
+    else:
+        value = _pooled(_combined(parts, keys), keys)
     if drawn.weights_of[index] is not None:
         value = _convolved(drawn, index, value)
     rows_and_columns = (*value.shape, 1, 1)[2:4]
     return integers(value).reshape(-1, *rows_and_columns)
 
 
+def _combined(parts: list[torch.Tensor], keys: Keys) -> torch.Tensor:
+    """Combine the operands; the module's exclusive or comes out half a step low, or exact."""
+    kind = keys.get("eltwise", str(keys["op"]).lower())
+    if len(parts) == 1:
+        return parts[0]
+    found: torch.Tensor = _COMBINATIONS[kind]()(*parts)
+    return found.ceil() if kind == "xor" else found
+
+
 def _pooled(image: torch.Tensor, keys: Keys) -> torch.Tensor:
-    """Pool; a series along its length only."""
+    """Pool; a series along its length only. A stride alone is a maximum of single pixels."""
     average, window = "avg_pool" in keys, _window(keys)
     stride, dilation = keys.get("pool_stride", 1), pair(keys.get("pool_dilation", 1))[0]
     if image.shape[3] == 1:
