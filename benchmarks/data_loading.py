@@ -25,7 +25,10 @@ from torch.utils.data import DataLoader, Dataset
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import ai8x
+from datasets.audio import LENGTH
 from datasets.images import ImageDataset, RandomAffine, RandomCrop
+from datasets.kws import KeywordDataset
+from datasets.kws_cache import SHIFT, Prepared
 from datasets.torchvision_access import torchvision
 from models.ai85net import ai85net5
 from training.data import TensorBatches
@@ -43,7 +46,7 @@ class OneByOne(Dataset[tuple[Tensor, Tensor]]):
 
     def __init__(self, source: ImageDataset, name: str) -> None:
         self.source = source
-        transforms: Any = __import__("torchvision.transforms", fromlist=["transforms"])
+        transforms = torchvision().transforms
         side = source.images.shape[-1]
         steps = [transforms.RandomAffine(10, translate=(2 / side, 2 / side), shear=5)]
         if name != "MNIST":
@@ -70,6 +73,19 @@ def loaders(name: str, images: int, batch: int) -> dict[str, Iterable[Any]]:
         "ours": TensorBatches(ours, torch.arange(images), batch, order),
         "torchvision": DataLoader(theirs, batch, shuffle=True),
     }
+
+
+def keywords(items: int, batch: int) -> Iterable[Any]:
+    """Return the batches of made-up recordings that train keyword spotting."""
+    source = Prepared(
+        torch.randint(0, 256, (items, LENGTH), dtype=torch.uint8),
+        torch.zeros(items, 1, dtype=torch.uint8),
+        torch.zeros(items, 1, dtype=torch.uint8),
+        torch.tensor([[-SHIFT, SHIFT]], dtype=torch.int16).repeat(items, 1),
+    )
+    every = torch.arange(items)
+    recordings = KeywordDataset(source, every, every % 21, ARGS, augment=True)
+    return TensorBatches(recordings, every, batch, torch.Generator())
 
 
 def run_through(batches: Iterable[Any]) -> Callable[[], int]:
@@ -115,12 +131,12 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     args = parser.parse_args()
     torch.set_num_threads(1)
-    torchvision()  # makes it importable beside a torch without CUDA
     variants = {
         f"{name}: {way}": run_through(batches)
         for name in SETS
         for way, batches in loaders(name, args.images, args.batch_size).items()
     }
+    variants["KWS_20: ours"] = run_through(keywords(args.images // 4, args.batch_size))
     variants["training step of ai85net5, 1x28x28"] = training(args.batch_size, 2)
     found = rates(variants, args.rounds)
     step = found["training step of ai85net5, 1x28x28"]
