@@ -99,8 +99,9 @@ class _Failure:
     def of(exc: Exception, what: str) -> _Failure:
         """Return the failure an exception means; complaints of data sets keep their words."""
         remedy = "Repair or remove it in the folder of the data set (--data)."
+        code = getattr(exc, "code", None)
         return _Failure(
-            getattr(exc, "code", "E632"),
+            code if isinstance(code, str) else "E632",
             f"{what} cannot be used: {str(exc) or type(exc).__name__}",
             getattr(exc, "place", None) or getattr(exc, "filename", None) or "--dataset",
             getattr(exc, "remedy", None) or remedy,

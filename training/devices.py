@@ -55,13 +55,13 @@ def forward_of(model: nn.Module, device: torch.device, options: Options) -> Call
         return model
     mode = None if options.compiler_mode == "default" else options.compiler_mode
     backend = options.compiler_backend
-    known = torch.compiler.list_backends(exclude_tags=())
-    if backend not in known:
+    if backend not in torch.compiler.list_backends(exclude_tags=()):
+        usual = torch.compiler.list_backends()
         raise InputError(
             "E634",
             f"there is no compiler {backend!r}",
             "--compiler-backend",
-            f"Installed are {', '.join(known)}.",
+            f"There are {', '.join(usual)}.",
         )
     compiled: Callable[..., Any] = torch.compile(
         model, mode=mode if backend == "inductor" else None, backend=backend
