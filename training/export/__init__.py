@@ -1,0 +1,38 @@
+"""What train.py tells about a network without training it: tables, graphs, files for others.
+
+Everything else is imported when it is asked for.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import nn
+
+from training.discovery import DatasetEntry, ModelEntry
+from training.options import Options
+
+
+def wanted(options: Options) -> bool:
+    """Return whether the options ask for an export instead of a run."""
+    return options.summary is not None or options.yaml_template is not None
+
+
+def export(
+    model: nn.Module,
+    entry: ModelEntry,
+    dataset: DatasetEntry,
+    policy: dict[str, Any] | None,
+    options: Options,
+) -> str:
+    """Write what the options ask for and return what to print about it.
+
+    `policy` is the policy of quantization or None. The network is changed: use it no further.
+    Raises InputError for what cannot be made of this network.
+    """
+    model.eval()
+    example = torch.zeros(1, *dataset.input[: entry.dim + 1])
+    from training.export import summaries
+
+    return summaries.summarize(model, example, options)

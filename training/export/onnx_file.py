@@ -1,0 +1,40 @@
+"""The network as an ONNX file."""
+
+from __future__ import annotations
+
+import io
+import warnings
+
+import torch
+from torch import Tensor, nn
+
+import ai8x
+from checkpoint import atomic
+from checkpoint.errors import InputError
+from training.export.counting import run
+
+
+def write_onnx(model: nn.Module, example: Tensor, path: str, simplify: bool) -> str:
+    """Write the network as its layers compute it, or without rounding and clamps (`simplify`).
+
+    It is changed for that; use it no further.
+    """
+    run(model, example)
+    ai8x.onnx_export_prep(model, simplify)
+    buffer = io.BytesIO()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            # dynamo=False: the exporter that needs no further packages
+            torch.onnx.export(
+                model, (example,), buffer, dynamo=False, input_names=["input"],
+                output_names=["output"],
+            )  # fmt: skip
+    except Exception as exc:
+        reason = (str(exc).strip().splitlines() or [type(exc).__name__])[0]
+        raise InputError(
+            "E648", f"the network cannot be written as ONNX: {reason}", "--summary",
+            "Networks of Conv, Linear, pooling and element-wise layers can.",
+        ) from exc  # fmt: skip
+    atomic.write_bytes(path, buffer.getvalue())
+    return f"Saved the network as {path}"

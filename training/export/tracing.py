@@ -1,0 +1,51 @@
+"""The way of data through a network, found by running it once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, fx, nn
+
+import ai8x
+from checkpoint.errors import InputError
+
+Node = Any
+"""A node of `torch.fx`: input, layer, function or result."""
+
+
+class _Tracer(fx.Tracer):
+    """Keeps the layers of ai8x whole."""
+
+    def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
+        """Return whether a module is one step of the way."""
+        ours = isinstance(m, ai8x.QuantizationAwareModule | ai8x.Eltwise)
+        return ours or super().is_leaf_module(m, module_qualified_name)
+
+
+class _Shapes(fx.Interpreter):
+    """Notes at each node, as `meta["shape"]`, the shape of its result."""
+
+    def run_node(self, n: Node) -> Any:
+        """Compute a node."""
+        result = super().run_node(n)
+        n.meta["shape"] = tuple(result.shape) if isinstance(result, Tensor) else None
+        return result
+
+
+def trace(model: nn.Module, example: Tensor) -> Any:
+    """Return the graph of a network, a `torch.fx.Graph` with the shape of each node's result.
+
+    Raises InputError for a network whose way depends on its data.
+    """
+    try:
+        with torch.no_grad():
+            graph = _Tracer().trace(model)
+            _Shapes(fx.GraphModule(model, graph)).run(example)
+    except Exception as exc:
+        reason = (str(exc).strip().splitlines() or [type(exc).__name__])[0]
+        raise InputError(
+            "E647", f"the way of data through the network cannot be followed: {reason}", "--model",
+            "The forward function must not decide by the values or shapes of its data.",
+        ) from exc  # fmt: skip
+    return graph
