@@ -44,6 +44,26 @@ def compute_device(options: Options) -> torch.device:
     return torch.device(f"cuda:{wanted[0]}")
 
 
+def explained(exc: RuntimeError, options: Options) -> Exception:
+    """Return what a failure of PyTorch means for the user, or the failure itself."""
+    text = (str(exc).splitlines() or [""])[0]
+    if isinstance(exc, torch.OutOfMemoryError) or "not enough memory" in text:
+        return InputError(
+            "E642",
+            f"there is too little memory for batches of {options.batch_size}: {text}",
+            "--batch-size",
+            "Choose a smaller number.",
+        )
+    if type(exc).__module__.startswith(("torch._dynamo", "torch._inductor")):
+        return InputError(
+            "E634",
+            f"{options.compiler_backend} cannot compile the network: {text}",
+            "--compiler-mode",
+            "Leave out the option.",
+        )
+    return exc
+
+
 def forward_of(model: nn.Module, device: torch.device, options: Options) -> Callable[..., Any]:
     """Return what runs the model: itself, compiled, or copies of it on several CUDA devices.
 

@@ -70,14 +70,20 @@ def refuse(
     options: Options,
     models: Mapping[str, ModelEntry],
     dataset: DatasetEntry,
+    option: str = "--model",
 ) -> None:
-    """Raise CheckpointError with a table of the differences and a network that fits, if any."""
+    """Raise CheckpointError with a table of the differences and a network that fits, if any.
+
+    `option` is the one that names the network.
+    """
     differing = differences(own, found)
     if not differing.fatal:
         return
     fitting = next(_fitting(found, arch, options, models, dataset), None)
     says = f"The file says it is of {arch!r}; compare" if arch else "Compare"
-    advice = f"Use {fitting}." if fitting else f"{says} --model, --dataset and --use-bias."
+    advice = (
+        f"Use {option} {fitting}." if fitting else f"{says} {option}, --dataset and --use-bias."
+    )
     raise CheckpointError(
         "E637",
         f"the checkpoint does not belong to the network {options.arch} ({differing})",
@@ -93,7 +99,7 @@ def _fitting(
     models: Mapping[str, ModelEntry],
     dataset: DatasetEntry,
 ) -> Iterator[str]:
-    """Yield options with which a network fits the file: for this data set, else for another."""
+    """Yield names of networks that fit the file, and options: for this data set, else another."""
     first = [entry for entry in models.values() if entry.name == arch]
     candidates = [*first, *(entry for entry in models.values() if entry.name != arch)]
     cases = itertools.chain(
@@ -104,7 +110,7 @@ def _fitting(
             other = f" --dataset {data.name}" if data is not dataset else ""
             without = " without --use-bias" if options.use_bias and not bias else ""
             with_bias = " --use-bias" if bias and not options.use_bias else ""
-            yield f"--model {entry.name}{other}{with_bias}{without}"
+            yield f"{entry.name}{other}{with_bias}{without}"
 
 
 def _others(dataset: DatasetEntry) -> Iterator[DatasetEntry]:

@@ -16,7 +16,7 @@ from checkpoint.errors import InputError
 from training import checkpoints, display, export, qat
 from training.building import build_model, teach
 from training.data import Data, load_data
-from training.devices import compute_device, forward_of, set_seeds
+from training.devices import compute_device, explained, forward_of, set_seeds
 from training.discovery import DatasetEntry, ModelEntry, choose, find_datasets, find_models
 from training.distillation import Distillation, NoLoss
 from training.fitting import expected, refuse
@@ -26,7 +26,7 @@ from training.observers import Context, Observer
 from training.options import Options
 from training.sample import save_sample
 from training.schedule import ScheduleFile, read_schedule
-from training.tasks.choice import check_fit, task_of
+from training.tasks.choice import check_fit, check_teacher, task_of
 from training.tasks.classification import Classification
 from training.tasks.relations import Relations
 from training.tasks.task import Task
@@ -67,7 +67,9 @@ def run(options: Options) -> None:
     device = compute_device(options)
     data = load_data(prepared.dataset, options)
     task = _task(prepared, data, device, options)
-    distillation = _distillation(prepared, device, options)
+    distillation = _distillation(prepared, task, data, options)
+    if distillation is not None:
+        distillation.teacher.to(device, **FAST_LAYOUT)
     forward = forward_of(prepared.model, device, options)
 
     log = Log(options.out_dir, options.name, options.tensorboard)
@@ -87,6 +89,8 @@ def run(options: Options) -> None:
         else:
             resumed = prepared.loaded if options.resume_from else None
             Trainer(passes, data, prepared.policy, prepared.rates, options).run(resumed)
+    except RuntimeError as exc:
+        raise explained(exc, options) from exc
     finally:
         for observer in watching:
             observer.close()
@@ -165,7 +169,7 @@ def _task(prepared: Prepared, data: Data, device: torch.device, options: Options
 
 
 def _distillation(
-    prepared: Prepared, device: torch.device, options: Options
+    prepared: Prepared, task: Task, data: Data, options: Options
 ) -> Distillation | None:
     """Return the teacher with its weights if one is asked for; it never computes with integers."""
     if options.kd_teacher is None or (options.evaluate and not options.kd_relationbased):
@@ -178,11 +182,13 @@ def _distillation(
         loaded = checkpoints.read(options.kd_resume)
         refuse(
             expected(teacher, loaded.state), loaded.state, loaded.arch, options.kd_resume,
-            own, prepared.models, prepared.dataset,
+            own, prepared.models, prepared.dataset, "--kd-teacher",
         )  # fmt: skip
         checkpoints.load_into(teacher, loaded)
     ai8x.set_device(options.device, options.act_mode_8bit, options.avg_pool_rounding, verbose=False)
-    return teach(teacher.to(device, **FAST_LAYOUT), options)
+    distillation = teach(teacher, options)
+    check_teacher(distillation, task, prepared.model, data.item, options)
+    return distillation
 
 
 def _introduce(log: Log, options: Options, data: Data, prepared: Prepared) -> None:

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
-from training import session
+from training import session, trainer
 from training.observers import Context, Observer, Seen
 
 Train = Callable[..., Any]
@@ -40,6 +41,10 @@ def _parameters(**sections: str) -> None:
         ("tinyclassifier", "tinynumbers", ("--confusion",), 1, ["no classes to confuse", "E638"]),
         ("tinylarge", "tinyclasses", ("--dr", "4"), 1, ["tinylarge has no choice", "--dr"]),
         ("tinyclassifier", "tinyclasses", ("--kd-teacher", "tinylager"), 1, ["'tinylager'"]),
+        (
+            "tinyclassifier", "tinyclasses", ("--kd-teacher", "tinysegmenter"),
+            1, ["tinyclassifier cannot learn from tinysegmenter", "E641"],
+        ),
         (
             "tinyclassifier", "tinyclasses",
             ("--compiler-mode", "default", "--compiler-backend", "nope"),
@@ -128,8 +133,21 @@ def test_checkpoint_of_another_network_is_explained(tiny: Train) -> None:
     assert "conv.op.weight  4x1x3x3       8x1x3x3" in done.error
     done = tiny("ai85digitsnet", "digits", *load)
     assert "Use --model tinyclassifier --dataset " in done.error
+    teacher = ("--kd-teacher", "tinylarge", "--kd-resume", file)
+    done = tiny("tinyclassifier", "tinyclasses", *teacher)
+    assert "Use --kd-teacher tinyclassifier." in done.error
     done = tiny("tinyclassifier", "tinyclasses", *load, "--use-bias")
     assert "Use --model tinyclassifier without --use-bias." in done.error
+
+
+def test_lack_of_memory_is_named(tiny: Train, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: Any) -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
+
+    monkeypatch.setattr(trainer, "train_epoch", full)
+    done = tiny("tinyclassifier", "tinyclasses")
+    assert done.status == 1
+    assert "too little memory for batches of 16: CUDA out of memory" in done.error
 
 
 def test_log_folder_is_copied(tiny: Train) -> None:

@@ -165,6 +165,18 @@ def test_outputs_of_the_teacher_are_reproduced(tiny: Train) -> None:
     assert losses[-1] < losses[0]
     assert done.metrics["best"]["loss"] == min(losses)
 
+    import quantize
+
+    Path("qat.yaml").write_text("start_epoch: 1\nweight_bits: 8\n")
+    best = str(done.folder / "checkpoint.pth.tar")
+    load = ("--exp-load-weights-from", best, "--qat-policy", "qat.yaml")
+    done = tiny("tinyclassifier", "tinyclasses", *options, *load, "--epochs", "2")
+    quantize.main([str(done.folder / "qat_best.pth.tar"), "q.pth.tar", "--device", "MAX78000"])
+    load = ("-e", "-8", "--exp-load-weights-from", "q.pth.tar")
+    done = tiny("tinyclassifier", "tinyclasses", *options, *load)
+    assert done.status == 0, done.error  # the teacher computes with fractions all the same
+    assert done.metrics["test"]["loss"] < 2
+
 
 @pytest.mark.parametrize(
     ("model", "dataset", "options"),

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from checkpoint.errors import InputError
 from training.discovery import DatasetEntry
+from training.distillation import Distillation
 from training.options import Options
 from training.tasks.classification import Classification, Segmentation
 from training.tasks.regression import Regression
@@ -100,6 +101,23 @@ def check_fit(task: Task, model: nn.Module, item: Item, options: Options) -> Non
             "Choose another network or data set, or change --out-fold-ratio, --regression or "
             "--obj-detection.",
         )
+
+
+def check_teacher(
+    distillation: Distillation, task: Task, model: nn.Module, item: Item, options: Options
+) -> None:
+    """Compare the outputs of teacher and model for a sample; InputError if that is impossible."""
+    inputs = item[0].unsqueeze(0)
+    try:
+        with torch.no_grad():
+            distillation.losses(torch.zeros(()), inputs, task.prepare(model(inputs)))
+    except (RuntimeError, ValueError, TypeError, IndexError, AssertionError) as exc:
+        raise InputError(
+            "E641",
+            f"{options.arch} cannot learn from {options.kd_teacher}: {_first_line(exc)}",
+            "--kd-teacher",
+            "Teacher and student take the same inputs and return outputs of the same shape.",
+        ) from exc
 
 
 def _first_line(exc: BaseException) -> str:
