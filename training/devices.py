@@ -49,7 +49,7 @@ def explained(exc: RuntimeError, options: Options) -> Exception:
     text = (str(exc).splitlines() or [""])[0]
     if isinstance(exc, torch.OutOfMemoryError) or "not enough memory" in text:
         return InputError(
-            "E642",
+            "E656",
             f"there is too little memory for batches of {options.batch_size}: {text}",
             "--batch-size",
             "Choose a smaller number.",

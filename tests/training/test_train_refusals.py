@@ -43,7 +43,7 @@ def _parameters(**sections: str) -> None:
         ("tinyclassifier", "tinyclasses", ("--kd-teacher", "tinylager"), 1, ["'tinylager'"]),
         (
             "tinyclassifier", "tinyclasses", ("--kd-teacher", "tinysegmenter"),
-            1, ["tinyclassifier cannot learn from tinysegmenter", "E641"],
+            1, ["tinyclassifier cannot learn from tinysegmenter", "E655"],
         ),
         (
             "tinyclassifier", "tinyclasses",

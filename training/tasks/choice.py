@@ -113,7 +113,7 @@ def check_teacher(
             distillation.losses(torch.zeros(()), inputs, task.prepare(model(inputs)))
     except (RuntimeError, ValueError, TypeError, IndexError, AssertionError) as exc:
         raise InputError(
-            "E641",
+            "E655",
             f"{options.arch} cannot learn from {options.kd_teacher}: {_first_line(exc)}",
             "--kd-teacher",
             "Teacher and student take the same inputs and return outputs of the same shape.",
