@@ -3,20 +3,25 @@
 `quantize_checkpoint` chooses a power of two (or a clipping factor) for each layer, rounds weights
 and biases, and keeps everything else of the checkpoint. `fuse_batchnorm` folds normalization into
 the weights before that. Only numpy is used: the arithmetic follows that of PyTorch to the last bit,
-so that the integers are those the network was trained for.
+so that the integers are those the network was trained for. `calibration`, for networks trained
+without QAT, is imported on demand: it needs torch.
 """
 
-from quantization.batchnorm import fuse_batchnorm
-from quantization.convert import Quantized, quantize_checkpoint, weight_names
-from quantization.options import ClipMethod, QuantizationOptions
+from quantization.batchnorm import fuse_batchnorm, normalized_layers
+from quantization.convert import Quantized, bits_by_layer, quantize_checkpoint, weight_names
+from quantization.options import Calibration, ClipMethod, LayerIntegers, QuantizationOptions
 from quantization.report import TensorReport, report_line, report_table
 
 __all__ = [
+    "Calibration",
     "ClipMethod",
+    "LayerIntegers",
     "QuantizationOptions",
     "Quantized",
     "TensorReport",
+    "bits_by_layer",
     "fuse_batchnorm",
+    "normalized_layers",
     "quantize_checkpoint",
     "report_line",
     "report_table",

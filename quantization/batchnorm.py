@@ -17,10 +17,16 @@ _STATISTICS = ".bn.running_mean"
 _OPERATIONS = ("op", "conv2d", "conv1d", "linear")  # the latter three in files of 2020
 
 
+def normalized_layers(checkpoint: Checkpoint) -> list[str]:
+    """Return the names of the layers with batch normalization, in the file's order."""
+    names = checkpoint.state_dict
+    return [name.removesuffix(_STATISTICS) for name in names if name.endswith(_STATISTICS)]
+
+
 def fuse_batchnorm(
-    checkpoint: Checkpoint, arch: str, transposed: Collection[str] = ()
+    checkpoint: Checkpoint, arch: str | None, transposed: Collection[str] = ()
 ) -> Checkpoint:
-    """Return the checkpoint of the network `arch`, which has no batch normalization.
+    """Return the checkpoint without batch normalization, of the network `arch` (None: unchanged).
 
     Output channels lie on axis 0 of a weight tensor, but on axis 1 for transposed convolutions.
     These are recognized by their shape; `transposed` names the layers whose shape does not tell,
@@ -28,7 +34,7 @@ def fuse_batchnorm(
     InputError E706 when tensors do not fit together or there is nothing to fuse.
     """
     state = checkpoint.state_dict.copy()
-    layers = [name.removesuffix(_STATISTICS) for name in state if name.endswith(_STATISTICS)]
+    layers = normalized_layers(checkpoint)
     if not layers:
         raise InputError(
             "E706",
@@ -40,7 +46,8 @@ def fuse_batchnorm(
             raise InputError("E706", f"there is no layer {layer} with batch normalization")
     for layer in layers:
         _fuse_layer(state, layer, layer in transposed)
-    return checkpoint.with_entries(state_dict=state, arch=arch)
+    named = {} if arch is None else {"arch": arch}
+    return checkpoint.with_entries(state_dict=state, **named)
 
 
 def _fuse_layer(state: dict[str, Array], layer: str, transposed: bool) -> None:
@@ -64,7 +71,10 @@ def _fuse_layer(state: dict[str, Array], layer: str, transposed: bool) -> None:
     if f"{layer}.bn.running_var" not in state:
         raise InputError("E706", f"{layer}.bn.running_var is missing")
     average = channel_values(f"{layer}.bn.running_mean", 0)
-    deviation = np.sqrt(channel_values(f"{layer}.bn.running_var", 1) + _EPSILON)
+    variance = channel_values(f"{layer}.bn.running_var", 1)
+    if (variance < 0).any():
+        raise InputError("E706", f"{layer}.bn.running_var holds negative variances")
+    deviation = np.sqrt(variance + _EPSILON)
     gamma = _OUTPUT_SCALE * channel_values(f"{layer}.bn.weight", 1)
     beta = _OUTPUT_SCALE * channel_values(f"{layer}.bn.bias", 0)
     bias = channel_values(f"{operation}.bias", 0)

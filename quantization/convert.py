@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,10 +20,11 @@ from quantization.arithmetic import (
     quantize_weights,
     shift_of_range,
 )
-from quantization.options import ClipMethod, QuantizationOptions, check_bits
-from quantization.report import TensorReport, measure
+from quantization.options import ClipMethod, LayerIntegers, QuantizationOptions, check_bits
+from quantization.report import Conversion, TensorReport, measure
 
 DEFAULT_BITS = 8
+BIAS_BITS = 8  # what the accelerator has, whatever the width of the weights
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,21 @@ def weight_names(checkpoint: Checkpoint) -> list[str]:
     return [name for name in checkpoint.state_dict if name.endswith(".weight")]
 
 
+def bits_by_layer(checkpoint: Checkpoint, options: QuantizationOptions) -> dict[str, int]:
+    """Return the weight bits that each layer gets, by its name without the prefix `module.`.
+
+    Raises InputError E701 for impossible bits, E705 for tensors that cannot be quantized.
+    """
+    conversion = _Conversion(checkpoint, options)
+    wanted = options.layer_bits
+    bits: dict[str, int] = {}
+    for index, name in enumerate(weight_names(checkpoint)):
+        if wanted is None or index < len(wanted):
+            layer = conversion.layer(name, None if wanted is None else wanted[index])
+            bits.setdefault(layer.name.removeprefix("module."), layer.bits)
+    return bits
+
+
 @dataclass(frozen=True, slots=True)
 class _Range:
     """The scale of a layer: parameters times `scale` lie within -1..1; `shift` is log2 of it."""
@@ -57,6 +73,29 @@ class _Range:
     scale: np.float32
     shift: np.float32 | None
     stored_quantile: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Layer:
+    """A layer of the original: `conv1.op.weight` is of layer conv1, `fc.weight` (2020) of fc."""
+
+    name: str
+    weight_name: str
+    bias_name: str
+    weights: Float32s
+    biases: Float32s | None
+    stored_bits: float | None  # what the file says: None absent, 0 unknown
+    bits: int  # what they shall have
+
+
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """A layer as it goes into the checkpoint; `shift` None leaves the output shift as it is."""
+
+    weights: Float32s
+    bias: Float32s | None
+    bias_bits: int
+    shift: float | None
 
 
 class _Conversion:
@@ -85,11 +124,13 @@ class _Conversion:
         return Quantized(
             self._checkpoint.with_entries(**changes),
             tuple(self._reports),
-            tuple(_warnings(self._checkpoint)),
+            tuple(_warnings(self._checkpoint, self._options)),
         )
 
     def _method(self) -> dict[str, Any]:
         """Return the notes about the method that go into `extras`."""
+        if self._options.calibration is not None:
+            return {"clipping_method": "CALIBRATION", **self._options.calibration.notes}
         match self._options.clip_method:
             case None:
                 return {"clipping_method": "MAX_BIT_SHIFT"}
@@ -123,58 +164,90 @@ class _Conversion:
         """Quantize one weight tensor and the bias beside it."""
         index = self._weights_seen
         self._weights_seen += 1
-        operation = name.removesuffix(".weight")
-        # `conv1.op.weight` belongs to layer conv1, the older `fc.weight` to layer fc.
-        layer = operation.rpartition(".")[0] or operation
         layer_bits = self._options.layer_bits
         if layer_bits is not None and index >= len(layer_bits):
             return
-        stored_bits = self._stored(f"{layer}.weight_bits")
-        bits = self._bits(index, stored_bits, layer)
-        weights = _float32(name, self._original[name])
+        layer = self.layer(name, layer_bits[index] if layer_bits is not None else None)
+        calibration = self._options.calibration
+        chosen = calibration and calibration.layers.get(layer.name.removeprefix("module."))
+        stored = self._calibrated(layer, chosen) if chosen else self._rounded(layer)
+        self._state[name] = stored.weights
+        if chosen:
+            self._state[f"{layer.name}.weight_bits"] = _single(chosen.bits)
+        elif not layer.stored_bits:
+            self._state[f"{layer.name}.weight_bits"] = _single(DEFAULT_BITS)
+            if layer.stored_bits is None and self._masks is not None:
+                self._masks[f"{layer.name}.weight_bits"] = _single(DEFAULT_BITS)
+        if stored.bias is not None:
+            self._state[layer.bias_name] = stored.bias
+            self._state[f"{layer.name}.bias_bits"] = _single(stored.bias_bits)
+        if stored.shift is not None:
+            self._state[f"{layer.name}.output_shift"] = _single(stored.shift)
+            if self._masks is not None:
+                self._masks[f"{layer.name}.output_shift"] = _single(stored.shift)
+
+    def layer(self, weight_name: str, wanted: int | None) -> _Layer:
+        """Gather what belongs together; bits come from the description, checkpoint, option, 8."""
+        operation = weight_name.removesuffix(".weight")
+        name = operation.rpartition(".")[0] or operation
         bias_name = f"{operation}.bias"
         bias = self._original.get(bias_name)
-        biases = None if bias is None else _float32(bias_name, bias)
-        found = self._range(layer, weights, biases, bits)
+        stored_bits = self._single(f"{name}.weight_bits")
+        if wanted is None and stored_bits:
+            wanted = check_bits(stored_bits, f"{name}.weight_bits")
+        return _Layer(
+            name=name,
+            weight_name=weight_name,
+            bias_name=bias_name,
+            weights=_float32(weight_name, self._original[weight_name]),
+            biases=None if bias is None else _float32(bias_name, bias),
+            stored_bits=stored_bits,
+            bits=wanted or self._options.default_bits or DEFAULT_BITS,
+        )
 
-        self._state[name] = quantize_weights(weights, found.scale, bits)
-        self._report(name, weights, self._state[name], found, bits)
-        if not stored_bits:
-            self._state[f"{layer}.weight_bits"] = _single(DEFAULT_BITS)
-            if stored_bits is None and self._masks is not None:
-                self._masks[f"{layer}.weight_bits"] = _single(DEFAULT_BITS)
-        if biases is not None:
-            stored = quantize_bias(biases, found.scale, bits)
-            self._state[bias_name] = stored
-            self._state[f"{layer}.bias_bits"] = _single(bits)
-            integers = stored / np.float32(2.0 ** (bits - 8) * BIAS_UNIT)
-            self._report(bias_name, biases, integers, found, bits)
-        if found.shift is not None:
-            self._state[f"{layer}.output_shift"] = _single(-found.shift)
-            if self._masks is not None:
-                self._masks[f"{layer}.output_shift"] = _single(-found.shift)
+    def _rounded(self, layer: _Layer) -> _Stored:
+        """Return the layer scaled by the range of its parameters and rounded."""
+        found = self._range(layer)
+        shift = None if found.shift is None else float(-found.shift)
+        applied = (self._single(f"{layer.name}.output_shift") or 0.0) if shift is None else shift
+        how = Conversion(
+            factor=np.float32(2 ** (layer.bits - 1)) * found.scale,
+            bits=layer.bits,
+            shift=int(applied),
+            gain=float(found.scale) * 2.0**applied,
+            stored_quantile=found.stored_quantile,
+        )
+        integers = quantize_weights(layer.weights, found.scale, layer.bits)
+        self._reports.append(measure(layer.weight_name, layer.weights, integers, how))
+        if layer.biases is None:
+            return _Stored(integers, None, layer.bits, shift)
+        bias = quantize_bias(layer.biases, found.scale, layer.bits)
+        steps = bias / np.float32(2.0 ** (layer.bits - 8) * BIAS_UNIT)
+        self._reports.append(measure(layer.bias_name, layer.biases, steps, how))
+        return _Stored(integers, bias, layer.bits, shift)
 
-    def _bits(self, index: int, stored: float | None, layer: str) -> int:
-        """Choose a layer's weight bits: description, checkpoint, command line, 8."""
-        wanted = self._options.layer_bits[index] if self._options.layer_bits else None
-        if wanted is not None:
-            return wanted
-        if stored:
-            return check_bits(stored, f"{layer}.weight_bits")
-        return self._options.default_bits or DEFAULT_BITS
+    def _calibrated(self, layer: _Layer, chosen: LayerIntegers) -> _Stored:
+        """Return the layer with the integers that calibration chose."""
+        how = Conversion(
+            factor=np.float32(2.0 ** (chosen.bits - 1 - chosen.shift)),
+            bits=chosen.bits,
+            shift=chosen.shift,
+            gain=1.0,
+        )
+        self._reports.append(measure(layer.weight_name, layer.weights, chosen.weights, how))
+        bias = None
+        if layer.biases is not None and chosen.bias is not None:
+            how = replace(how, bits=BIAS_BITS)
+            self._reports.append(measure(layer.bias_name, layer.biases, chosen.bias, how))
+            bias = chosen.bias * np.float32(2.0 ** (chosen.bits - 8) * BIAS_UNIT)
+        return _Stored(chosen.weights, bias, BIAS_BITS, float(chosen.shift))
 
-    def _range(self, layer: str, weights: Float32s, biases: Float32s | None, bits: int) -> _Range:
-        options = self._options
+    def _range(self, layer: _Layer) -> _Range:
+        """Return the scale that the method wants."""
+        options, weights = self._options, layer.weights
         match options.clip_method:
             case None:
-                parts = [weights] if biases is None else [weights, biases]
-                parameters = np.abs(np.concatenate([part.ravel() for part in parts]))
-                stored = self._stored(f"{layer}.shift_quantile")
-                if stored is not None and not 0 <= stored <= 1:
-                    raise InputError("E705", f"{layer}.shift_quantile is {stored:g}, not in 0..1")
-                largest = quantile(parameters, np.float32(1 if stored is None else stored))
-                shift = shift_of_range(largest, bits)
-                return _Range(np.exp2(shift), shift, stored is not None)
+                return self._power_of_two(layer)
             case ClipMethod.SCALE:
                 scale = np.float32(options.scale)
             case ClipMethod.STDDEV:
@@ -185,7 +258,18 @@ class _Conversion:
                 scale = mean_channel_magnitude(weights)
         return _Range(scale, None, False)
 
-    def _stored(self, name: str) -> float | None:
+    def _power_of_two(self, layer: _Layer) -> _Range:
+        """Return the scale that quantization-aware training uses."""
+        parts = [layer.weights] if layer.biases is None else [layer.weights, layer.biases]
+        parameters = np.abs(np.concatenate([part.ravel() for part in parts]))
+        q = self._single(f"{layer.name}.shift_quantile")
+        if q is not None and not 0 <= q <= 1:
+            raise InputError("E705", f"{layer.name}.shift_quantile is {q:g}, not in 0..1")
+        largest = quantile(parameters, np.float32(1 if q is None else q))
+        shift = shift_of_range(largest, layer.bits)
+        return _Range(np.exp2(shift), shift, q is not None)
+
+    def _single(self, name: str) -> float | None:
         """Return a bookkeeping number of the checkpoint, None if absent."""
         tensor = self._original.get(name)
         if tensor is None:
@@ -193,14 +277,6 @@ class _Conversion:
         if tensor.size != 1:
             raise InputError("E705", f"{name} has {tensor.size} elements; it is a single number")
         return float(tensor.item())
-
-    def _report(
-        self, name: str, before: Float32s, integers: Array, found: _Range, bits: int
-    ) -> None:
-        shift = None if found.shift is None else int(-found.shift)
-        self._reports.append(
-            measure(name, before, integers, found.scale, bits, shift, found.stored_quantile)
-        )
 
 
 def _float32(name: str, tensor: Array) -> Float32s:
@@ -215,7 +291,7 @@ def _single(value: float | np.float32) -> Float32s:
     return np.array([value], np.float32)
 
 
-def _warnings(checkpoint: Checkpoint) -> list[str]:
+def _warnings(checkpoint: Checkpoint, options: QuantizationOptions) -> list[str]:
     """Return what makes the result doubtful."""
     found = []
     if "extras" not in checkpoint.entries:
@@ -226,6 +302,12 @@ def _warnings(checkpoint: Checkpoint) -> list[str]:
         integers and any(np.abs(w).max() > 1 for w in weights)
     ):
         found.append("the checkpoint is already quantized; quantizing again destroys its weights")
+    bits = [k for k in checkpoint.state_dict if k.endswith(".weight_bits")]
+    if options.clip_method is not None and any(checkpoint.state_dict[k].any() for k in bits):
+        found.append(
+            f"{bits[0]} says that the network was trained with QAT; {options.clip_method} changes "
+            "what it was trained to compute"
+        )
     unfused = [k for k in checkpoint.state_dict if k.endswith(".running_mean")]
     if unfused:
         found.append(

@@ -4,21 +4,53 @@ from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 from checkpoint.errors import InputError
+from quantization.arithmetic import Float32s
 
 WEIGHT_BITS = (1, 2, 4, 8)
 
 
 class ClipMethod(enum.StrEnum):
-    """How a layer's range is found when it was trained without regard to quantization."""
+    """How a layer's range is found when it was trained without regard to quantization.
+
+    These are the methods of other tools; they multiply the weights by the range they find. To
+    keep what a network computes, use calibration.
+    """
 
     AVGMAX = "AVGMAX"
     MAX = "MAX"
     STDDEV = "STDDEV"
     SCALE = "SCALE"
+
+
+@dataclass(frozen=True, slots=True)
+class LayerIntegers:
+    """The integers that calibration chose for one layer.
+
+    `weights` are of `bits` bits, `bias` of 8 bits whatever the weights have (None without bias);
+    both times 2^`shift`, the output shift, are 2^(bits-1) times the trained values. Source of the
+    widths: spec/numerics.md.
+    """
+
+    bits: int
+    shift: int
+    weights: Float32s
+    bias: Float32s | None
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """What calibration found: integers by layer (without the prefix `module.`), and notes.
+
+    Layers that are not among them are quantized as without calibration. The notes go into `extras`.
+    """
+
+    layers: Mapping[str, LayerIntegers]
+    notes: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +62,7 @@ class QuantizationOptions:
     default_bits: weight bits of layers for which neither `layer_bits` nor the checkpoint has any.
     layer_bits: weight bits by position of the weight tensor; None within leaves that one open,
         tensors beyond the end stay as they are. None instead of the list: no preference.
+    calibration: integers chosen before, in place of rounding.
 
     Raises InputError E701 (bits) or E703 (scale, stddev) on values out of range.
     """
@@ -39,6 +72,7 @@ class QuantizationOptions:
     stddev: float = 2.0
     default_bits: int | None = None
     layer_bits: Sequence[int | None] | None = None
+    calibration: Calibration | None = None
 
     def __post_init__(self) -> None:
         for name, value in (("--scale", self.scale), ("--stddev", self.stddev)):

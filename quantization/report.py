@@ -8,11 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from quantization.arithmetic import (
-    Float32s,
-    mean,
-    mean_channel_magnitude,
-)
+from quantization.arithmetic import Float32s, mean, mean_channel_magnitude
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,9 +16,10 @@ class TensorReport:
     """Statistics of one weight or bias tensor.
 
     Ranges and means are those before quantization. `factor` turns values into integers.
-    `stored_quantile`: the checkpoint set the quantile of the range. `shift` is the output shift,
-    None for clip methods. `clipped` counts values whose integer was out of range; `snr_db` is the
-    ratio of signal to quantization noise in decibels.
+    `stored_quantile`: the checkpoint set the quantile of the range. `shift` is the output shift
+    that goes with the integers; `gain` is by what both multiply the layer's output (1 is best).
+    `clipped` counts values whose integer was out of range; `snr_db` is the ratio of signal to
+    quantization noise in decibels.
     """
 
     name: str
@@ -34,24 +31,27 @@ class TensorReport:
     factor: np.float32
     stored_quantile: bool
     bits: int
-    shift: int | None
+    shift: int
+    gain: float
     clipped: int
     snr_db: float
 
 
-def measure(
-    name: str,
-    before: Float32s,
-    integers: Float32s,
-    scale: np.float32,
-    bits: int,
-    shift: int | None,
-    stored_quantile: bool,
-) -> TensorReport:
+@dataclass(frozen=True, slots=True)
+class Conversion:
+    """How values became integers: the fields of TensorReport of the same names."""
+
+    factor: np.float32
+    bits: int
+    shift: int
+    gain: float
+    stored_quantile: bool = False
+
+
+def measure(name: str, before: Float32s, integers: Float32s, how: Conversion) -> TensorReport:
     """Compare a tensor with its integers (-2^(bits-1) .. 2^(bits-1)-1) of the same shape."""
-    factor = np.float32(2 ** (bits - 1)) * scale
-    scaled = before.astype(np.float64) * np.float64(factor)
-    limit = 2 ** (bits - 1)
+    scaled = before.astype(np.float64) * np.float64(how.factor)
+    limit = 2 ** (how.bits - 1)
     return TensorReport(
         name=name,
         shape=before.shape,
@@ -59,10 +59,11 @@ def measure(
         low=before.min(),
         high=before.max(),
         mean=mean(before),
-        factor=factor,
-        stored_quantile=stored_quantile,
-        bits=bits,
-        shift=shift,
+        factor=how.factor,
+        stored_quantile=how.stored_quantile,
+        bits=how.bits,
+        shift=how.shift,
+        gain=how.gain,
         clipped=int(np.count_nonzero((scaled >= limit - 0.5) | (scaled < -limit - 0.5))),
         snr_db=_decibels(np.sum(scaled**2), np.sum((scaled - integers) ** 2)),
     )
@@ -82,7 +83,9 @@ def report_table(reports: Sequence[TensorReport]) -> str:
     """Return a table with a row per tensor."""
     from tabulate import tabulate  # here: it takes longer to import than most files to quantize
 
-    headers = ["tensor", "shape", "min", "max", "bits", "shift", "factor", "clipped", "SNR/dB"]
+    headers = [
+        "tensor", "shape", "min", "max", "bits", "shift", "factor", "gain", "clipped", "SNR/dB",
+    ]  # fmt: skip
     rows = [
         (
             report.name,
@@ -90,8 +93,9 @@ def report_table(reports: Sequence[TensorReport]) -> str:
             f"{report.low:.4f}",
             f"{report.high:.4f}",
             report.bits,
-            "" if report.shift is None else report.shift,
+            report.shift,
             f"{report.factor:g}",
+            f"{report.gain:.4g}",
             f"{100 * report.clipped / math.prod(report.shape):.2f}%",
             f"{report.snr_db:.1f}",
         )

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from dataclasses import replace
 
-from checkpoint import read_checkpoint, write_checkpoint
+from checkpoint import Checkpoint, read_checkpoint, write_checkpoint, write_safetensors
 from checkpoint.errors import InputError
+from checkpoint.safetensors import SUFFIX
 from diagnostics import Diagnostic, DiagnosticError, Place, Severity, print_diagnostics
 from quantization import (
     ClipMethod,
     QuantizationOptions,
     Quantized,
+    bits_by_layer,
+    fuse_batchnorm,
+    normalized_layers,
     quantize_checkpoint,
     report_line,
     report_table,
@@ -22,6 +27,10 @@ from scripts.arguments import chip, refuse_same_file
 
 DEFAULT_SCALE = 0.85
 DEFAULT_DEVIATIONS = 2.0
+DEFAULT_SAMPLES = 512
+DEFAULT_BATCH = 64
+ALIASES = {"AVG": ClipMethod.AVGMAX}
+"""Names that manuals give to methods."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -35,6 +44,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if args.verbose:
         print("\nModel keys (state_dict):\n" + ", ".join(checkpoint.state_dict))
     try:
+        checkpoint = without_batchnorm(checkpoint, args)
+        if args.calibrate is not None:
+            from scripts.calibrator import choose_integers  # here: it needs torch
+
+            bits = bits_by_layer(checkpoint, options)
+            options = replace(options, calibration=choose_integers(checkpoint, bits, args))
         quantized = quantize_checkpoint(checkpoint, options)
     except InputError as exc:
         exc.place = exc.place or args.input
@@ -45,14 +60,36 @@ def main(arguments: Sequence[str] | None = None) -> None:
         warn_about_counts(weight_names(checkpoint), len(options.layer_bits), args.config_file)
     if args.verbose:
         print_report(quantized)
-    write_checkpoint(args.output, quantized.checkpoint)
+    for path in outputs(args):
+        write = write_safetensors if path.endswith(SUFFIX) else write_checkpoint
+        write(path, quantized.checkpoint)
+
+
+def without_batchnorm(checkpoint: Checkpoint, args: argparse.Namespace) -> Checkpoint:
+    """Fold batch normalization into weights and biases, unless it is to stay or there is none."""
+    layers = normalized_layers(checkpoint)
+    if not layers or args.keep_batchnorm:
+        return checkpoint
+    print(f"Folding batch normalization into weights and biases: {', '.join(layers)}")
+    return fuse_batchnorm(checkpoint, None, args.transposed)
+
+
+def outputs(args: argparse.Namespace) -> list[str]:
+    """Return the files to write: OUTPUT, and its twin beside it with --safetensors."""
+    if not args.safetensors or args.output.endswith(SUFFIX):
+        return [args.output]
+    twin = args.output.removesuffix(".tar").removesuffix(".pth") + SUFFIX
+    refuse_same_file(args.input, twin)
+    return [args.output, twin]
 
 
 def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     """Return the command line's options; argparse ends the program with status 2 on mistakes."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("input", metavar="INPUT", help="checkpoint of the trained network")
-    parser.add_argument("output", metavar="OUTPUT", help="quantized checkpoint to write")
+    parser.add_argument(
+        "output", metavar="OUTPUT", help=f"quantized checkpoint to write (.pth.tar or {SUFFIX})"
+    )
     parser.add_argument(
         "--device", metavar="N", type=chip, required=True, help="MAX78000 or MAX78002"
     )
@@ -63,20 +100,6 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
         help="network description; its `quantization` keys count",
     )
     parser.add_argument(
-        "--clip-method",
-        choices=[str(method) for method in ClipMethod],
-        help="how to find each layer's range (default: a power of two, as in QAT)",
-    )
-    parser.add_argument(
-        "--scale", metavar="F", type=float, help=f"factor of SCALE (default: {DEFAULT_SCALE})"
-    )
-    parser.add_argument(
-        "--stddev",
-        metavar="F",
-        type=float,
-        help=f"number of standard deviations of STDDEV (default: {DEFAULT_DEVIATIONS})",
-    )
-    parser.add_argument(
         "--qat-weight-bits",
         metavar="N",
         type=int,
@@ -84,12 +107,96 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
         help="weight bits of layers that nothing else says (default: 8)",
     )
     parser.add_argument("-v", "--verbose", action="store_true", help="report on each tensor")
-    return parser.parse_args(arguments)
+    parser.add_argument(
+        "--safetensors", action="store_true", help=f"write OUTPUT as {SUFFIX} file beside it, too"
+    )
+    add_range_options(parser)
+    add_batchnorm_options(parser)
+    add_calibration_options(parser)
+    args = parser.parse_args(arguments)
+    if args.calibrate is not None and args.clip_method is not None:
+        parser.error("argument --calibrate: not allowed with argument --clip-method")
+    return args
+
+
+def add_range_options(parser: argparse.ArgumentParser) -> None:
+    """Add how a layer's range is found in networks that QAT has not prepared."""
+    group = parser.add_argument_group("ranges, for networks trained without QAT")
+    group.add_argument(
+        "--clip-method",
+        type=str.upper,
+        choices=[*ALIASES, *map(str, ClipMethod)],
+        help="how to find each layer's range (default: a power of two, as in QAT)",
+    )
+    group.add_argument(
+        "--scale", metavar="F", type=float, help=f"factor of SCALE (default: {DEFAULT_SCALE})"
+    )
+    group.add_argument(
+        "--stddev",
+        metavar="F",
+        type=float,
+        help=f"number of standard deviations of STDDEV (default: {DEFAULT_DEVIATIONS})",
+    )
+
+
+def add_batchnorm_options(parser: argparse.ArgumentParser) -> None:
+    """Add what happens to batch normalization that was not folded in training."""
+    group = parser.add_argument_group("batch normalization; it is folded before quantization")
+    group.add_argument(
+        "--keep-batchnorm",
+        action="store_true",
+        help="leave it; `bn.weight` is then quantized like the weights of a layer",
+    )
+    group.add_argument(
+        "--transposed",
+        metavar="LAYER",
+        nargs="+",
+        default=(),
+        help="transposed convolutions with as many input as output channels, which their shape "
+        "does not tell",
+    )
+
+
+def add_calibration_options(parser: argparse.ArgumentParser) -> None:
+    """Add the choice of integers by what they do to samples; needs PyTorch."""
+    group = parser.add_argument_group(
+        "calibration, for networks trained without QAT",
+        "Shifts and integers are chosen so that the output stays near that of the trained network.",
+    )
+    group.add_argument("--calibrate", metavar="DATASET", help="data set, as with train.py")
+    group.add_argument(
+        "--data", metavar="DIR", default="data", help="folder of the data sets (default: data)"
+    )
+    group.add_argument("--model", metavar="NAME", help="network (default: what the file says)")
+    group.add_argument(
+        "--calibration-samples",
+        metavar="N",
+        type=positive,
+        default=DEFAULT_SAMPLES,
+        help=f"samples of the training set (default: {DEFAULT_SAMPLES})",
+    )
+    group.add_argument(
+        "--batch-size",
+        metavar="N",
+        type=positive,
+        default=DEFAULT_BATCH,
+        help=f"samples computed at a time (default: {DEFAULT_BATCH})",
+    )
+    group.add_argument(
+        "--avg-pool-rounding", action="store_true", help="average pooling rounds, not truncates"
+    )
+
+
+def positive(text: str) -> int:
+    """Convert a number from 1 for argparse."""
+    if not text.isdecimal() or not int(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1")
+    return int(text)
 
 
 def quantization_options(args: argparse.Namespace) -> QuantizationOptions:
     """Return what the options ask for, warning about defaults taken and options without effect."""
-    method = None if args.clip_method is None else ClipMethod(args.clip_method)
+    method = clip_method(args.clip_method)
     parameters = {}
     for name, of, default in (
         ("scale", ClipMethod.SCALE, DEFAULT_SCALE),
@@ -102,12 +209,24 @@ def quantization_options(args: argparse.Namespace) -> QuantizationOptions:
         elif method is not of and given is not None:
             warn("W702", f"has no effect without --clip-method {of}", option)
         parameters[name] = given or default
+    if args.model is not None and args.calibrate is None:
+        warn("W702", "has no effect without --calibrate", Place(option="--model"))
     return QuantizationOptions(
         clip_method=method,
         default_bits=args.qat_weight_bits,
         layer_bits=None if args.config_file is None else description_bits(args.config_file),
-        **parameters,
+        scale=parameters["scale"],
+        stddev=parameters["stddev"],
     )
+
+
+def clip_method(name: str | None) -> ClipMethod | None:
+    """Return the method of this name, saying so where manuals use another."""
+    if name in ALIASES:
+        method = ALIASES[name]
+        warn("N711", f"{name} is {method}", Place(option="--clip-method"), level=Severity.NOTICE)
+        return method
+    return None if name is None else ClipMethod(name)
 
 
 def description_bits(path: str) -> list[int | None]:
@@ -155,6 +274,12 @@ def print_report(quantized: Quantized) -> None:
     print("\n" + report_table(quantized.tensors))
 
 
-def warn(code: str, message: str, place: Place, remedy: str | None = None) -> None:
-    """Print a warning on standard error."""
-    print_diagnostics([Diagnostic(code, message, place, remedy, Severity.WARNING)])
+def warn(
+    code: str,
+    message: str,
+    place: Place,
+    remedy: str | None = None,
+    level: Severity = Severity.WARNING,
+) -> None:
+    """Print a warning or notice on standard error."""
+    print_diagnostics([Diagnostic(code, message, place, remedy, level)])

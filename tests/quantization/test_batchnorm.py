@@ -89,6 +89,7 @@ def broken(**changes: Any) -> dict[str, Any]:
         (broken(a_0_op_0_weight=None), "no weights"),
         (broken(a_0_bn_0_running_var=None), "running_var is missing"),
         (broken(a_0_bn_0_weight=np.ones(3)), "instead of"),
+        (broken(a_0_bn_0_running_var=np.array([1.0, -1.0])), "negative variances"),
         (broken(a_0_op_0_weight=np.ones((5, 5, 3, 3))), "does not fit"),
         ({"a.op.weight": np.ones(1)}, "no batch normalization"),
     ],

@@ -177,5 +177,8 @@ def test_doubtful_input_is_mentioned() -> None:
     assert len(again.warnings) == 1 and "already quantized" in again.warnings[0]
     unfused = checkpoint(a__op__weight=WEIGHTS, a__bn__running_mean=[0.0, 0.0])
     assert "batchnormfuser.py" in result(unfused).warnings[0]
+    prepared = checkpoint(a__weight_bits=[8], a__op__weight=WEIGHTS)
+    assert result(prepared).warnings == ()
+    assert "with QAT; MAX changes" in result(prepared, clip_method=ClipMethod.MAX).warnings[0]
     without = Checkpoint({"state_dict": original.state_dict})
     assert "extras" in result(without).warnings[0]

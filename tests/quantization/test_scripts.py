@@ -15,7 +15,7 @@ import pytest
 
 import batchnormfuser
 import quantize
-from checkpoint import Checkpoint, read_checkpoint, write_checkpoint
+from checkpoint import Checkpoint, read_checkpoint, write_checkpoint, write_safetensors
 from diagnostics import run
 from tests.conftest import ROOT
 
@@ -199,6 +199,93 @@ def test_scale_and_deviation_have_defaults_that_are_mentioned(
         assert default in read_checkpoint(output).extras.values()
 
 
+def test_name_of_the_manuals_is_another_name_of_a_method(
+    trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = tmp_path / "q.pth.tar"
+    assert status(quantize.main, trained, output, "--device", "85", "--clip-method", "avg") == 0
+    assert "--clip-method: notice: AVG is AVGMAX" in capsys.readouterr().err
+    assert read_checkpoint(output).extras["clipping_method"] == "AVGMAX"
+
+
+@pytest.fixture
+def unfused(shared: Path) -> Path:
+    """A checkpoint with batch normalization."""
+    return shared / "checkpoints" / "batchnorm" / "synthetic-bn.pth.tar"
+
+
+def test_batch_normalization_is_folded_before(
+    unfused: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = tmp_path / "q.pth.tar"
+    assert status(quantize.main, unfused, output, "--device", "85") == 0
+    printed = capsys.readouterr()
+    assert "Folding batch normalization into weights and biases: conv1, conv2, conv3" in printed.out
+    assert not printed.err
+    ours = read_checkpoint(output)
+    theirs = read_checkpoint(unfused.with_name("synthetic-bn--fused-q.pth.tar"))
+    assert ours.arch == "synbnnet_bn"
+    assert equal_tensors(dict(ours.state_dict), dict(theirs.state_dict)) > 20
+
+
+def test_batch_normalization_stays_on_demand(
+    unfused: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = tmp_path / "q.pth.tar"
+    assert status(quantize.main, unfused, output, "--device", "85", "--keep-batchnorm") == 0
+    assert "batch normalization is not fused" in capsys.readouterr().err
+    state = read_checkpoint(output).state_dict
+    assert state["conv1.bn.weight"].max() > 1
+    before = read_checkpoint(unfused).state_dict
+    assert np.array_equal(state["conv1.bn.running_mean"], before["conv1.bn.running_mean"])
+
+
+@pytest.mark.parametrize(
+    ("output", "options", "written"),
+    [
+        ("q.pth.tar", ["--safetensors"], {"q.pth.tar", "q.safetensors"}),
+        ("q", ["--safetensors"], {"q", "q.safetensors"}),
+        ("q.safetensors", ["--safetensors"], {"q.safetensors"}),
+        ("q.safetensors", [], {"q.safetensors"}),
+    ],
+)
+def test_safetensors_twin(
+    trained: Path, tmp_path: Path, output: str, options: list[str], written: set[str]
+) -> None:
+    folder = tmp_path / "out"
+    assert status(quantize.main, trained, folder / output, "--device", "85", *options) == 0
+    assert {path.name for path in folder.iterdir()} == written
+    found = [read_checkpoint(path) for path in folder.iterdir()]
+    assert {c.container for c in found} == {
+        "safetensors" if name.endswith("safetensors") else "zip" for name in written
+    }
+    for checkpoint in found:
+        equal_tensors(checkpoint.state_dict, found[0].state_dict)
+        assert checkpoint.extras == {"clipping_method": "MAX_BIT_SHIFT"}
+
+
+def test_safetensors_file_is_quantized_like_its_twin(trained: Path, tmp_path: Path) -> None:
+    twin = tmp_path / "net.safetensors"
+    write_safetensors(twin, read_checkpoint(trained))
+    outputs = [tmp_path / "a.pth.tar", tmp_path / "b.pth.tar"]
+    for source, output in zip((trained, twin), outputs, strict=True):
+        assert status(quantize.main, source, output, "--device", "85") == 0
+    first, second = (read_checkpoint(path).state_dict for path in outputs)
+    assert equal_tensors(first, second) == 9
+
+
+def test_table_shows_what_clip_methods_do_to_the_output(
+    trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = (trained, tmp_path / "q.pth.tar", "--device", "85", "--clip-method", "MAX", "-v")
+    assert status(quantize.main, *command) == 0
+    lines = capsys.readouterr().out.splitlines()
+    header = next(line.split() for line in lines if line.startswith("tensor"))
+    row = next(line.split() for line in lines if line.startswith("conv1") and "×" in line)
+    found = dict(zip(header, row, strict=True))
+    assert (found["shift"], found["factor"], found["gain"]) == ("0", "64", "0.5")
+
+
 BAD = {
     "missing input": (["absent.pth.tar", "q.pth.tar"], "absent.pth.tar: error: the checkpoint"),
     "same file": (["net-qat8.pth.tar", "./net-qat8.pth.tar"], "same file"),
@@ -209,6 +296,10 @@ BAD = {
         "option --scale: error: -1.0",
     ),
     "not a checkpoint": (["bin.yaml", "q.pth.tar"], "bin.yaml: error: the file is no PyTorch"),
+    "same file as twin": (
+        ["net.safetensors", "net.pth.tar", "--safetensors"],
+        "net.safetensors: error: input and",
+    ),
     "folder as output": (["net-qat8.pth.tar", "folder"], "folder: error"),
 }
 
@@ -221,6 +312,8 @@ def test_bad_input_ends_with_a_message_and_no_output(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "folder").mkdir()
     (tmp_path / "bin.yaml").write_text(DESCRIPTION.format("bin", 8))
+    if case == "same file as twin":
+        trained = trained.rename(tmp_path / "net.safetensors")
     before = trained.read_bytes()
     arguments, message = BAD[case]
     assert status(quantize.main, *arguments, "--device", "MAX78000") == 1
@@ -229,7 +322,18 @@ def test_bad_input_ends_with_a_message_and_no_output(
     assert {p.name for p in tmp_path.iterdir()} == {"folder", "bin.yaml", trained.name}
 
 
-@pytest.mark.parametrize("arguments", [[], ["--device", "ai84"], ["--qat-weight-bits", "3"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["--device", "ai84"],
+        ["--qat-weight-bits", "3"],
+        ["--device", "85", "--clip-method", "MEDIAN"],
+        ["--device", "85", "--clip-method", "MAX", "--calibrate", "digits"],
+        ["--device", "85", "--calibrate", "digits", "--calibration-samples", "0"],
+        ["--device", "85", "--calibrate", "digits", "--batch-size", "-1"],
+    ],
+)
 def test_wrong_usage_ends_with_status_two(trained: Path, arguments: list[str]) -> None:
     with pytest.raises(SystemExit) as caught:
         quantize.main([str(trained), "q.pth.tar", *arguments])

@@ -1,0 +1,197 @@
+"""Calibration for quantize.py: network, samples and checkpoint in, chosen integers out."""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import random
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+import ai8x
+from checkpoint import Checkpoint
+from checkpoint.errors import InputError
+from quantization import Calibration
+from quantization.calibration import LayerChoice, calibrate
+from training.building import build_model
+from training.discovery import DatasetEntry, ModelEntry, choose, find_datasets, find_models
+from training.options import Options
+
+_SHOWN = 6  # tensors named in a message
+
+
+def choose_integers(
+    checkpoint: Checkpoint, bits: Mapping[str, int], args: argparse.Namespace
+) -> Calibration:
+    """Return the integers of all layers, and print a table of what was chosen.
+
+    `bits` are the widths of weights by layer, `args` the options of quantize.py.
+    Raises InputError for everything that does not fit together.
+    """
+    if "clipping_method" in checkpoint.extras:
+        raise InputError(
+            "E709",
+            "the checkpoint is quantized; calibration begins with trained weights",
+            args.input,
+            "Name the checkpoint that training wrote.",
+        )
+    dataset = choose(find_datasets(), args.calibrate, "--calibrate")
+    name = (args.model or checkpoint.arch or "").lower()
+    model = choose(find_models(), name, "--model")
+    options = Options(
+        arch=model.name,
+        dataset=dataset.name,
+        device=args.device.die,
+        data=args.data,
+        avg_pool_rounding=args.avg_pool_rounding,
+    )
+    state = {
+        name.removeprefix("module."): torch.from_numpy(tensor.copy())
+        for name, tensor in checkpoint.state_dict.items()
+    }
+    options, trained = _fitting_network(model, dataset, options, state, args.input)
+    simulated = _network(model, dataset, replace(options, act_mode_8bit=True))
+    samples = load_samples(dataset, options, args.calibration_samples, args.batch_size)
+    choices = calibrate(trained, simulated, samples, bits, _progress)
+    count = sum(map(len, samples))
+    print(f"Calibrated with {count} samples of {dataset.name}:\n{choices_table(choices)}")
+    notes = {"calibration_dataset": dataset.name, "calibration_samples": count}
+    return Calibration({choice.name: choice.integers for choice in choices}, notes)
+
+
+def load_samples(dataset: DatasetEntry, options: Options, count: int, size: int) -> list[Tensor]:
+    """Return batches of inputs: samples of the training set, always the same ones.
+
+    Where there is no training set, samples of the test set serve. Raises InputError E710 when there
+    are none.
+    """
+    torch.manual_seed(0)  # augmentation is random, too
+    random.seed(0)
+    np.random.seed(0)
+    training, test = dataset.loader((options.data, options), True, False)
+    if training is None:
+        training, test = dataset.loader((options.data, options), False, True)
+    source: Any = test if training is None else training
+    if source is None or not len(source):
+        raise InputError("E710", f"the data set {dataset.name} holds no samples", options.data)
+    order = torch.randperm(len(source))[:count]
+    if hasattr(source, "batch"):
+        return [source.batch(part)[0] for part in order.split(size)]
+    return [
+        torch.stack([torch.as_tensor(source[index][0]) for index in part.tolist()])
+        for part in order.split(size)
+    ]
+
+
+def choices_table(choices: Sequence[LayerChoice]) -> str:
+    """Return a table with a row per layer; SNR is that of the layer's output."""
+    from tabulate import tabulate
+
+    headers = ["layer", "bits", "shift", "rounding", "SNR/dB", "to nearest, SNR/dB"]
+    rows = [
+        (
+            choice.name,
+            choice.integers.bits,
+            choice.integers.shift,
+            choice.rounding,
+            f"{choice.snr_db:.1f}",
+            f"{choice.plain_snr_db:.1f}",
+        )
+        for choice in choices
+    ]
+    return tabulate(rows, headers, tablefmt="simple", disable_numparse=True)
+
+
+def _progress(names: Sequence[str]) -> Iterable[str]:
+    """Show how far the layers are, on a terminal."""
+    from rich.console import Console
+    from rich.progress import track
+
+    console = Console(stderr=True)
+    return track(
+        names, "Calibrating", console=console, transient=True, disable=not sys.stderr.isatty()
+    )
+
+
+def _network(model: ModelEntry, dataset: DatasetEntry, options: Options) -> nn.Module:
+    """Make the network without batch normalization; the checkpoint has none any more."""
+    simulate = options.act_mode_8bit
+    ai8x.set_device(options.device, simulate, options.avg_pool_rounding, verbose=False)
+    network = build_model(model, dataset, options)
+    ai8x.fuse_bn_layers(network)
+    return network
+
+
+def _fitting_network(
+    model: ModelEntry,
+    dataset: DatasetEntry,
+    options: Options,
+    state: Mapping[str, Tensor],
+    path: str,
+) -> tuple[Options, nn.Module]:
+    """Return the network with the weights of the checkpoint, computing in floating point.
+
+    Whether it has biases, or a class for the background, is seen from the tensors.
+    """
+    complaints: list[str] = []
+    refusal: InputError | None = None
+    for detection, bias in itertools.product((False, True), (False, True)):
+        tried = replace(options, use_bias=bias, obj_detection=detection)
+        try:
+            network = _network(model, dataset, tried)
+        except InputError as exc:  # a network without such a variant
+            refusal = refusal or exc
+            continue
+        complaint = _differences(network, state)
+        if complaint:
+            complaints.append(complaint)
+            continue
+        network.load_state_dict({name: state[name] for name in _trained_names(network)}, False)
+        for layer in network.modules():
+            if hasattr(layer, "init_module"):  # forget what QAT has noted
+                layer.init_module(None, None, False, 1.0)
+        return tried, network
+    if refusal is not None and not complaints:
+        raise refusal
+    raise InputError(
+        "E709",
+        f"the checkpoint does not belong to {model.name} for {dataset.name}: "
+        + min(complaints, key=len),
+        path,
+        "Compare --model and --calibrate with what it was trained with.",
+    )
+
+
+def _trained_names(network: nn.Module) -> list[str]:
+    """Return the names of what training changes: all but the bookkeeping of layers."""
+    single = {
+        f"{name}.{key}".lstrip(".")
+        for name, layer in network.named_modules()
+        if hasattr(layer, "init_module")
+        for key in dict(layer.named_parameters(recurse=False))
+    }
+    return [name for name in network.state_dict() if name not in single]
+
+
+def _differences(network: nn.Module, state: Mapping[str, Tensor]) -> str:
+    """Say what the network lacks or has more than the checkpoint; nothing if they fit."""
+    own = network.state_dict()
+    names = _trained_names(network)
+    surplus = [name for name in state if name not in own and name.endswith((".weight", ".bias"))]
+    parts = {
+        "missing": [name for name in names if name not in state],
+        "of another shape": [n for n in names if n in state and state[n].shape != own[n].shape],
+        "surplus": surplus,
+    }
+    return "; ".join(f"{what}: {_listed(found)}" for what, found in parts.items() if found)
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(names[:_SHOWN]) + more
