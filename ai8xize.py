@@ -18,7 +18,7 @@ def main() -> int:
     from scripts.loader import create_project
     from scripts.loader_options import arguments
 
-    args = arguments().parse_args()
+    args = arguments(json=wants_json(sys.argv)).parse_args()
     if args.debug:
         os.environ["AI8X_TRACEBACK"] = "1"
     return create_project(args)

@@ -1,12 +1,96 @@
-"""What several tools check about their arguments."""
+"""What several tools check about their arguments, and how they say what is wrong with them."""
 
 from __future__ import annotations
 
 import argparse
 import os
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any, NoReturn
 
 from checkpoint.errors import InputError
 from device import Chip, UnknownDeviceError, chip_named
+from diagnostics import Diagnostic, Place, as_json
+
+_OPTION = re.compile(r"(?<!\S)--?[A-Za-z0-9][\w-]*")
+_REQUIRED = "the following arguments are required: "
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser that refuses wrong usage in a line instead of listing every option; status 2.
+
+    With `json`, a JSON list on standard output says the same to editors. Options with the action
+    `Refused` are all named, together with whatever else is wrong.
+    """
+
+    def __init__(self, *, json: bool = False, **settings: Any) -> None:
+        super().__init__(**settings)
+        self._json = json
+        self._refused: list[Diagnostic] = []
+
+    def parse_args(  # type: ignore[override]  # nobody here passes a namespace
+        self, args: Sequence[str] | None = None
+    ) -> argparse.Namespace:
+        """Do what argparse does, then refuse."""
+        self._refused = []
+        found = super().parse_args(args)
+        if self._refused:
+            self._end(self._refused)
+        return found
+
+    def refuse(self, option: str, reason: str) -> None:
+        """Note an option that ends the run once the whole command line is read."""
+        self._refused.append(_usage(reason, option))
+
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong and end the run."""
+        self._end([*self._refused, *_usages(message)])
+
+    def _end(self, found: Sequence[Diagnostic]) -> NoReturn:
+        if self._json:
+            print(as_json(found))
+            sys.exit(2)
+        lines = dict.fromkeys(_line(d, found) for d in found)
+        text = "".join(f"{self.prog}: error: {line}\n" for line in lines)
+        self.exit(2, f"{text}  See {self.prog} --help.\n")
+
+
+class Refused(argparse.Action):
+    """An option that is known and refused: its help text says why, or `const` if that is hidden."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *given: Any) -> None:
+        """Note it; what is given ends with the option as it was typed."""
+        assert isinstance(parser, Parser)
+        parser.refuse(given[-1] or self.option_strings[0], str(self.const or self.help))
+
+
+def _usage(message: str, option: str | None) -> Diagnostic:
+    return Diagnostic("E070", message, Place(option=option) if option else None, "See --help.")
+
+
+def _usages(message: str) -> Iterator[Diagnostic]:
+    """Yield what argparse says, for each option of which it says it."""
+    if message.startswith(_REQUIRED):
+        for names in message.removeprefix(_REQUIRED).split(", "):
+            yield _usage("missing", names.split("/")[-1])
+        return
+    said = message
+    if found := re.match(r"argument (\S+): ", message):
+        message = message[found.end() :]
+    option = _OPTION.search(said.replace("/", " "))
+    yield _usage(message, option[0] if option else None)
+
+
+def _line(diagnostic: Diagnostic, found: Sequence[Diagnostic]) -> str:
+    """Return a message with all options that it is about."""
+    options = dict.fromkeys(
+        d.place.option for d in found if d.message == diagnostic.message and d.place is not None
+    )
+    names = [name for name in options if name and name not in diagnostic.message]
+    if not names:
+        return diagnostic.message
+    return f"argument{'s' * (len(names) > 1)} {', '.join(names)}: {diagnostic.message}"
 
 
 def chip(text: str) -> Chip:

@@ -17,7 +17,7 @@ from device.chip import ACCELERATOR_ALIGNMENT, DEFAULT_APB_BASE, HIGHEST_APB_BAS
 from emulator import AddressMap, Board, EmulatorError, Outcome, Run, run_words
 from emulator.report import describe_layer, describe_registers, producers
 from emulator.words import read_words
-from scripts.arguments import chip
+from scripts.arguments import Parser, chip
 
 SHOWN_MISMATCHES = 10
 
@@ -47,9 +47,9 @@ def base_address(text: str) -> int:
     return value
 
 
-def arguments() -> argparse.ArgumentParser:
+def arguments() -> Parser:
     """Return the parser of the command line."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = Parser(description=__doc__)
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("project", nargs="?", metavar="PROJECT_DIR", help="folder with the C files")
     what.add_argument("--words", metavar="FILE", help="execute recorded words (.npz) instead")

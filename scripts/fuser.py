@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from checkpoint import read_checkpoint, write_checkpoint
 from checkpoint.errors import InputError
 from quantization import fuse_batchnorm
-from scripts.arguments import refuse_same_file
+from scripts.arguments import Parser, refuse_same_file
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -27,7 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     """Return the command line's options; argparse ends the program with status 2 on mistakes."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = Parser(description=__doc__)
     parser.add_argument("-i", "--inp_path", metavar="S", required=True, help="checkpoint to read")
     parser.add_argument("-o", "--out_path", metavar="S", required=True, help="checkpoint to write")
     parser.add_argument(

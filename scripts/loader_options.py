@@ -6,11 +6,10 @@ What they mean is in `scripts.loader_values`. Source: spec/network-description.m
 from __future__ import annotations
 
 import argparse
-from typing import Any, NoReturn
 
 from device import chip_named
 from device.chip import DEFAULT_APB_BASE
-from scripts.arguments import chip
+from scripts.arguments import Parser, Refused, chip
 from synthesis import __version__
 
 
@@ -51,17 +50,20 @@ def trim(text: str) -> tuple[int, int, int]:
     return ibro, iso, ipo
 
 
-class Refused(argparse.Action):
-    """An option that is known and refused: its help text says why."""
+def arguments(*, json: bool = False) -> Parser:
+    """Return the parser of the command line, with options in the groups of the manual.
 
-    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> NoReturn:
-        """End the run; status 2."""
-        parser.error(f"{'/'.join(self.option_strings)}: {self.help}")
-
-
-def arguments() -> argparse.ArgumentParser:
-    """Return the parser of the command line, with options in the groups of the manual."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    With `json` wrong usage is told as JSON.
+    """
+    parser = Parser(
+        usage="%(prog)s --device NAME --config-file FILE [--checkpoint-file FILE] --prefix NAME "
+        "--test-dir DIR [options]",
+        description="Turn a network description and quantized weights into a C project that runs "
+        "the network on the accelerator of a MAX78000 or MAX78002.",
+        epilog="docs/writing-a-network.md explains how a description is written, docs/errors.md "
+        "every message by its code.",
+        json=json,
+    )
     parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
 
     group = parser.add_argument_group("device selection")

@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 import shlex
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 from scripts import train_displays
 from scripts import train_values as values
+from scripts.arguments import Parser, Refused
 from training.options import Options
 
 DEFAULTS = Options(arch="", dataset="")
@@ -32,14 +33,6 @@ _REFUSED = {
     "--effective-valid-size": "use --validation-split",
     "--effective-test-size": "choose a smaller data set",
 }
-
-
-class _Refused(argparse.Action):
-    """An option that is known and refused: its `const` says why."""
-
-    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> NoReturn:
-        """End the run; status 2."""
-        parser.error(f"argument {self.option_strings[0]}: {self.const}")
 
 
 def _device_and_data(parser: argparse.ArgumentParser) -> None:
@@ -194,13 +187,13 @@ def _compatibility(parser: argparse.ArgumentParser) -> None:
     add("--activation-stats", "--act-stats", nargs="+", metavar="PHASE", **no_effect,
         help="statistics of an old library")  # fmt: skip
     for option, reason in _REFUSED.items():
-        parser.add_argument(option, nargs="*", action=_Refused, const=reason, dest="no_effect",
+        parser.add_argument(option, nargs="*", action=Refused, const=reason, dest="no_effect",
                             help=argparse.SUPPRESS)  # fmt: skip
 
 
 def parse(arguments: Sequence[str]) -> Options:
     """Parse the command line; usage errors end the program with status 2, as argparse does."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="train.py",
         usage="train.py --model NAME --dataset NAME [options]",
         description="Train and evaluate networks for the MAX78000 and MAX78002.",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 
 import pytest
 
@@ -57,8 +58,8 @@ def test_ports_imply_each_other(options: list[str], port: InputPort) -> None:
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        (["--rtl"], "--rtl/--rtl-sim: RTL simulation tests are not supported yet"),
-        (["--rtl-sim"], "--rtl/--rtl-sim: RTL simulation tests are not supported yet"),
+        (["--rtl"], "--rtl: RTL simulation tests are not supported yet"),
+        (["--rtl-sim"], "--rtl-sim: RTL simulation tests are not supported yet"),
         (["--timeout", "5"], "--timeout: RTL simulation tests are not supported yet"),
         (["--legacy-test"], "--legacy-test: it rearranges data of the vendor's internal test"),
     ],
@@ -69,4 +70,38 @@ def test_options_are_refused_by_name(
     with pytest.raises(SystemExit) as end:
         parse(*options)
     assert end.value.code == 2
-    assert f"error: {reason}" in capsys.readouterr().err
+    assert f"error: argument {reason}" in capsys.readouterr().err
+
+
+def refused(
+    options: list[str], capsys: pytest.CaptureFixture[str], *, as_json: bool = False
+) -> tuple[str, str]:
+    """Return standard output and error of a command line that is refused with status 2."""
+    with pytest.raises(SystemExit) as end:
+        arguments(json=as_json).parse_args(options)
+    assert end.value.code == 2
+    output = capsys.readouterr()
+    return output.out, output.err
+
+
+def test_wrong_usage_is_told_in_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+    _, said = refused([*REQUIRED, "--timer", "x"], capsys)
+    first, second = said.splitlines()
+    assert first.endswith(": error: argument --timer: invalid int value: 'x'")
+    assert second.endswith("--help.")
+
+
+def test_all_refused_options_are_named_at_once(capsys: pytest.CaptureFixture[str]) -> None:
+    _, said = refused([*REQUIRED, "--rtl", "--timeout", "5", "--legacy-test", "--nope"], capsys)
+    lines = said.splitlines()
+    assert len(lines) == 4
+    assert "arguments --rtl, --timeout: RTL simulation tests are not supported yet" in lines[0]
+    assert "--legacy-test: " in lines[1] and "unrecognized arguments: --nope" in lines[2]
+
+
+def test_editors_get_wrong_usage_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    output, said = refused(["--ai85", "--rtl", "--prefix", "a"], capsys, as_json=True)
+    found = json.loads(output)
+    assert said == ""
+    assert [d["option"] for d in found] == ["--rtl", "--config-file", "--test-dir"]
+    assert {d["code"] for d in found} == {"E070"} and found[0]["severity"] == "error"
