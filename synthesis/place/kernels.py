@@ -187,7 +187,7 @@ class _Placer:
             )
             counts = KernelRange(0, length, count, outputs)
         processors = np.array(bits(mask))
-        capacity = min(map(self.chip.kernel_capacity, bits(mask)))
+        capacity = min(self._capacities(layer, mask))
         first = self._find(layer, mask, counts.length)
         if first is None:
             self._complain_of_size(layer, processors, counts.length, capacity)
@@ -211,7 +211,8 @@ class _Placer:
             targets = processors, (first if moved is None else moved) + steps
             stored = processors, self._spread(layer, first, steps) if layer.calcx4 else targets[1]
             first = first if moved is None else moved
-        if self._collides(targets, capacity, packed):
+        beyond = np.max(stored[1]) >= self.chip.kernel_capacity(0)
+        if self._collides(targets, capacity, packed) or beyond:
             self._complain_of_gaps(layer, first, int(targets[1][-1, -1]), capacity)
             return None
         self._write(layer, targets, stored, packed)
@@ -220,20 +221,28 @@ class _Placer:
             length = packed.columns - lane
         return KernelRange(first, length, counts.count, counts.outputs)
 
+    def _capacities(self, layer: Layer, mask: int) -> list[int]:
+        """Return the columns of each processor that a layer can use.
+
+        Where four outputs are calculated at a time, their four parts do not reach into the larger
+        memory of some processors.
+        """
+        found = [self.chip.kernel_capacity(p) for p in bits(mask)]
+        return [min(c, self.chip.kernel_columns) for c in found] if layer.calcx4 else found
+
     def _find(self, layer: Layer, mask: int, length: int) -> int | None:
         """Return a free range's first column; None if there is none.
 
         Layers that only use processors with the larger memory are stacked from its end.
         """
         chip = self.chip
-        capacities = [chip.kernel_capacity(p) for p in bits(mask)]
+        capacities = self._capacities(layer, mask)
         within_part = layer.depthwise and chip.kernel_columns_first > chip.kernel_columns
         used = self.used[list(bits(mask))]
         search = ColumnSearch(chip, used, capacities, length, within_part)
         extra = chip.kernel_columns_first - chip.kernel_columns
-        from_end = min(capacities) > chip.kernel_columns and not (
-            (layer.depthwise and length > extra) or self._enters_calcx4(layer)
-        )
+        small = not layer.depthwise or length <= extra
+        from_end = min(capacities) > chip.kernel_columns and small
         if from_end:
             with contextlib.suppress(NoRoomError):
                 return search.downward()

@@ -429,6 +429,24 @@ def test_calcx4_layers_behind_others_overwrite_their_kernels(tmp_path: Path) -> 
     )
 
 
+def test_calcx4_layers_stay_out_of_the_larger_memory(tmp_path: Path) -> None:
+    layer = {**CONV, "processors": 1, "calcx4": True}
+    kernels = [weights(8, 1, 3, 3)]
+    network, _ = build(tmp_path, describe(layer), sample(1, 4, 4), kernels, chip=MAX78002)
+    placement = place(network, PlaceOptions())
+    assert placement.kernels[0].first == 0
+    owned = np.flatnonzero(placement.kernel_memory.owner[0] == 0)
+    assert owned.tolist() == [part * 1024 + i for part in range(4) for i in range(2)]
+
+
+def test_calcx4_layers_with_distant_outputs_are_refused(tmp_path: Path) -> None:
+    spread = {"processors": hex(1 | 1 << 16 | 1 << 32 | 1 << 48), "calcx4": True}
+    layers = {**CONV, **spread}, {**CONV, **spread, "in_offset": 0x4000, "out_offset": 0}
+    kernels = [weights(4, 4, 3, 3), weights(8, 4, 3, 3)]
+    network, _ = build(tmp_path, describe(*layers), sample(4, 4, 4), kernels, chip=MAX78002)
+    assert refused(network).code == "E402"
+
+
 def test_biases_that_do_not_fit_name_group_and_rest(tmp_path: Path) -> None:
     layer = {**CONV, "kernel_size": "1x1", "pad": 0, "bias_group": 0}
     network, _ = build(
