@@ -107,8 +107,18 @@ _OS_REMEDIES = {
     errno.ENOTDIR: "A part of the path is a file, not a folder.",
 }
 
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_OUTPUT_REMEDY = (
+    "Free some space, or send the output of the program elsewhere; results that were complete "
+    "before are."
+)
+"""Files that the tools write have names: what has none is where their messages go."""
+
 
 def _os_diagnostic(exc: OSError) -> Diagnostic:
     """Say which file and what the system answered, with a remedy for the usual causes."""
     place = _place(str(exc.filename)) if exc.filename is not None else None
-    return Diagnostic("E002", exc.strerror or str(exc), place, _OS_REMEDIES.get(exc.errno or 0))
+    remedy = _OS_REMEDIES.get(exc.errno or 0)
+    if exc.filename is None and exc.errno in _FULL:
+        remedy = _OUTPUT_REMEDY
+    return Diagnostic("E002", exc.strerror or str(exc), place, remedy)

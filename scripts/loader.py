@@ -61,7 +61,7 @@ def create_project(args: argparse.Namespace) -> int:
     if args.display_checkpoint:
         from synthesis.resolve.table import checkpoint_table
 
-        print(checkpoint_table(args.config_file, args.device, resolve_options(args)))
+        tell(checkpoint_table(args.config_file, args.device, resolve_options(args)), args)
     if args.check_only:
         *_, warnings = examine(
             args.config_file, args.device, resolve_options(args), encode_options(args)

@@ -64,6 +64,15 @@ def test_run_explains_a_full_disk(capsys: pytest.CaptureFixture[str]) -> None:
     assert "out.bin: error: No space left on device [E002]" in capsys.readouterr().err
 
 
+def test_full_standard_output_says_nothing_of_files(capsys: pytest.CaptureFixture[str]) -> None:
+    def full() -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    assert run(full) == 1
+    said = capsys.readouterr().err
+    assert "untouched" not in said and "send the output of the program elsewhere" in said
+
+
 def test_run_turns_ctrl_c_into_a_message(capsys: pytest.CaptureFixture[str]) -> None:
     def main() -> int:
         raise KeyboardInterrupt

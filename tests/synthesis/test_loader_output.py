@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,15 @@ def test_verbose_run_ends_with_memory_use_and_the_log(
         "Data memory:   2,816 bytes out of 524,288 bytes total (0.5%), most at layer 1\n"
         f"Kernel map, data memory map, registers and data: {made / 'log.txt'}\n"
     )
+
+
+def test_table_of_the_weights_is_not_among_the_messages_for_an_editor(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    load(tmp_path, "--display-checkpoint", "--check-only", "--diagnostics", "json")
+    output = capsys.readouterr()
+    assert isinstance(json.loads(output.out), list)
+    assert "layers, " in output.err
 
 
 def test_verbose_log_is_printed_if_there_is_no_file(
