@@ -49,7 +49,7 @@ def _trained(drawn: RandomLayer, scale: float) -> nn.Sequential:
     return model.eval()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(drawn=random_layers(batchnorm=True), scale=st.sampled_from([0.02, 0.3, 2.0]))
 @torch.no_grad()
 def test_simulation_of_a_quantized_layer_is_its_forward_pass_in_training(

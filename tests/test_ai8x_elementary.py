@@ -285,7 +285,7 @@ def _gradients(function: Any, layer: Any, x: Tensor) -> list[Tensor]:
     return [y.detach(), *torch.autograd.grad((y * y).sum(), [x, *parameters])]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     drawn=random_layers(batchnorm=True),
     mode=st.sampled_from(["float", "qat", "simulate"]),

@@ -134,6 +134,11 @@ def test_every_name_makes_what_it_says(name: str) -> None:
         (lambda: ai8x.FusedConv2dBN(1, 1, 3, bias=False), "--use-bias"),
         (lambda: ai8x.FusedConv2dReLU(1, 1, 3, wide=True), "wide"),
         (lambda: ai8x.Linear(1025, 10), "in_features=1025; MAX78000 allows 1 to 1024"),
+        (lambda: ai8x.MaxPool1d((2, 2)), "give one integer"),
+        (lambda: ai8x.MaxPool2d(2, (1, 2)), "both values must be equal"),
+        (lambda: ai8x.Conv2d(1, 1, 3, op="ConvTranspose2d"), "stride=1; MAX78000 allows 2"),
+        (lambda: ai8x.Conv1d(1, 1, 9, dilation=2), "dilation=16; MAX78000 allows 0 to 8"),
+        (lambda: ai8x.Linear(10, 10, pooling="Max"), "pooling=Max"),
         (lambda: ai8x.Conv1d(1, 1, 10), "kernel_size=10; MAX78000 allows 1 to 9"),
         (lambda: ai8x.Conv2d(1, 1, 3, weight_bits=8), "give both widths"),
         (lambda: ai8x.Conv2d(1, 1, 3, weight_bits=3, bias_bits=8, quantize_activation=True), "=3"),
@@ -154,6 +159,16 @@ def test_device_has_the_limits_of_its_chip(device: int, depth: int, dilation: in
     ai8x.MaxPool2d(2, dilation=dilation)
     with pytest.raises(AssertionError, match=f"pool_dilation={dilation + 1}"):
         ai8x.MaxPool2d(2, dilation=dilation + 1)
+
+
+def test_the_module_shows_the_device_and_lets_it_be_changed() -> None:
+    assert isinstance(ai8x.dev, ai8x.DevAI85) and not ai8x.dev.simulate
+    ai8x.dev = ai8x.DevAI87(simulate=True, round_avg=False)
+    assert ai8x.Conv2d(4, 4, 3, groups=4).simulate
+    ai8x.set_device(84, simulate=False, round_avg=False, verbose=False)
+    assert (type(ai8x.dev), ai8x.dev.FULL_ACC_BITS) == (ai8x.DevAI84, 8)
+    with pytest.raises(AssertionError, match="round"):
+        ai8x.set_device(84, simulate=False, round_avg=True)
 
 
 def test_unknown_device_is_refused() -> None:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 import ai8x
 from tests.synthesis.random_networks import RandomNetwork
-from tests.synthesis.reference import integers, pair, torch_kernel, total_shift
+from tests.synthesis.reference import integers, pair, sums, torch_kernel, total_shift
 
 Array = NDArray[np.int64]
 Keys = dict[str, Any]
@@ -32,7 +32,6 @@ def is_covered(drawn: RandomNetwork, index: int) -> bool:
     return not bool(
         "bypass" in keys
         or keys.get("quantization") == "bin"
-        or keys.get("activate") == "Abs"
         or ("avg_pool" in keys and (halves or dilation != (1, 1)))
         or long
         or dilation[0] != dilation[1]
@@ -58,10 +57,23 @@ def layer_output(drawn: RandomNetwork, index: int, operands: list[Array]) -> Arr
         value = _combined([_pooled(part, keys) for part in parts], keys)
     else:
         value = _pooled(_combined(parts, keys), keys)
-    if drawn.weights_of[index] is not None:
-        value = _convolved(drawn, index, value)
+    if drawn.weights_of[index] is None:
+        return _image(value)
+    found = _image(_convolved(drawn, index, value))
+    return found - _higher(drawn, index, _image(value)) if keys["activate"] == "Abs" else found
+
+
+def _image(value: torch.Tensor) -> Array:
+    """Return the only image of a batch as [channel, row, column]."""
     rows_and_columns = (*value.shape, 1, 1)[2:4]
     return integers(value).reshape(-1, *rows_and_columns)
+
+
+def _higher(drawn: RandomNetwork, index: int, data: Array) -> NDArray[np.bool_]:
+    """Where absolute values come out one higher: of negative halves, they are taken before."""
+    bias = drawn.biases[drawn.weights_of[index] or 0].reshape(-1, 1, 1)
+    scaled = np.floor((sums(drawn, index, data) + 128 * bias) * 2.0 ** total_shift(drawn, index))
+    return (scaled % 128 == 64) & (scaled > -127 * 128) & (scaled < 0)
 
 
 def _combined(parts: list[torch.Tensor], keys: Keys) -> torch.Tensor:
@@ -91,21 +103,22 @@ def _convolved(drawn: RandomNetwork, index: int, image: torch.Tensor) -> torch.T
     keys, which = drawn.layers[index], drawn.weights_of[index]
     assert which is not None
     kernel = torch_kernel(drawn, index).to(torch.float32)
-    relu = "ReLU" if keys.get("activate") == "ReLU" else ""
+    activation = "" if keys["activate"] == "none" else keys["activate"]
+    fused = "Fused" if activation else ""
     wide, channels = keys.get("output_width") == 32, image.shape[1]
     if keys.get("flatten"):
-        module = getattr(ai8x, f"FusedLinear{relu}" if relu else "Linear")
+        module = getattr(ai8x, f"{fused}Linear{activation}")
         module = module(image[0].numel(), len(kernel), bias=True, wide=wide)
         image = image.flatten(1)
     elif keys["op"] == "Conv1d":
-        module = getattr(ai8x, f"FusedConv1d{relu}" if relu else "Conv1d")
+        module = getattr(ai8x, f"{fused}Conv1d{activation}")
         module = module(
             channels, len(kernel), keys["kernel_size"], padding=keys["pad"],
             dilation=keys.get("dilation", 1), wide=wide,
         )  # fmt: skip
         image = image[..., 0]
     else:
-        module, kernel = _two_dimensional(keys, channels, kernel, relu, wide)
+        module, kernel = _two_dimensional(keys, channels, kernel, activation, wide)
     bits = drawn.layers[keys.get("weight_source", index)]["quantization"]
     _fill(module, kernel, drawn.biases[which], bits)
     shift = total_shift(drawn, index) - (8 - bits)
@@ -116,18 +129,21 @@ def _convolved(drawn: RandomNetwork, index: int, image: torch.Tensor) -> torch.T
 
 
 def _two_dimensional(
-    keys: Keys, channels: int, kernel: torch.Tensor, relu: str, wide: bool
+    keys: Keys, channels: int, kernel: torch.Tensor, activation: str, wide: bool
 ) -> tuple[Any, torch.Tensor]:
     """Return a module for images, and the weights in its order."""
-    depthwise = "Depthwise" if "groups" in keys else ""
     transposed = keys["op"] == "ConvTranspose2d"
-    name = f"{depthwise}{'ConvTranspose2d' if transposed else 'Conv2d'}{relu}"
+    operator = "ConvTranspose2d" if transposed else "Conv2d"
+    depthwise = "Depthwise" if "groups" in keys else ""
     kernel = kernel.reshape((*kernel.shape, 1, 1)[:4])
     if transposed:
         kernel = kernel.transpose(0, 1)
-    outputs = kernel.shape[1] * keys.get("groups", 1) if transposed else len(kernel)
-    made = getattr(ai8x, f"Fused{name}" if relu else name, None) or ai8x.Conv2d
-    more = {"groups": keys["groups"]} if made is ai8x.Conv2d and depthwise else {}
+    outputs = channels if depthwise else kernel.shape[1 if transposed else 0]
+    name = f"{'Fused' if activation else ''}{depthwise}{operator}{activation}"
+    made, more = getattr(ai8x, name, None), {}
+    if made is None:  # a combination without a name
+        made, more = ai8x.Conv2d, {"op": operator, "activation": activation, "groups": channels}
+        more |= {"stride": 2} if transposed else {}
     module = made(channels, outputs, kernel.shape[2], padding=keys.get("pad", 0), wide=wide, **more)
     return module, kernel
 
