@@ -70,7 +70,7 @@ class Objects:
     @staticmethod
     def of(targets: Any) -> Objects:
         """Collect the targets of a batch: a list of (boxes, ..., labels), or (list, ..., list)."""
-        if targets[0][-1].ndim == 1:
+        if isinstance(targets[0][0], Tensor) and targets[0][-1].ndim == 1:
             pairs = [(target[0], target[-1]) for target in targets]
         else:
             pairs = list(zip(targets[0], targets[-1], strict=True))

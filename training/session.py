@@ -141,8 +141,13 @@ def _task(prepared: Prepared, data: Data, device: torch.device, options: Options
     """Return the task, after a trial of the network on one sample."""
     task = task_of(prepared.dataset, options, data.item)(prepared.dataset, prepared.model, options)
     if options.kd_teacher is not None:
+        if options.kd_relationbased and options.dr is not None:
+            raise InputError(
+                "E638", "relations are learned without labels, embeddings with them",
+                "--kd-relationbased", "Leave out one of --dr and --kd-relationbased.",
+            )  # fmt: skip
         if options.kd_relationbased:
-            task = Relations(task)
+            task = Relations(task, prepared.dataset, prepared.model, options)
         elif options.kd_student_wt == 0:
             task.criterion = NoLoss()
     if options.confusion and not isinstance(task, Classification):

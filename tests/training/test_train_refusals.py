@@ -50,6 +50,11 @@ def _parameters(**sections: str) -> None:
             ("--compiler-mode", "default", "--compiler-backend", "nope"),
             1, ["no compiler 'nope'", "inductor"],
         ),
+        (
+            "tinyclassifier", "tinyclasses",
+            ("--dr", "4", "--kd-teacher", "tinylarge", "--kd-relationbased"),
+            1, ["Leave out one of --dr and --kd-relationbased"],
+        ),
         ("tinyclassifier", "tinyclasses", ("--gpus", "99,0"), 1, ["no CUDA device 99"]),
         ("tinyclassifier", "tinyclasses", ("--gpus", "a"), 2, ["--gpus"]),
         ("tinyclassifier", "tinyclasses", ("--nas",), 2, ["--nas", "not searched for here"]),

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any, ClassVar, Self
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+from training.discovery import DatasetEntry
 from training.metrics import OVERALL, Meter, Scores
+from training.options import Options
 from training.tasks.task import Task
 
 
@@ -16,25 +18,28 @@ class Relations(Task):
 
     decimals: ClassVar[dict[str, int]] = {}
 
-    def __init__(self, labels: Task) -> None:
-        self.__dict__.update(labels.__dict__)
-        self._labels = labels
+    def __init__(
+        self, other: Task, entry: DatasetEntry, model: nn.Module, options: Options
+    ) -> None:
+        super().__init__(entry, model, options)
+        self.criterion = other.criterion
+        self._other = other
 
     def place(self, targets: Any, device: torch.device) -> Any:
         """Move the targets as the other task does."""
-        return self._labels.place(targets, device)
+        return self._other.place(targets, device)
 
     def loss(self, outputs: Tensor, targets: Any) -> Tensor:
         """Return the loss of the labels, 0 when they do not count."""
         if self.options.kd_student_wt == 0:
             return 0 * outputs.sum()
-        return self._labels.loss(outputs, targets)
+        return self._other.loss(outputs, targets)
 
     def check(self, outputs: Any, target: Any) -> str | None:
         """Check as the other task does, unless labels do not count."""
         if self.options.kd_student_wt == 0:
             return None
-        return self._labels.check(outputs, target)
+        return self._other.check(outputs, target)
 
     @property
     def title(self) -> str:
