@@ -48,9 +48,20 @@ def input_has_as_many_values_as_read(layer: Layer, network: Network) -> Iterator
             f"{origin}, but the weights or keys of this layer need "
             f"{operands}{layer.in_channels}x{layer.in_dim[0]}x{layer.in_dim[1]}{behind}",
             ("in_sequences", "in_channels", "in_dim", "op"),
-            "Check the order of the layers, their pooling, and that the checkpoint belongs to "
-            "this network.",
+            _remedy_of_sizes(layer, _sources(layer, network)),
         )
+
+
+def _remedy_of_sizes(layer: Layer, sources: tuple[Layer, ...]) -> str:
+    """Say what is probably meant by a layer that reads another number of values."""
+    if layer.operator is Operator.LINEAR and not layer.flatten and len(sources) == 1:
+        (source,) = sources
+        if layer.in_channels == source.out_channels * source.out_dim[0] * source.out_dim[1]:
+            return "Add flatten: true."
+    return (
+        "Check the order of the layers, their pooling, and that the checkpoint belongs to this "
+        "network."
+    )
 
 
 @constraint("W368", Severity.WARNING)
@@ -86,11 +97,12 @@ def operands_agree(layer: Layer, network: Network) -> Iterator[Finding]:
 
 
 @constraint("W362", Severity.WARNING)
-def gaps_interleave_the_operands(layer: Layer, network: Network) -> Iterator[Finding]:
-    """Each of n operands leaves n - 1 words free after its own, which the others fill."""
+def gaps_interleave_the_inputs(layer: Layer, network: Network) -> Iterator[Finding]:
+    """Each of n operands or passes leaves n - 1 words free after its own, which the others fill."""
     if layer.sources is None or len(layer.sources) < 2:
         return
-    gaps = [s.write_gap for s in _sources(layer, network)]
+    sources = _sources(layer, network)
+    gaps = [s.write_gap for s in sources]
     if len(set(gaps)) > 1:
         text = ", ".join(map(str, gaps))
         yield Finding(f"the inputs are written with the gaps {text}", "in_sequences")
@@ -101,18 +113,46 @@ def gaps_interleave_the_operands(layer: Layer, network: Network) -> Iterator[Fin
             ("in_sequences", "eltwise", "op"),
             f"Add write_gap: {layer.operands - 1} to the layers that are combined.",
         )
+    elif _joined_as_passes(layer, sources) and gaps[0] not in (0, len(sources) - 1):
+        yield Finding(
+            f"the inputs are written with write_gap {gaps[0]}, {len(sources)} passes need "
+            f"{len(sources) - 1}",
+            "in_sequences",
+            f"Use write_gap: {len(sources) - 1} in the layers that are joined.",
+        )
+
+
+def _joined_as_passes(layer: Layer, sources: tuple[Layer, ...]) -> bool:
+    """Whether inputs are joined by channel on the same processors, one pass behind the other."""
+    if layer.combination or len(sources) < 2 or len({s.out_dim for s in sources}) > 1:
+        return False
+    return any(a.output_processors & b.output_processors for a, b in pairwise(sources))
 
 
 @constraint("W363", Severity.WARNING)
-def gaps_of_the_predecessor_are_skipped(layer: Layer, network: Network) -> Iterator[Finding]:
-    """Words that the layer before left free are read as data unless they are skipped."""
-    previous = network.predecessor(layer)
-    if layer.sources is None and previous is not None and layer.read_gap != previous.write_gap:
-        yield Finding(
-            f"'read_gap' is {layer.read_gap}, {previous} writes with write_gap "
-            f"{previous.write_gap}",
-            ("read_gap", "processors"),
-        )
+def gaps_of_the_inputs_are_skipped(layer: Layer, network: Network) -> Iterator[Finding]:
+    """Words that the layers before left free are read as data unless they are skipped."""
+    sources = _sources(layer, network)
+    gaps = {s.write_gap for s in sources}
+    if len(gaps) != 1 or len(sources) != len(layer.sources or sources):
+        return
+    gap = min(gaps)
+    expected = gap
+    if layer.combination and layer.sources is not None:
+        expected = gap // layer.operands
+    elif gap and _joined_as_passes(layer, sources):
+        expected = (gap + 1) // len(sources) - 1
+    if layer.read_gap == expected:
+        return
+    if len(sources) == 1:
+        origin = f"{sources[0]} writes with write_gap {gap}"
+    else:
+        origin = f"the inputs are written with write_gap {gap}"
+    yield Finding(
+        f"'read_gap' is {layer.read_gap}, {origin}",
+        ("read_gap", "in_sequences", "processors"),
+        None if len(sources) == 1 else f"Use read_gap: {expected}.",
+    )
 
 
 @constraint("W364", Severity.WARNING)

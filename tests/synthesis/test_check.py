@@ -25,6 +25,7 @@ CONV: dict[str, Any] = {
 }
 PLAIN: dict[str, Any] = {"processors": 7, "op": "none"}
 ONE: dict[str, Any] = {**CONV, "processors": 1}
+NEWER = "Remove the key, or use --device MAX78002."
 CONV1D: dict[str, Any] = {**ONE, "op": "Conv1d", "kernel_size": 3}
 DEPTHWISE: dict[str, Any] = {**CONV, "groups": 3}
 LINEAR: dict[str, Any] = {
@@ -462,9 +463,9 @@ VIOLATIONS = [
         [{**CONV, "readahead": True, "tcalc": True, "snoop_sequence": 0}],
         [(2, 3, 3, 3)],
         [
-            (0, "readahead", "'readahead' is not supported by MAX78000", None),
-            (0, "tcalc", "'tcalc' is not supported by MAX78000", None),
-            (0, "snoop_sequence", "'snoop_sequence' is not supported by MAX78000", None),
+            (0, "readahead", "'readahead' is not supported by MAX78000", NEWER),
+            (0, "tcalc", "'tcalc' is not supported by MAX78000", NEWER),
+            (0, "snoop_sequence", "'snoop_sequence' is not supported by MAX78000", NEWER),
         ],
     ),
     Violation(
@@ -674,13 +675,27 @@ VIOLATIONS = [
         "E340",
         [{**CONV, "out_offset": "0x20000"}],
         [(2, 3, 3, 3)],
-        [(0, "out_offset", "'out_offset' is 0x20000, the limits are 0 and 0x1ffff", None)],
+        [
+            (
+                0,
+                "out_offset",
+                "'out_offset' is 0x20000, the limits are 0 and 0x1ffff",
+                "The nearest valid value is 0x1fffc.",
+            )
+        ],
     ),
     Violation(
         "E340",
         [{**CONV, "out_offset": -4}],
         [(2, 3, 3, 3)],
-        [(0, "out_offset", "'out_offset' is -4, it cannot be negative", None)],
+        [
+            (
+                0,
+                "out_offset",
+                "'out_offset' is -4, it cannot be negative",
+                "The nearest valid value is 0x0.",
+            )
+        ],
     ),
     Violation(
         "E341",
@@ -1103,6 +1118,81 @@ VIOLATIONS = [
         [(1, "processors", "'read_gap' is 0, layer 0 writes with write_gap 1", None)],
     ),
     Violation(
+        "W362",
+        [
+            {**PLAIN, "write_gap": 2, "out_offset": 0x1000},
+            {**PLAIN, "write_gap": 2, "out_offset": 0x1004, "in_sequences": "input"},
+            {**CONV, "in_sequences": "[0, 1]", "in_offset": 0x1000, "read_gap": 0},
+        ],
+        [(2, 6, 3, 3)],
+        [
+            (
+                2,
+                "in_sequences",
+                "the inputs are written with write_gap 2, 2 passes need 1",
+                "Use write_gap: 1 in the layers that are joined.",
+            )
+        ],
+        chip=MAX78002,
+    ),
+    Violation(
+        "W363",
+        [
+            {**PLAIN, "write_gap": 1, "out_offset": 0x1000},
+            {**PLAIN, "in_sequences": 0, "in_offset": 0x1000},
+        ],
+        [],
+        [(1, "in_sequences", "'read_gap' is 0, layer 0 writes with write_gap 1", None)],
+    ),
+    Violation(
+        "W363",
+        [
+            {**PLAIN, "write_gap": 1, "out_offset": 0x1000},
+            {**PLAIN, "write_gap": 1, "out_offset": 0x1004, "in_sequences": "input"},
+            {
+                **PLAIN,
+                "op": "add",
+                "in_sequences": "[0, 1]",
+                "in_offset": 0x1000,
+                "read_gap": 1,
+            },
+        ],
+        [],
+        [
+            (
+                2,
+                "read_gap",
+                "'read_gap' is 1, the inputs are written with write_gap 1",
+                "Use read_gap: 0.",
+            )
+        ],
+        chip=MAX78002,
+    ),
+    Violation(
+        "W363",
+        [
+            {**PLAIN, "write_gap": 1, "out_offset": 0x1000},
+            {
+                **PLAIN,
+                "write_gap": 1,
+                "out_offset": 0x1000,
+                "in_sequences": "input",
+                "output_processors": 0x38,
+            },
+            {**CONV, "processors": 0x3F, "in_sequences": "[0, 1]", "in_offset": 0x1000},
+        ],
+        [(2, 6, 3, 3)],
+        [
+            (
+                2,
+                "in_sequences",
+                "'read_gap' is 0, the inputs are written with write_gap 1",
+                "Use read_gap: 1.",
+            )
+        ],
+        chip=MAX78002,
+    ),
+    Violation(
         "W364",
         [{**PLAIN, "output_processors": 7}, {**PLAIN, "processors": 0xE}],
         [],
@@ -1189,7 +1279,14 @@ VIOLATIONS = [
         "E331",
         [{**CONV, "calcx4": True}],
         [(6, 3, 3, 3)],
-        [(0, "calcx4", "'calcx4' with 6 output channels, not a multiple of 4", None)],
+        [
+            (
+                0,
+                "calcx4",
+                "'calcx4' with 6 output channels, not a multiple of 4",
+                "Use a multiple of 4 channels, or remove 'calcx4'.",
+            )
+        ],
         chip=MAX78002,
     ),
     Violation(
@@ -1626,7 +1723,7 @@ def test_violation_is_reported_with_place_message_and_remedy(
     tmp_path: Path, case: Violation
 ) -> None:
     network = case.network(tmp_path)
-    found = [d for d in check(network) if d.code == case.code]
+    found = [d for d in check(network, consequences=True) if d.code == case.code]
     text = case.text()
     expected = [
         (
@@ -1715,7 +1812,8 @@ def test_legal_networks_pass_without_errors_and_warnings(tmp_path: Path, case: s
 
 def test_absurd_sizes_are_refused_without_working_on_them(tmp_path: Path) -> None:
     layers = [{**CONV, "pad": 10**6, "write_gap": 1}]
-    found = check(Violation("", layers, [(2, 3, 3, 3)], []).network(tmp_path))
+    network = Violation("", layers, [(2, 3, 3, 3)], []).network(tmp_path)
+    found = check(network, consequences=True)
     assert {"E302", "E342", "E343"} <= {d.code for d in found}
 
 
