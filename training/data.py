@@ -50,7 +50,11 @@ class TensorBatches:
         if self._generator is not None:
             order = order[torch.randperm(self.samples, generator=self._generator)]
         for part in order.split(self._batch_size):
-            yield self._dataset.batch(part)
+            try:
+                batch = self._dataset.batch(part)
+            except (RuntimeError, ValueError, IndexError, TypeError) as exc:
+                _Failure.of(exc, f"a batch with sample {int(part[0])} of the data set").complain()
+            yield batch
 
 
 class LoaderBatches:

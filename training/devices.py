@@ -54,6 +54,13 @@ def explained(exc: RuntimeError, options: Options) -> Exception:
             "--batch-size",
             "Choose a smaller number.",
         )
+    if text.startswith("DataLoader worker"):
+        return InputError(
+            "E657",
+            f"a process that loads samples has ended: {text}",
+            "--workers",
+            "Memory is short, often: choose a smaller number, or 0 to load in this process.",
+        )
     if type(exc).__module__.startswith(("torch._dynamo", "torch._inductor")):
         return InputError(
             "E634",

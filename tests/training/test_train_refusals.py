@@ -145,14 +145,23 @@ def test_checkpoint_of_another_network_is_explained(tiny: Train) -> None:
     assert "Use --model tinyclassifier without --use-bias." in done.error
 
 
-def test_lack_of_memory_is_named(tiny: Train, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("failure", "message"),
+    [
+        (torch.OutOfMemoryError("CUDA out of memory."), "memory for batches of 16: CUDA out of"),
+        (RuntimeError("DataLoader worker (pid 7) is killed."), "loads samples has ended: Data"),
+    ],
+)
+def test_lack_of_memory_is_named(
+    failure: Exception, message: str, tiny: Train, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def full(*_: Any) -> None:
-        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
+        raise failure
 
     monkeypatch.setattr(trainer, "train_epoch", full)
     done = tiny("tinyclassifier", "tinyclasses")
     assert done.status == 1
-    assert "too little memory for batches of 16: CUDA out of memory" in done.error
+    assert message in done.error
 
 
 def test_log_folder_is_copied(tiny: Train) -> None:

@@ -98,6 +98,23 @@ def test_worker_processes_deliver_the_same() -> None:
     )
 
 
+def test_quick_batch_that_cannot_be_made_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = load_data(_entry(_QuickNumbers), _args())
+
+    def broken(_dataset: Any, indices: torch.Tensor) -> Any:
+        raise RuntimeError("the cache is damaged")
+
+    monkeypatch.setattr(_QuickNumbers, "batch", broken)
+    with pytest.raises(InputError, match="a batch with sample 0 of the data set cannot be used"):
+        next(iter(data.test))
+
+
+def test_items_that_are_no_pairs_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_Numbers, "__getitem__", lambda _dataset, index: index)
+    with pytest.raises(InputError, match="no pair of an input tensor and a target"):
+        load_data(_entry(_Numbers), _args())
+
+
 def test_empty_training_set_is_refused() -> None:
     with pytest.raises(InputError, match="no training samples"):
         load_data(_entry(_QuickNumbers, train=0), _args())
