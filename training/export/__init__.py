@@ -33,6 +33,10 @@ def export(
     """
     model.eval()
     example = torch.zeros(1, *dataset.input[: entry.dim + 1])
+    if options.yaml_template is not None:
+        from training.export.template import write_template
+
+        return write_template(model, example, policy, options)
     from training.export import summaries
 
     return summaries.summarize(model, example, options)

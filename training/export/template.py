@@ -1,0 +1,130 @@
+"""A network description to start with (--yaml-template)."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from torch import Tensor, nn
+
+import ai8x
+from checkpoint import atomic
+from checkpoint.errors import InputError
+from device import CHIPS
+from training.export.counting import dimensions
+from training.export.placing import Place, place_all
+from training.export.tracing import trace
+from training.export.walk import INPUT, Entry, Walk, is_tensor_order
+from training.options import Options
+
+FILL_IN = "FILL IN"
+
+
+def write_template(
+    model: nn.Module, example: Tensor, policy: dict[str, Any] | None, options: Options
+) -> str:
+    """Write the layers of the network as a description, and return what is left to be done.
+
+    Batch normalization is fused and the policy gives the bits of weights. Processors and offsets
+    are legal starting values, or marked with FILL IN. Raises InputError for a network whose way of
+    data cannot be followed or that has no layer.
+    """
+    assert options.yaml_template is not None
+    ai8x.fuse_bn_layers(model)
+    if policy is not None:
+        ai8x.initiate_qat(model, policy, export=True)
+    chip = next((chip for chip in CHIPS if chip.die == options.device), CHIPS[0])
+    entries = Walk(model, trace(model, example), chip).entries
+    if not entries:
+        raise InputError(
+            "E650", "the network has no layer that the accelerator computes", "--yaml-template",
+            "Build it from the layers of ai8x.",
+        )  # fmt: skip
+    shape = tuple(example.shape[1:])
+    places = place_all(entries, shape, chip)
+    if not is_tensor_order(model, entries):
+        entries[0].notes.append(
+            "the checkpoint has the weights in another order than the layers compute; sort the "
+            "layers as in the model and give each its next_sequence, or sort the model"
+        )
+    text = template_text(entries, places, shape, f"{options.arch} (models/) on {options.dataset} "
+                         f"for {chip.name}", options)  # fmt: skip
+    atomic.write_bytes(options.yaml_template, text.encode())
+    left = text.count(FILL_IN) - 1
+    rest = f"{left} places are marked with {FILL_IN}" if left else "nothing is left to fill in"
+    return f"Saved {len(entries)} layers as {options.yaml_template}; {rest}"
+
+
+def template_text(
+    entries: Sequence[Entry], places: Mapping[int, Place], shape: Sequence[int], title: str,
+    options: Options,
+) -> str:  # fmt: skip
+    """Return the description as text."""
+    head = (
+        f"{title}: input {dimensions(shape)}. Written by train.py --yaml-template from the model; "
+        f"processors and offsets are starting values, lines with {FILL_IN} need work."
+    )
+    lines = ["---", *_comment(head, ""), f"arch: {options.arch}", f"dataset: {options.dataset}"]
+    lines += ["", "layers:"]
+    several = sum(entry.is_output for entry in entries) > 1
+    for index in range(len(entries)):
+        lines += [*_layer(entries, index, places, several), ""]
+    return "\n".join(lines[:-1]) + "\n"
+
+
+def _layer(
+    entries: Sequence[Entry], index: int, places: Mapping[int, Place], several: bool
+) -> list[str]:
+    """Return the lines of a layer."""
+    entry, own = entries[index], places[index]
+    keys: dict[str, Any] = {"name": entry.name, "op": entry.keys["op"]}
+    if entry.inputs != (index - 1,):
+        names = ["input" if n == INPUT else entries[n].name for n in entry.inputs]
+        keys["in_sequences"] = names[0] if len(names) == 1 else f"[{', '.join(names)}]"
+    if index == 0:
+        keys["data_format"] = "HWC"
+    keys["processors"] = _mask(_processors(entry, places))
+    if "in_sequences" in keys or index == 0:
+        keys["in_offset"] = f"0x{min(places[n].offset for n in entry.inputs):04x}"
+    following = index + 1
+    if following < len(entries) and _processors(entries[following], places) != own.processors:
+        keys["output_processors"] = _mask(own.processors)
+    keys["out_offset"] = f"0x{own.offset:04x}"
+    if own.gap:
+        keys["write_gap"] = own.gap
+    keys |= {key: value for key, value in entry.keys.items() if key != "op"}
+    if several and entry.is_output:
+        keys["output"] = True
+    lines = _comment(f"{dimensions(entry.taken)} -> {dimensions(entry.given)}", "  ")
+    for note in dict.fromkeys(entry.notes):
+        lines += _comment(f"{FILL_IN}: {note}.", "  ")
+    body = [f"    {key}: {_yaml(value)}" for key, value in keys.items()]
+    return [*lines, body[0].replace("    ", "  - ", 1), *body[1:]]
+
+
+def _processors(entry: Entry, places: Mapping[int, Place]) -> int:
+    """Return the processors that hold the input of a layer."""
+    mask = 0
+    for index in entry.inputs:
+        mask |= places[index].processors
+    return mask & (1 << 64) - 1
+
+
+def _comment(text: str, indent: str) -> list[str]:
+    """Return a text as lines of comment."""
+    begin = f"{indent}# "
+    return textwrap.wrap(
+        text, 98, initial_indent=begin, subsequent_indent=begin, break_on_hyphens=False
+    )
+
+
+def _mask(processors: int) -> str:
+    """Return a mask as 0x0123.4567.89ab.cdef."""
+    digits = f"{processors:016x}"
+    return "0x" + ".".join(digits[place : place + 4] for place in range(0, 16, 4))
+
+
+def _yaml(value: Any) -> str:
+    """Return a value as the description writes it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)

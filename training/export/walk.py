@@ -1,0 +1,298 @@
+"""From the graph of a network to the layers of a network description."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from torch import nn
+
+import ai8x
+from device import Chip
+from training.export.counting import dimensions
+from training.export.tracing import Node
+
+INPUT = -1
+"""Stands for the input of the network where layers are numbered."""
+
+_RESHAPING = ("flatten", "view", "reshape", "squeeze", "unsqueeze", "contiguous")
+_ELEMENTWISE = {"Add": "add", "Sub": "sub", "BitwiseOr": "or", "BitwiseXor": "xor"}
+_PASSING = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Identity, ai8x.Empty)
+_MARGIN = 64
+
+
+@dataclass(slots=True)
+class Entry:
+    """A layer of the description.
+
+    `inputs` are numbers of layers or INPUT, which are joined as `join` says; `keys` what the layer
+    does, without its place in memory. `taken` [C, ...] lies in memory before pooling and
+    flattening, `given` [C, ...] after the layer. `kernels` are the bits of its kernels that each
+    processor stores, `notes` what is left for the reader to do.
+    """
+
+    name: str
+    inputs: tuple[int, ...]
+    join: Literal["elements", "channels"] | None
+    keys: dict[str, Any]
+    taken: tuple[int, ...]
+    given: tuple[int, ...]
+    wide: bool = False
+    kernels: int = 0
+    is_output: bool = False
+    notes: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class _Value:
+    """A tensor on its way from layers to the next: what happens to it in front of that."""
+
+    inputs: tuple[int, ...]
+    shape: tuple[int, ...]
+    join: Literal["elements", "channels"] | None = None
+    combined: str | None = None
+    pool: nn.Module | None = None
+    flat: bool = False
+    reshaped: bool = False
+    notes: tuple[str, ...] = ()
+
+
+class Walk:
+    """Follows a traced graph; `entries` are the layers found."""
+
+    def __init__(self, model: nn.Module, graph: Any, chip: Chip) -> None:
+        self.entries: list[Entry] = []
+        self._model = model
+        self._chip = chip
+        self._values: dict[Node, _Value] = {}
+        self._named: dict[str, str] = {}
+        for node in graph.nodes:
+            self._visit(node)
+
+    def _visit(self, node: Node) -> None:
+        """Follow one node."""
+        taken = [self._values[source] for source in node.all_input_nodes if source in self._values]
+        shape = tuple(node.meta.get("shape") or ())[1:]
+        if node.op == "placeholder":
+            self._values[node] = _Value((INPUT,), shape)
+        elif node.op == "output":
+            for index in {index for value in taken for index in value.inputs} - {INPUT}:
+                self.entries[index].is_output = True
+        elif taken and node.meta.get("shape"):
+            visit = self._module if node.op == "call_module" else self._function
+            self._values[node] = visit(node, taken, shape)
+
+    def _module(self, node: Node, taken: list[_Value], shape: tuple[int, ...]) -> _Value:
+        """Follow a layer."""
+        module = self._model.get_submodule(node.target)
+        value = taken[0]
+        if isinstance(module, ai8x.QuantizationAwareModule):
+            if module.op is None and value.join is None and self._following(node, pooled=False):
+                return replace(value, pool=module.pool)
+            return self._layer(node.target, module, value, shape)
+        if isinstance(module, ai8x.Eltwise):
+            return self._elements(node, type(module).__name__, taken, shape)
+        if isinstance(module, _PASSING):
+            return value
+        kind = type(module).__name__
+        return _noted(value, f"{node.target} ({kind}) is no layer of the accelerator", shape)
+
+    def _function(self, node: Node, taken: list[_Value], shape: tuple[int, ...]) -> _Value:
+        """Follow a function or method."""
+        name = getattr(node.target, "__name__", str(node.target))
+        if name in ("cat", "concat") and len(taken) > 1:
+            sizes = {value.shape[1:] for value in taken}
+            fits = len(sizes) == 1 and shape[0] == sum(value.shape[0] for value in taken)
+            inputs = tuple(index for value in taken for index in value.inputs)
+            joined = _Value(inputs, shape, "channels")
+            simple = fits and not any(_is_prepared(v) or v.join == "elements" for v in taken)
+            return joined if simple else _noted(joined, "these tensors are joined otherwise", shape)
+        value = taken[0]
+        if name not in _RESHAPING:
+            return _noted(value, f"the model computes {name} here", shape)
+        if shape == value.shape or (value.flat and len(shape) == 1):
+            return value
+        if len(shape) == 1 and not value.reshaped:
+            flat = math.prod(value.shape[1:]) > 1
+            return replace(value, flat=flat, shape=value.shape if flat else shape)
+        if shape[0] == value.shape[0] and not value.flat and value.pool is None:
+            return replace(value, shape=shape, reshaped=True)
+        change = f"{dimensions(value.shape)} becomes {dimensions(shape)}"
+        return _noted(value, f"the model reshapes its data here: {change}", shape)
+
+    def _following(self, node: Node, pooled: bool) -> Any:
+        """Return the layer with an operator that alone takes a result, or None."""
+        (user, *others) = node.users or (None,)
+        if others or user is None or user.op != "call_module":
+            return None
+        module = self._model.get_submodule(user.target)
+        if not isinstance(module, ai8x.QuantizationAwareModule) or module.op is None:
+            return None
+        return module if pooled or module.pool is None else None
+
+    def _elements(
+        self, node: Node, kind: str, taken: list[_Value], shape: tuple[int, ...]
+    ) -> _Value:
+        """Follow an element-wise layer; the layer behind it does its work where it can."""
+        notes = tuple(note for value in taken for note in value.notes)
+        if any(_is_prepared(value) or len(value.inputs) > 1 for value in taken):
+            notes += ("the operands are not whole results of layers",)
+        sources = [source for source in node.all_input_nodes if source in self._values]
+        inputs = tuple(
+            self._alone(source, value) for source, value in zip(sources, taken, strict=True)
+        )
+        value = _Value(inputs, shape, "elements", _ELEMENTWISE.get(kind, "add"), notes=notes)
+        following = self._following(node, pooled=True)
+        if following is not None and self._can_combine(following, len(inputs), shape[0]):
+            return value
+        keys: dict[str, Any] = {"op": kind.removeprefix("Bitwise")}
+        if len(inputs) > 2:
+            keys["operands"] = len(inputs)
+        return self._append(Entry(self._name(node.target), inputs, "elements", keys, shape, shape,
+                                  notes=list(notes)))  # fmt: skip
+
+    def _can_combine(self, layer: Any, operands: int, channels: int) -> bool:
+        """Return whether a layer can combine elements in front of its operator."""
+        passes = -(-channels // _MARGIN)
+        if isinstance(layer.op, nn.Conv1d) or (layer.pool is not None and operands > 2):
+            return False
+        if self._chip.combines_with_bias:
+            return passes == 1 or operands * passes == operands + passes
+        return layer.op.bias is None
+
+    def _alone(self, node: Node, value: _Value) -> int:
+        """Return the layer whose result is the operand; a copy of it where others need it too.
+
+        Operands lie word by word between each other, so that no other layer can read them.
+        """
+        index = value.inputs[0]
+        if index != INPUT and len(node.users) == 1:
+            return index
+        source = "input" if index == INPUT else self.entries[index].name
+        name = self._name(f"copy_of_{source}")
+        keys = {"op": "Passthrough"}
+        entry = Entry(name, (index,), None, keys, value.shape, value.shape)
+        return self._append(entry).inputs[0]
+
+    def _layer(self, target: str, module: Any, value: _Value, shape: tuple[int, ...]) -> _Value:
+        """Add a layer with an operator, or one that only pools."""
+        op, pool = module.op, module.pool if value.pool is None else value.pool
+        keys: dict[str, Any] = {"op": "Passthrough" if op is None else type(op).__name__}
+        if value.combined is not None:
+            keys["eltwise"] = value.combined
+            if len(value.inputs) > 2:
+                keys["operands"] = len(value.inputs)
+            if pool is not None:
+                keys["pool_first"] = False
+        if value.reshaped:
+            keys["in_dim"] = _short(value.shape[1:])
+        if value.flat:
+            keys["flatten"] = True
+            if value.join or value.inputs != (len(self.entries) - 1,):
+                keys["in_channels"] = math.prod(value.shape)
+        keys |= _pooling(pool)
+        if op is not None:
+            keys |= _operator(module)
+        if target in self._named:
+            keys["weight_source"] = self._named[target]
+        name = self._name(target)
+        self._named.setdefault(target, name)
+        entry = Entry(name, value.inputs, value.join, keys, value.shape, shape,
+                      wide=bool(module.wide), notes=list(value.notes))  # fmt: skip
+        if op is not None and "weight_source" not in keys:
+            entry.kernels = _kernel_bits(op, keys["quantization"], value)
+        return self._append(entry)
+
+    def _append(self, entry: Entry) -> _Value:
+        """Add a layer and return its result."""
+        self.entries.append(entry)
+        return _Value((len(self.entries) - 1,), entry.given)
+
+    def _name(self, target: str) -> str:
+        """Return a name that no other layer has."""
+        name = target.replace(".", "_")
+        taken = {entry.name for entry in self.entries}
+        numbers = (f"{name}_{number}" for number in range(2, len(taken) + 3))
+        return name if name not in taken else next(n for n in numbers if n not in taken)
+
+
+def _is_prepared(value: _Value) -> bool:
+    """Return whether something happens to a tensor that only an operator can do."""
+    return value.flat or value.reshaped or value.pool is not None
+
+
+def _noted(value: _Value, note: str, shape: tuple[int, ...]) -> _Value:
+    """Return the value with a note for the layer that takes it."""
+    return replace(value, notes=(*value.notes, note), shape=shape, flat=False)
+
+
+def _short(sizes: Sequence[int] | int) -> Any:
+    """Return sizes as the description writes them: one number if they are equal."""
+    listed = [sizes] if isinstance(sizes, int) else list(sizes)
+    return listed[0] if len(set(listed)) == 1 else listed
+
+
+def _pooling(pool: Any) -> dict[str, Any]:
+    """Return the keys of pooling."""
+    if pool is None:
+        return {}
+    is_average = isinstance(pool, nn.AvgPool1d | nn.AvgPool2d)
+    keys = {"avg_pool" if is_average else "max_pool": _short(pool.kernel_size)}
+    keys["pool_stride"] = _short(pool.stride)
+    dilation = _short(getattr(pool, "dilation", 1))
+    return keys if dilation == 1 else {**keys, "pool_dilation": dilation}
+
+
+def _operator(layer: Any) -> dict[str, Any]:
+    """Return the keys of an operator."""
+    op, keys = layer.op, {}
+    if not isinstance(op, nn.Linear):
+        size = op.kernel_size
+        keys["kernel_size"] = size[0] if len(size) == 1 else dimensions(size)
+        keys["pad"] = _short(op.padding)
+        if _short(op.stride) != (2 if isinstance(op, nn.ConvTranspose2d) else 1):
+            keys["stride"] = _short(op.stride)
+        if _short(op.dilation) != 1:
+            keys["dilation"] = _short(op.dilation)
+        if op.groups > 1:
+            keys["groups"] = op.groups
+    keys["activate"] = layer.activation or "None"
+    keys["quantization"] = int(layer.weight_bits.item()) or 8
+    if layer.wide:
+        keys["output_width"] = 32
+    return keys
+
+
+def _kernel_bits(op: Any, bits: int, value: _Value) -> int:
+    """Return how many bits of kernels each processor stores for a layer."""
+    channels = value.shape[0]
+    by_pass = channels if value.flat or isinstance(op, nn.Linear) else op.weight.shape[1]
+    if op.weight.ndim > 2 and op.groups > 1:
+        by_pass = channels
+    processors = per_pass(channels)
+    total: int = op.weight.numel() * bits
+    return -(-total // min(processors, by_pass))
+
+
+def per_pass(channels: int) -> int:
+    """Return how many processors hold so many channels: 64 in a pass, beyond in fours."""
+    passes = -(-channels // 64)
+    count = -(-channels // passes)
+    return count if passes == 1 else -(-count // 4) * 4
+
+
+def has_weights(entry: Entry) -> bool:
+    """Return whether a layer has kernels of its own."""
+    return entry.kernels > 0
+
+
+def is_tensor_order(model: nn.Module, entries: Sequence[Entry]) -> bool:
+    """Return whether weights come in the checkpoint in the order of the layers."""
+    stored = [
+        name.replace(".", "_")
+        for name, module in model.named_modules()
+        if isinstance(module, ai8x.QuantizationAwareModule) and module.op is not None
+    ]
+    return stored == [entry.name for entry in entries if has_weights(entry)]
