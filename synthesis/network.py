@@ -223,6 +223,11 @@ class Layer:
         """Position of the first of these keys that the description has, else of the layer."""
         return next((self.places[k] for k in keys if k in self.places), self.place)
 
+    def without(self, key: str) -> str:
+        """Say how to do without a key, or without the option that stands in its place."""
+        option = self.place_of(key).option
+        return f"leave out {option}" if option else f"remove '{key}'"
+
     def diagnostic(
         self,
         code: str,
@@ -318,7 +323,7 @@ class Network:
     indices of those that are executed, `simulated` of those that the known answer is made from.
     `sample` is int64 [channel, row, column]. `allow_streaming` permits streaming from memory;
     `file_has_bias` also counts layers of the file that are not executed; `snoop` holds the raw
-    registers of conditional execution; `deliveries` replace the output layers in `cnn_unload`;
+    registers of conditional execution; `places` tells where global keys stand; `deliveries` replace the output layers in `cnn_unload`;
     `reshapes_inputs` lets a layer read some of its sources' channels, from `channel_skip` on;
     `progression` tells how the words of the sample follow from the first ones, `input_parts` in
     how many parts of rows it is loaded.
@@ -342,6 +347,7 @@ class Network:
     progression: Progression | None = None
     input_parts: int = 1
     reshapes_inputs: bool = False
+    places: Mapping[str, Place] = field(default_factory=dict, repr=False)
 
     def validate(self) -> None:
         """Raise InvariantError where this network, which has been checked, contradicts itself."""

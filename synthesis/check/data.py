@@ -21,6 +21,7 @@ def out_offset_is_in_memory(layer: Layer, chip: Chip) -> Iterator[Finding]:
             if layer.out_offset >= 0
             else f"'out_offset' is {layer.out_offset}, it cannot be negative",
             "out_offset",
+            f"The nearest valid value is 0x{min(max(layer.out_offset, 0), limit - WORD_BYTES):x}.",
         )
 
 

@@ -282,10 +282,9 @@ def features_of_the_chip(layer: Layer, network: Network) -> Iterator[Finding]:
         ("tcalc", layer.tcalc),
         ("snoop_sequence", layer.snoop_layer is not None),
     ):
-        if wanted:
-            yield Finding(f"'{key}' is not supported by {network.chip.name}", key)
-    if layer is network.first and network.snoop is not None:
-        yield Finding(f"'snoop' is not supported by {network.chip.name}", "snoop")
+        if wanted and layer.place_of(key).option is None:
+            remedy = "Remove the key, or use --device MAX78002."
+            yield Finding(f"'{key}' is not supported by {network.chip.name}", key, remedy)
 
 
 @layer_constraint("E316")
@@ -357,6 +356,7 @@ def calcx4_outputs(layer: Layer, _: Chip) -> Iterator[Finding]:
         yield Finding(
             f"'calcx4' with {layer.out_channels} output channels, not a multiple of 4",
             ("calcx4", "out_channels"),
+            f"Use a multiple of 4 channels, or {layer.without('calcx4')}.",
         )
 
 
@@ -368,7 +368,7 @@ def calcx4_passes(layer: Layer, _: Chip) -> Iterator[Finding]:
             f"'calcx4' with {layer.out_passes} output passes and {layer.processors.bit_count()} "
             f"processors, it needs {PROCESSORS}",
             ("calcx4", "processors"),
-            "Use at most 64 output channels, or remove 'calcx4'.",
+            f"Use at most 64 output channels, or {layer.without('calcx4')}.",
         )
 
 

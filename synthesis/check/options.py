@@ -42,8 +42,17 @@ def check_chip_options(
             Place(option="--debug-latency"),
             "Leave the option out, or use --device MAX78000.",
         )
-    if encoding.max_speed and (chip.pll_clock_mhz is None or encoding.pll is False):
-        yield Diagnostic("E081", "it needs the PLL", Place(option="--max-speed"), "Add --pll.")
+    if encoding.max_speed and chip.pll_clock_mhz is None:
+        yield Diagnostic(
+            "E081",
+            f"it needs a PLL, {chip.name} has none",
+            Place(option="--max-speed"),
+            "Leave the option out, or use --device MAX78002.",
+        )
+    elif encoding.max_speed and encoding.pll is False:
+        yield Diagnostic(
+            "E081", "it needs the PLL", Place(option="--max-speed"), "Leave out --no-pll."
+        )
     if resolving.start_layer and resolving.input_port is not InputPort.MEMORY:
         yield Diagnostic(
             "E082",

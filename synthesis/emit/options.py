@@ -343,7 +343,7 @@ def _mlator(options: ProjectOptions, program: Program) -> Iterator[Diagnostic]:
             yield Diagnostic("W071", message, place, silence, Severity.WARNING)
         elif not options.mlator and obstacle is None:
             message = f"it would speed up reading the output of layer {index}"
-            yield Diagnostic("W072", message, place, silence, Severity.NOTICE)
+            yield Diagnostic("N072", message, place, silence, Severity.NOTICE)
 
 
 def _formats(options: ProjectOptions) -> Iterator[Diagnostic]:

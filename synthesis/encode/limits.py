@@ -65,6 +65,13 @@ def _clock(network: Network, options: EncodeOptions) -> Iterator[Diagnostic]:
 
 def _snoop(network: Network, options: EncodeOptions) -> Iterator[Diagnostic]:
     """What conditional execution accumulates cannot be simulated, so the description states it."""
+    if network.snoop is not None and not network.chip.has_extended_modes:
+        yield Diagnostic(
+            "E315",
+            f"'snoop' is not supported by {network.chip.name}",
+            network.places.get("snoop", network.place),
+            "Remove the key, or use --device MAX78002.",
+        )
     if options.check_snoop and network.snoop is None:
         yield Diagnostic(
             "E089",
@@ -197,7 +204,7 @@ def _parts(network: Network) -> Iterator[Diagnostic]:
                 f"reads ahead, but its input begins in the same part of the memory as that of "
                 f"{seen[part]} ({_part_text(part)})",
                 ("in_offset", "readahead"),
-                "Move it to another part, or remove 'readahead'.",
+                f"Move it to another part, or {layer.without('readahead')}.",
             )
         if layer.streaming:
             seen.setdefault(part, layer)
@@ -221,7 +228,7 @@ def _own_parts(layer: Layer) -> Iterator[Diagnostic]:
                 f"reads ahead, but input and output {what} in the same part of the memory "
                 f"({_part_text(part)})",
                 ("out_offset", "in_offset", "readahead"),
-                "Move one of them to another part, or remove 'readahead'.",
+                f"Move one of them to another part, or {layer.without('readahead')}.",
             )
 
 

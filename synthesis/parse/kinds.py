@@ -168,7 +168,12 @@ class Choice:
         if isinstance(key, (bool, float)) or key is None or key not in self.choices:
             words = [str(c) for c in self.choices]
             near = get_close_matches(str(key), words, 1)
-            raise KindError(f"is {kind_of(node)}", f"Did you mean {near[0]}?" if near else None)
+            numbers = [c for c in self.choices if isinstance(c, int)]
+            remedy = f"Did you mean {near[0]}?" if near else None
+            if numbers and isinstance(key, int | float) and not isinstance(key, bool):
+                nearest = min(numbers, key=lambda c: (abs(c - key), -c))
+                remedy = f"The nearest valid value is {nearest}."
+            raise KindError(f"is {kind_of(node)}", remedy)
         return self.choices[key]
 
     def expected(self) -> str:  # noqa: D102 - see Kind

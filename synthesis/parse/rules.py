@@ -66,8 +66,24 @@ def kernel_fits_operator(layer: LayerDescription, _: Description) -> Iterator[Di
     }[operator]
     if text not in allowed:
         limit = f"{operator} takes {', '.join(allowed)}" if allowed else "a linear layer has none"
-        remedy = "Remove the key." if not allowed else "Several small kernels replace a large one."
+        remedy = _kernel_remedy(operator, rows, columns)
         yield layer.error("E121", f"'kernel_size' is {text}, {limit}", "kernel_size", remedy=remedy)
+
+
+def _kernel_remedy(operator: Operator, rows: int, columns: int) -> str:
+    """Name what an operator takes instead of a kernel; of a length `columns` is 0."""
+    longest = max(rows, columns)
+    if operator is Operator.LINEAR:
+        return "Remove the key."
+    if operator is Operator.NONE:
+        return "Remove the key: the layer has no kernel."
+    if operator is Operator.CONVTRANSPOSE2D:
+        return "Use kernel_size: 3x3."
+    if operator is Operator.CONV1D:
+        return f"Use kernel_size: {min(max(longest, 1), 9)}."
+    if longest > 3:
+        return "Several small kernels replace a large one."
+    return f"Use kernel_size: {'1x1' if longest <= 1 else '3x3'}."
 
 
 def stride_is_fixed(layer: LayerDescription, _: Description) -> Iterator[Diagnostic]:
@@ -82,7 +98,9 @@ def stride_is_fixed(layer: LayerDescription, _: Description) -> Iterator[Diagnos
             "E122",
             f"'stride' is {rows}/{columns}, {operator} works with {wanted}",
             "stride",
-            remedy="Use pool_stride (with or without pooling) to reduce the size.",
+            remedy="Remove the key: a transposed convolution always doubles the size."
+            if wanted == 2
+            else "Use pool_stride (with or without pooling) to reduce the size.",
         )
 
 
@@ -274,7 +292,7 @@ def warnings(layers: Iterable[LayerDescription]) -> Iterator[Diagnostic]:
             )
         if operator is not Operator.NONE and "activate" not in layer:
             yield Diagnostic(
-                "W151",
+                "N151",
                 f"{layer}: 'activate' is not given, there is no activation",
                 layer.place,
                 severity=Severity.NOTICE,

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from device.chip import GROUPS, PROCESSORS, PROCESSORS_PER_GROUP
-from diagnostics import Diagnostic, Severity
+from diagnostics import Diagnostic, Place, Severity
 from synthesis.network import (
     DATA_BUFFER,
     NETWORK_INPUT,
@@ -104,7 +104,7 @@ class LayerBuilder:
             index=layer.index,
             name=layer.name,
             place=layer.place,
-            places={key: entry.place for key, entry in layer.entries.items()},
+            places=self._places(layer),
             operator=operator,
             combination=combination,
             operands=operands,
@@ -152,6 +152,23 @@ class LayerBuilder:
             channel_skip=layer.get("in_channel_skip", 0),
             widened=widened,
         )
+
+    def _places(self, layer: LayerDescription) -> dict[str, Place]:
+        """Where each key stands; values that options gave stand there."""
+        first, final = self.previous is None, layer.index == self.order[-1]
+        given = (
+            ("in_offset", "--input-offset", first and self.options.input_offset is not None),
+            ("output_width", "--output-width", final and self.options.output_width is not None),
+        )
+        default = (
+            ("calcx4", "--calcx4", self.options.calcx4),
+            ("readahead", "--read-ahead", self.options.read_ahead),
+            ("streaming", "--streaming-layers", layer.index in self.options.streaming_layers),
+        )
+        options = {key: name for key, name, wins in given if wins}
+        options |= {key: name for key, name, used in default if used and key not in layer}
+        places = {key: entry.place for key, entry in layer.entries.items()}
+        return places | {k: layer.place_of(k).with_option(o) for k, o in options.items()}
 
     def _output_width(self, layer: LayerDescription) -> Literal[8, 32]:
         """Own key; the option wins in the final layer."""

@@ -97,6 +97,7 @@ def resolve_what_is_sound(
         progression(sample, options),
         options.input_split,
         options.reshape_inputs,
+        {key: entry.place for key, entry in description.entries.items()},
     )
     return Resolution(network, tuple(problems), tuple(network.executed()))
 

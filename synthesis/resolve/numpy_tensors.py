@@ -23,6 +23,11 @@ from synthesis.resolve.tensors import (
     shape_weights,
 )
 
+_SINGLE = (
+    "The first axis of a lone array counts layers: for a single layer save the weights as "
+    "numpy.save(file, weights[None])."
+)
+
 
 def tensors_from_numpy(
     description: Description,
@@ -38,8 +43,11 @@ def tensors_from_numpy(
     name = description.get("weights") or f"weights_{dataset}"
     path = options.weight_input or f"tests/{name}.npy"
     place = description.place_of("weights", "dataset")
+    if options.weight_input:
+        place = Place(option="--weight-input")
     arrays = _read_arrays(path, "test weights", place) if wanted else []
-    if len(arrays) == 1:
+    split = len(arrays) == 1
+    if split:
         arrays = list(arrays[0])
     biases = _numpy_biases(description, options)
     found: dict[int, LayerTensors] = {}
@@ -48,6 +56,8 @@ def tensors_from_numpy(
         def problem(
             code: str, message: str, *keys: str, remedy: str | None = None, at: Any = layer
         ) -> None:
+            if split and code == "E208" and len(wanted) == 1:
+                remedy = _SINGLE
             problems.append(at.error(code, f"{message} (from {path})", *keys, remedy=remedy))
 
         bits = layer.get("quantization", DEFAULT_BITS)
@@ -69,7 +79,8 @@ def _numpy_biases(description: Description, options: ResolveOptions) -> list[NDA
     path = options.bias_input or (f"tests/bias_{name}.npy" if name else None)
     if path is None:
         return []
-    arrays = _read_arrays(path, "test biases", description.place_of("bias"))
+    place = Place(option="--bias-input") if options.bias_input else description.place_of("bias")
+    arrays = _read_arrays(path, "test biases", place)
     for array in arrays:
         if array.size and (array.min() < -128 or array.max() > 127):
             raise DiagnosticError(

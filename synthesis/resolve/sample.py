@@ -27,6 +27,9 @@ def read_sample(description: Description, options: ResolveOptions) -> Tensor:
     """Return the sample; one-dimensional data gets one column. Raise DiagnosticError if unfit."""
     path = sample_path(description, options)
     place = Place(file=path)
+    named = description.place_of("dataset")
+    if options.sample_input:
+        named = Place(option="--sample-input")
     remedy = "Make one with train.py --evaluate -8 --save-sample 1, or name it with --sample-input."
 
     def refuse(message: str, where: Place = place) -> DiagnosticError:
@@ -35,14 +38,9 @@ def read_sample(description: Description, options: ResolveOptions) -> Tensor:
     try:
         arrays = read_arrays(path, most=1)
     except FileNotFoundError:
-        raise refuse(
-            f"the sample file '{path}' does not exist", description.place_of("dataset")
-        ) from None
+        raise refuse(f"the sample file '{path}' does not exist", named) from None
     except OSError as exc:
-        raise refuse(
-            f"the sample file '{path}' cannot be read: {exc.strerror}",
-            place if options.sample_input else description.place_of("dataset"),
-        ) from None
+        raise refuse(f"the sample file '{path}' cannot be read: {exc.strerror}", named) from None
     except NpyError as exc:
         raise refuse(f"the sample is not a numeric NumPy array: {exc}") from None
     if not arrays:

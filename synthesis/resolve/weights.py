@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from checkpoint import CheckpointError
 from device import Chip
-from diagnostics import Diagnostic, Severity
+from diagnostics import Diagnostic, DiagnosticError, Place, Severity
 from synthesis.options import ResolveOptions
 from synthesis.parse import Description, LayerDescription
 from synthesis.parse.rules import kernel, layer_index
@@ -16,6 +17,24 @@ from synthesis.resolve.checkpoint_tensors import tensors_from_checkpoint
 from synthesis.resolve.integers import limits
 from synthesis.resolve.numpy_tensors import tensors_from_numpy
 from synthesis.resolve.tensors import BINARY, DEFAULT_BITS, LayerTensors, takes_weights
+
+
+def _tensors_of_file(
+    description: Description,
+    wanted: list[LayerDescription],
+    chip: Chip,
+    options: ResolveOptions,
+    problems: list[Diagnostic],
+) -> dict[int, LayerTensors]:
+    """Return the tensors from NumPy files, an ONNX file or a checkpoint."""
+    if description.get("arch") == "test":
+        return tensors_from_numpy(description, wanted, options, problems)
+    if options.checkpoint_file and options.checkpoint_file.lower().endswith(".onnx"):
+        # imported here: most runs need no ONNX reader
+        from synthesis.resolve.onnx_tensors import tensors_from_onnx
+
+        return tensors_from_onnx(options.checkpoint_file, wanted, options, problems)
+    return tensors_from_checkpoint(description, wanted, chip, options, problems)
 
 
 def layer_tensors(
@@ -26,15 +45,14 @@ def layer_tensors(
     Raises DiagnosticError (or CheckpointError) when the file cannot be read at all.
     """
     wanted = [layer for layer in description.layers if takes_weights(layer)]
-    if description.get("arch") == "test":
-        found = tensors_from_numpy(description, wanted, options, problems)
-    elif options.checkpoint_file and options.checkpoint_file.lower().endswith(".onnx"):
-        # imported here: most runs need no ONNX reader
-        from synthesis.resolve.onnx_tensors import tensors_from_onnx
-
-        found = tensors_from_onnx(options.checkpoint_file, wanted, options, problems)
-    else:
-        found = tensors_from_checkpoint(description, wanted, chip, options, problems)
+    try:
+        found = _tensors_of_file(description, wanted, chip, options, problems)
+    except CheckpointError as refusal:
+        if refusal.code != "E501":
+            raise
+        place = Place(refusal.place, option="--checkpoint-file")
+        unread = Diagnostic(refusal.code, refusal.message, place, refusal.remedy)
+        raise DiagnosticError(unread) from None
     refused = any(p.severity is Severity.ERROR for p in problems)
     if len(found) < len(wanted) and not refused:
         missing = wanted[len(found)]

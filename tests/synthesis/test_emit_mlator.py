@@ -84,7 +84,7 @@ def test_layer_behind_an_odd_number_of_bytes_is_read_as_always() -> None:
 
 def test_users_are_told_what_the_ports_could_do() -> None:
     (found,) = check_options(options(), program(unload=(TWO_GROUPS,)))
-    assert found.code == "W072"
+    assert found.code == "N072"
     assert check_options(options(unload=False), program(unload=(TWO_GROUPS,))) == []
 
 

@@ -214,6 +214,18 @@ def test_many_processors_are_no_hindrance(tmp_path: Path) -> None:
     assert found(tmp_path, [FIRST, wide]) == []
 
 
+def test_conditional_execution_needs_the_newer_chip(tmp_path: Path) -> None:
+    text = describe(FIRST, snoop=(0,) * 32)
+    port = InputPort.FIFO
+    network, _ = build(tmp_path, text, sample(3, 8, 8), KERNELS[:1], input_port=port)
+    (complaint,) = check_limits(network, EncodeOptions())
+    line, column = line_of(text, "snoop", None)
+    assert str(complaint) == (
+        f"net.yaml:{line}:{column}: error: 'snoop' is not supported by MAX78000 [E315]\n"
+        "  Remove the key, or use --device MAX78002."
+    )
+
+
 def test_accumulators_are_compared_with_what_the_description_says(tmp_path: Path) -> None:
     (complaint,) = found(tmp_path, [FIRST], MAX78002, check_snoop=True)
     assert str(complaint) == (

@@ -179,7 +179,7 @@ def test_defaults_that_matter_are_announced() -> None:
         "<text>:4:3: warning: layer 0: 'op' is not given, Conv2d is used [W150]",
         "<text>:4:3: warning: layer 0: 'out_offset' is not given, 0 is used [W150]",
         "<text>:4:3: warning: layer 0: 'pool_stride' is not given, 1 is used [W150]",
-        "<text>:4:3: notice: layer 0: 'activate' is not given, there is no activation [W151]",
+        "<text>:4:3: notice: layer 0: 'activate' is not given, there is no activation [N151]",
     ]
     assert parse(HEAD + LAYER).warnings == ()
 
@@ -440,7 +440,8 @@ VALUES = [
     (
         "quantization",
         "3",
-        "is the integer '3', expected one of 1, 2, 4, 8, bin, binary [E109]",
+        "is the integer '3', expected one of 1, 2, 4, 8, bin, binary [E109]\n"
+        "  The nearest valid value is 4.",
     ),
     (
         "quantization",
@@ -458,7 +459,11 @@ VALUES = [
         "bitwise_or",
         "is the text 'bitwise_or', expected one of add, sub, or, xor [E109]",
     ),
-    ("output_width", "16", "is the integer '16', expected one of 8, 32 [E109]"),
+    (
+        "output_width",
+        "16",
+        "is the integer '16', expected one of 8, 32 [E109]\n  The nearest valid value is 8.",
+    ),
     (
         "kernel_size",
         "[3, 3]",
@@ -579,13 +584,24 @@ RULES = {
         "op: conv1d, kernel_size: 10",
         "kernel_size",
         "'kernel_size' is 10, conv1d takes 1, 2, 3, 4, 5, 6, 7, 8, 9 [E121]\n"
-        "  Several small kernels replace a large one.",
+        "  Use kernel_size: 9.",
+    ),
+    "E121 conv1d square": (
+        "op: conv1d, kernel_size: 3x3",
+        "kernel_size",
+        "'kernel_size' is 3x3, conv1d takes 1, 2, 3, 4, 5, 6, 7, 8, 9 [E121]\n"
+        "  Use kernel_size: 3.",
+    ),
+    "E121 conv2d between": (
+        "kernel_size: 2x2",
+        "kernel_size",
+        "'kernel_size' is 2x2, conv2d takes 1x1, 3x3 [E121]\n  Use kernel_size: 3x3.",
     ),
     "E121 transposed": (
         "op: convtranspose2d, kernel_size: 1x1",
         "kernel_size",
         "'kernel_size' is 1x1, convtranspose2d takes 3x3 [E121]\n"
-        "  Several small kernels replace a large one.",
+        "  Use kernel_size: 3x3.",
     ),
     "E122": (
         "stride: 2",
@@ -597,7 +613,7 @@ RULES = {
         "op: convtranspose2d, stride: 1",
         "stride",
         "'stride' is 1/1, convtranspose2d works with 2 [E122]\n"
-        "  Use pool_stride (with or without pooling) to reduce the size.",
+        "  Remove the key: a transposed convolution always doubles the size.",
     ),
     "E123": (
         "pool_dilation: 2",

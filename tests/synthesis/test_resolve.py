@@ -538,7 +538,7 @@ def test_missing_test_weights_are_named(tmp_path: Path) -> None:
     path = str(tmp_path / "none.npy")
     found = refused(build, tmp_path, describe(CONV), sample(3, 4, 4), weight_input=path)
     assert str(found) == (
-        f"net.yaml:2:10: error: the test weights file '{path}' does not exist [E211]\n"
+        f"option --weight-input: error: the test weights file '{path}' does not exist [E211]\n"
         "  Files are looked up from the current folder; see --weight-input and --bias-input."
     )
 
@@ -629,13 +629,61 @@ def test_unfit_samples_are_refused(tmp_path: Path, case: str) -> None:
     assert str(found) == f"{path}: error: {message} [E212]\n  {REMEDY}"
 
 
-def test_missing_sample_is_blamed_on_the_data_set(tmp_path: Path) -> None:
+def test_missing_sample_is_blamed_on_what_names_it(tmp_path: Path) -> None:
     path = str(tmp_path / "none.npy")
     kernels = [weights(2, 3, 3, 3)]
     found = refused(build, tmp_path, describe(CONV), sample(3, 4, 4), kernels, sample_input=path)
     assert str(found) == (
-        f"net.yaml:2:10: error: the sample file '{path}' does not exist [E212]\n  {REMEDY}"
+        f"option --sample-input: error: the sample file '{path}' does not exist [E212]\n  {REMEDY}"
     )
+    found = refused(build, tmp_path, describe(CONV), sample(3, 4, 4), kernels, sample_input=None)
+    assert str(found) == (
+        "net.yaml:2:10: error: the sample file 'tests/sample_tiny.npy' does not exist [E212]\n"
+        f"  {REMEDY}"
+    )
+
+
+@pytest.mark.parametrize("name", ["none.pth.tar", "none.onnx"])
+def test_missing_checkpoint_is_blamed_on_its_option(tmp_path: Path, name: str) -> None:
+    text = describe(CONV, arch="tinynet")
+    found = refused(build, tmp_path, text, sample(3, 4, 4), checkpoint_file=name)
+    assert str(found.place) == f"{name}: option --checkpoint-file"
+    assert found.code == "E501"
+
+
+def test_missing_biases_are_blamed_on_their_option(tmp_path: Path) -> None:
+    kernels = [weights(2, 3, 3, 3)]
+    found = refused(build, tmp_path, describe(CONV), sample(3, 4, 4), kernels, bias_input="none")
+    assert (found.code, str(found.place)) == ("E211", "option --bias-input")
+
+
+def test_lone_array_of_a_single_layer_needs_an_axis_of_layers(tmp_path: Path) -> None:
+    path = tmp_path / "alone.npy"
+    np.save(path, weights(2, 3, 3, 3))
+    found = refused(build, tmp_path, describe(CONV), sample(3, 4, 4), weight_input=str(path))
+    assert found.message.startswith("layer 0: weights of shape [3, 3, 3] do not belong to conv2d")
+    assert found.remedy is not None and "weights[None]" in found.remedy
+
+
+@pytest.mark.parametrize(
+    ("key", "option", "given"),
+    [
+        ("in_offset", "--input-offset", {"input_offset": 0x40}),
+        ("output_width", "--output-width", {"output_width": 32}),
+        ("calcx4", "--calcx4", {"calcx4": True}),
+        ("readahead", "--read-ahead", {"read_ahead": True}),
+        ("streaming", "--streaming-layers", {"streaming_layers": frozenset({0})}),
+    ],
+)
+def test_value_of_an_option_stands_at_the_option(
+    tmp_path: Path, key: str, option: str, given: dict[str, Any]
+) -> None:
+    kernels = [weights(2, 3, 3, 3)]
+    network, _ = build(tmp_path, describe(CONV), sample(3, 4, 4), kernels, **given)
+    assert network.layers[0].place_of(key).option == option
+    assert network.layers[0].without(key) == f"leave out {option}"
+    network, _ = build(tmp_path, describe(CONV), sample(3, 4, 4), kernels)
+    assert network.layers[0].place_of(key).option is None
 
 
 HUGE = b"{'descr': '<i8', 'fortran_order': False, 'shape': (4000000000000,)}"
