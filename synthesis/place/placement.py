@@ -13,6 +13,7 @@ from synthesis.network import Network
 from synthesis.place.biases import BiasRange, place_biases
 from synthesis.place.data import check_overlap
 from synthesis.place.kernels import KernelMemory, KernelRange, place_kernels
+from synthesis.place.losses import check_losses
 from synthesis.place.validation import validate_placement
 
 __all__ = [
@@ -87,4 +88,5 @@ def place_what_fits(
         check_overlap(
             network, problems, Severity.ERROR if options.stops_at_overlaps else Severity.WARNING
         )
+        check_losses(network, problems)
     return Placement(kernels, memory, biases, bias_memory), tuple(problems)

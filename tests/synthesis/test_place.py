@@ -459,6 +459,47 @@ def test_biases_that_do_not_fit_name_group_and_rest(tmp_path: Path) -> None:
     )
 
 
+def of_layers(folder: Path, *layers: dict[str, Any], **options: Any) -> list[Diagnostic]:
+    """Return what is said about the places of layers that take and give 3x4x4 values."""
+    kernels = [weights(3, 3, 3, 3, seed=i) for i in range(len(layers))]
+    text = describe(*({**CONV, **layer} for layer in layers))
+    network, _ = build(folder, text, sample(3, 4, 4), kernels, chip=MAX78002)
+    return list(place_what_fits(network, PlaceOptions(**options))[1])
+
+
+READ_LATE: tuple[dict[str, Any], ...] = (
+    {"out_offset": 0x2000},
+    {"out_offset": 0x4000},
+    {"out_offset": 0x2000},
+    {"out_offset": 0x6000, "in_sequences": 0, "in_offset": 0x2000},
+)
+
+
+def test_data_that_is_overwritten_before_its_last_reader_names_all_three(tmp_path: Path) -> None:
+    (found,) = of_layers(tmp_path, *READ_LATE)
+    assert (found.code, found.severity, str(found.place)) == ("W412", "warning", "net.yaml:19:15")
+    assert found.message == (
+        "layer 2: the output overwrites 0x2000 to 0x203f of the output of layer 0, which layer 3 "
+        "reads later; the chip will compute something else than the known answer"
+    )
+
+
+def test_data_that_may_overlap_is_not_warned_of(tmp_path: Path) -> None:
+    assert of_layers(tmp_path, *READ_LATE, overlap_data=True) == []
+
+
+@pytest.mark.parametrize(("kernel", "codes"), [("3x3", ["W412"]), ("none", [])])
+def test_layer_that_reads_the_input_again_must_not_run_over_it(
+    tmp_path: Path, kernel: str, codes: list[str]
+) -> None:
+    again: dict[str, Any] = {"in_sequences": "input", "in_offset": 0, "out_offset": 0}
+    if kernel == "none":  # each word is read before it is written
+        again |= {"op": "none", "kernel_size": None, "pad": None, "activate": None}
+    found = of_layers(tmp_path, {"out_offset": 0x2000}, again)
+    assert [d.code for d in found] == codes
+    assert all("overwrites 0x0 to 0x3f of the input data, which it" in d.message for d in found)
+
+
 def test_output_over_the_own_input_is_refused(tmp_path: Path) -> None:
     network = two_layers(tmp_path, {"out_offset": 0x20}, {"out_offset": 0x100})
     found = refused(network)

@@ -1,0 +1,65 @@
+"""Data that is overwritten before a later layer reads it.
+
+The vendor's tool accepts such networks: the known answer has the data, the chip does not.
+Source: spec/memory.md section 3.5.
+"""
+
+from __future__ import annotations
+
+from diagnostics import Diagnostic, Severity
+from synthesis.network import NETWORK_INPUT, Layer, Network
+from synthesis.place.lifetimes import Loss, memory_steps, sources
+
+
+def check_losses(network: Network, problems: list[Diagnostic]) -> None:
+    """Warn of the first layer that destroys what a later layer, or itself, still has to read.
+
+    What E404 refuses is left out: outputs that are delivered, and what the layer before wrote.
+    """
+    seen = {layer.index for layer in network.outputs()}
+    for step in memory_steps(network, {}):
+        layer = network.layer(step.layer)
+        for loss in step.losses:
+            if loss.owner in seen or _is_refused(loss, layer, network):
+                continue
+            if loss.own_input and not _reads_behind_itself(layer):
+                continue
+            seen.add(loss.owner)
+            problems.append(_complaint(network, layer, loss))
+
+
+def _is_refused(loss: Loss, layer: Layer, network: Network) -> bool:
+    """Whether the data is the direct predecessor's, or the sample at the first layer."""
+    previous = network.predecessor(layer)
+    return loss.owner == (NETWORK_INPUT if previous is None else previous.index)
+
+
+def _reads_behind_itself(layer: Layer) -> bool:
+    """Whether an output can stand where something is read that belongs to a later output."""
+    windows = max(*layer.kernel, *layer.pooling.window) > 1
+    read = layer.in_passes * layer.operands * (layer.read_gap + 1)
+    written = layer.out_passes * layer.output_words_per_value * (layer.write_gap + 1)
+    overtakes = layer.channels_first or written > read
+    return windows or overtakes or layer.out_offset > layer.in_offset
+
+
+def _complaint(network: Network, layer: Layer, loss: Loss) -> Diagnostic:
+    """Data in memory lives until its last reader; nothing else may be written there before."""
+    what = "the input data" if loss.owner < 0 else f"the output of {network.layer(loss.owner)}"
+    reader, will = f"{_reader(network, layer, loss)} reads later", "will"
+    if loss.own_input:
+        reader, will = "it reads itself", "may"
+    return layer.diagnostic(
+        "W412",
+        f"the output overwrites 0x{loss.begin:x} to 0x{loss.end - 1:x} of {what}, which {reader}; "
+        f"the chip {will} compute something else than the known answer",
+        ("out_offset",),
+        "Use another out_offset or other output_processors; --overlap-data silences this.",
+        Severity.WARNING,
+    )
+
+
+def _reader(network: Network, layer: Layer, loss: Loss) -> Layer:
+    """Return the next layer that reads what is lost; there is one, delivered data is left out."""
+    behind = list(network.executed())[network.order.index(layer.index) + 1 :]
+    return next(reader for reader in behind if loss.owner in sources(reader, network))
