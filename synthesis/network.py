@@ -323,10 +323,10 @@ class Network:
     indices of those that are executed, `simulated` of those that the known answer is made from.
     `sample` is int64 [channel, row, column]. `allow_streaming` permits streaming from memory;
     `file_has_bias` also counts layers of the file that are not executed; `snoop` holds the raw
-    registers of conditional execution; `places` tells where global keys stand; `deliveries` replace the output layers in `cnn_unload`;
+    registers of conditional execution; `deliveries` replace the output layers in `cnn_unload`;
     `reshapes_inputs` lets a layer read some of its sources' channels, from `channel_skip` on;
     `progression` tells how the words of the sample follow from the first ones, `input_parts` in
-    how many parts of rows it is loaded.
+    how many parts of rows it is loaded, `places` where global keys stand.
     """
 
     chip: Chip

@@ -10,6 +10,7 @@ from diagnostics import Diagnostic, Place, Severity
 from synthesis.network import InputPort
 from synthesis.options import EncodeOptions, ResolveOptions
 
+DEFAULT_WORDS = ResolveOptions().synthesize_words
 
 def check_chip_options(
     chip: Chip, resolving: ResolveOptions, encoding: EncodeOptions
@@ -63,6 +64,14 @@ def check_chip_options(
     if resolving.synthesize_input is not None and not resolving.input_port.is_fifo:
         yield Diagnostic(
             "E084", "it needs a FIFO", Place(option="--synthesize-input"), "Add --fifo."
+        )
+    if resolving.synthesize_input is None and resolving.synthesize_words != DEFAULT_WORDS:
+        yield Diagnostic(
+            "W091",
+            "it has no effect without --synthesize-input",
+            Place(option="--synthesize-words"),
+            "Add --synthesize-input or leave the option out.",
+            Severity.WARNING,
         )
     if resolving.allow_streaming and not resolving.input_port.is_fifo:
         yield Diagnostic(

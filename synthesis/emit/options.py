@@ -20,6 +20,8 @@ _PORTS = 4
 _PINS = 31
 _LARGEST_SOFTMAX = 32767  # the index of vendor code that takes the result is a signed 16-bit number
 _NONE = "none"
+_UNROLLED = 8
+"""How many reads of the transposing port follow each other unless the options say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +68,7 @@ class ProjectOptions:
     unroll_wide: int = 8
     unroll_8bit: int = 1
     mlator: bool = False
-    unroll_mlator: int = 8
+    unroll_mlator: int = _UNROLLED
     ignore_mlator_warning: bool = False
 
     timer: int | None = None
@@ -321,6 +323,14 @@ def _debugging(options: ProjectOptions) -> Iterator[Diagnostic]:
             "it writes what the known-answer test is made from, and there is none",
             Place(option="--log-intermediate"),
             "Leave out --no-kat or --log-intermediate.",
+        )
+    if options.unroll_mlator != _UNROLLED and not options.mlator:
+        yield Diagnostic(
+            "W091",
+            "it has no effect without --mlator",
+            Place(option="--unroll-mlator"),
+            "Add --mlator or leave the option out.",
+            Severity.WARNING,
         )
     if options.debug_latency and not options.verbose:
         yield Diagnostic(

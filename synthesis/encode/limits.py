@@ -26,6 +26,7 @@ def check_limits(network: Network, options: EncodeOptions) -> Iterator[Diagnosti
     """Complain about clocks and streams of a checked network."""
     yield from _clock(network, options)
     yield from _snoop(network, options)
+    yield from _without_effect(network, options)
     found = tuple(streams(network, options))
     for layer, stream in found:
         yield from _fields(layer, stream, network)
@@ -79,6 +80,37 @@ def _snoop(network: Network, options: EncodeOptions) -> Iterator[Diagnostic]:
             Place(option="--debug-snoop"),
             "Add the global key snoop, or leave the option out.",
         )
+
+
+def _without_effect(network: Network, options: EncodeOptions) -> Iterator[Diagnostic]:
+    """An option that changes nothing was probably meant for another network."""
+    usual = EncodeOptions()
+    fifo = network.input_port.is_fifo
+    streaming = [layer.streaming for layer in network.executed()]
+    cases = (
+        (("ready_sel_fifo", "fifo_go"), fifo, "--fifo"),
+        (
+            ("override_start", "override_rollover", "override_delta1", "override_delta2"),
+            fifo or any(streaming),
+            "--fifo or streaming layers",
+        ),
+        (
+            ("increase_start", "increase_delta1", "increase_delta2"),
+            any(streaming[1:]),
+            "a streaming layer behind the first",
+        ),
+    )
+    for names, useful, needed in cases:
+        for name in names:
+            value = name.replace("ready_sel_", "ready_select_")
+            if not useful and getattr(options, value) != getattr(usual, value):
+                yield Diagnostic(
+                    "W091",
+                    f"it has no effect without {needed}",
+                    Place(option="--" + name.replace("_", "-")),
+                    "Leave the option out.",
+                    Severity.WARNING,
+                )
 
 
 def _fields(layer: Layer, stream: Stream, network: Network) -> Iterator[Diagnostic]:

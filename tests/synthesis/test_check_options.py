@@ -120,6 +120,13 @@ def test_input_is_synthesized_for_a_fifo() -> None:
     ]
 
 
+def test_words_are_counted_for_a_synthesized_input_only() -> None:
+    assert complaints(MAX78000, resolving={"synthesize_words": 4}) == [
+        "option --synthesize-words: warning: it has no effect without --synthesize-input [W091]\n"
+        "  Add --synthesize-input or leave the option out."
+    ]
+
+
 def test_streaming_from_memory_is_allowed_with_a_warning() -> None:
     assert complaints(MAX78000, resolving={"allow_streaming": True}) == [
         "option --allow-streaming: warning: the vendor does not specify layers that stream from "

@@ -58,6 +58,11 @@ def test_values_out_of_range(changes: dict[str, Any], option: str) -> None:
     assert codes(**changes) == [("E073", f"option {option}")]
 
 
+def test_unrolling_needs_the_port_that_it_is_about() -> None:
+    assert codes(unroll_mlator=4) == [("W091", "option --unroll-mlator")]
+    assert codes(unroll_mlator=4, mlator=True) == []
+
+
 def test_timer_is_dropped_with_energy() -> None:
     assert codes(timer=0, energy=True) == [("W070", "option --timer")]
     assert codes(timer=0, energy=True, no_timer=True) == []

@@ -226,6 +226,30 @@ def test_conditional_execution_needs_the_newer_chip(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("ready_select_fifo", 1),
+        ("fifo_go", True),
+        ("override_start", 1),
+        ("override_rollover", 1),
+        ("override_delta1", 1),
+        ("override_delta2", 1),
+        ("increase_start", 3),
+        ("increase_delta1", 1),
+        ("increase_delta2", 1),
+    ],
+)
+def test_option_of_streams_without_any_is_named(tmp_path: Path, option: str, value: int) -> None:
+    plain = {**FIRST, "streaming": False, "out_offset": 0x2000}
+    (complaint,) = found(tmp_path, [plain], fifo=False, **{option: value})
+    assert complaint.code == "W091" and complaint.place is not None
+    name = "--" + option.replace("_", "-").replace("ready-select", "ready-sel")
+    assert complaint.place.option == name
+    assert complaint.message.startswith("it has no effect without ")
+    assert not [d for d in found(tmp_path, [FIRST, SECOND], **{option: value}) if d.code == "W091"]
+
+
 def test_accumulators_are_compared_with_what_the_description_says(tmp_path: Path) -> None:
     (complaint,) = found(tmp_path, [FIRST], MAX78002, check_snoop=True)
     assert str(complaint) == (

@@ -10,7 +10,6 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from checkpoint import CheckpointError
 from device import MAX78000, MAX78002
 from diagnostics import Diagnostic, DiagnosticError
 from synthesis.network import Network
@@ -241,6 +240,7 @@ def test_too_few_nodes_name_the_first_layer_without_one(tmp_path: Path) -> None:
 
 def test_unreadable_file_is_named(tmp_path: Path) -> None:
     found = options(tmp_path, b"", sample(3, 4, 4))
-    with pytest.raises(CheckpointError, match="is no ONNX model") as caught:
+    with pytest.raises(DiagnosticError, match="is no ONNX model") as caught:
         resolve(parse(describe(CONV, arch="any")), MAX78000, found)
-    assert caught.value.place == str(tmp_path / "net.onnx")
+    (refusal,) = caught.value.diagnostics
+    assert str(refusal.place) == str(tmp_path / "net.onnx")

@@ -583,8 +583,7 @@ RULES = {
     "E121 conv1d": (
         "op: conv1d, kernel_size: 10",
         "kernel_size",
-        "'kernel_size' is 10, conv1d takes 1, 2, 3, 4, 5, 6, 7, 8, 9 [E121]\n"
-        "  Use kernel_size: 9.",
+        "'kernel_size' is 10, conv1d takes 1, 2, 3, 4, 5, 6, 7, 8, 9 [E121]\n  Use kernel_size: 9.",
     ),
     "E121 conv1d square": (
         "op: conv1d, kernel_size: 3x3",
@@ -600,8 +599,7 @@ RULES = {
     "E121 transposed": (
         "op: convtranspose2d, kernel_size: 1x1",
         "kernel_size",
-        "'kernel_size' is 1x1, convtranspose2d takes 3x3 [E121]\n"
-        "  Use kernel_size: 3x3.",
+        "'kernel_size' is 1x1, convtranspose2d takes 3x3 [E121]\n  Use kernel_size: 3x3.",
     ),
     "E122": (
         "stride: 2",
