@@ -46,9 +46,10 @@ def _reads_behind_itself(layer: Layer) -> bool:
 def _complaint(network: Network, layer: Layer, loss: Loss) -> Diagnostic:
     """Data in memory lives until its last reader; nothing else may be written there before."""
     what = "the input data" if loss.owner < 0 else f"the output of {network.layer(loss.owner)}"
-    reader, will = f"{_reader(network, layer, loss)} reads later", "will"
     if loss.own_input:
         reader, will = "it reads itself", "may"
+    else:
+        reader, will = f"{_reader(network, layer, loss)} reads later", "will"
     return layer.diagnostic(
         "W412",
         f"the output overwrites 0x{loss.begin:x} to 0x{loss.end - 1:x} of {what}, which {reader}; "

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from device import Chip
-from diagnostics import Diagnostic, Severity
+from diagnostics import Diagnostic, Place, Severity
 from synthesis.options import ResolveOptions
 from synthesis.parse import Description, LayerDescription
 from synthesis.parse.keys import STOP
@@ -22,23 +22,21 @@ def execution_order(
     """Follow next_sequence from the first layer to the one that stops."""
     order: list[int] = []
     last = len(description.layers) - 1
+    beyond: list[Diagnostic] = []
     for index in _steps(
-        description, "next_sequence", options.start_layer, options.stop_after, problems
+        description, "next_sequence", options.start_layer, options.stop_after, beyond
     ):
         if order and index != order[-1] + 1 and not chip.has_next_layer:
-            problems.append(
-                description.layers[order[-1]].error(
-                    "E213",
-                    f"'next_sequence' is {index}, expected {order[-1] + 1} or stop",
-                    "next_sequence",
-                    remedy="Put the layers in the order in which they are executed.",
-                )
-            )
+            problems.append(_out_of_order(description.layers[order[-1]], index))
             break
         if index in order:
             problems.append(_loop(description.layers[order[-1]], index))
             break
         order.append(index)
+    if beyond and not chip.has_next_layer:
+        final = description.layers[order[-1]]
+        beyond = [_out_of_order(final, layer_index(final.get("next_sequence"), description))]
+    problems += beyond
     for option, value in (
         ("--stop-after", options.stop_after),
         ("--start-layer", options.start_layer),
@@ -47,8 +45,8 @@ def execution_order(
             problems.append(
                 Diagnostic(
                     "E214",
-                    f"{option} is {value}, the last layer is {last}",
-                    description.place,
+                    f"is {value}, the last layer is {last}",
+                    Place(option=option),
                 )
             )
     return tuple(order)
@@ -88,8 +86,18 @@ def _steps(
         index = layer_index(layer.get(key, default), description)
         if index == STOP:
             return
-        if index is not None and index > len(description.layers) and problems is not None:
+        highest = max(layer.index + 1, len(description.layers) - 1)
+        if problems is not None and index is not None and index > highest:
             problems.append(_beyond(layer, index, key))
+
+
+def _out_of_order(layer: LayerDescription, index: int | None) -> Diagnostic:
+    return layer.error(
+        "E213",
+        f"'next_sequence' is {index}, expected {layer.index + 1} or stop",
+        "next_sequence",
+        remedy="Put the layers in the order in which they are executed.",
+    )
 
 
 def _beyond(layer: LayerDescription, index: int, key: str) -> Diagnostic:

@@ -741,6 +741,13 @@ WRONG_LAYERS: dict[str, tuple[list[dict[str, Any]], int, str, str, str | None]] 
         "E213 'next_sequence' is 2, expected 1 or stop",
         "Put the layers in the order in which they are executed.",
     ),
+    "E213 at the end": (
+        [{**CONV, "next_sequence": 2}, CONV],
+        0,
+        "next_sequence",
+        "E213 'next_sequence' is 2, expected 1 or stop",
+        "Put the layers in the order in which they are executed.",
+    ),
     "E215": (
         [{**CONV, "in_sequences": 1}, CONV],
         0,
@@ -796,6 +803,18 @@ def test_impossible_layers_are_refused_at_the_key(tmp_path: Path, case: str) -> 
     assert found.remedy == remedy
 
 
+@pytest.mark.parametrize("index", [2, 5])
+def test_next_layer_beyond_the_last_one_stops_the_network(tmp_path: Path, index: int) -> None:
+    text = describe({**CONV, "next_sequence": index}, CONV)
+    kernels = [weights(3, 3, 3, 3, seed=i) for i in range(2)]
+    network, warnings = build(tmp_path, text, sample(3, 4, 4), kernels, chip=MAX78002)
+    assert network.order == (0,)
+    (found,) = (w for w in warnings if w.code == "W221")
+    assert found.message == (
+        f"layer 0: 'next_sequence' is {index}, beyond the last layer; the network stops here"
+    )
+
+
 def test_fast_fifo_of_all_groups_feeds_processors_of_group_0(tmp_path: Path) -> None:
     text = describe({**CONV, "processors": 7 << 20})
     port = InputPort.FAST_FIFO_QUAD
@@ -834,7 +853,7 @@ def test_flattened_layer_needs_weights_for_every_pixel(tmp_path: Path) -> None:
 def test_stop_after_a_layer_that_does_not_exist_is_refused(tmp_path: Path) -> None:
     found = refused(two_layers, tmp_path, stop_after=7)
     assert found.code == "E214"
-    assert found.message == "--stop-after is 7, the last layer is 1"
+    assert str(found) == "option --stop-after: error: is 7, the last layer is 1 [E214]"
 
 
 @pytest.mark.parametrize("source", [7, 0, 2])
