@@ -103,9 +103,9 @@ def test_modules_are_listed(tiny: Train) -> None:
 
 @pytest.mark.parametrize("kind", ["onnx", "onnx_simplified"])
 def test_network_as_onnx(tiny: Train, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    runtime = pytest.importorskip("onnxruntime")
     done = tiny("tinyclassifier", "tinyclasses", "--summary", kind, "--summary-filename", "net")
     assert done.output == "Saved the network as net.onnx\n", done.error
-    runtime = pytest.importorskip("onnxruntime")
     session = runtime.InferenceSession("net.onnx", providers=["CPUExecutionProvider"])
     ai8x.set_device(85, False, False, verbose=False)
     torch.manual_seed(0)
@@ -118,6 +118,14 @@ def test_network_as_onnx(tiny: Train, kind: str, monkeypatch: pytest.MonkeyPatch
         expected = model.eval()(x).numpy()
     (found,) = session.run(None, {"input": x.numpy()})
     np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+def test_onnx_needs_its_package(tiny: Train, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    done = tiny("tinyclassifier", "tinyclasses", "--summary", "onnx")
+    assert done.status == 1
+    assert "pip install -r requirements-onnx.txt" in done.error
+    assert not Path("model.onnx").exists()
 
 
 def test_graph_in_three_degrees_of_detail(residual: nn.Module) -> None:

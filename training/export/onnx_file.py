@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import io
 import warnings
 
@@ -19,13 +20,14 @@ def write_onnx(model: nn.Module, example: Tensor, path: str, simplify: bool) -> 
 
     It is changed for that; use it no further.
     """
+    _require_onnx()
     run(model, example)
     ai8x.onnx_export_prep(model, simplify)
     buffer = io.BytesIO()
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            # dynamo=False: the exporter that needs no further packages
+            # dynamo=False: the other exporter needs more packages and ten times the time
             torch.onnx.export(
                 model, (example,), buffer, dynamo=False, input_names=["input"],
                 output_names=["output"],
@@ -38,3 +40,14 @@ def write_onnx(model: nn.Module, example: Tensor, path: str, simplify: bool) -> 
         ) from exc  # fmt: skip
     atomic.write_bytes(path, buffer.getvalue())
     return f"Saved the network as {path}"
+
+
+def _require_onnx() -> None:
+    """Raise InputError without the package that PyTorch writes ONNX files with."""
+    try:
+        importlib.import_module("onnx")
+    except ImportError as exc:
+        raise InputError(
+            "E651", f"ONNX files need the package onnx: {exc}", "--summary",
+            "Install it: pip install -r requirements-onnx.txt",
+        ) from exc  # fmt: skip

@@ -119,8 +119,10 @@ class _Planner:
             ends = [end for start, end, _ in self.regions]
             if need > self.chip.instance_bytes:
                 what = "the input" if index == INPUT else "the result"
-                notes.append(f"{what} takes {need} bytes, a memory has {self.chip.instance_bytes}: "
-                             "fold the data, or use streaming with --fifo")  # fmt: skip
+                notes.append(
+                    f"{what} takes {need} bytes, a memory has {self.chip.instance_bytes}: use "
+                    "data_format: CHW, fold the data, or stream it with --fifo"
+                )
             elif index == len(self.entries) - 1 and max(ends) > self.chip.instance_bytes:
                 notes.append("some results found no free place; change their offsets")
         for entry in self.entries:
