@@ -6,7 +6,7 @@ import argparse
 import os
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from typing import Any, NoReturn
 
 from checkpoint.errors import InputError
@@ -28,12 +28,14 @@ class Parser(argparse.ArgumentParser):
         super().__init__(**settings)
         self._json = json
         self._refused: list[Diagnostic] = []
+        self._typed: set[str] = set()
 
     def parse_args(  # type: ignore[override]  # nobody here passes a namespace
         self, args: Sequence[str] | None = None
     ) -> argparse.Namespace:
         """Do what argparse does, then refuse."""
         self._refused = []
+        self._typed = {text.split("=")[0] for text in (sys.argv[1:] if args is None else args)}
         found = super().parse_args(args)
         if self._refused:
             self._end(self._refused)
@@ -45,7 +47,7 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Say what is wrong and end the run."""
-        self._end([*self._refused, *_usages(message)])
+        self._end([*self._refused, *_usages(message, self._typed)])
 
     def _end(self, found: Sequence[Diagnostic]) -> NoReturn:
         if self._json:
@@ -69,17 +71,16 @@ def _usage(message: str, option: str | None) -> Diagnostic:
     return Diagnostic("E070", message, Place(option=option) if option else None, "See --help.")
 
 
-def _usages(message: str) -> Iterator[Diagnostic]:
-    """Yield what argparse says, for each option of which it says it."""
+def _usages(message: str, typed: Container[str]) -> Iterator[Diagnostic]:
+    """Yield what argparse says, for each option of which it says it, by the name that was typed."""
     if message.startswith(_REQUIRED):
         for names in message.removeprefix(_REQUIRED).split(", "):
             yield _usage("missing", names.split("/")[-1])
         return
-    said = message
-    if found := re.match(r"argument (\S+): ", message):
-        message = message[found.end() :]
-    option = _OPTION.search(said.replace("/", " "))
-    yield _usage(message, option[0] if option else None)
+    found = re.match(r"argument (\S+): ", message)
+    options = _OPTION.findall((found[1] if found else message).replace("/", " "))
+    option = next((o for o in options if o in typed), options[0] if options else None)
+    yield _usage(message[found.end() :] if found else message, option)
 
 
 def _line(diagnostic: Diagnostic, found: Sequence[Diagnostic]) -> str:
