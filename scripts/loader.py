@@ -30,7 +30,7 @@ from synthesis.emit import (
     write_project,
 )
 from synthesis.network import Network
-from synthesis.pipeline import MEMORY_CODES, Synthesis, examine, synthesize, what_fits
+from synthesis.pipeline import MEMORY_CODES, Synthesis, examine, has_errors, synthesize, what_fits
 from synthesis.place import Placement
 from synthesis.program import Program
 
@@ -51,7 +51,7 @@ def tell(text: str, args: argparse.Namespace) -> None:
 def refuse_errors(diagnostics: Iterable[Diagnostic]) -> None:
     """Raise if there is an error among them."""
     found = tuple(diagnostics)
-    if any(d.severity is Severity.ERROR for d in found):
+    if has_errors(found):
         raise DiagnosticError(found)
 
 
@@ -62,23 +62,19 @@ def create_project(args: argparse.Namespace) -> int:
         from synthesis.resolve.table import checkpoint_table
 
         tell(checkpoint_table(args.config_file, args.device, resolve_options(args)), args)
-    if args.check_only:
-        *_, warnings = examine(
-            args.config_file, args.device, resolve_options(args), encode_options(args)
-        )
-        report(warnings, args)
-        return 0
-    options = project_options(args)
-    folder = project_folder(args)
+    options, folder = project_options(args), project_folder(args)
     complaints = check_options(options)
-    refuse_errors(complaints)
-    check_folder(folder, overwrite=args.overwrite)
+    if not args.check_only:
+        complaints += complaints_of_folder(folder, args)
+    if args.check_only or has_errors(complaints):
+        warnings = examined(args, complaints)
+        report(audible((*complaints, *warnings), args), args)
+        tell(f"No errors in {args.config_file}", args)
+        return 0
     result = synthesized(args)
     complaints = check_options(options, result.program)
     refuse_errors(complaints)
-    silenced = {"W390"} if args.no_warn_zero else set()
-    silenced |= {"N332", "N333"} if args.ignore_energy_warning else set()
-    shown = [d for d in (*complaints, *result.warnings) if d.code not in silenced]
+    shown = audible((*complaints, *result.warnings), args)
     options = replace(options, messages=tuple(map(str, shown)))
     files = emit_project(result.program, options) | emit_arrays(result.program, options)
     write_project(files, folder, overwrite=args.overwrite)
@@ -91,6 +87,34 @@ def create_project(args: argparse.Namespace) -> int:
     if args.verbose:
         tell(details(result.program, options, folder), args)
     return 0
+
+
+def complaints_of_folder(folder: Path, args: argparse.Namespace) -> list[Diagnostic]:
+    """Return why the project cannot be written there, if so."""
+    try:
+        check_folder(folder, overwrite=args.overwrite)
+    except DiagnosticError as refusal:
+        return [*refusal.diagnostics]
+    return []
+
+
+def examined(args: argparse.Namespace, complaints: list[Diagnostic]) -> tuple[Diagnostic, ...]:
+    """Return the warnings about the network; raise DiagnosticError with all errors there are."""
+    try:
+        *_, warnings = examine(
+            args.config_file, args.device, resolve_options(args), encode_options(args)
+        )
+    except DiagnosticError as refusal:
+        raise DiagnosticError((*complaints, *refusal.diagnostics)) from None
+    refuse_errors((*complaints, *warnings))
+    return warnings
+
+
+def audible(diagnostics: Iterable[Diagnostic], args: argparse.Namespace) -> list[Diagnostic]:
+    """Leave out what the user does not want to hear."""
+    silenced = {"W390"} if args.no_warn_zero else set()
+    silenced |= {"N332", "N333"} if args.ignore_energy_warning else set()
+    return [d for d in diagnostics if d.code not in silenced]
 
 
 def details(program: Program, options: ProjectOptions, folder: Path) -> str:

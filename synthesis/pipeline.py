@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from device import Chip
 from diagnostics import Diagnostic, DiagnosticError, Severity
-from synthesis.check import check, check_chip_options, check_repetition, check_sound_layers
+from synthesis.check import (
+    BEGINNING_CODES,
+    SIZE_CODES,
+    check,
+    check_chip_options,
+    check_repetition,
+    check_sound_layers,
+)
 from synthesis.encode import Numbering, check_limits, encode
 from synthesis.network import Network
 from synthesis.options import EncodeOptions, ResolveOptions
@@ -26,8 +33,10 @@ UNPLACEABLE_CODES = frozenset((
     "E326", "E327", "E331", "E343", "E344", "E345", "E359", "E360", "E361",
 ))  # fmt: skip
 """Complaints about layers that have no place in the memories, or too large a one to look at."""
-SIZE_CODES = frozenset({"E302", "E303", "E304", "E305", "E312", "E340", "E341", "E342"})
-"""Complaints about keys that change sizes and addresses: what overlaps is not known yet."""
+TOO_LARGE_CODES = frozenset({"E340", "E341", "E342"})
+"""Complaints about addresses beyond the memory: what overlaps there is not known."""
+
+_SIZE_CONTRADICTIONS = ("E216", "E217", "E218")
 
 
 @dataclass(frozen=True)
@@ -53,8 +62,35 @@ def _checked(
     found = (*description.errors, *known.problems)
     if known.network is not None:
         return known.network, (*found, *check(known.network, options.tolerated))
-    rest = check_sound_layers(known.layers, chip, known.damaged, known.bare, options.tolerated)
-    raise DiagnosticError(sorted((*found, *rest), key=position))
+    rest = check_sound_layers(
+        known.layers, chip, known.damaged, known.bare, known.suspect, options.tolerated
+    )
+    if known.beginning is not None:
+        rest += _of_the_beginning(known.beginning, options)
+    raise DiagnosticError(
+        sorted(dict.fromkeys((*_no_consequences(found, rest), *rest)), key=position)
+    )
+
+
+def _no_consequences(
+    found: Iterable[Diagnostic], constraints: Iterable[Diagnostic]
+) -> Iterator[Diagnostic]:
+    """Leave out contradictions of sizes behind a layer that got another size than was meant."""
+    wrong = [position(d) for d in constraints if d.code in SIZE_CODES]
+    for diagnostic in found:
+        late = bool(wrong) and position(diagnostic) > min(wrong)
+        if not (late and diagnostic.code in _SIZE_CONTRADICTIONS):
+            yield diagnostic
+
+
+def _of_the_beginning(network: Network, options: ResolveOptions) -> list[Diagnostic]:
+    """Return the errors of the sound layers in front that hold whatever comes behind."""
+    errors = [d for d in check(network, options.tolerated) if d.severity is Severity.ERROR]
+    found = [d for d in errors if d.code in BEGINNING_CODES]
+    if not {d.code for d in errors} & (UNPLACEABLE_CODES | SIZE_CODES | TOO_LARGE_CODES):
+        _, problems = place_what_fits(network, PlaceOptions())
+        found += [p for p in problems if p.severity is Severity.ERROR]
+    return found
 
 
 def has_errors(diagnostics: Iterable[Diagnostic]) -> bool:
@@ -70,16 +106,19 @@ def examine(
     Raises DiagnosticError with everything found.
     """
     found = tuple(check_chip_options(chip, resolving, encoding))
+    try:
+        network, complaints = _checked(config_file, chip, resolving)
+    except DiagnosticError as refusal:
+        raise DiagnosticError((*found, *refusal.diagnostics)) from None
     if has_errors(found):
-        raise DiagnosticError(found)
-    network, complaints = _checked(config_file, chip, resolving)
+        raise DiagnosticError((*found, *complaints))
     layers = Numbering.of(network, encoding.repeat_layers).count
     found = (*found, *complaints, *check_repetition(layers, chip, network.final.place))
     errors = {d.code for d in found if d.severity is Severity.ERROR}
-    if errors & UNPLACEABLE_CODES:
+    if errors & (UNPLACEABLE_CODES | SIZE_CODES):
         raise DiagnosticError(sorted(found, key=position))
     options = _place_options(encoding)
-    if errors & SIZE_CODES:
+    if errors & TOO_LARGE_CODES:
         options = replace(options, overlap_data=True)
     placement, problems = place_what_fits(network, options)
     found = (*found, *problems, *check_limits(network, encoding))

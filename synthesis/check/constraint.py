@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Collection, Container, Iterable, Iterator
 from dataclasses import dataclass
 
 from device import Chip
@@ -85,17 +85,66 @@ def _described(test: LayerTest | NetworkTest) -> tuple[str, str]:
     return test.__name__.replace("_", " "), " ".join((test.__doc__ or "").split())
 
 
-def check(network: Network, tolerated: Container[str] = ()) -> list[Diagnostic]:
+SIZE_CODES = frozenset({"E302", "E303", "E304", "E305", "E312", "E313", "E349"})
+"""Errors that give a layer and those behind it other sizes than were meant."""
+CONSEQUENCES = frozenset(
+    {"E306", "E309", "E320", "E321", "E341", "E342", "E343", "E344", "E360", "E361", "N332"}
+)
+"""What may be wrong only because of an earlier error in a size."""
+BEGINNING_CODES = frozenset(
+    {"E315", "E320", "E322", "E323", "E325", "E326", "E349", "E350", "E351", "E355", "E356"}
+    | {"E358", "E359", "E360", "E361"}
+)
+"""Constraints between layers that hold whatever comes behind."""
+_HIDES = {"E361": "E360", "E360": "E320"}
+"""Of two complaints about a layer that say the same, the first."""
+
+
+def check(
+    network: Network, tolerated: Container[str] = (), *, consequences: bool = False
+) -> list[Diagnostic]:
     """Return every complaint about a network, in the order of its layers.
 
-    Those whose code is tolerated are warnings.
+    Those whose code is tolerated are warnings. Consequences of other errors are left out unless
+    they are asked for.
     """
-    return [
-        entry.complain(layer, finding, tolerated)
+    position = {index: place for place, index in enumerate(network.order)}
+    found = [
+        (layer, entry, finding)
         for layer in network.layers
         for entry in CONSTRAINTS
         for finding in entry.findings(layer, network)
     ]
+    wrong = [position.get(layer.index, 0) for layer, e, _ in found if e.code in SIZE_CODES]
+    first = min(wrong, default=len(position))
+    codes = {(layer.index, entry.code) for layer, entry, _ in found}
+    hidden = {(index, _HIDES[code]) for index, code in codes if code in _HIDES}
+    hidden |= _said_by_the_next_layer(network, codes)
+    return [
+        entry.complain(layer, finding, tolerated)
+        for layer, entry, finding in found
+        if consequences
+        or (
+            (layer.index, entry.code) not in hidden
+            and not (entry.code in CONSEQUENCES and position.get(layer.index, 0) >= first)
+        )
+    ]
+
+
+def _said_by_the_next_layer(
+    network: Network, codes: Collection[tuple[int, str]]
+) -> set[tuple[int, str]]:
+    """Return complaints about a key of a neighbour, of which that neighbour complains itself."""
+    found = set()
+    for layer in network.executed():
+        previous = network.predecessor(layer)
+        if previous is None:
+            continue
+        if (layer.index, "E320") in codes and "output_processors" not in previous.places:
+            found.add((previous.index, "E321"))
+        if (previous.index, "E342") in codes and "in_offset" not in layer.places:
+            found.add((layer.index, "E341"))
+    return found
 
 
 def check_sound_layers(
@@ -103,12 +152,14 @@ def check_sound_layers(
     chip: Chip,
     damaged: Container[int],
     bare: Container[int] = (),
+    suspect: Container[int] = (),
     tolerated: Container[str] = (),
 ) -> list[Diagnostic]:
     """Return the errors that can be told of a network of which only some layers are known.
 
     Layers are in the order of execution. Nothing is said of damaged ones (by index), and nothing
-    but what the keys tell from the first one on that is damaged or bare of its weights.
+    but what the keys tell from the first one on that is damaged or bare of its weights, and behind
+    the first one that is suspect.
     """
     found = []
     derived = True
@@ -124,4 +175,5 @@ def check_sound_layers(
             and (derived or not entry.derived)
             for finding in entry.alone(layer, chip)
         ]
+        derived = derived and layer.index not in suspect
     return found

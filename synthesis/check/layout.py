@@ -137,7 +137,10 @@ def passthrough_outputs_are_packed(layer: Layer, network: Network) -> Iterator[F
         if packed != (1 << count) - 1:
             yield Finding(
                 f"in group {group}, {count} channels pass through, but the outputs "
-                f"{mask_text(layer.output_processors)} have no run of {count} there",
+                f"{mask_text(layer.output_processors)} have no run of {count} there"
+                if count
+                else f"no channel passes through group {group}, but the outputs "
+                f"{mask_text(layer.output_processors)} name processors there",
                 ("output_processors", "processors"),
                 "Give the next layer the same processors.",
             )

@@ -84,14 +84,14 @@ def last_streaming_layer_is_padded(layer: Layer, network: Network) -> Iterator[F
         yield Finding("the last streaming layer has no padding", ("pad", "streaming"))
 
 
-@constraint("E354")
-def streaming_operators(layer: Layer, network: Network) -> Iterator[Finding]:
+@layer_constraint("E354")
+def streaming_operators(layer: Layer, chip: Chip) -> Iterator[Finding]:
     """A flattened image has no rows; MAX78002 streams through convolutions only."""
     if not layer.streaming:
         return
     if layer.flatten:
         yield Finding("'streaming' together with 'flatten'", "streaming")
-    if not layer.has_weights and not network.chip.streams_passthrough:
+    if not layer.has_weights and not chip.streams_passthrough:
         yield Finding("'streaming' on a layer without a convolution", "streaming")
 
 

@@ -249,12 +249,14 @@ def _own_parts(layer: Layer) -> Iterator[Diagnostic]:
     rows, columns = layer.in_dim
     read = WORD_BYTES * layer.operands * layer.in_passes * rows * columns
     written = _output_bytes(layer) * layer.out_passes
-    for what, source, target in (
-        ("begin", layer.in_offset, layer.out_offset),
-        ("end", layer.in_offset + read - 1, layer.out_offset + written - 1),
-    ):
-        part = source // PART_BYTES
-        if part == target // PART_BYTES:
+    begins = layer.in_offset // PART_BYTES, layer.out_offset // PART_BYTES
+    ends = (
+        (layer.in_offset + read - 1) // PART_BYTES,
+        (layer.out_offset + written - 1) // PART_BYTES,
+    )
+    cases = {"begin": begins, "end": ends} if begins != ends else {"begin and end": begins}
+    for what, (part, other) in cases.items():
+        if part == other:
             yield layer.diagnostic(
                 "E411",
                 f"reads ahead, but input and output {what} in the same part of the memory "

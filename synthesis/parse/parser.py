@@ -19,6 +19,13 @@ MAX_LAYERS = 1024
 """More list elements than any chip has layers: refuse before looking at each."""
 _VITAL_KEYS = {"op", "weight_source", "bypass", "sequence", "name"}
 """Without them it is unknown which weights belong to which layer, or who is meant."""
+_HARMLESS_KEYS = {
+    "activate", "bias_group", "in_channel_skip", "output", "output_shift", "output_width",
+    "quantization", "readahead", "snoop_sequence", "tcalc",
+}  # fmt: skip
+"""Without them sizes and channels are known all the same."""
+_HARMLESS_CODES = ("E105", "E107")
+"""Complaints about global keys after which the others still mean what they say."""
 _STAND_IN = {"processors": Entry(1, Place())}
 """In a layer whose processors are missing or unusable, so that its size can be told."""
 
@@ -62,14 +69,13 @@ def parse_sound_parts(text: str, file: str = "<text>") -> Description:
             )
             entries[name] = Entry(sections, place_of(others[name], file))
     layers: tuple[LayerDescription, ...] = ()
-    in_globals = len(reader.problems)
     damaged: frozenset[int] = frozenset()
     if "layers" not in others:
         reader.problem("E108", "the key 'layers' is missing", place_of(root, file), "Add it.")
-        in_globals += 1
+        in_globals = reader.problems[:]
     else:
         nodes = reader.mappings(others["layers"], "layers")
-        in_globals = len(reader.problems)
+        in_globals = reader.problems[:]
         layers, damaged = reader.in_sequence(
             [reader.layer(node, f"layer {i}: ") for i, node in enumerate(nodes)]
         )
@@ -77,7 +83,7 @@ def parse_sound_parts(text: str, file: str = "<text>") -> Description:
     wrong = {layer.index: tuple(rules.errors(layer, description)) for layer in layers}
     problems = [*reader.problems, *chain.from_iterable(wrong.values())]
     problems.sort(key=position)
-    if in_globals or reader.loses_layers:
+    if reader.loses_layers or any(p.code not in _HARMLESS_CODES for p in in_globals):
         raise DiagnosticError(problems)
     return Description(
         globals_.place,
@@ -86,7 +92,12 @@ def parse_sound_parts(text: str, file: str = "<text>") -> Description:
         tuple(_without_bad_references(layer, wrong[layer.index]) for layer in layers),
         tuple(rules.warnings(x for x in layers if x.index not in damaged)),
         tuple(problems),
-        damaged | {index for index, found in wrong.items() if found},
+        damaged
+        | {
+            index
+            for index, found in wrong.items()
+            if any(p.code not in rules.HARMLESS_CODES for p in found)
+        },
     )
 
 
@@ -157,7 +168,7 @@ class _Reader:
         if "processors" not in section:
             lost.add("processors")
             section = Section(section.place, {**section.entries, **_STAND_IN})
-        return section, bool(lost)
+        return section, bool(lost - _HARMLESS_KEYS)
 
     def section(
         self, node: yaml.MappingNode, keys: Sequence[Key], others: Iterable[str], prefix: str
@@ -169,6 +180,7 @@ class _Reader:
         first: dict[str, str] = {}
         rest: dict[str, yaml.Node] = {}
         misspelled: list[tuple[Key, str, yaml.Node]] = []
+        meant: dict[str, yaml.Node] = {}
         for spelling, key_node, value_node in mapping_items(node, self.file, self.problems):
             key = spellings.get(spelling)
             if key is None:
@@ -178,6 +190,8 @@ class _Reader:
                 near = self._unknown(spelling, key_node, [*spellings, *names], prefix)
                 if near in spellings:
                     misspelled.append((spellings[near], spelling, value_node))
+                elif near is not None:
+                    meant.setdefault(near, value_node)
                 continue
             if key.name in first:
                 self.problem(
@@ -200,7 +214,7 @@ class _Reader:
                     place_of(node, self.file),
                     f"Add it: {key.sentence}",
                 )
-        return Section(place_of(node, self.file), entries), rest
+        return Section(place_of(node, self.file), entries), {**meant, **rest}
 
     def _unknown(self, key: str, node: yaml.Node, known: list[str], prefix: str) -> str | None:
         """Complain; return the key that was probably meant."""

@@ -261,6 +261,8 @@ LAYER_RULES: tuple[Rule, ...] = (
 )
 
 
+HARMLESS_CODES = ("E122", "E123", "E124", "E125", "E133")
+"""Complaints about keys without which sizes and channels are known all the same."""
 REFERENCE_CODES = ("E130", "E131")
 """Complaints about a key that leads nowhere."""
 
@@ -290,7 +292,8 @@ def warnings(layers: Iterable[LayerDescription]) -> Iterator[Diagnostic]:
                 layer.place,
                 severity=Severity.WARNING,
             )
-        if operator is not Operator.NONE and "activate" not in layer:
+        wide = layer.get("output_width") == 32  # such an output cannot have one
+        if operator is not Operator.NONE and "activate" not in layer and not wide:
             yield Diagnostic(
                 "N151",
                 f"{layer}: 'activate' is not given, there is no activation",

@@ -74,6 +74,8 @@ def check_overlap(
             if owners:
                 free = _free_offset(live[:, : network.chip.instance_bytes // WORD_BYTES], layer)
                 problems.append(_complaint(network, layer, min(owners), free, severity))
+                if free is not None:  # the layers behind are judged as if this had been mended
+                    written = written + (free - layer.out_offset) // WORD_BYTES
         current = np.full_like(live, _NOBODY)
         if not layer.streaming:
             for instance in instances(layer.output_processors):

@@ -6,12 +6,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
+import numpy as np
+
 from checkpoint import CheckpointError
 from device import Chip
 from diagnostics import Diagnostic, DiagnosticError, Place, Severity, diagnostics_of
-from synthesis.network import DataBuffer, Delivery, Layer, Network, Tensor
+from synthesis.network import DataBuffer, Delivery, Layer, Network, Operator, Tensor
 from synthesis.options import ResolveOptions
 from synthesis.parse import Description, Section
+from synthesis.parse.rules import operation
 from synthesis.resolve.layers import LayerBuilder
 from synthesis.resolve.sample import progressing, progression, read_sample, sample_path
 from synthesis.resolve.sequence import execution_order, simulated_order
@@ -33,6 +36,10 @@ class Resolution:
     layers: tuple[Layer, ...] = ()
     damaged: frozenset[int] = frozenset()
     bare: frozenset[int] = frozenset()
+    suspect: frozenset[int] = frozenset()
+    """Layers whose sizes or channels contradict each other."""
+    beginning: Network | None = None
+    """The layers in front of the first one with which something is wrong."""
 
 
 def resolve(
@@ -53,31 +60,31 @@ def resolve_what_is_sound(
     description = without_first_layers(description, options.skip_yaml_layers, problems)
     problems += _too_many_layers(description, chip)
     problems += _unknown_layers(description, options)
-    if _has_errors(problems):
-        return Resolution(None, tuple(problems))
-    order = execution_order(description, chip, options, problems)
-    if _has_errors(problems):
-        return Resolution(None, tuple(problems))
-    simulated = simulated_order(description, order, problems)
-    if _has_errors(problems):
-        return Resolution(None, tuple(problems))
+    order, simulated = _orders(description, chip, options, problems)
+    ordered = not _has_errors(problems)
     tensors = _tensors(description, chip, options, problems)
     sample = _sample(description, options, problems)
+    damaged = description.damaged | _blamed(description, problems)
+    bare = _bare(description, tensors)
+    if sample is None or not ordered:
+        bare = frozenset(range(len(description.layers)))
     if sample is None:
-        return Resolution(None, tuple(problems))
-    damaged, bare = (
-        description.damaged | _blamed(description, problems),
-        _bare(description, tensors),
-    )
-    buffer = _data_buffer(description)
+        sample = _stand_in(description)
     found: list[Diagnostic] = []
+    buffer = _data_buffer(description)
     builder = LayerBuilder(description, options, sample, tensors, order, buffer, found)
     layers = builder.layers()
     problems += _before_damage(description, found, order, damaged | bare)
-    damaged |= _blamed(description, found)
-    if _has_errors(problems) or damaged:
-        executed = tuple(builder.built[i] for i in order if i in builder.built)
-        return Resolution(None, tuple(problems), executed, damaged, bare)
+    executed = tuple(builder.built[i] for i in order if i in builder.built)
+    whole = not _has_errors(problems) and not damaged
+    suspect: frozenset[int] = frozenset()
+    if not whole:
+        suspect = _blamed(description, found)
+        unsound = damaged | bare | suspect
+        layers = tuple(takewhile(lambda layer: layer.index not in unsound, layers))
+        order = simulated = tuple(range(len(layers)))
+        if not layers or tuple(layer.index for layer in executed[: len(layers)]) != order:
+            return Resolution(None, tuple(problems), executed, damaged, bare, suspect)
     network = Network(
         chip,
         description.get("arch"),
@@ -99,7 +106,29 @@ def resolve_what_is_sound(
         options.reshape_inputs,
         {key: entry.place for key, entry in description.entries.items()},
     )
-    return Resolution(network, tuple(problems), tuple(network.executed()))
+    if whole:
+        return Resolution(network, tuple(problems), executed)
+    return Resolution(None, tuple(problems), executed, damaged, bare, suspect, network)
+
+
+def _orders(
+    description: Description, chip: Chip, options: ResolveOptions, problems: list[Diagnostic]
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the orders of execution and simulation; with a complaint that of the file."""
+    plain = tuple(range(len(description.layers)))
+    if _has_errors(problems):
+        return plain, plain
+    order = execution_order(description, chip, options, problems)
+    if _has_errors(problems):
+        return plain, plain
+    simulated = simulated_order(description, order, problems)
+    return (plain, plain) if _has_errors(problems) else (order, simulated)
+
+
+def _stand_in(description: Description) -> Tensor:
+    """Return a sample in place of one that cannot be read; nothing is said of its size."""
+    series = operation(description.layers[0])[0] is Operator.CONV1D
+    return np.zeros((1, 64, 1 if series else 64), np.int64)
 
 
 def _tensors(

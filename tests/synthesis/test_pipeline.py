@@ -57,7 +57,8 @@ def test_errors_of_all_stages_are_reported_together(tmp_path: Path) -> None:
 
 def test_errors_of_keys_and_of_memory_are_reported_together(tmp_path: Path) -> None:
     found = codes(tmp_path, {**CONV, "out_offset": 0}, {**CONV, "output_shift": 40})
-    assert sorted(found) == [("E301", 1), ("E404", 0), ("E404", 1)]
+    # with layer 0 mended, layer 1 overwrites nothing
+    assert sorted(found) == [("E301", 1), ("E404", 0)]
 
 
 def test_misspelled_key_counts_as_the_one_that_was_meant(tmp_path: Path) -> None:
@@ -95,7 +96,7 @@ def test_missing_files_do_not_hide_other_errors(tmp_path: Path) -> None:
     found = complaints(
         tmp_path, {**CONV, "pad": 3}, weight_input="none.npy", sample_input="neither.npy"
     )
-    assert [d.code for d in found] == ["E211", "E212"]
+    assert [d.code for d in found] == ["E211", "E212", "E302"]
     found = complaints(tmp_path, {**CONV, "pad": 3}, weight_input="none.npy")
     assert [d.code for d in found] == ["E211", "E302"]
 
@@ -122,6 +123,67 @@ def test_complaints_come_in_the_order_of_the_file(tmp_path: Path) -> None:
         "layer 1: 'pad' is 3, the limit for a 3x3 kernel is 2",
         "layer 0: 'pad' is 4, the limit for a 3x3 kernel is 2",
     ]
+
+
+def test_key_that_changes_no_size_hides_nothing(tmp_path: Path) -> None:
+    found = codes(
+        tmp_path,
+        {**CONV, "processors": 15},
+        {**CONV, "output_shift": 40},
+        {**CONV, "output_width": 33},
+    )
+    assert found == [("E320", 0), ("E301", 1), ("E109", 2)]
+
+
+def test_layers_in_front_of_a_damaged_one_are_judged_together(tmp_path: Path) -> None:
+    found = codes(
+        tmp_path,
+        {**CONV, "in_dim": (4, 4), "out_offset": 0},
+        {**CONV, "processors": 15},
+        {**CONV, "max_pool": "two"},
+    )
+    assert ("E349", 0) in found and ("E109", 2) in found
+
+
+def test_errors_of_the_order_do_not_hide_others(tmp_path: Path) -> None:
+    found = complaints(tmp_path, {**CONV, "pad": 3}, stop_after=9)
+    assert [str(d.place) for d in found if d.code == "E214"] == ["option --stop-after"]
+    assert "E302" in {d.code for d in found}
+
+
+def test_layer_whose_sizes_contradict_each_other_is_judged_by_its_keys(tmp_path: Path) -> None:
+    flat = {**CONV, "op": "Linear", "flatten": True, "pad": None, "max_pool": 2, "pool_stride": 2}
+    path, resolving = written(
+        tmp_path, describe(flat), [weights(2, 17)], sample(3, 8, 8)
+    )  # fmt: skip
+    with pytest.raises(DiagnosticError) as refusal:
+        examine(path, MAX78000, resolving, EncodeOptions())
+    assert {"E218", "E306"} <= {d.code for d in refusal.value.diagnostics}
+
+
+def test_list_of_layers_may_be_misspelled(tmp_path: Path) -> None:
+    text = describe({**CONV, "pad": 3}).replace("layers:", "Layers:")
+    path, resolving = written(tmp_path, text, KERNELS[:1], sample(3, 8, 8))
+    with pytest.raises(DiagnosticError) as refusal:
+        examine(path, MAX78000, resolving, EncodeOptions())
+    errors = [d for d in refusal.value.diagnostics if d.severity == "error"]
+    assert [d.code for d in errors] == ["E105", "E302"]
+    assert errors[0].remedy == "Did you mean 'layers'?"
+
+
+def test_consequences_are_left_out(tmp_path: Path) -> None:
+    assert codes(tmp_path, {**CONV, "pad": 7}, CONV, CONV) == [("E302", 0)]
+
+
+def test_missing_flatten_is_suggested_once(tmp_path: Path) -> None:
+    linear = {"processors": 7, "op": "Linear", "activate": "none"}
+    path, resolving = written(
+        tmp_path, describe(CONV, linear), [KERNELS[0], weights(2, 192)], sample(3, 8, 8)
+    )
+    with pytest.raises(DiagnosticError) as refusal:
+        examine(path, MAX78000, resolving, EncodeOptions())
+    (found,) = (d for d in refusal.value.diagnostics if d.severity == "error")
+    assert (found.code, found.remedy) == ("E360", "Add flatten: true.")
 
 
 # Options that change which layers and channels there are
