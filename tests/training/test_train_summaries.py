@@ -171,3 +171,19 @@ def test_network_that_decides_by_its_data_is_not_drawn(residual: nn.Module) -> N
 
     with pytest.raises(InputError, match="cannot be followed"):
         trace(Deciding(), torch.zeros(1, 1))
+
+
+def test_further_arguments_have_their_usual_values(residual: nn.Module) -> None:
+    class Choosing(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first = nn.Linear(4, 4)
+            self.second = nn.Linear(4, 4)
+
+        def forward(self, x: Any, short: bool = False, other: Any = None) -> Any:
+            x = self.first(x)
+            return x if short or other is not None else self.second(x).view(x.shape)
+
+    graph = trace(Choosing(), torch.zeros(1, 4))
+    names = [node.name for node in graph.nodes]
+    assert names == ["x", "first", "second", "getattr_1", "view", "output"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import torch
@@ -40,7 +41,8 @@ def trace(model: nn.Module, example: Tensor) -> Any:
     """
     try:
         with torch.no_grad():
-            graph = _Tracer().trace(model)
+            graph = _Tracer().trace(model, _defaults(model))
+            _forget_defaults(graph)
             _Shapes(fx.GraphModule(model, graph)).run(example)
     except Exception as exc:
         reason = (str(exc).strip().splitlines() or [type(exc).__name__])[0]
@@ -49,3 +51,22 @@ def trace(model: nn.Module, example: Tensor) -> Any:
             "The forward function must not decide by the values or shapes of its data.",
         ) from exc  # fmt: skip
     return graph
+
+
+def _defaults(model: nn.Module) -> dict[str, Any]:
+    """Return the arguments of the network beside its data, with their usual values."""
+    parameters = inspect.signature(model.forward).parameters.values()
+    return {p.name: p.default for p in parameters if p.default is not inspect.Parameter.empty}
+
+
+def _forget_defaults(graph: Any) -> None:
+    """Remove those arguments from a graph, with the comparisons that guard them."""
+    data, *others = (node for node in graph.nodes if node.op == "placeholder")
+    for node in reversed(list(graph.nodes)):
+        guards = node.op == "call_function" and set(node.all_input_nodes) <= set(others)
+        if node is not data and not node.users and (guards or node in others or _asserts(node)):
+            graph.erase_node(node)
+
+
+def _asserts(node: Node) -> bool:
+    return getattr(node.target, "__name__", "") == "_assert"
