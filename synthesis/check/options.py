@@ -12,6 +12,7 @@ from synthesis.options import EncodeOptions, ResolveOptions
 
 DEFAULT_WORDS = ResolveOptions().synthesize_words
 
+
 def check_chip_options(
     chip: Chip, resolving: ResolveOptions, encoding: EncodeOptions
 ) -> Iterator[Diagnostic]:
