@@ -14,6 +14,7 @@ from pathlib import Path
 
 from checkpoint.atomic import umask
 from diagnostics import Diagnostic, DiagnosticError, Place
+from synthesis.emit.manifest import MANIFEST, manifest, stale_files
 
 KEPT = frozenset({"project.mk"})  # the user's own settings: written once, never replaced
 _LONGEST = 245  # of the name and the folder above it, as the vendor's file systems take it
@@ -59,13 +60,15 @@ def write_project(
     """Write the files of a project (content by path relative to the folder).
 
     They are written to a temporary folder beside it first, which then becomes the project; in a
-    folder that exists they replace the files of the same names, other files and project.mk stay.
+    folder that exists they replace the files of the same names, and those that were generated
+    before, but no longer are, disappear unless they were edited. Other files and project.mk stay.
     If anything fails, Ctrl-C included, everything is as it was before.
 
     Raises DiagnosticError as `check_folder` does, and OSError if the disk refuses.
     """
     check_folder(folder, overwrite=overwrite)
     target = Path(folder)
+    files = {**files, MANIFEST: manifest(files, KEPT)}
     with _new_parents(target.parent), _staging(target) as staging:
         _fill(staging, files)
         if target.is_dir():
@@ -121,11 +124,12 @@ def _fill(staging: Path, files: Mapping[str, str | bytes]) -> None:
 
 
 def _replace(staging: Path, target: Path, files: Mapping[str, str | bytes]) -> None:
-    """Move new files into an existing folder; put the old ones back if that fails half-way."""
+    """Move new files into an existing folder and stale ones away; undo it all if that fails."""
     for name in files:
         if (target / name).is_dir():
             raise _refusal("E061", target / name, "it is a folder, not a file", "Move it away.")
     backup = staging / ".replaced"
+    stale = stale_files(target, {*files, *KEPT})
     moved: list[tuple[Path, Path | None]] = []
     created: list[Path] = []
     try:
@@ -142,6 +146,11 @@ def _replace(staging: Path, target: Path, files: Mapping[str, str | bytes]) -> N
             if saved is not None:
                 os.replace(path, saved)
             os.replace(staging / name, path)
+        for name in stale:
+            saved = backup / name
+            saved.parent.mkdir(parents=True, exist_ok=True)
+            moved.append((target / name, saved))
+            os.replace(target / name, saved)
     except BaseException:
         _restore(moved, created)
         raise

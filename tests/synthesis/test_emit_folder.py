@@ -11,6 +11,7 @@ import pytest
 
 from diagnostics import DiagnosticError
 from synthesis.emit import check_folder, folder_name, write_project
+from synthesis.emit.manifest import MANIFEST
 
 FILES: dict[str, str | bytes] = {
     "main.c": "int x;\n",
@@ -21,6 +22,11 @@ FILES: dict[str, str | bytes] = {
 
 
 def contents(folder: Path) -> dict[str, bytes]:
+    """Return all files but the list of those that were generated."""
+    return {name: data for name, data in everything(folder).items() if name != MANIFEST}
+
+
+def everything(folder: Path) -> dict[str, bytes]:
     return {
         str(path.relative_to(folder)): path.read_bytes()
         for path in sorted(folder.rglob("*"))
@@ -60,7 +66,7 @@ def test_existing_folder_is_refused_and_stays(tmp_path: Path) -> None:
     (target / "mine.txt").write_text("mine")
     with pytest.raises(DiagnosticError, match=r"E060(.|\n)*--overwrite"):
         write_project(FILES, target)
-    assert contents(tmp_path) == {"net/mine.txt": b"mine"}
+    assert everything(tmp_path) == {"net/mine.txt": b"mine"}
 
 
 @pytest.mark.parametrize("name", ["file", "file/net"])
@@ -101,21 +107,67 @@ def test_failed_write_leaves_nothing(
         assert caught.value.filename == str(tmp_path / "new" / "net")
 
 
-@pytest.mark.parametrize("number", range(1, 8))
+@pytest.mark.parametrize("number", range(1, 11))
 @pytest.mark.parametrize("error", [OSError(5, "Input/output error"), KeyboardInterrupt()])
 def test_failed_replacement_restores_everything(
     error: BaseException, number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     target = tmp_path / "net"
-    write_project(FILES, target)
-    before = contents(tmp_path)
+    write_project({**FILES, "old.c": "old"}, target)
+    before = everything(tmp_path)
     new = dict.fromkeys([*FILES, "sub/new.c"], "new")
     with monkeypatch.context() as patched:
         fail_at(patched, "replace", number, error)
         with pytest.raises(type(error)):
             write_project(new, target, overwrite=True)
-    assert contents(tmp_path) == before
+    assert everything(tmp_path) == before
     assert not (target / "sub").exists()
+
+
+def test_overwriting_removes_what_is_no_longer_generated(tmp_path: Path) -> None:
+    target = tmp_path / "net"
+    write_project({**FILES, "main_riscv.c": "old", "sub/old.c": "old", "edited.c": "old"}, target)
+    (target / "edited.c").write_text("mine")
+    write_project({"main.c": "new"}, target, overwrite=True)
+    mine = {"edited.c": b"mine", "project.mk": b"# yours\n"}
+    assert contents(target) == {"main.c": b"new", **mine}
+    write_project({"other.c": "new"}, target, overwrite=True)
+    assert contents(target) == {"other.c": b"new", **mine}
+
+
+def test_list_of_generated_files_is_understood_by_sha256sum(tmp_path: Path) -> None:
+    write_project(FILES, tmp_path / "net")
+    lines = (tmp_path / "net" / MANIFEST).read_text().splitlines()
+    assert [line[66:] for line in lines] == [".vscode/settings.json", "b.npy", "main.c"]
+    assert all(len(line.split("  ")[0]) == 64 for line in lines)
+
+
+EMPTY = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+
+
+@pytest.mark.parametrize("name", ["../mine", "/mine", "link/mine", "linked", "folder", "", "a\0b"])
+def test_list_that_names_other_things_removes_nothing(tmp_path: Path, name: str) -> None:
+    target, outside = tmp_path / "net", tmp_path / "outside"
+    write_project(FILES, target)
+    (target / "folder").mkdir()
+    outside.mkdir()
+    for path in (tmp_path / "mine", outside / "mine"):
+        path.write_bytes(b"")
+    (target / "link").symlink_to(outside)
+    (target / "linked").symlink_to(outside / "mine")
+    absolute = str(tmp_path / "mine") if name == "/mine" else name
+    (target / MANIFEST).write_text(f"{EMPTY}  {absolute}\nnonsense\n")
+    before = contents(tmp_path / "outside"), sorted(os.listdir(target))
+    write_project(FILES, target, overwrite=True)
+    assert (contents(tmp_path / "outside"), sorted(os.listdir(target))) == before
+    assert (tmp_path / "mine").exists()
+
+
+def test_list_that_is_not_text_removes_nothing(tmp_path: Path) -> None:
+    write_project({**FILES, "old.c": ""}, tmp_path / "net")
+    (tmp_path / "net" / MANIFEST).write_bytes(b"\xff")
+    write_project(FILES, tmp_path / "net", overwrite=True)
+    assert (tmp_path / "net" / "old.c").exists()
 
 
 def test_folder_in_place_of_a_file_is_refused(tmp_path: Path) -> None:

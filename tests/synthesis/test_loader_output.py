@@ -9,6 +9,7 @@ import pytest
 
 from scripts.loader import create_project
 from scripts.loader_options import arguments
+from synthesis.emit.manifest import MANIFEST
 from tests.conftest import ROOT
 
 RESOURCES = """\
@@ -99,4 +100,5 @@ def test_all_debugging_options_together(tmp_path: Path) -> None:
 
 
 def _files(folder: Path) -> list[Path]:
-    return [path.relative_to(folder) for path in folder.rglob("*") if path.is_file()]
+    found = (path for path in folder.rglob("*") if path.is_file())
+    return [path.relative_to(folder) for path in found if path.name != MANIFEST]

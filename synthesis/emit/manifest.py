@@ -1,0 +1,64 @@
+"""The list of the files that were generated into a project, and what they held.
+
+With it, files that are no longer generated can be told from the user's own when a project is
+written again. It has the format of sha256sum, so `sha256sum -c` lists the files that were edited.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path, PurePosixPath
+
+MANIFEST = ".generated.sha256"
+
+
+def manifest(files: Mapping[str, str | bytes], kept: Collection[str]) -> str:
+    """Return the text of the list for files by name; those `kept` are the user's."""
+    lines = [
+        f"{_digest(content.encode() if isinstance(content, str) else content)}  {name}\n"
+        for name, content in sorted(files.items())
+        if name not in kept
+    ]
+    return "".join(lines)
+
+
+def stale_files(folder: Path, current: Collection[str]) -> tuple[str, ...]:
+    """Return the files that were generated, are not in `current`, and nobody has edited since."""
+    return tuple(
+        name
+        for name, digest in _entries(folder)
+        if name not in current and _is_inside(folder, name) and _holds(folder / name, digest)
+    )
+
+
+def _entries(folder: Path) -> Iterator[tuple[str, str]]:
+    """Yield name and digest of each line of the list; nothing of one that is not readable."""
+    try:
+        lines = (folder / MANIFEST).read_text().splitlines()
+    except (OSError, UnicodeDecodeError):
+        return
+    for line in lines:
+        digest, separator, name = line.partition("  ")
+        if separator and name:
+            yield name, digest
+
+
+def _is_inside(folder: Path, name: str) -> bool:
+    """Whether a name stands for a file of this folder, not one that a link or `..` leads to."""
+    path = PurePosixPath(name)
+    parents = [folder / part for part in path.parents if part != PurePosixPath(".")]
+    plain = not path.is_absolute() and ".." not in path.parts and "\0" not in name
+    return plain and not any(parent.is_symlink() for parent in parents)
+
+
+def _holds(path: Path, digest: str) -> bool:
+    """Whether a plain file still has the content that was generated."""
+    try:
+        return not path.is_symlink() and path.is_file() and _digest(path.read_bytes()) == digest
+    except OSError:
+        return False
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
