@@ -180,8 +180,8 @@ def errors_page(found: Mapping[str, Explanation]) -> str:
         "# Messages and their codes",
         "",
         "Every complaint names its place, the offending value with the limit, a remedy, and a",
-        "code. E ends the run with status 1 (E070 with 2), W warns of something, N notes something,",
-        "and the run goes on.",
+        "code. E ends the run with status 1 (E070 with 2), W warns of something, N notes",
+        "something, and the run goes on.",
         "",
         "Options turn a few errors into warnings: `--ignore-bias-groups` (E325),",
         "`--ignore-hw-limits` (E311, E330, E335), `--no-error-stop` and `--overlap-data` (data",
@@ -222,6 +222,7 @@ def description_page() -> str:
         "",
         "A YAML file tells the loader what the checkpoint does not: which processors hold the",
         "channels, where data stands in memory, and how the layers are connected.",
+        "[Writing a network description](writing-a-network.md) explains how to choose all that.",
         "",
         "This page is written by `scripts/make_docs.py` from the tables that the parser uses; do",
         "not edit it.",
@@ -280,7 +281,7 @@ def _key_table(keys: Sequence[Key]) -> Iterable[str]:
     for key in keys:
         names = f"`{key.name}`" + "".join(f", `{alias}`" for alias in key.aliases)
         default = "required" if key.required else key.default or "none"
-        cells = (names, key.kind.expected(), default, key.sentence)
+        cells = (names, key.accepts.expected(), default, key.sentence)
         yield _row(map(_cell, cells))
 
 

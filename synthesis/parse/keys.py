@@ -36,6 +36,13 @@ class Key:
     default: str = ""
     aliases: tuple[str, ...] = ()
     required: bool = False
+    limits: Kind | None = None
+    """What some operator on some chip can use, if the parser leaves more to later rules."""
+
+    @property
+    def accepts(self) -> Kind:
+        """What readers and editors are told."""
+        return self.limits or self.kind
 
     @property
     def spellings(self) -> tuple[str, ...]:
@@ -78,7 +85,13 @@ LAYER_KEYS = (
         "processors of the next layer",
     ),
     Key("in_offset", Integer(0), "Byte offset of the input data.", "the previous out_offset"),
-    Key("out_offset", Integer(), "Byte offset of the output data.", "0"),
+    Key(
+        "out_offset",
+        Integer(),
+        "Byte offset of the output data.",
+        "0",
+        limits=Integer(0, 0x4FFFF),
+    ),
     Key("in_channels", Integer(1), "Input channels.", "from the weights"),
     Key("in_dim", Pair(1, second=1), "Input size, to reshape data.", "from the previous layer"),
     Key("in_crop", Pair(0), "Rows dropped before and after.", "[0, 0]"),
@@ -108,14 +121,38 @@ LAYER_KEYS = (
     Key("operands", Integer(2, 16), "Operands of the element-wise combination.", "2"),
     Key("pool_first", Flag(), "Pool the operands before they are combined.", "true"),
     Key("kernel_size", KernelSize(), "Size of the kernel.", "3x3, Conv1d 9, Linear 1x1"),
-    Key("stride", Pair(1, 16), "Stride of the operation.", "1, ConvTranspose2d 2"),
-    Key("pad", Pair(0), "Padding on each side.", "1 for convolutions, else 0"),
-    Key("dilation", Pair(1), "Distance of the kernel's taps.", "1"),
+    Key(
+        "stride",
+        Pair(1, 16),
+        "Stride of the operation: 2 for ConvTranspose2d, else 1.",
+        "1, ConvTranspose2d 2",
+        limits=Pair(1, 2),
+    ),
+    Key(
+        "pad",
+        Pair(0),
+        "Padding on each side, less than the kernel.",
+        "1 for convolutions, else 0",
+        limits=Pair(0, 2),
+    ),
+    Key(
+        "dilation",
+        Pair(1),
+        "Distance of the kernel's taps, in a Conv1d.",
+        "1",
+        limits=Pair(1, 2047),
+    ),
     Key("max_pool", Pair(1, 16), "Window of maximum pooling.", "1"),
     Key("avg_pool", Pair(1, 16), "Window of average pooling.", "1"),
     Key("pool_stride", Pair(1, 16), "Stride of pooling, or plain decimation.", "1"),
     Key("pool_dilation", Pair(1, 16), "Distance of the window's taps.", "1"),
-    Key("output_pad", Pair(0), "Output padding.", "1 for ConvTranspose2d, else 0"),
+    Key(
+        "output_pad",
+        Pair(0),
+        "Output padding: 1 for ConvTranspose2d, else 0.",
+        "1 for ConvTranspose2d, else 0",
+        limits=Pair(0, 1),
+    ),
     Key(
         "activate",
         Choice({"relu": Activation.RELU, "abs": Activation.ABS, "none": None}),
@@ -129,7 +166,13 @@ LAYER_KEYS = (
         "Bits of a weight.",
         "from the checkpoint",
     ),
-    Key("output_shift", Integer(), "Left shift of the sums.", "from the checkpoint"),
+    Key(
+        "output_shift",
+        Integer(),
+        "Left shift of the sums. Limits: 8-bit weights -15 and 15; 4, 6, 7 less for 4, 2, 1 bits.",
+        "from the checkpoint",
+        limits=Integer(-22, 15),
+    ),
     Key("output_width", Choice({8: 8, 32: 32}), "Bits of an output value.", "8"),
     Key("groups", Integer(1), "Convolution groups.", "1", ("conv_groups",)),
     Key("flatten", Flag(), "Turn C x H x W into C*H*W channels.", "false"),

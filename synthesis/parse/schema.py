@@ -62,6 +62,6 @@ def _section(keys: Sequence[Key], others: Mapping[str, Schema]) -> Schema:
 def _properties(key: Key) -> Iterator[tuple[str, Schema]]:
     """Yield each spelling of a key with what it accepts."""
     default = f" Default: {key.default}." if key.default else ""
-    yield key.name, {"description": key.sentence + default, **key.kind.schema()}
+    yield key.name, {"description": key.sentence + default, **key.accepts.schema()}
     for alias in key.aliases:
-        yield alias, {"description": f"Same as {key.name}.", **key.kind.schema()}
+        yield alias, {"description": f"Same as {key.name}.", **key.accepts.schema()}

@@ -144,6 +144,24 @@ def test_parser_and_schema_accept_the_same_values(name: str) -> None:
     agree()
 
 
+@pytest.mark.parametrize(
+    ("good", "bad"),
+    [
+        ("pad: 2", "pad: 3"),
+        ("stride: 2", "stride: [3, 3]"),
+        ("output_pad: 1", "output_pad: 2"),
+        ("output_shift: -22", "output_shift: 16"),
+        ("out_offset: 0x4fffc", "out_offset: -4"),
+    ],
+)
+def test_editors_know_limits_of_which_the_parser_leaves_the_complaint(good: str, bad: str) -> None:
+    key = good.partition(":")[0]
+    start = BASE if key in ("pad", "out_offset") else f"{BASE}  {key}: 1\n"
+    (line,) = [x for x in start.splitlines() if x.strip().startswith(f"{key}:")]
+    assert complaints(start.replace(line, f"  {good}")) == []
+    assert complaints(start.replace(line, f"  {bad}"))
+
+
 @pytest.mark.parametrize("name", KEYS)
 def test_every_key_is_described_for_editors(name: str) -> None:
     key = KEYS[name]
