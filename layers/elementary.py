@@ -126,12 +126,13 @@ class Clamp(nn.Module):
         super().__init__()
         self.min_val = min_val
         self.max_val = max_val
+        low = -math.inf if min_val is None else float(min_val)
+        high = math.inf if max_val is None else float(max_val)
+        self._grid = Grid("none", low, high)
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the limited values."""
-        low = -math.inf if self.min_val is None else float(self.min_val)
-        high = math.inf if self.max_val is None else float(self.max_val)
-        return Grid("none", low, high)(x)
+        return self._grid(x)
 
 
 class Scaler(nn.Module):

@@ -45,9 +45,14 @@ def interp(
     return fp[index] + (x32 * last - index) * (fp[index + 1] - fp[index])
 
 
-@functools.lru_cache(maxsize=1024)
+@torch.compiler.assume_constant_result
 def _quantile_position(count: int, q: float) -> tuple[int, float]:
     """Return the lower neighbour's rank and the (float32) fraction of the way to the next."""
+    return _computed_position(count, q)
+
+
+@functools.lru_cache(maxsize=1024)
+def _computed_position(count: int, q: float) -> tuple[int, float]:
     places = torch.linspace(1 / (2 * count), (2 * count - 1) / (2 * count), count)
     q32 = torch.tensor(q, dtype=torch.float32)
     index = int((places <= q32).sum().clamp(1, count - 1)) - 1

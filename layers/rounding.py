@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import torch
@@ -18,7 +17,8 @@ class Grid:
     Calling it moves a tensor there: x becomes clamp(round(x * steps), low, high) * unit, or with
     rounding "none" clamp(x, low, high). "half up" is floor(x + 0.5). The factors are powers of two,
     so that only the rounding is inexact. The gradient passes unchanged except where the clamp acts.
-    `positive` marks a rectified output: `low` is 0 and the gradient is that of ReLU.
+    `positive` marks a rectified output: `low` is 0 and the gradient is that of ReLU. `passing` is
+    the open interval of inputs whose gradient passes.
     """
 
     rounding: Literal["none", "half up", "half even", "toward zero", "down"]
@@ -27,6 +27,10 @@ class Grid:
     steps: float = 1.0
     unit: float = 1.0
     positive: bool = False
+    passing: tuple[float, float] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "passing", _window(self))
 
     def __call__(self, x: Tensor, overwrite: bool = False) -> Tensor:
         """Return `x` moved onto the grid, differentiably.
@@ -53,7 +57,6 @@ class Grid:
         return y if self.unit == 1.0 else y.mul_(self.unit)
 
 
-@functools.cache
 def _window(grid: Grid) -> tuple[float, float]:
     """Return the open interval of inputs whose gradient passes a grid.
 
@@ -94,4 +97,4 @@ class _Snap(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
         (x,) = ctx.saved_tensors
-        return torch.ops.aten.hardtanh_backward(gradient, x, *_window(ctx.grid)), None
+        return torch.ops.aten.hardtanh_backward(gradient, x, *ctx.grid.passing), None

@@ -280,3 +280,17 @@ def test_models_can_be_copied_and_pickled() -> None:
     x = torch.rand(1, 2, 8, 8)
     for twin in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
         assert torch.equal(twin(x), model(x))
+
+
+@pytest.mark.parametrize("quantile", [None, 1.0, 0.9])
+def test_a_compiler_sees_the_whole_network_as_one_graph(quantile: float | None) -> None:
+    model = nn.Sequential(ai8x.FusedAvgPoolConv2dReLU(2, 3, 3), ai8x.FusedConv2dAbs(3, 2, 1))
+    if quantile is not None:
+        ai8x.initiate_qat(model, {"weight_bits": 8, "shift_quantile": quantile})
+    x = torch.rand(2, 2, 8, 8)
+    torch._dynamo.reset()  # what changes between compilations becomes a variable of the graph
+    compiled: Any = torch.compile(model, backend="aot_eager", fullgraph=True)
+    weight = model[0].op.weight
+    results = [(y, *torch.autograd.grad(y.sum(), weight)) for y in (compiled(x), model(x))]
+    for found, wanted in zip(*results, strict=True):
+        torch.testing.assert_close(found, wanted)
