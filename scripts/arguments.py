@@ -43,7 +43,7 @@ class Parser(argparse.ArgumentParser):
 
     def refuse(self, option: str, reason: str) -> None:
         """Note an option that ends the run once the whole command line is read."""
-        self._refused.append(_usage(reason, option))
+        self._refused.append(_complain_of_usage(reason, option))
 
     def error(self, message: str) -> NoReturn:
         """Say what is wrong and end the run."""
@@ -67,7 +67,8 @@ class Refused(argparse.Action):
         parser.refuse(given[-1] or self.option_strings[0], str(self.const or self.help))
 
 
-def _usage(message: str, option: str | None) -> Diagnostic:
+def _complain_of_usage(message: str, option: str | None) -> Diagnostic:
+    """The command line is not understood, or an option on it is refused; see --help."""
     return Diagnostic("E070", message, Place(option=option) if option else None, "See --help.")
 
 
@@ -75,12 +76,12 @@ def _usages(message: str, typed: Container[str]) -> Iterator[Diagnostic]:
     """Yield what argparse says, for each option of which it says it, by the name that was typed."""
     if message.startswith(_REQUIRED):
         for names in message.removeprefix(_REQUIRED).split(", "):
-            yield _usage("missing", names.split("/")[-1])
+            yield _complain_of_usage("missing", names.split("/")[-1])
         return
     found = re.match(r"argument (\S+): ", message)
     options = _OPTION.findall((found[1] if found else message).replace("/", " "))
     option = next((o for o in options if o in typed), options[0] if options else None)
-    yield _usage(message[found.end() :] if found else message, option)
+    yield _complain_of_usage(message[found.end() :] if found else message, option)
 
 
 def _line(diagnostic: Diagnostic, found: Sequence[Diagnostic]) -> str:

@@ -23,7 +23,7 @@ from quantization import (
     weight_names,
 )
 from quantization.options import WEIGHT_BITS
-from scripts.arguments import chip, refuse_same_file
+from scripts.arguments import Parser, chip, refuse_same_file
 
 DEFAULT_SCALE = 0.85
 DEFAULT_DEVIATIONS = 2.0
@@ -85,7 +85,7 @@ def outputs(args: argparse.Namespace) -> list[str]:
 
 def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     """Return the command line's options; argparse ends the program with status 2 on mistakes."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = Parser(description=__doc__)
     parser.add_argument("input", metavar="INPUT", help="checkpoint of the trained network")
     parser.add_argument(
         "output", metavar="OUTPUT", help=f"quantized checkpoint to write (.pth.tar or {SUFFIX})"
