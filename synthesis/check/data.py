@@ -196,3 +196,18 @@ def split_input_limits(layer: Layer, network: Network) -> Iterator[Finding]:
             f"{network.chip.instance_bytes}",
             "in_dim",
         )
+
+
+@constraint("W380", Severity.WARNING)
+def split_input_is_read_by_own_programs(layer: Layer, network: Network) -> Iterator[Finding]:
+    """The layer's registers describe a whole image; parts of it stand apart, with rows repeated.
+
+    The vendor's tool expects the output for the whole image all the same.
+    """
+    if layer is network.first and network.input_parts > 1:
+        yield Finding(
+            f"--input-split {network.input_parts} loads the image in parts, the layer reads it as "
+            "a whole; the chip will compute something else than the known answer",
+            "data_format",
+            "Leave the option out, unless the program sets up the layer for each part.",
+        )

@@ -116,11 +116,12 @@ def first_group_is_used(layer: Layer, network: Network) -> Iterator[Finding]:
 @constraint("E325")
 def bias_group_is_used(layer: Layer, network: Network) -> Iterator[Finding]:
     """A bias can only be added in a group that takes part."""
+    used = ", ".join(map(str, network.groups_used))
+    lost = "; a bias that stands there is not added" if layer.bias is not None else ""
     for group in layer.bias_groups or ():
         if group not in network.groups_used:
             yield Finding(
-                f"'bias_group' names group {group}, used are "
-                f"{', '.join(map(str, network.groups_used))}",
+                f"'bias_group' names group {group}, used are {used}{lost}",
                 "bias_group",
             )
 

@@ -18,6 +18,7 @@ from synthesis.encode.streaming import Stream, passes_before, streams
 from synthesis.network import Layer, Network
 from synthesis.options import EncodeOptions
 from synthesis.place.data import WORD_BYTES, instances
+from synthesis.place.losses import check_rounds
 
 _REDUCE = "Pool less, or use a smaller image."
 
@@ -38,6 +39,8 @@ def check_limits(network: Network, options: EncodeOptions) -> Iterator[Diagnosti
             yield from _reach(ring, network, severity)
         yield from _collisions(rings, Severity.WARNING if options.overlap_data else Severity.ERROR)
     yield from _parts(network)
+    if options.repeat_layers > 1 and not options.overlap_data:
+        yield from check_rounds(network)
 
 
 def _clock(network: Network, options: EncodeOptions) -> Iterator[Diagnostic]:

@@ -162,13 +162,21 @@ def _losses(
 ) -> Iterator[Loss]:
     """Yield what an output destroys."""
     for data in (*inputs, *alive):
-        shared = tuple(i for i in data.instances if i in written.instances)
-        if not shared or data.begin >= written.end or written.begin >= data.end:
-            continue
-        common = np.intersect1d(data.words(), written.words(), assume_unique=True)
-        if len(common):
-            end = int(common[-1]) + WORD_BYTES
-            yield Loss(data.owner, shared, int(common[0]), end, data in inputs)
+        loss = overlap(written, data, own_input=data in inputs)
+        if loss is not None:
+            yield loss
+
+
+def overlap(written: DataRange, data: DataRange, *, own_input: bool = False) -> Loss | None:
+    """Return what is lost of data when something is written; None if the two are apart."""
+    shared = tuple(i for i in data.instances if i in written.instances)
+    if not shared or data.begin >= written.end or written.begin >= data.end:
+        return None
+    common = np.intersect1d(data.words(), written.words(), assume_unique=True)
+    if not len(common):
+        return None
+    end = int(common[-1]) + WORD_BYTES
+    return Loss(data.owner, shared, int(common[0]), end, own_input)
 
 
 def numbers_text(numbers: tuple[int, ...]) -> str:

@@ -6,9 +6,11 @@ Source: spec/memory.md section 3.5.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from diagnostics import Diagnostic, Severity
 from synthesis.network import NETWORK_INPUT, Layer, Network
-from synthesis.place.lifetimes import Loss, memory_steps, sources
+from synthesis.place.lifetimes import DataRange, Loss, memory_steps, overlap, sources
 
 
 def check_losses(network: Network, problems: list[Diagnostic]) -> None:
@@ -26,6 +28,40 @@ def check_losses(network: Network, problems: list[Diagnostic]) -> None:
                 continue
             seen.add(loss.owner)
             problems.append(_complaint(network, layer, loss))
+
+
+def check_rounds(network: Network) -> Iterator[Diagnostic]:
+    """Warn of what one round of --repeat-layers takes away from the next one, or from the result.
+
+    The sample is loaded once, and the last round does not run to its end.
+    """
+    steps = tuple(memory_steps(network, {}))
+    delivered = {layer.index for layer in network.outputs()}
+    protected: dict[int, DataRange] = {
+        data.owner: data
+        for step in steps
+        for data in (*step.inputs, step.output)
+        if data.owner == NETWORK_INPUT or data.owner in delivered
+    }
+    for step in steps:
+        for owner, data in tuple(protected.items()):
+            loss = overlap(step.output, data) if owner != step.layer else None
+            if loss is not None:
+                del protected[owner]
+                yield _complaint_of_rounds(network, network.layer(step.layer), loss)
+
+
+def _complaint_of_rounds(network: Network, layer: Layer, loss: Loss) -> Diagnostic:
+    """Every round reads the sample; the layers of the last one run over the results before."""
+    what = "the input data" if loss.owner < 0 else f"the output of {network.layer(loss.owner)}"
+    return Diagnostic(
+        "W413",
+        f"{layer}: the output overwrites 0x{loss.begin:x} to 0x{loss.end - 1:x} of {what}, which "
+        "other rounds need; the chip may compute something else than the known answer",
+        layer.place_of("out_offset").with_option("--repeat-layers"),
+        "Use another out_offset, or run the network once to compare its output.",
+        Severity.WARNING,
+    )
 
 
 def _is_refused(loss: Loss, layer: Layer, network: Network) -> bool:

@@ -647,6 +647,20 @@ VIOLATIONS = [
         [(0, "bias_group", "'bias_group' names group 3, used are 0", None)],
     ),
     Violation(
+        "E325",
+        [{**CONV, "bias_group": 3}],
+        [(2, 3, 3, 3)],
+        [
+            (
+                0,
+                "bias_group",
+                "'bias_group' names group 3, used are 0; a bias that stands there is not added",
+                None,
+            )
+        ],
+        bias=2,
+    ),
+    Violation(
         "E326",
         [{**PLAIN, "output_processors": 0b10101}],
         [],
@@ -1017,6 +1031,22 @@ VIOLATIONS = [
         ],
         sample=(1, 32, 700),
         options={"input_split": 8},
+    ),
+    Violation(
+        "W380",
+        [{**CONV, "processors": 1, "data_format": "CHW"}],
+        [(2, 1, 3, 3)],
+        [
+            (
+                0,
+                "data_format",
+                "--input-split 2 loads the image in parts, the layer reads it as a whole; the "
+                "chip will compute something else than the known answer",
+                "Leave the option out, unless the program sets up the layer for each part.",
+            )
+        ],
+        sample=(1, 4, 4),
+        options={"input_split": 2},
     ),
     # Sources
     Violation(

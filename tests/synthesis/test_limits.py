@@ -257,3 +257,26 @@ def test_accumulators_are_compared_with_what_the_description_says(tmp_path: Path
         "option --debug-snoop: error: the description does not say what to expect [E089]\n"
         "  Add the global key snoop, or leave the option out."
     )
+
+
+PLAIN: dict[str, Any] = {"processors": 7, "op": "none", "output_processors": 7}
+
+
+def rounds(folder: Path, *offsets: int, **options: Any) -> list[tuple[str, str]]:
+    """Return what is said of layers with these out_offsets that run twice."""
+    text = describe(*({**PLAIN, "out_offset": offset} for offset in offsets))
+    network, _ = build(folder, text, sample(3, 4, 4))
+    found = check_limits(network, EncodeOptions(repeat_layers=2, **options))
+    return [(d.code, d.message) for d in found]
+
+
+def test_rounds_leave_the_sample_and_the_result_alone(tmp_path: Path) -> None:
+    assert rounds(tmp_path, 0x1000, 0x2000) == []
+    end = "which other rounds need; the chip may compute something else than the known answer"
+    assert rounds(tmp_path, 0x1000, 0x20) == [
+        ("W413", f"layer 1: the output overwrites 0x20 to 0x3f of the input data, {end}")
+    ]
+    assert rounds(tmp_path, 0x2000, 0x1000, 0x2020) == [
+        ("W413", f"layer 0: the output overwrites 0x2020 to 0x203f of the output of layer 2, {end}")
+    ]
+    assert rounds(tmp_path, 0x1000, 0x20, overlap_data=True) == []
