@@ -17,6 +17,7 @@ from synthesis.parse import Description, Section
 from synthesis.parse.rules import operation
 from synthesis.resolve.layers import LayerBuilder
 from synthesis.resolve.sample import progressing, progression, read_sample, sample_path
+from synthesis.resolve.sections import check_sections
 from synthesis.resolve.sequence import execution_order, simulated_order
 from synthesis.resolve.skipping import without_first_layers
 from synthesis.resolve.tensors import LayerTensors, takes_weights
@@ -62,6 +63,7 @@ def resolve_what_is_sound(
     problems += _unknown_layers(description, options)
     order, simulated = _orders(description, chip, options, problems)
     ordered = not _has_errors(problems)
+    problems += check_sections(description, chip)
     tensors = _tensors(description, chip, options, problems)
     sample = _sample(description, options, problems)
     damaged = description.damaged | _blamed(description, problems)

@@ -1,0 +1,94 @@
+"""What `unload` and `data_buffer` describe must be possible in data memory.
+
+Source: spec/network-description.md section 1.2, spec/memory.md sections 3.1 and 4.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from device import Chip
+from diagnostics import Diagnostic, Severity
+from synthesis.network import channels_per_pass, passes
+from synthesis.parse import Description, Section
+
+_WORD_BYTES = 4
+
+
+def check_sections(description: Description, chip: Chip) -> Iterator[Diagnostic]:
+    """Complain about data that is delivered from, or buffered in, places that do not exist."""
+    for key in ("unload", "data_buffer"):
+        for section in description.get(key, ()):
+            yield from _processors(section, key)
+            yield from _memory(section, key, chip)
+    yield from _buffers(description)
+
+
+def _processors(section: Section, key: str) -> Iterator[Diagnostic]:
+    """Each channel of a pass stands in the memory of a processor of its own."""
+    channels = section.get("channels")
+    count, share = section.get("processors").bit_count(), channels_per_pass(channels)
+    if count < share or (count > share and passes(channels) > 1):
+        yield Diagnostic(
+            "E228",
+            f"{key}: 'processors' names {count}, {channels} channels need {share}",
+            section.place_of("processors"),
+            "Use the output_processors of the layer that writes the data.",
+        )
+
+
+def _memory(section: Section, key: str, chip: Chip) -> Iterator[Diagnostic]:
+    """Data consists of words of one memory instance."""
+    rows, columns = section.get("dim")
+    size = section.get("width", 8) // 8 if key == "unload" else 1
+    gap, offset = section.get("write_gap", 0), section.get("offset")
+    pieces = rows * columns * passes(section.get("channels"))
+    end = offset + _WORD_BYTES * size * ((pieces - 1) * (gap + 1) + 1)
+    if offset % _WORD_BYTES:
+        yield Diagnostic(
+            "E229",
+            f"{key}: 'offset' is 0x{offset:x}, words begin at multiples of {_WORD_BYTES}",
+            section.place_of("offset"),
+            f"The nearest valid value is 0x{offset // _WORD_BYTES * _WORD_BYTES:x}.",
+        )
+    if end > chip.instance_bytes:
+        yield Diagnostic(
+            "E229",
+            f"{key}: the data ends at 0x{end - 1:x}, the last byte of a memory instance is "
+            f"0x{chip.instance_bytes - 1:x}",
+            section.place_of("offset"),
+            "Check 'offset', 'dim' and 'channels'.",
+        )
+
+
+def _buffers(description: Description) -> Iterator[Diagnostic]:
+    """Layers find a rolling buffer by its name; there is one, of 8-bit values."""
+    names = {layer.name for layer in description.layers if layer.name}
+    read = [layer.get("in_sequences", ()) for layer in description.layers]
+    for number, section in enumerate(description.get("data_buffer", ())):
+        name = section.get("name")
+        if name in names:
+            yield Diagnostic(
+                "E230",
+                f"data_buffer: the name '{name}' stands for something else already",
+                section.place_of("name"),
+                "Use another name.",
+            )
+        elif number:
+            needed = any(name in (x if isinstance(x, tuple) else (x,)) for x in read)
+            yield Diagnostic(
+                "E231" if needed else "W231",
+                f"data_buffer: only the first buffer can be used, '{name}' is number {number + 1}",
+                section.place,
+                "Remove it, or make one buffer of both.",
+                Severity.ERROR if needed else Severity.WARNING,
+            )
+        names.add(name)
+        if section.get("width", 8) != 8:
+            yield Diagnostic(
+                "W232",
+                f"data_buffer: 'width' is {section.get('width')}, which has no effect",
+                section.place_of("width"),
+                "Remove the key; the buffer holds 8-bit values.",
+                Severity.WARNING,
+            )
