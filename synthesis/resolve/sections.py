@@ -75,14 +75,14 @@ def _buffers(description: Description) -> Iterator[Diagnostic]:
                 "Use another name.",
             )
         elif number:
-            needed = any(name in (x if isinstance(x, tuple) else (x,)) for x in read)
-            yield Diagnostic(
-                "E231" if needed else "W231",
-                f"data_buffer: only the first buffer can be used, '{name}' is number {number + 1}",
-                section.place,
-                "Remove it, or make one buffer of both.",
-                Severity.ERROR if needed else Severity.WARNING,
+            message = (
+                f"data_buffer: only the first one can be used, '{name}' is number {number + 1}"
             )
+            remedy = "Remove it, or make one buffer of both."
+            if any(name in (x if isinstance(x, tuple) else (x,)) for x in read):
+                yield Diagnostic("E231", message, section.place, remedy)
+            else:
+                yield Diagnostic("W231", message, section.place, remedy, Severity.WARNING)
         names.add(name)
         if section.get("width", 8) != 8:
             yield Diagnostic(

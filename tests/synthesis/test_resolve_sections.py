@@ -74,7 +74,7 @@ def test_rolling_buffers_have_names_of_their_own() -> None:
 
 def test_second_rolling_buffer_is_not_used() -> None:
     other = {**RING, "name": "other"}
-    message = "data_buffer: only the first buffer can be used, 'other' is number 2"
+    message = "data_buffer: only the first one can be used, 'other' is number 2"
     assert said("data_buffer", RING, other) == [("W231", message)]
     assert said("data_buffer", RING, other, in_sequences="other") == [("E231", message)]
 
