@@ -18,6 +18,8 @@ from synthesis.parse.nodes import kind_of, scalar
 
 _LONGEST_TEXT = 250
 """Texts are names, of layers or parts of file names."""
+_PRINTABLE_BITS = 128
+"""Of a number that a message may repeat: Python refuses to print very long ones."""
 _HUGE = 1 << 62
 """No number of a description comes near this; larger ones would overflow or take minutes."""
 
@@ -48,9 +50,12 @@ class Kind(Protocol):
 
 def _scalar(node: yaml.Node) -> int | float | bool | str | None:
     try:
-        return scalar(node)
+        value = scalar(node)
     except ValueError as exc:
         raise KindError(f"is {kind_of(node)}") from exc
+    if isinstance(value, int) and value.bit_length() > _PRINTABLE_BITS:
+        raise KindError(f"is {kind_of(node)}, a number of {value.bit_length()} bits")
+    return value
 
 
 def _integer(node: yaml.Node) -> int:

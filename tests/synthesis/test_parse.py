@@ -229,6 +229,15 @@ def test_long_key_is_not_repeated_in_the_message() -> None:
     assert max(map(len, found)) < 300
 
 
+@pytest.mark.parametrize(
+    "key", ["kernel_size", "next_sequence", "processors", "pad", "op", "output"]
+)
+def test_number_too_long_to_print_is_refused(key: str) -> None:
+    for number in ("0x" + "f" * 5000, "-0x" + "f" * 5000, "9" * 5000):
+        (*_, found) = complaints(f"{HEAD}- {key}: {number}\n")
+        assert f"'{key}' is the integer '" in found and len(found) < 400
+
+
 def test_long_name_is_refused() -> None:
     found = complaints("arch: " + "a" * 251 + "\n")
     assert any(
