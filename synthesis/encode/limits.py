@@ -80,7 +80,7 @@ def _snoop(network: Network, options: EncodeOptions) -> Iterator[Diagnostic]:
         yield Diagnostic(
             "E089",
             "the description does not say what to expect",
-            Place(option="--debug-snoop"),
+            network.place.with_option("--debug-snoop"),
             "Add the global key snoop, or leave the option out.",
         )
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from device import Chip
-from diagnostics import Diagnostic, Place, Severity
+from diagnostics import Diagnostic, Severity
 from synthesis.options import ResolveOptions
 from synthesis.parse import Description, LayerDescription
 from synthesis.parse.keys import STOP
@@ -46,7 +46,7 @@ def execution_order(
                 Diagnostic(
                     "E214",
                     f"is {value}, the last layer is {last}",
-                    Place(option=option),
+                    description.layers[-1].place.with_option(option),
                 )
             )
     return tuple(order)

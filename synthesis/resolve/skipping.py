@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from diagnostics import Diagnostic, Place
+from diagnostics import Diagnostic
 from synthesis.parse import Description, Entry, LayerDescription
 from synthesis.parse.rules import layer_index
 
@@ -32,7 +32,7 @@ def without_first_layers(
             Diagnostic(
                 "E225",
                 f"leaves out {count} layers, the description has {len(description.layers)}",
-                Place(option="--skip-yaml-layers"),
+                description.layers[-1].place.with_option("--skip-yaml-layers"),
                 f"Use a number from 0 to {len(description.layers) - 1}.",
             )
         )

@@ -853,7 +853,8 @@ def test_flattened_layer_needs_weights_for_every_pixel(tmp_path: Path) -> None:
 def test_stop_after_a_layer_that_does_not_exist_is_refused(tmp_path: Path) -> None:
     found = refused(two_layers, tmp_path, stop_after=7)
     assert found.code == "E214"
-    assert str(found) == "option --stop-after: error: is 7, the last layer is 1 [E214]"
+    assert str(found).endswith(": option --stop-after: error: is 7, the last layer is 1 [E214]")
+    assert found.place is not None and found.place.file == "net.yaml" and found.place.line
 
 
 @pytest.mark.parametrize("source", [7, 0, 2])
