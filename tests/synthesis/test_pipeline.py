@@ -223,7 +223,8 @@ def test_reference_to_a_layer_left_out_is_refused(tmp_path: Path, name: str) -> 
 def test_some_layer_must_remain(tmp_path: Path) -> None:
     (found,) = complaints(tmp_path, CONV, CONV, skip_yaml_layers=2)
     assert str(found).endswith(
-        "net.yaml:11:3: option --skip-yaml-layers: error: leaves out 2 layers, the description has 2 [E225]\n"
+        "net.yaml:11:3: option --skip-yaml-layers: error: leaves out 2 layers, the description "
+        "has 2 [E225]\n"
         "  Use a number from 0 to 1."
     )
 
