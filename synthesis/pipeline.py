@@ -51,7 +51,7 @@ class Synthesis:
 
 
 def _checked(
-    config_file: str, chip: Chip, options: ResolveOptions
+    config_file: str, chip: Chip, options: ResolveOptions, placing: PlaceOptions
 ) -> tuple[Network, tuple[Diagnostic, ...]]:
     """Return a network that is complete, and everything that is to be said about it.
 
@@ -66,7 +66,7 @@ def _checked(
         known.layers, chip, known.damaged, known.bare, known.suspect, options.tolerated
     )
     if known.beginning is not None:
-        rest += _of_the_beginning(known.beginning, options)
+        rest += _of_the_beginning(known.beginning, options, placing)
     raise DiagnosticError(
         sorted(dict.fromkeys((*_no_consequences(found, rest), *rest)), key=position)
     )
@@ -83,12 +83,14 @@ def _no_consequences(
             yield diagnostic
 
 
-def _of_the_beginning(network: Network, options: ResolveOptions) -> list[Diagnostic]:
+def _of_the_beginning(
+    network: Network, options: ResolveOptions, placing: PlaceOptions
+) -> list[Diagnostic]:
     """Return the errors of the sound layers in front that hold whatever comes behind."""
     errors = [d for d in check(network, options.tolerated) if d.severity is Severity.ERROR]
     found = [d for d in errors if d.code in BEGINNING_CODES]
     if not {d.code for d in errors} & (UNPLACEABLE_CODES | SIZE_CODES | TOO_LARGE_CODES):
-        _, problems = place_what_fits(network, PlaceOptions())
+        _, problems = place_what_fits(network, placing)
         found += [p for p in problems if p.severity is Severity.ERROR]
     return found
 
@@ -106,8 +108,9 @@ def examine(
     Raises DiagnosticError with everything found.
     """
     found = tuple(check_chip_options(chip, resolving, encoding))
+    options = _place_options(encoding)
     try:
-        network, complaints = _checked(config_file, chip, resolving)
+        network, complaints = _checked(config_file, chip, resolving, options)
     except DiagnosticError as refusal:
         raise DiagnosticError((*found, *refusal.diagnostics)) from None
     if has_errors(found):
@@ -117,7 +120,6 @@ def examine(
     errors = {d.code for d in found if d.severity is Severity.ERROR}
     if errors & (UNPLACEABLE_CODES | SIZE_CODES):
         raise DiagnosticError(sorted(found, key=position))
-    options = _place_options(encoding)
     if errors & TOO_LARGE_CODES:
         options = replace(options, overlap_data=True)
     placement, problems = place_what_fits(network, options)

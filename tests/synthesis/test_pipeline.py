@@ -147,6 +147,15 @@ def test_layers_in_front_of_a_damaged_one_are_judged_together(tmp_path: Path) ->
     assert ("E349", 0) in found and ("E109", 2) in found
 
 
+def test_layers_in_front_of_a_damaged_one_may_overlap_when_that_is_wanted(tmp_path: Path) -> None:
+    layers = [{**CONV, "out_offset": 0}, {**CONV, "out_offset": 0x4000, "max_pool": "two"}]
+    assert ("E404", 0) in codes(tmp_path, *layers)
+    path, resolving = written(tmp_path, describe(*layers), KERNELS[:2], sample(3, 8, 8))
+    with pytest.raises(DiagnosticError) as refusal:
+        examine(path, MAX78000, resolving, EncodeOptions(overlap_data=True))
+    assert "E404" not in {d.code for d in refusal.value.diagnostics}
+
+
 def test_errors_of_the_order_do_not_hide_others(tmp_path: Path) -> None:
     found = complaints(tmp_path, {**CONV, "pad": 3}, stop_after=9)
     assert [d.place.option for d in found if d.code == "E214" and d.place] == ["--stop-after"]
