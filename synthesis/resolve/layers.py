@@ -96,6 +96,13 @@ class LayerBuilder:
         tensors = self.tensors.get(layer.index)
         in_channels, out_channels = self._channels(layer, tensors, sources, operands, sizes)
         weights = tensors.weights if tensors else None
+        if weights is not None and not weights.any():
+            self.problems.append(
+                replace(
+                    layer.error("W233", "all weights are zero", "op", remedy="Train the network."),
+                    severity=Severity.WARNING,
+                )
+            )
         if weights is not None and widened:
             weights = widen(weights)
         read_ahead = layer.get("readahead", self.options.read_ahead)

@@ -23,6 +23,8 @@ from synthesis.resolve.skipping import without_first_layers
 from synthesis.resolve.tensors import LayerTensors, takes_weights
 from synthesis.resolve.weights import layer_tensors
 
+_ANOTHER_NETWORK = "E202"
+
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
@@ -138,7 +140,8 @@ def _tensors(
 ) -> dict[int, LayerTensors]:
     """Return the tensors by layer; without the ones that a complaint is about.
 
-    From a damaged layer on, tensors that do not belong to a layer are no news.
+    From a damaged layer on, tensors that do not belong to a layer are no news; nothing follows from
+    those of another network.
     """
     found: list[Diagnostic] = []
     try:
@@ -146,6 +149,8 @@ def _tensors(
     except (DiagnosticError, CheckpointError) as refusal:
         found += diagnostics_of(refusal)
         tensors = {}
+    if any(p.code == _ANOTHER_NETWORK for p in found):
+        found, tensors = [p for p in found if p.code == _ANOTHER_NETWORK], {}
     sound = set(range(min(description.damaged, default=len(description.layers))))
     problems += [
         p for p in found if p.code not in ("E208", "E210") or _blamed(description, [p]) <= sound

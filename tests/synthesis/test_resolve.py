@@ -250,6 +250,16 @@ def test_biases_that_are_all_zero_are_dropped_with_a_warning(tmp_path: Path) -> 
     ]
 
 
+def test_weights_that_are_all_zero_warn(tmp_path: Path) -> None:
+    text = describe(CONV)
+    _, warnings = build(tmp_path, text, sample(3, 4, 4), [np.zeros((2, 3, 3, 3), np.int64)])
+    line, column = line_of(text, "op")
+    assert [str(w) for w in warnings] == [
+        f"net.yaml:{line}:{column}: warning: layer 0: all weights are zero [W233]\n"
+        "  Train the network."
+    ]
+
+
 # Test weights
 
 
