@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 
 Float32s: TypeAlias = NDArray[np.float32]
 
+LARGEST = 2.0**60
+"""Parameters and scales up to this magnitude: the product of both and 2^7 is finite in float32."""
 BIAS_UNIT = 128  # a stored bias counts 1/128 of a weight unit: it joins 8-bit data times weights
 
 

@@ -81,8 +81,17 @@ def _fuse_layer(state: dict[str, Array], layer: str, transposed: bool) -> None:
 
     shape = [1] * weight.ndim
     shape[axis] = channels
-    state[f"{operation}.weight"] = weight.astype(np.float32) * (gamma / deviation).reshape(shape)
-    state[f"{operation}.bias"] = (bias - average) / deviation * gamma + beta
+    with np.errstate(over="ignore", invalid="ignore"):
+        scaled = weight.astype(np.float32) * (gamma / deviation).reshape(shape)
+        shifted = (bias - average) / deviation * gamma + beta
+    if not (np.isfinite(scaled).all() and np.isfinite(shifted).all()):
+        raise InputError(
+            "E706",
+            f"{layer}: the weights are beyond the range of float32 once its normalization (least "
+            f"variance {variance.min():g}) is folded into them",
+            remedy="Training diverged: train again with a smaller learning rate.",
+        )
+    state[f"{operation}.weight"], state[f"{operation}.bias"] = scaled, shifted
     for name in [name for name in state if name.startswith(f"{layer}.bn.")]:
         del state[name]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,6 +12,7 @@ from checkpoint import Array, Checkpoint
 from checkpoint.errors import InputError
 from quantization.arithmetic import (
     BIAS_UNIT,
+    LARGEST,
     Float32s,
     largest_magnitude,
     magnitude_within_deviations,
@@ -41,7 +43,7 @@ def quantize_checkpoint(checkpoint: Checkpoint, options: QuantizationOptions) ->
 
     Every tensor named `weight` is quantized together with its bias, in the order of the file. All
     else is kept, order and dtypes included. Raises InputError E701 (impossible bits), E702
-    (asymmetric quantization), E705 (nothing to quantize, or not numbers).
+    (asymmetric quantization), E705 (nothing to quantize, not numbers, or too large ones).
     """
     return _Conversion(checkpoint, options).run()
 
@@ -121,10 +123,10 @@ class _Conversion:
             schedule = self._checkpoint.entries["compression_sched"]
             changes["compression_sched"] = {**schedule, "masks_dict": self._masks}
         changes["extras"] = {**self._checkpoint.extras, **self._method()}
+        warnings = _warnings(self._checkpoint, self._options)
+        warnings += _lost_layers(self._original, self._state)
         return Quantized(
-            self._checkpoint.with_entries(**changes),
-            tuple(self._reports),
-            tuple(_warnings(self._checkpoint, self._options)),
+            self._checkpoint.with_entries(**changes), tuple(self._reports), tuple(warnings)
         )
 
     def _method(self) -> dict[str, Any]:
@@ -284,11 +286,33 @@ def _float32(name: str, tensor: Array) -> Float32s:
         raise InputError(
             "E705", f"{name} of shape {tensor.shape} and type {tensor.dtype} cannot be quantized"
         )
+    largest = float(np.abs(tensor).max())
+    if not largest <= LARGEST:  # which is true for NaN, too
+        raise InputError(
+            "E705",
+            f"{name} holds a value of magnitude {largest:g}; possible are numbers up to 2^60",
+            remedy="Training diverged: train again with a smaller learning rate.",
+        )
     return tensor.astype(np.float32)
 
 
 def _single(value: float | np.float32) -> Float32s:
     return np.array([value], np.float32)
+
+
+def _lost_layers(before: Mapping[str, Array], after: Mapping[str, Array]) -> list[str]:
+    """Return what to say of layers whose weights are all zero, before or only now."""
+    found = []
+    for name in (n for n in before if n.endswith(".weight") and not after[n].any()):
+        if before[name].any():
+            largest = float(np.abs(before[name]).max())
+            found.append(
+                f"{name}: all weights become zero, the largest was {largest:g}; the network will "
+                "not compute what it was trained for"
+            )
+        else:
+            found.append(f"{name}: all weights are zero, so that its input changes nothing")
+    return found
 
 
 def _warnings(checkpoint: Checkpoint, options: QuantizationOptions) -> list[str]:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import enum
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from checkpoint.errors import InputError
-from quantization.arithmetic import Float32s
+from quantization.arithmetic import LARGEST, Float32s
 
 WEIGHT_BITS = (1, 2, 4, 8)
 
@@ -76,9 +75,9 @@ class QuantizationOptions:
 
     def __post_init__(self) -> None:
         for name, value in (("--scale", self.scale), ("--stddev", self.stddev)):
-            if not (math.isfinite(value) and value > 0):
+            if not 0 < value <= LARGEST:
                 raise InputError(
-                    "E703", f"{value} is not usable; it must be greater than zero", name
+                    "E703", f"{value} is not usable; it must be above 0, at most 2^60", name
                 )
         if self.default_bits is not None:
             check_bits(self.default_bits, "--qat-weight-bits")

@@ -91,6 +91,10 @@ def broken(**changes: Any) -> dict[str, Any]:
         (broken(a_0_bn_0_weight=np.ones(3)), "instead of"),
         (broken(a_0_bn_0_running_var=np.array([1.0, -1.0])), "negative variances"),
         (broken(a_0_op_0_weight=np.ones((5, 5, 3, 3))), "does not fit"),
+        (
+            broken(a_0_bn_0_running_var=np.zeros(2), a_0_bn_0_running_mean=np.full(2, 1e30)),
+            "a: the weights are beyond the range of float32 .* .least variance 0.",
+        ),
         ({"a.op.weight": np.ones(1)}, "no batch normalization"),
     ],
 )

@@ -152,6 +152,8 @@ def test_report_measures_noise_and_clipping() -> None:
         ({"a__op__weight": np.zeros((0, 3))}, "E705"),
         ({"a__op__weight": np.array([True])}, "E705"),
         ({"a__output_shift": [0.0]}, "E705"),
+        ({"a__op__weight": np.full((2, 2), 2e18)}, "E705"),
+        ({"a__op__weight": WEIGHTS, "a__op__bias": np.full(2, np.inf)}, "E705"),
     ],
 )
 def test_checkpoint_that_cannot_be_quantized(state: dict[str, Any], code: str) -> None:
@@ -162,12 +164,44 @@ def test_checkpoint_that_cannot_be_quantized(state: dict[str, Any], code: str) -
 
 @pytest.mark.parametrize(
     "options",
-    [{"scale": -1.0}, {"stddev": float("nan")}, {"default_bits": 3}, {"layer_bits": [8, 5]}],
+    [
+        {"scale": -1.0},
+        {"stddev": float("nan")},
+        {"scale": 2.0**61},
+        {"default_bits": 3},
+        {"layer_bits": [8, 5]},
+    ],
 )
 def test_impossible_options(options: dict[str, Any]) -> None:
     with pytest.raises(InputError) as caught:
         QuantizationOptions(**options)
     assert caught.value.code in ("E701", "E703")
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("bits", [1, 8])
+@pytest.mark.parametrize("method", [None, *ClipMethod])
+@pytest.mark.parametrize("magnitude", [0, 1e-40, 2.0**60])
+def test_extreme_weights_give_integers(
+    magnitude: float, method: ClipMethod | None, bits: int
+) -> None:
+    weights = np.array([[magnitude, -magnitude], [0.0, 0.0]])
+    original = checkpoint(a__op__weight=weights, a__op__bias=np.array([0.0, 0.25]))
+    options = {"clip_method": method, "default_bits": bits, "scale": 2.0**60}
+    done = result(original, **options)
+    stored = done.checkpoint.state_dict["a.op.weight"]
+    assert np.array_equal(stored, np.rint(stored))
+    assert -(2 ** (bits - 1)) <= stored.min() <= stored.max() < 2 ** (bits - 1)
+
+
+def test_layer_that_computes_nothing_is_mentioned() -> None:
+    zero, tiny = np.zeros((2, 2)), np.full((2, 2), 1e-12)
+    done = result(checkpoint(a__op__weight=zero, b__op__weight=WEIGHTS, c__op__weight=tiny))
+    assert len(done.warnings) == 2
+    assert done.warnings[0].startswith("a.op.weight: all weights are zero")
+    assert done.warnings[1].startswith(
+        "c.op.weight: all weights become zero, the largest was 1e-12"
+    )
 
 
 def test_doubtful_input_is_mentioned() -> None:
