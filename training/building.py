@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from torch import nn
 
+from checkpoint import read_checkpoint
 from checkpoint.errors import InputError
 from training.discovery import DatasetEntry, ModelEntry
 from training.distillation import Distillation
@@ -13,11 +15,19 @@ from training.options import Options
 
 
 def build_model(entry: ModelEntry, dataset: DatasetEntry, options: Options) -> nn.Module:
-    """Make the network for the data set; InputError when the chip cannot run it."""
+    """Make the network for the data set; InputError when the chip cannot run it.
+
+    The checkpoint of a backbone is tried here first, so that the network opens no file that is
+    missing, damaged or hostile.
+    """
+    if options.backbone_checkpoint is not None:
+        read_checkpoint(options.backbone_checkpoint)
     keywords = _keywords(entry, dataset, options)
     try:
         model: nn.Module = entry.make(**keywords)
-    except (AssertionError, ValueError, TypeError) as exc:
+    except (AssertionError, ValueError, TypeError, RuntimeError, LookupError) as exc:
+        if options.backbone_checkpoint is not None:
+            _blame_backbone(exc, entry, dataset, options)
         raise InputError(
             "E607",
             f"the network cannot be built for {dataset.name} ({'x'.join(map(str, dataset.input))} "
@@ -26,6 +36,19 @@ def build_model(entry: ModelEntry, dataset: DatasetEntry, options: Options) -> n
             "Choose another network or data set, or change --device or --use-bias.",
         ) from exc
     return model
+
+
+def _blame_backbone(
+    exc: Exception, entry: ModelEntry, dataset: DatasetEntry, options: Options
+) -> None:
+    """Raise InputError if the network can be built without the checkpoint of its backbone."""
+    build_model(entry, dataset, replace(options, backbone_checkpoint=None))
+    raise InputError(
+        "E607",
+        f"{entry.name} cannot use the checkpoint of a backbone ({type(exc).__name__}: {exc})",
+        "--backbone-checkpoint",
+        "Name the checkpoint of the network's backbone, or leave the option out.",
+    ) from exc
 
 
 def _keywords(entry: ModelEntry, dataset: DatasetEntry, options: Options) -> dict[str, Any]:

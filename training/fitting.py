@@ -5,7 +5,9 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import NoReturn
 
+import torch
 from torch import Tensor, nn
 
 from checkpoint.errors import CheckpointError
@@ -74,10 +76,13 @@ def refuse(
 ) -> None:
     """Raise CheckpointError with a table of the differences and a network that fits, if any.
 
-    `option` is the one that names the network.
+    Weights that are integers are refused as well, unless the run computes with integers. `option`
+    is the one that names the network.
     """
     differing = differences(own, found)
     if not differing.fatal:
+        if quantized(found) and not options.act_mode_8bit:
+            _refuse_integers(path, options.evaluate and option == "--model")
         return
     fitting = next(_fitting(found, arch, options, models, dataset), None)
     says = f"The file says it is of {arch!r}; compare" if arch else "Compare"
@@ -89,6 +94,32 @@ def refuse(
         f"the checkpoint does not belong to the network {options.arch} ({differing})",
         path,
         f"{advice}\n\n{table(own, found, differing)}",
+    )
+
+
+def quantized(state: State) -> bool:
+    """Return whether weights are integers as quantize.py makes them.
+
+    Trained weights are fractions; those that are all 0, or -1, 0 and 1 without a width, may be set
+    by hand.
+    """
+    weights = [tensor for name, tensor in state.items() if name.endswith("op.weight")]
+    widths = [tensor for name, tensor in state.items() if name.endswith("weight_bits")]
+    if any(not torch.equal(weight, weight.round()) for weight in weights):
+        return False
+    large = any(bool((weight.abs() > 1).any()) for weight in weights)
+    return large or (any(map(torch.any, weights)) and any(map(torch.any, widths)))
+
+
+def _refuse_integers(path: str, evaluated: bool) -> NoReturn:
+    """Raise CheckpointError for a quantized file whose network computes with fractions."""
+    raise CheckpointError(
+        "E608",
+        "the weights are integers, but without -8 the network computes with fractions",
+        path,
+        "Add -8, or name the checkpoint that training wrote."
+        if evaluated
+        else "Name the checkpoint that training wrote; a quantized one serves --evaluate -8 only.",
     )
 
 
@@ -105,6 +136,7 @@ def _fitting(
     cases = itertools.chain(
         itertools.product(candidates, [dataset]), itertools.product(first, _others(dataset))
     )
+    options = replace(options, backbone_checkpoint=None)
     for (entry, data), bias in itertools.product(cases, (options.use_bias, not options.use_bias)):
         if _fits(found, entry, data, replace(options, use_bias=bias)):
             other = f" --dataset {data.name}" if data is not dataset else ""

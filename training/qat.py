@@ -22,19 +22,21 @@ def read_policy(path: str) -> dict[str, Any]:
     refuse_unknown_keys(policy, _KEYS, "the policy", path, _CODE)
     start = policy.get("start_epoch")
     if type(start) is not int or start < 1:
-        raise InputError(_CODE, f"start_epoch is {start}; it must be a number from 1", path)
+        raise InputError(_CODE, f"start_epoch is {start!r}; it must be a whole number from 1", path)
     quantile = policy.get("shift_quantile", 1.0)
     if type(quantile) not in (int, float) or not 0 < quantile <= 1:
         raise InputError(
-            _CODE, f"shift_quantile is {quantile}; it must be above 0, at most 1", path
+            _CODE, f"shift_quantile is {quantile!r}; it must be above 0, at most 1", path
         )
     _check_bits(policy, "the policy", path)
     overrides = policy.setdefault("overrides", {})
     if not isinstance(overrides, dict):
-        raise InputError(_CODE, "overrides must hold names of layers", path)
+        raise InputError(_CODE, f"overrides must hold names of layers, not {overrides!r}", path)
     for layer, override in overrides.items():
         if not isinstance(override, dict):
-            raise InputError(_CODE, f"overrides: {layer} must hold weight_bits", path)
+            raise InputError(
+                _CODE, f"overrides: {layer} must hold weight_bits, not {override!r}", path
+            )
         refuse_unknown_keys(override, ("weight_bits",), f"overrides: {layer}", path, _CODE)
         _check_bits(override, f"overrides: {layer}", path)
     return policy
@@ -49,4 +51,4 @@ def check_layers(policy: dict[str, Any], model: torch.nn.Module, path: str) -> N
 def _check_bits(entry: dict[str, Any], what: str, path: str) -> None:
     bits = entry.get("weight_bits")
     if type(bits) is not int or bits not in (1, 2, 4, 8):
-        raise InputError(_CODE, f"weight_bits of {what} is {bits}; it must be 1, 2, 4 or 8", path)
+        raise InputError(_CODE, f"weight_bits of {what} is {bits!r}; it must be 1, 2, 4 or 8", path)

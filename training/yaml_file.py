@@ -34,6 +34,10 @@ def read_mapping(path: str, code: str) -> dict[str, Any]:
         raise InputError(code, "there is no such file", path, "Check the path.") from exc
     except UnicodeDecodeError as exc:
         raise InputError(code, "the file is not text in UTF-8", path) from exc
+    except RecursionError as exc:
+        raise InputError(code, "its lists and keys are nested too deeply", path) from exc
+    except ValueError as exc:  # what looks like a date and is none
+        raise InputError(code, f"this is not valid YAML: {exc}", path) from exc
     except yaml.YAMLError as exc:
         mark = getattr(exc, "problem_mark", None)
         place = path if mark is None else f"{path}:{mark.line + 1}:{mark.column + 1}"

@@ -1,0 +1,73 @@
+"""Small YAML files: every fault is one complaint that names the file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from checkpoint.errors import InputError
+from training.yaml_file import read_mapping
+
+Train = Callable[..., Any]
+
+
+@pytest.mark.parametrize(
+    ("content", "place", "message"),
+    [
+        (b"", "", "must hold keys with values"),
+        (b"- 1", "", "must hold keys with values"),
+        (b"a: 1\nb: [", ":2:5", "not valid YAML: expected the node content"),
+        (b"a: 1\na: 2", ":2:1", "the key a stands twice"),
+        (b"a: !!python/name:os.system x", ":1:4", "not valid YAML: could not determine"),
+        (b"a: 2026-13-45", "", "not valid YAML: month must be in 1..12"),
+        (b"a: " + b"[" * 3000, "", "nested too deeply"),
+        (b"{[1]: 2}", ":1:2", "not valid YAML: found unhashable key"),
+        (b"a: 1\n---\nb: 2", ":2:1", "not valid YAML"),
+        (b"\xff\xfe\x00", "", "not text in UTF-8"),
+    ],
+)
+def test_file_that_cannot_be_used_is_named(
+    content: bytes, place: str, message: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "file.yaml"
+    file.write_bytes(content)
+    with pytest.raises(InputError, match=message) as info:
+        read_mapping(str(file), "E604")
+    assert (info.value.code, info.value.place) == ("E604", f"{file}{place}")
+
+
+@pytest.mark.parametrize(
+    ("option", "text", "message"),
+    [
+        ("--qat-policy", "start_epoch: '1'\nweight_bits: 8", "start_epoch is '1'; it must be a wh"),
+        ("--qat-policy", "start_epoch: 1\nweight_bits: '8'", "weight_bits of the policy is '8'; "),
+        (
+            "--qat-policy", "start_epoch: 1\nweight_bits: 8\noverrides: [conv]",
+            "overrides must hold names of layers, not ['conv']",
+        ),
+        (
+            "--qat-policy", "start_epoch: 1\nweight_bits: 8\noverrides: {conv2: {weight_bits: 4}}",
+            "unknown key 'conv2' in overrides",
+        ),
+        ("--compress", "policies: 3", "policies is 3; it must be a list"),
+        ("--compress", "lr_schedulers: {x: {class: [a]}}", "lr_schedulers: x has the class ['a']"),
+    ],
+)  # fmt: skip
+def test_wrong_value_is_shown_before_the_run(
+    option: str, text: str, message: str, tiny: Train
+) -> None:
+    Path("file.yaml").write_text(text)
+    done = tiny("tinyclassifier", "tinyclasses", option, "file.yaml")
+    assert done.status == 1
+    assert f"file.yaml: error: {message}" in done.error
+    assert not Path("logs").exists()
+
+
+def test_policy_that_begins_after_the_last_epoch_is_mentioned(tiny: Train) -> None:
+    Path("qat.yaml").write_text("start_epoch: 5\nweight_bits: 8")
+    done = tiny("tinyclassifier", "tinyclasses", "--qat-policy", "qat.yaml")
+    assert done.status == 0
+    assert "start_epoch is 5, but the run ends after 1 epochs" in done.log
