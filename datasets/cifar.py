@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from datasets.downloads import Download, fetch, unpack
-from datasets.errors import REPLACE, DatasetError
+from datasets.errors import ANEW_FOLDER, REPLACE, DatasetError
 from datasets.images import ImageDataset, RandomCrop, train_and_test
 
 _SIZE = (3, 32, 32)
@@ -94,8 +94,10 @@ class _Unpickler(pickle.Unpickler):
 def read_batch(path: Path, labels: str, classes: int) -> tuple[Tensor, Tensor]:
     """Read one file: images uint8 [N, 3, 32, 32] and the list `labels` as int64 [N].
 
-    Raises DatasetError E613 when it is damaged or holds something else.
+    Raises DatasetError: E620 when it is missing, E613 when it is damaged or holds something else.
     """
+    if not path.exists():
+        raise DatasetError("E620", "the file is missing", str(path), ANEW_FOLDER)
     with path.open("rb") as file:
         try:
             content = _Unpickler(file, encoding="latin1").load()

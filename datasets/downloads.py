@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import gzip
 import hashlib
 import http.client
+import os
 import shutil
 import tarfile
 import tempfile
@@ -50,6 +52,7 @@ def fetch(source: Download, folder: Path) -> Path:
     path = folder / source.name
     if path.is_file():
         return path
+    _refuse_file_as_folder(folder)
     digest = hashlib.md5() if len(source.digest) == 32 else hashlib.sha256()
     with _open(source, path) as response, atomic_file(path) as file:
         total = _length(response)
@@ -64,6 +67,13 @@ def fetch(source: Download, folder: Path) -> Path:
             raise _unreachable(source, path, f"the connection ended after {arrived} bytes")
         _compare(digest.hexdigest(), source, path)
     return path
+
+
+def _refuse_file_as_folder(folder: Path) -> None:
+    """Raise OSError for a path that cannot become a folder, before anything is fetched for it."""
+    existing = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    if not existing.is_dir():
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(existing))
 
 
 @contextlib.contextmanager

@@ -6,6 +6,7 @@ import importlib
 from types import ModuleType
 
 ANEW = "Delete the file, so that it is downloaded again."
+ANEW_FOLDER = "Delete the folder of the file, so that all of it is downloaded again."
 REPLACE = "Replace the file with a fresh copy, or take it out of the folder."
 
 

@@ -60,7 +60,8 @@ def read_idx(path: Path) -> Tensor:
         raise _damaged(path, "it ends within its header")
     shape = np.frombuffer(data[4:first], dtype=">u4").astype(int)
     if len(data) - first != math.prod(shape.tolist()):
-        raise _damaged(path, f"it holds {len(data)} bytes, not what its header says")
+        stated = "x".join(map(str, shape)) or "1"
+        raise _damaged(path, f"it holds {len(data) - first} values, its header says {stated}")
     return torch.from_numpy(np.frombuffer(data, np.uint8, offset=first).reshape(shape).copy())
 
 

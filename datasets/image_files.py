@@ -35,7 +35,7 @@ def image_files(folder: Path, layout: str) -> list[Path]:
 @contextmanager
 def opened(path: Path) -> Iterator[Image]:
     """Open a picture for the block; what Pillow cannot read becomes DatasetError E613."""
-    from PIL import Image
+    from PIL import Image, UnidentifiedImageError
 
     with path.open("rb") as stream:
         try:
@@ -43,6 +43,8 @@ def opened(path: Path) -> Iterator[Image]:
                 yield image
         except DatasetError:
             raise
+        except UnidentifiedImageError as exc:  # its text names the stream, not the file
+            raise DatasetError("E613", "the file is no picture", str(path), REPLACE) from exc
         except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as exc:
             raise DatasetError(
                 "E613", f"the picture cannot be read ({exc})", str(path), REPLACE

@@ -5,17 +5,10 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from device import UnknownDeviceError, chip_named
+import devices
 
-
-def device_number(text: str) -> int:
-    """Return 84, 85 or 87 for a chip's name such as MAX78000, AI85 or 85, in any case."""
-    if text.lower() in ("ai84", "84"):  # layers know its arithmetic, the other tools do not
-        return 84
-    try:
-        return chip_named(text).die
-    except UnknownDeviceError as exc:
-        raise argparse.ArgumentTypeError(str(exc)) from None
+device_number = devices.device
+"""84 too: layers know its arithmetic, the other tools do not."""
 
 
 def count(text: str) -> int:

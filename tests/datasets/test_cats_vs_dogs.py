@@ -88,6 +88,7 @@ def test_a_damaged_picture_is_named(content: bytes | None, data: Path, args: Nam
     with pytest.raises(DatasetError) as info:
         test[0]
     assert (info.value.code, info.value.place) == ("E613", str(path))
+    assert "BufferedReader" not in info.value.message
 
 
 @pytest.mark.parametrize(("empty", "code"), [(False, "E620"), (True, "E621")])

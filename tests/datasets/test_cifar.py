@@ -121,6 +121,13 @@ def test_what_is_no_batch_is_refused_and_never_executed(
     assert not (tmp_path / "executed").exists()
 
 
+def test_missing_file_of_a_collection_is_named(tmp_path: Path) -> None:
+    with pytest.raises(DatasetError, match="the file is missing") as info:
+        read_batch(tmp_path / "data_batch_3", "labels", 10)
+    assert (info.value.code, info.value.place) == ("E620", str(tmp_path / "data_batch_3"))
+    assert "Delete the folder" in info.value.remedy
+
+
 def test_records_name_the_classes() -> None:
     from datasets import cifar
 

@@ -42,6 +42,14 @@ def test_a_file_that_is_there_is_not_fetched_again(tmp_path: Path) -> None:
     assert (tmp_path / "file").read_text() == "mine"
 
 
+@pytest.mark.parametrize("inner", ["", "a/b"])
+def test_file_in_the_place_of_a_folder_is_named(inner: str, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(NotADirectoryError) as info:
+        fetch(Download("http://127.0.0.1:9/file", "0" * 32), tmp_path / "file" / inner)
+    assert info.value.filename == str(tmp_path / "file")
+
+
 def test_other_content_is_refused_and_not_kept(source: Path, tmp_path: Path, serve: Serve) -> None:
     with pytest.raises(DatasetError, match="expected 00") as info:
         fetch(Download(serve(source) + "file.bin", "0" * 64), tmp_path / "data")
