@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from checkpoint import write_checkpoint
-from device import MAX78000
+from device import CHIPS, Chip
 from synthesis.network import InputPort
 from synthesis.options import EncodeOptions, ResolveOptions
 from synthesis.pipeline import Synthesis, synthesize
@@ -40,11 +40,35 @@ def with_random_history(model: nn.Module, frame: Tensor) -> Tensor:
     return with_history(model, frame, torch.rand(len(frame), 32, STEPS - 1))
 
 
+def outputs_of(*names: str) -> Run:
+    """Return a way to run a network that gives what its layers `names` compute, all in a row.
+
+    For networks behind whose last layers on the chip firmware goes on.
+    """
+
+    def run(model: nn.Module, frame: Tensor) -> Tensor:
+        found: dict[str, Tensor] = {}
+        handles = [
+            model.get_submodule(name).register_forward_hook(
+                lambda _layer, _inputs, output, name=name: found.update({name: output.flatten()})
+            )
+            for name in names
+        ]
+        model(frame)
+        for handle in handles:
+            handle.remove()
+        return torch.cat([found[name] for name in names])
+
+    return run
+
+
 @dataclass(frozen=True)
 class Deployed:
     """A description: its file, the model it belongs to, and options of the loader it needs.
 
     `run` computes what one inference gives, `run_all` exercises the layers with lively data.
+    `policy` are keywords of the QAT policy. `in_place` are layers that overwrite what they have
+    read.
     """
 
     file: str
@@ -53,6 +77,12 @@ class Deployed:
     encoding: EncodeOptions = field(default_factory=EncodeOptions)
     run: Run = nn.Module.__call__
     run_all: Run = nn.Module.__call__
+    policy: dict[str, Any] = field(default_factory=dict)
+    in_place: tuple[int, ...] = ()
+
+    @property
+    def chip(self) -> Chip:
+        return next(chip for chip in CHIPS if chip.die == self.case.die)
 
     @property
     def path(self) -> str:
@@ -71,7 +101,7 @@ class Deployed:
 
     def synthesized(self, folder: Path, checkpoint: str) -> Synthesis:
         """Run the loader."""
-        return synthesize(self.path, MAX78000, self.resolving(folder, checkpoint), self.encoding)
+        return synthesize(self.path, self.chip, self.resolving(folder, checkpoint), self.encoding)
 
     def output(self, model: nn.Module) -> NDArray[np.int64]:
         """Return what the model in 8-bit simulation computes for the sample, all in a row."""
@@ -83,13 +113,24 @@ class Deployed:
 def with_random_weights(deployed: Deployed, folder: Path) -> tuple[str, nn.Module]:
     """Return a quantized checkpoint of random weights, and the network that simulates it."""
     case, path = deployed.case, folder / "random-q.pth.tar"
-    checkpoint = quantized(qat_network(case, deployed.run_all), case.name)
+    checkpoint = quantized(qat_network(case, deployed.run_all, **deployed.policy), case.name)
     write_checkpoint(path, checkpoint)
     return str(path), simulated(case, checkpoint)
 
 
 _CIFAR = (3, 32, 32)
+_BIAS = {"bias": True}
 _OVERLAPPING = EncodeOptions(overlap_data=True, zero_sram=True)
+_NARROW = {
+    "weight_bits": 4,
+    "overrides": {"conv1": {"weight_bits": 8}, "conv14": {"weight_bits": 8}},
+}
+
+
+def _predictors(*maps: str) -> Run:
+    """Return a way to run a detector that gives its maps, first all locations, then all scores."""
+    return outputs_of(*(f"pred_convs.{kind}_{name}" for kind in ("loc", "cl") for name in maps))
+
 
 DEPLOYED: tuple[Deployed, ...] = (
     Deployed("digits-chw-ai85", Case("ai85digitsnet", (1, 8, 8))),
@@ -117,6 +158,52 @@ DEPLOYED: tuple[Deployed, ...] = (
         encoding=_OVERLAPPING,
         run=with_empty_history,
         run_all=with_random_history,
+        in_place=(0, 13),
+    ),
+    Deployed("mnist-hwc-ai85", Case("ai85net5", (1, 28, 28), {"num_channels": 1})),
+    Deployed("kws20-v1-ai85", Case("ai85kws20net", (128, 128))),
+    Deployed("kws20-nas-ai85", Case("ai85kws20netnas", (128, 128))),
+    Deployed("kws20-v3-ai87", Case("ai87kws20netv3", (128, 128), die=87)),
+    Deployed("bayer2rgb-hwc-ai85", Case("bayer2rgbnet", (4, 45, 45))),
+    Deployed(
+        "svhn-tinierssd-hwc-ai85",
+        Case("ai85tinierssd", (3, 74, 74), {"num_classes": 11}),
+        run=_predictors("fire8", "fire9", "fire10", "conv12_2"),
+    ),
+    Deployed(
+        "facedet-tinierssd-hwc-ai85",
+        Case("ai85tinierssdface", (3, 224, 168)),
+        fifo=True,
+        run=_predictors("fire9", "conv12_2"),
+    ),
+    Deployed(
+        "camvid-unet-hwc-ai85",
+        Case("ai85unetlarge", (48, 88, 88)),
+        encoding=EncodeOptions(overlap_data=True),
+        in_place=(0, 1, 2, 14, 15, 16, 17, 18),
+    ),
+    Deployed(
+        "cifar100-simplewide2x-hwc-ai85",
+        Case("ai85simplenetwide2x", _CIFAR, _BIAS),
+        policy=_NARROW,
+    ),
+    Deployed(
+        "faceid112-hwc-ai87",
+        Case("ai85faceidnet_112", (3, 112, 112), _BIAS, die=87),
+        run=outputs_of("linear"),
+    ),
+    Deployed(
+        "cifar100-mobilenetv2-m0_5-hwc-ai87",
+        Case("ai87netmobilenetv2cifar100_m0_5", _CIFAR, _BIAS, die=87),
+    ),
+    Deployed(
+        "cifar100-mobilenetv2-m0_75-hwc-ai87",
+        Case("ai87netmobilenetv2cifar100_m0_75", _CIFAR, _BIAS, die=87),
+    ),
+    Deployed("cifar100-effnetv2-hwc-ai87", Case("ai87effnetv2", _CIFAR, _BIAS, die=87)),
+    Deployed(
+        "imagenet-effnetv2-hwc-ai87",
+        Case("ai87imageneteffnetv2", (3, 112, 112), _BIAS, die=87),
     ),
 )
 BY_FILE = {deployed.file: deployed for deployed in DEPLOYED}
