@@ -1,4 +1,4 @@
-"""A chip with firmware: the core, the bus and the accelerator together, running main().
+"""A chip with firmware: the cores, the bus and the accelerator together, running main().
 
 Source: spec/sdk-stubs.md section 5, spec/generated-project.md 3.7 (what programs print).
 """
@@ -10,16 +10,20 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from device import Chip
-from device.chip import DEFAULT_APB_BASE, POWER_CONTROL
+from device.chip import DEFAULT_APB_BASE
 from emulator.bus import Bus
-from emulator.core import DEFAULT_SECONDS, CortexM4
+from emulator.core import DEFAULT_SECONDS, Core
 from emulator.elf import Image
 from emulator.errors import EmulatorError
-from emulator.firmware import compile_project, is_for_riscv, target_of
+from emulator.firmware import compile_project, compile_wrapper, target_of
 from emulator.machine import Accelerator, Run
-from emulator.memory_map import CoreMemory
+from emulator.memory_map import CoreMemory, flash_use
+from emulator.power import CPU1_CLOCK, check_clock, is_running
 
 PASS, FAIL = "*** PASS ***", "*** FAIL ***"
+WAKE_INTERRUPT = 63
+"""Number of the interrupt with which the RISC-V core wakes the Arm core."""
+_SEMAPHORE_INTERRUPT, _WAKE = 0x4003E040, 1 << 16
 
 
 @dataclass(frozen=True)
@@ -45,7 +49,8 @@ class Outcome:
 class Board:
     """A board with a compiled program. `on_text` gets what it prints, as it prints it.
 
-    The device is found out from the first register that the program writes, unless `chip` is given;
+    With a `wrapper`, that program runs on the Arm core, and starts `image` on the RISC-V core. The
+    device is found out from the first register that the program writes, unless `chip` is given;
     only with `chip` are flash and SRAM as small as they are.
     """
 
@@ -55,12 +60,19 @@ class Board:
         chip: Chip | None = None,
         apb_base: int = DEFAULT_APB_BASE,
         on_text: Callable[[str], None] = lambda _text: None,
+        wrapper: Image | None = None,
     ) -> None:
         self.bus = Bus(chip, apb_base)
-        self.core = CortexM4(image, self.bus, self, CoreMemory.of(chip) if chip else None)
+        memory = CoreMemory.of(chip) if chip else CoreMemory()
+        self.wrapper: Core | None = None
+        if wrapper is not None:
+            self.wrapper = Core(wrapper, self.bus, _Starter(self), memory)
+            memory = memory.without_flash(flash_use(wrapper))
+        self.core = Core(image, self.bus, self, memory)
         self.console = ""
         self.inferences = 0
         self.last_run: Run | None = None
+        self.time_limit = DEFAULT_SECONDS
         self._on_text = on_text
         self._accelerator: Accelerator | None = None
         self._applied = 0  # writes of the bus that the accelerator has seen
@@ -75,18 +87,12 @@ class Board:
     ) -> Board:
         """Compile a generated project for the board; its Makefile tells the chip, unless given.
 
-        Raises EmulatorError as `compile_project` does, for RISC-V projects (E812), and if the
-        program does not fit the chip (E813).
+        Of a project for the RISC-V core both programs are compiled. Raises EmulatorError as
+        `compile_project` does, and if the program does not fit the chip (E813).
         """
         project = Path(project)
-        if is_for_riscv(project):
-            raise EmulatorError(
-                "E812",
-                "the project runs on the RISC-V core, which is not emulated",
-                str(project),
-                "Generate it without --riscv; its loader functions can be verified all the same.",
-            )
-        return cls(compile_project(project), chip or target_of(project), apb_base, on_text)
+        images = compile_project(project), compile_wrapper(project)
+        return cls(images[0], chip or target_of(project), apb_base, on_text, images[1])
 
     @property
     def accelerator(self) -> Accelerator:
@@ -105,7 +111,8 @@ class Board:
         Raises EmulatorError: access to nothing (E820), no main() (E821), no end within
         `time_limit` seconds (E822), sleep without end (E825), and as Accelerator.run does.
         """
-        exit_code = self.core.run(time_limit)
+        self.time_limit = time_limit
+        exit_code = (self.wrapper or self.core).run(time_limit)
         failed_at = self.bus.reads[-1] if FAIL in self.console and self.bus.reads else None
         return Outcome(self.console, exit_code, self.inferences, self.last_run, failed_at)
 
@@ -116,14 +123,14 @@ class Board:
         if character == "\n" and FAIL in self.console:
             self.core.stop()
 
-    def wait(self, sleeping: bool) -> bool:
-        """The program waits: run the network if it was started; return whether it was."""
+    def wait(self, sleeping: bool) -> int:
+        """The program waits: run the network if it was started, which causes the interrupt."""
         if PASS in self.console:  # from here on everything repeats
             self.core.stop()
-            return False
+            return 0
         if self.bus.start_requested and self.accelerator.input_complete():
             self._infer()
-            return True
+            return self.core.architecture.cnn_interrupt
         if sleeping:
             reason = (
                 "the FIFOs hold less than an image"
@@ -131,17 +138,40 @@ class Board:
                 else "the accelerator was not started"
             )
             raise EmulatorError("E825", f"the program sleeps and nothing wakes it: {reason}")
-        return False
+        return 0
+
+    def run_second(self) -> int:
+        """The Arm core sleeps: run the RISC-V core, which ends that; return the interrupt."""
+        if not is_running(self.bus.words, CPU1_CLOCK):
+            raise EmulatorError("E825", "the Arm core sleeps, but it did not start the RISC-V core")
+        self.core.run(self.time_limit)
+        if self.bus.words.get(_SEMAPHORE_INTERRUPT, 0) & _WAKE:
+            return WAKE_INTERRUPT
+        if PASS not in self.console and FAIL not in self.console:
+            raise EmulatorError("E825", "the RISC-V program ends without waking the Arm core")
+        assert self.wrapper is not None
+        self.wrapper.stop()
+        return 0
 
     def _infer(self) -> None:
-        if not self.bus.words.get(POWER_CONTROL, 0):
-            raise EmulatorError(
-                "E834",
-                "the accelerator is started while its power is off",
-                remedy="Call cnn_enable() first.",
-            )
+        check_clock(self.bus.words)
         self.last_run = self.accelerator.run()
         self.inferences += 1
         self.bus.words.update(self.accelerator.data_words())
         self.bus.finish()
         self.bus.reads = []
+
+
+class _Starter:
+    """What the Arm core's program does beside a RISC-V core."""
+
+    def __init__(self, board: Board) -> None:
+        self._board = board
+
+    def text(self, character: str) -> None:
+        """The program prints a character."""
+        self._board.text(character)
+
+    def wait(self, sleeping: bool) -> int:
+        """The program waits for the RISC-V core."""
+        return self._board.run_second() if sleeping else 0

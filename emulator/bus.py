@@ -22,6 +22,7 @@ from emulator.addresses import (
     AddressMap,
     chip_at,
 )
+from emulator.power import CLOCK_GATES
 from emulator.record import Writes, column_words, merged_words, split_writes
 
 PERIPHERALS, PERIPHERAL_BYTES = 0x40000000, 0x100000
@@ -39,7 +40,7 @@ class Bus:
 
     def __init__(self, chip: Chip | None = None, apb_base: int = DEFAULT_APB_BASE) -> None:
         self.apb_base = apb_base
-        self.words: dict[int, int] = {}
+        self.words: dict[int, int] = dict.fromkeys(CLOCK_GATES, 0xFFFFFFFF)
         self.log: list[tuple[int, int, int]] = []  # size, address, value
         self.start_requested = False
         self.addresses: AddressMap | None = None

@@ -1,10 +1,10 @@
-"""The Cortex-M4 that runs the firmware, on unicorn.
+"""The core that runs the firmware, a Cortex-M4 or RISC-V, on unicorn.
 
 The accelerator and the peripherals are mapped as I/O, so that every access reaches `Bus`. That also
 makes stores in a Thumb IT block work, which observed stores to memory do not. What unicorn cannot
 do is stop in the middle of such an access and go on later: it would repeat the access. Therefore
-sleep is an access that takes as long as the network runs, and a program that waits in a loop is
-interrupted only while it leaves the bus alone.
+interrupts come when the program sleeps, for which unicorn stops, or, if it waits in a loop, only
+while it leaves the bus alone.
 """
 
 from __future__ import annotations
@@ -16,28 +16,16 @@ from contextlib import contextmanager
 from typing import Any, Protocol
 
 from unicorn import (
-    UC_ARCH_ARM,
     UC_HOOK_MEM_INVALID,
     UC_MEM_WRITE_PROT,
     UC_MEM_WRITE_UNMAPPED,
-    UC_MODE_MCLASS,
-    UC_MODE_THUMB,
     UC_PROT_EXEC,
     Uc,
     UcError,
 )
-from unicorn.arm_const import (
-    UC_ARM_REG_LR,
-    UC_ARM_REG_PC,
-    UC_ARM_REG_R0,
-    UC_ARM_REG_R1,
-    UC_ARM_REG_R2,
-    UC_ARM_REG_R3,
-    UC_ARM_REG_SP,
-    UC_CPU_ARM_CORTEX_M4,
-)
 
 from device.chip import ACCELERATOR_BYTES, DEFAULT_APB_BASE, FLASH_BASE, SRAM_BASE
+from emulator.architecture import ARCHITECTURES
 from emulator.bus import PERIPHERAL_BYTES, PERIPHERALS, Bus
 from emulator.elf import Image
 from emulator.errors import EmulatorError
@@ -47,12 +35,10 @@ from emulator.memory_map import ROOMY_BYTES, CoreMemory
 RAM, MEMORY_BYTES = SRAM_BASE, ROOMY_BYTES
 SYSTEM, PAGE = 0xE000E000, 0x1000
 RETURN = FLASH_BASE - PAGE  # where called functions return to; nothing stands there
-CNN_INTERRUPT = 101
 IDLE_SECONDS = 0.02  # a program that leaves the bus alone for so long is waiting
 DEFAULT_SECONDS = 60.0
 
-_CONSOLE, _ABORT, _INTERRUPT, _STOPWATCH = range(0, 16, 4)  # the port, see sdk/runtime.c
-_ARGUMENTS = (UC_ARM_REG_R0, UC_ARM_REG_R1, UC_ARM_REG_R2, UC_ARM_REG_R3)
+_CONSOLE, _ABORT, _STOPWATCH = range(0, 12, 4)  # the port, see sdk/runtime.c
 
 
 class Observer(Protocol):
@@ -61,21 +47,21 @@ class Observer(Protocol):
     def text(self, character: str) -> None:
         """The program prints a character."""
 
-    def wait(self, sleeping: bool) -> bool:
-        """The program waits for an interrupt; return whether the accelerator raises one."""
+    def wait(self, sleeping: bool) -> int:
+        """The program waits for an interrupt; return the number of the one that comes, or 0."""
 
 
 class _Nobody:
     def text(self, character: str) -> None:
         """Take no notice."""
 
-    def wait(self, sleeping: bool) -> bool:  # noqa: ARG002
+    def wait(self, sleeping: bool) -> int:  # noqa: ARG002
         """Raise no interrupt."""
-        return False
+        return 0
 
 
-class CortexM4:
-    """A core with the program `image` loaded and `bus` behind it.
+class Core:
+    """A core with the program `image` loaded and `bus` behind it; the program tells which core.
 
     `memory` tells the sizes of flash and SRAM. Raises EmulatorError (E813) if the program needs
     more, (E826) if the base address of the accelerator is impossible.
@@ -91,12 +77,12 @@ class CortexM4:
         self._memory = memory or CoreMemory()
         self._memory.check(image)
         self.image = image
+        self.architecture = ARCHITECTURES[image.machine]
         self.bus = bus
         self.observer = observer or _Nobody()
         self._stopped = False
         self._fault: Exception | None = None
         self._accesses = 0
-        self._inside = False  # an access is going on
         self._uc = self._core()
 
     def has(self, name: str) -> bool:
@@ -116,12 +102,11 @@ class CortexM4:
                 remedy="The functions of a generated project must exist and must not be static.",
             )
         self._stopped = False
-        self._uc.reg_write(UC_ARM_REG_SP, SRAM_BASE + self._memory.sram_bytes)
-        for register, value in zip(_ARGUMENTS, arguments, strict=False):
-            self._uc.reg_write(register, value)
+        core = self.architecture
+        self._uc.reg_write(core.stack, SRAM_BASE + self._memory.sram_bytes)
         with self._watched(time_limit):
-            self._run_function(self.image.symbols[name])
-        result = int(self._uc.reg_read(UC_ARM_REG_R0))
+            self._run_function(self.image.symbols[name], *arguments)
+        result = int(self._uc.reg_read(core.arguments[0]))
         return None if self._stopped else result - (result >> 31 << 32)
 
     def run(self, time_limit: float = DEFAULT_SECONDS) -> int | None:
@@ -142,8 +127,9 @@ class CortexM4:
         self._uc.mem_write(address, data)
 
     def _core(self) -> Any:
-        uc = Uc(UC_ARCH_ARM, UC_MODE_THUMB | UC_MODE_MCLASS)
-        uc.ctl_set_cpu_model(UC_CPU_ARM_CORTEX_M4)
+        core = self.architecture
+        uc = Uc(core.unicorn_architecture, core.unicorn_mode)
+        uc.ctl_set_cpu_model(core.unicorn_model)
         uc.mem_map(FLASH_BASE, self._memory.flash_bytes)
         uc.mem_map(SRAM_BASE, self._memory.sram_bytes)
         uc.mem_map(RETURN, PAGE, UC_PROT_EXEC)
@@ -171,14 +157,11 @@ class CortexM4:
 
         def on_read(_uc: Any, offset: int, width: int, _data: object) -> int:
             self._accesses += 1
-            self._inside = True
             try:
                 return read(base + offset, width)
             except Exception as exc:
                 self._fail(exc)
                 return 0
-            finally:
-                self._inside = False
 
         def on_write(_uc: Any, offset: int, width: int, value: int, _data: object) -> None:
             self._accesses += 1
@@ -202,32 +185,37 @@ class CortexM4:
         self._fault = self._fault or reason
         self._uc.emu_stop()
 
-    def _run_function(self, address: int) -> None:
+    def _run_function(self, address: int, *arguments: int) -> None:
         """Run the function at an address until it returns, delivering interrupts on the way."""
-        uc = self._uc
-        uc.reg_write(UC_ARM_REG_LR, RETURN | 1)
+        uc, core = self._uc, self.architecture
+        uc.reg_write(core.link, RETURN | core.code_bit)
+        for register, value in zip(core.arguments, arguments, strict=False):
+            uc.reg_write(register, value)
         position = address
         while True:
             try:
-                uc.emu_start(position | 1, RETURN)
+                uc.emu_start(position | core.code_bit, RETURN)
             except UcError as exc:
                 raise self._fault or self._crash(exc) from None
             if self._fault:
                 raise self._fault
-            position = uc.reg_read(UC_ARM_REG_PC)
-            if self._stopped or position & ~1 == RETURN:
+            position = uc.reg_read(core.position) & ~core.code_bit
+            if self._stopped or position == RETURN:
                 return
-            if self.observer.wait(False):
-                self._interrupt()
+            interrupt = self.observer.wait(self._sleeps(position))
+            if self._stopped:
+                return
+            if interrupt:
+                context = uc.context_save()
+                self._run_function(self.image.symbols["emulator_interrupt"], interrupt)
+                uc.context_restore(context)
 
-    def _interrupt(self) -> None:
-        """Run the handler of the accelerator's interrupt, if one is set, and come back."""
-        vector = self.image.symbols["emulator_vectors"] + 4 * CNN_INTERRUPT
-        handler = int.from_bytes(self.read_memory(vector, 4), "little")
-        if handler:
-            context = self._uc.context_save()
-            self._run_function(handler)
-            self._uc.context_restore(context)
+    def _sleeps(self, position: int) -> bool:
+        """Tell whether the instruction in front of a position waits for an interrupt."""
+        return any(
+            self.read_memory(position - len(code), len(code)) == code
+            for code in self.architecture.sleep_instructions
+        )
 
     @contextmanager
     def _watched(self, time_limit: float) -> Iterator[None]:
@@ -238,7 +226,7 @@ class CortexM4:
         def watch() -> None:
             accesses = -1
             while not finished.wait(IDLE_SECONDS):
-                idle = accesses == self._accesses and not self._inside
+                idle = accesses == self._accesses
                 accesses = self._accesses
                 if time.monotonic() > deadline:
                     self._fail(self._too_late(time_limit))
@@ -254,8 +242,6 @@ class CortexM4:
             thread.join()
 
     def _port_read(self, address: int, _size: int) -> int:
-        if address == PORT + _INTERRUPT:
-            return CNN_INTERRUPT if self.observer.wait(True) else 0
         return 1 if address == PORT + _STOPWATCH else 0
 
     def _port_write(self, address: int, _size: int, value: int) -> None:
@@ -268,7 +254,7 @@ class CortexM4:
         self, uc: Any, access: int, address: int, _size: int, _value: int, _data: object
     ) -> bool:
         """Remember an access to an address where nothing is mapped; the core then stops."""
-        place = self.image.function_at(uc.reg_read(UC_ARM_REG_PC))
+        place = self.image.function_at(uc.reg_read(self.architecture.position))
         verb = "writes to" if access in (UC_MEM_WRITE_UNMAPPED, UC_MEM_WRITE_PROT) else "reads"
         self._fault = EmulatorError(
             "E820",
@@ -278,7 +264,7 @@ class CortexM4:
         return False
 
     def _crash(self, error: UcError) -> EmulatorError:
-        position = self._uc.reg_read(UC_ARM_REG_PC)
+        position = self._uc.reg_read(self.architecture.position)
         place = self.image.function_at(position)
         return EmulatorError("E820", f"{place} fails at 0x{position:08x}: {error}")
 

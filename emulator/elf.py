@@ -1,6 +1,6 @@
 """A reader for what the emulator needs of an ELF file: segments to load and symbols.
 
-Little-endian 32-bit files only, which is what compilers for the Cortex-M4 write.
+Little-endian 32-bit files only, which is what compilers for the cores write.
 """
 
 from __future__ import annotations
@@ -22,13 +22,15 @@ _STT_OBJECT, _STT_FUNC = 1, 2
 class Image:
     """A linked program: bytes to place at addresses, and the addresses of functions and objects.
 
-    `areas` holds address and size in bytes of what the program occupies, cleared data included.
+    `areas` holds address and size in bytes of what the program occupies, cleared data included;
+    `machine` is the number of the architecture in ELF files (40: Arm).
     """
 
     segments: tuple[tuple[int, bytes], ...]
     areas: tuple[tuple[int, int], ...]
     symbols: dict[str, int]
     functions: tuple[tuple[int, str], ...]  # by address, the Thumb bit removed
+    machine: int = 40
 
     def function_at(self, address: int) -> str:
         """Name of the function that holds the instruction at `address`."""
@@ -46,7 +48,8 @@ def read_image(path: Path) -> Image:
         raise EmulatorError("E804", "not a 32-bit little-endian ELF file", str(path))
     symbols, functions = _symbols(data)
     segments, areas = _segments(data)
-    return Image(tuple(segments), tuple(areas), symbols, tuple(sorted(functions)))
+    (machine,) = struct.unpack_from("<H", data, 18)
+    return Image(tuple(segments), tuple(areas), symbols, tuple(sorted(functions)), machine)
 
 
 def _segments(data: bytes) -> tuple[list[tuple[int, bytes]], list[tuple[int, int]]]:

@@ -1,4 +1,4 @@
-"""Compiling a generated project, unmodified, for the emulated core.
+"""Compiling a generated project, unmodified, for the emulated cores.
 
 The C files are compiled against `emulator/sdk`, a stand-in for the vendor's SDK, with the GNU cross
 compiler if it is installed, else with the compiler in the ziglang package. No root, no SDK.
@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from device import Chip, UnknownDeviceError, chip_named
+from emulator.architecture import CORTEX_M4, RISCV, Architecture
 from emulator.elf import Image, read_image
 from emulator.errors import EmulatorError
 
@@ -35,32 +36,47 @@ _FLAGS = (
 )
 
 
-def compiler() -> list[str]:
-    """Return the command of the C compiler for the Cortex-M4 with its machine options.
+def compiler(core: Architecture = CORTEX_M4) -> list[str]:
+    """Return the command of the C compiler for a core with its machine options.
 
     Raises EmulatorError (E810) if none is installed.
     """
-    gcc = shutil.which("arm-none-eabi-gcc")
+    gcc = next(filter(None, map(shutil.which, core.compilers)), None)
     if gcc:
-        return [gcc, "-mcpu=cortex-m4", "-mthumb", "-mfloat-abi=soft"]
+        return [gcc, *core.gcc_options]
     if importlib.util.find_spec("ziglang"):
-        zig = [sys.executable, "-m", "ziglang", "cc", "-target", "thumb-freestanding-eabi"]
-        return [*zig, "-mcpu=cortex_m4+soft_float", "-fno-sanitize=undefined"]
+        zig = [sys.executable, "-m", "ziglang", "cc"]
+        return [*zig, *core.zig_options, "-fno-sanitize=undefined"]
     raise EmulatorError(
         "E810",
-        "no C compiler for the Cortex-M4 is installed",
-        remedy="Install arm-none-eabi-gcc, or `pip install -r requirements-emulator.txt`.",
+        f"no C compiler for the {core.name} core is installed",
+        remedy=f"Install {core.compilers[0]}, or `pip install -r requirements-emulator.txt`.",
     )
 
 
 def compile_project(project: Path) -> Image:
-    """Compile and link all C files of the folder `project`; nothing is written into it.
+    """Compile and link the program that runs the network; nothing is written into the folder.
 
-    Of a project for the RISC-V core, `main_riscv.c` (or how else its main file is called) is taken
-    and the wrapper for the Arm core is left out. Raises EmulatorError: no such folder or no C files
-    (E800), no compiler (E810), the compiler refuses the program (E811, with the compiler's first
-    error).
+    That is all C files of the folder `project`, for the Cortex-M4. Of a project for the RISC-V core
+    it is all but the wrapper for the Arm core, for RISC-V. Raises EmulatorError: no such folder or
+    no C files (E800), no compiler (E810), the compiler refuses the program (E811, with the
+    compiler's first error).
     """
+    sources, wrappers = _sources(project)
+    return _compile(project, sources, RISCV if wrappers else CORTEX_M4)
+
+
+def compile_wrapper(project: Path) -> Image | None:
+    """Compile the program of the Arm core that starts the RISC-V core; None if there is none.
+
+    Raises EmulatorError as `compile_project` does.
+    """
+    _, wrappers = _sources(project)
+    return _compile(project, wrappers, CORTEX_M4) if wrappers else None
+
+
+def _sources(project: Path) -> tuple[list[Path], list[Path]]:
+    """Return the C files of the network's program, and those of a wrapper for the Arm core."""
     if not project.is_dir():
         message = "it is a file, not a folder" if project.exists() else "no such folder"
         raise EmulatorError(
@@ -72,12 +88,15 @@ def compile_project(project: Path) -> Image:
             "E800", "the folder holds no C files", str(project), "Generate the project first."
         )
     wrappers = _riscv_wrappers(project)
-    sources = [source for source in sources if source not in wrappers]
+    return [source for source in sources if source not in wrappers], sorted(wrappers)
+
+
+def _compile(project: Path, sources: Sequence[Path], core: Architecture) -> Image:
     with tempfile.TemporaryDirectory(prefix="emulator-") as folder:
         program = Path(folder) / "program.elf"
         _run(
             [
-                *(*compiler(), *_FLAGS),
+                *(*compiler(core), *_FLAGS),
                 *("-I", str(project.resolve()), "-I", str(SDK / "include")),
                 *("-T", str(SDK / "link.ld"), "-o", str(program), str(SDK / "runtime.c")),
                 *(str(source.resolve()) for source in sources),
@@ -86,11 +105,6 @@ def compile_project(project: Path) -> Image:
             project,
         )
         return read_image(program)
-
-
-def is_for_riscv(project: Path) -> bool:
-    """Whether a project runs its network on the RISC-V core."""
-    return bool(_riscv_wrappers(project))
 
 
 def target_of(project: Path) -> Chip | None:

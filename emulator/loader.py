@@ -16,7 +16,7 @@ from device import Chip, chip_named
 from device.chip import DEFAULT_APB_BASE
 from emulator.addresses import DATA, AddressMap
 from emulator.bus import Bus
-from emulator.core import DEFAULT_SECONDS, MEMORY_BYTES, RAM, CortexM4
+from emulator.core import DEFAULT_SECONDS, MEMORY_BYTES, RAM, Core
 from emulator.errors import EmulatorError
 from emulator.firmware import compile_project
 from emulator.machine import Accelerator, Run
@@ -49,7 +49,7 @@ class LoaderRecord:
 
     chip: Chip
     writes: Mapping[str, Writes]
-    core: CortexM4
+    core: Core
     bus: Bus
     time_limit: float = DEFAULT_SECONDS
 
@@ -133,7 +133,7 @@ def run_loader(
     """
     chip = chip_named(chip_name)
     bus = Bus(chip, apb_base)
-    core = CortexM4(compile_project(Path(project)), bus)
+    core = Core(compile_project(Path(project)), bus)
     writes = {}
     for phase in PHASES:
         if phase in _OPTIONAL and not core.has(phase):

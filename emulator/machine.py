@@ -18,6 +18,7 @@ from device import Chip
 from device.chip import (
     BIAS_UNIT,
     DEFAULT_APB_BASE,
+    GROUPS,
     PROCESSORS_PER_GROUP,
     PROCESSORS_PER_INSTANCE,
 )
@@ -29,6 +30,7 @@ from emulator.errors import EmulatorError
 from emulator.fifo import fifo_image
 from emulator.kernels import depthwise_bases, depthwise_bias, layer_bias, layer_kernels
 from emulator.memory import INSTANCES, Memory
+from emulator.power import check_power
 from emulator.record import Writes
 
 Integers = NDArray[np.int64]
@@ -104,10 +106,12 @@ class Accelerator:
     def run(self) -> Run:
         """Execute the network once, from the start layer to the last.
 
-        Raises EmulatorError: no layer does anything (E831), impossible registers (E832).
+        Raises EmulatorError: no layer does anything (E831), impossible registers (E832), a group
+        that takes part is not enabled or has no power (E834).
         """
         memory, run = self.memory, Run()
         layers = self._sequence()
+        check_power(memory.registers, self._enabled_groups(layers))
         own = DataMemory(memory.data_bytes, memory.data_written)
         source = own
         for config, following in zip(layers, [*layers[1:], None], strict=True):
@@ -136,6 +140,26 @@ class Accelerator:
                 remedy="The accelerator must be configured before it is started.",
             )
         return layers
+
+    def _enabled_groups(self, layers: list[LayerConfig]) -> set[int]:
+        """Return the groups that are enabled, which must be all that take part.
+
+        Without any control word, the network is executed as if all were.
+        """
+        memory = self.memory
+        words = [memory.registers.get(address) for address in memory.addresses.control]
+        controls = [memory.control_register("CTL", group) for group in range(GROUPS)]
+        if not any(words):
+            return set()
+        for config in layers:
+            for group in config.groups:
+                if not (controls[group]["enable"] and controls[group]["clock_enable"]):
+                    raise EmulatorError(
+                        "E834",
+                        f"group {group} takes part in layer {config.layer}, but is not enabled",
+                        remedy="Check the words that are written to its CTL register.",
+                    )
+        return {group for group, control in enumerate(controls) if control["enable"]}
 
     def _run_layer(
         self,

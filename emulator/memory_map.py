@@ -5,7 +5,7 @@ Source: spec/sdk-stubs.md section 4.3.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from device import Chip
 from device.chip import FLASH_BASE, SRAM_BASE
@@ -18,21 +18,29 @@ ROOMY_BYTES = 0x2000000
 
 @dataclass(frozen=True, slots=True)
 class CoreMemory:
-    """Sizes of flash and SRAM in bytes; `owner` is what messages call them by."""
+    """Sizes of flash and SRAM in bytes; `owner` is what messages call them by.
+
+    Another program takes the first `flash_taken` bytes of the flash.
+    """
 
     flash_bytes: int = ROOMY_BYTES
     sram_bytes: int = ROOMY_BYTES
     owner: str = "emulator"
+    flash_taken: int = 0
 
     @classmethod
     def of(cls, chip: Chip) -> CoreMemory:
         """Return the memory that a chip has."""
         return cls(chip.flash_bytes, chip.sram_bytes, chip.name)
 
+    def without_flash(self, used_bytes: int) -> CoreMemory:
+        """Return what is left when another program takes so many bytes of flash."""
+        return replace(self, flash_taken=used_bytes)
+
     def check(self, image: Image) -> None:
         """Raise EmulatorError (E813), with the sizes, if a program does not fit."""
         for name, needed, size in (
-            ("flash", flash_use(image), self.flash_bytes),
+            ("flash", flash_use(image) + self.flash_taken, self.flash_bytes),
             ("SRAM", sram_use(image), self.sram_bytes),
         ):
             if needed > size:

@@ -8,7 +8,6 @@
 typedef struct {
     volatile uint32_t console;   /* takes one character */
     volatile uint32_t abort;     /* the program cannot go on */
-    volatile uint32_t interrupt; /* waits for an interrupt and gives its number */
     volatile uint32_t stopwatch; /* microseconds */
 } emulator_port_t;
 #define PORT ((emulator_port_t *) EMULATOR_PORT)
@@ -17,26 +16,57 @@ extern int main(void);
 
 __attribute__((used)) int reset_handler(void) { return main(); }
 
-/* Handlers of interrupts, called by sleep or, in a program that does not sleep, by the emulator.
-   A null pointer means disabled. */
-__attribute__((used)) void (*volatile emulator_vectors[128])(void);
+/* Handlers of the interrupts that are enabled. Programs that do not set a vector define a handler
+   of this name. */
+typedef void (*handler_t)(void);
+static volatile handler_t vectors[128];
+__attribute__((weak)) void CNN_IRQHandler(void);
 
-void MXC_NVIC_SetVector(IRQn_Type irq, void (*handler)(void)) { emulator_vectors[irq] = handler; }
-void NVIC_SetVector(IRQn_Type irq, void (*handler)(void)) { emulator_vectors[irq] = handler; }
+void MXC_NVIC_SetVector(IRQn_Type irq, void (*handler)(void)) { vectors[irq] = handler; }
+void NVIC_SetVector(IRQn_Type irq, void (*handler)(void)) { vectors[irq] = handler; }
 
-void __WFI(void)
+void NVIC_EnableIRQ(IRQn_Type irq)
 {
-    void (*handler)(void) = emulator_vectors[PORT->interrupt & 127];
-    if (handler)
-        handler();
+    if (irq == CNN_IRQn && !vectors[irq])
+        vectors[irq] = CNN_IRQHandler;
 }
 
+#ifdef __riscv
+/* Handlers may end with mret, which goes on at the address in mepc, or like functions. */
+static void call_handler(handler_t handler)
+{
+    __asm__ volatile("la ra, 1f\n"
+                     "csrw mepc, ra\n"
+                     "li t0, 0x1800\n" /* in machine mode */
+                     "csrs mstatus, t0\n"
+                     "jr %0\n"
+                     "1:"
+                     :
+                     : "r"(handler)
+                     : "ra", "t0", "t1", "t2", "t3", "t4", "t5", "t6", "a0", "a1", "a2", "a3", "a4",
+                       "a5", "a6", "a7", "memory");
+}
+#else
+static void call_handler(handler_t handler) { handler(); }
+#endif
+
+/* The emulator calls this when an interrupt comes. */
+__attribute__((used)) void emulator_interrupt(unsigned int irq)
+{
+    handler_t handler = vectors[irq & 127];
+    if (handler)
+        call_handler(handler);
+}
+
+void __WFI(void) { __asm__ volatile("wfi"); }
 void MXC_LP_EnterSleepMode(void) { __WFI(); }
 void MXC_LP_EnterLowPowerMode(void) { __WFI(); }
 
 int Debug_Init(void) { return E_NO_ERROR; }
 void __enable_irq(void) {}
-void NVIC_EnableIRQ(IRQn_Type irq) { (void) irq; }
+void __disable_irq(void) {}
+void NVIC_DisableIRQ(IRQn_Type irq) { vectors[irq] = 0; }
+void NVIC_SetPriority(IRQn_Type irq, uint32_t priority) { (void) irq; (void) priority; }
 void NVIC_EnableEVENT(IRQn_Type irq) { (void) irq; }
 void NVIC_ClearPendingIRQ(IRQn_Type irq) { (void) irq; }
 void NVIC_ClearPendingEVENT(IRQn_Type irq) { (void) irq; }
@@ -236,7 +266,7 @@ _Noreturn void abort(void)
     for (;;) {}
 }
 
-/* 64-bit division, called by compiled code: quotient in r0:r1, remainder in r2:r3 */
+/* 64-bit division, called by compiled code */
 __attribute__((used)) uint64_t emulator_divide(uint64_t dividend, uint64_t divisor, uint64_t *remainder)
 {
     uint64_t quotient = 0, rest = 0;
@@ -261,6 +291,13 @@ __attribute__((used)) int64_t emulator_divide_signed(int64_t dividend, int64_t d
     return (int64_t) ((dividend < 0) != (divisor < 0) ? -quotient : quotient);
 }
 
+#ifdef __riscv
+uint64_t __udivdi3(uint64_t a, uint64_t b) { uint64_t rest; return emulator_divide(a, b, &rest); }
+uint64_t __umoddi3(uint64_t a, uint64_t b) { uint64_t rest; emulator_divide(a, b, &rest); return rest; }
+int64_t __divdi3(int64_t a, int64_t b) { int64_t rest; return emulator_divide_signed(a, b, &rest); }
+int64_t __moddi3(int64_t a, int64_t b) { int64_t rest; emulator_divide_signed(a, b, &rest); return rest; }
+#else
+/* Quotient in r0:r1, remainder in r2:r3 */
 #define DIVISION(name, function)                                                                   \
     __attribute__((naked)) void name(void)                                                         \
     {                                                                                              \
@@ -287,3 +324,4 @@ void __aeabi_memset4(void *to, size_t count, int value) { memset(to, value, coun
 void __aeabi_memclr(void *to, size_t count) { memset(to, 0, count); }
 void __aeabi_memclr4(void *to, size_t count) { memset(to, 0, count); }
 void __aeabi_memclr8(void *to, size_t count) { memset(to, 0, count); }
+#endif

@@ -34,3 +34,28 @@ def variant(tmp_path: Path) -> Callable[..., Path]:
         return folder
 
     return build
+
+
+@pytest.fixture
+def riscv_pair(variant: Callable[..., Path]) -> Callable[..., Path]:
+    """Make the project one for the RISC-V core, with texts replaced: riscv_pair(("old", "new"))."""
+
+    def build(*replacements: tuple[str, str]) -> Path:
+        handler = '__attribute__((interrupt("machine"))) CNN_IRQHandler(void)'
+        wake = "MXC_SEMA->irq0 = MXC_F_SEMA_IRQ0_EN | MXC_F_SEMA_IRQ0_CM4_IRQ;"
+        folder = variant(
+            ("void CNN_ISR(void)", f"void {handler}"),
+            ("MXC_NVIC_SetVector(CNN_IRQn, CNN_ISR)", "NVIC_EnableIRQ(CNN_IRQn)"),
+            ("MXC_LP_EnterSleepMode();", 'asm volatile("wfi");'),
+            ("    cnn_disable();\n", f"    cnn_disable();\n    {wake}\n"),
+        )
+        (folder / "main.c").rename(folder / "main_riscv.c")
+        (folder / "main.c").write_text((PROJECT.parent / "wrapper.c").read_text())
+        for old, new in replacements:
+            files = [path for path in folder.iterdir() if old in path.read_text()]
+            assert files, f"{old!r} is not in the project"
+            for path in files:
+                path.write_text(path.read_text().replace(old, new))
+        return folder
+
+    return build

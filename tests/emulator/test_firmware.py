@@ -112,6 +112,14 @@ def test_c_library_prints_and_divides(statement: str, printed: str, variant: Var
         ("0x50108004", "0x50108804", "E830", "0x50108804 (group 0 bias 513)"),
         ("    cnn_configure();", "    ", "E831", "there is nothing to execute"),
         ("MXC_GCFR->reg0 = 0x1", "MXC_GCFR->reg0 = 0x0", "E834", "its power is off"),
+        ("MXC_GCFR->reg0 = 0x1", "MXC_GCFR->reg0 = 0x2", "E834", "group 0 is started, but it is not"
+         " usable: no power"),
+        ("reg1 = 0x1", "reg1 = 0x2", "E834", "no power for its kernels"),
+        ("reg2 = 0xe", "reg2 = 0xf", "E834", "isolated"),
+        ("reg3 = 0x0", "reg3 = 0x1", "E834", "in reset"),
+        ("MXC_SYS_ClockEnable(MXC_SYS_PERIPH_CLOCK_CNN)", "(void) 0", "E834", "its clock is off"),
+        ("0x00100009", "0x00100001", "E834",
+         "group 0 takes part in layer 0, but is not enabled"),
         ("    cnn_init();", "    abort();", "E824", "abort()"),
     ],
 )  # fmt: skip
@@ -150,13 +158,6 @@ def test_nothing_is_written_into_the_project(project: Path) -> None:
     before = sorted(project.iterdir())
     compile_project(project)
     assert sorted(project.iterdir()) == before
-
-
-def test_program_for_the_riscv_core_is_refused_by_name(variant: Variant) -> None:
-    folder = variant()
-    (folder / "main_riscv.c").write_text((folder / "main.c").read_text())
-    with pytest.raises(EmulatorError, match="RISC-V"):
-        Board.with_project(folder)
 
 
 def project_for(folder: Path, chip: str) -> Path:
@@ -202,12 +203,3 @@ def test_stack_ends_where_the_memory_of_the_chip_ends(variant: Variant) -> None:
     deep = "char big[150000]; memset(big, 1, sizeof(big)); cnn_start();"
     with pytest.raises(EmulatorError, match="where the chip has nothing"):
         run(project_for(variant(("    cnn_start();", f"    {deep}")), "MAX78000"))
-
-
-def test_pair_of_programs_for_the_riscv_core_may_have_any_name(variant: Variant) -> None:
-    folder = variant()
-    (folder / "main.c").rename(folder / "foo_riscv.c")
-    (folder / "foo.c").write_text("int main(void) { return 0; }\n")
-    assert "cnn_configure" in compile_project(folder).symbols
-    with pytest.raises(EmulatorError, match="RISC-V"):
-        Board.with_project(folder)

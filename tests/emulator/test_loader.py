@@ -125,17 +125,13 @@ def test_check_that_notices_nothing_is_found_out(variant: Callable[..., Path]) -
     assert not record.check_is_alive()
 
 
-def test_loader_of_a_riscv_project_runs_too(variant: Callable[..., Path]) -> None:
-    """The wrapper for the Arm core is left aside; the functions are the same."""
-    handler = '__attribute__((interrupt("machine"))) CNN_IRQHandler(void)'
-    folder = variant(
-        ("void CNN_ISR(void)", f"void {handler}"),
-        ("MXC_NVIC_SetVector(CNN_IRQn, CNN_ISR)", "NVIC_EnableIRQ(CNN_IRQn)"),
-        ("MXC_LP_EnterSleepMode();", 'asm volatile("wfi");'),
-    )
-    (folder / "main.c").rename(folder / "main_riscv.c")
-    (folder / "main.c").write_text("int main(void) { return 0; }")
-    record = run_loader(folder, "MAX78000")
+def test_loader_of_a_riscv_project_runs_too(
+    riscv_pair: Callable[..., Path], effect: dict[str, Effect]
+) -> None:
+    """The wrapper for the Arm core is left aside; the words are the same."""
+    record = run_loader(riscv_pair(), "MAX78000")
+    assert differences(record, dict(effect)) == []
+    assert record.core.architecture.name == "RISC-V"
     record.execute()
     assert record.check_output()
 

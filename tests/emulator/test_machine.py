@@ -82,7 +82,7 @@ def test_pooling(max_pool: int, rounding: int, wanted: list[int]) -> None:
     words.layer(0, "ENA", group=0, processors=1)
     words.layer(0, "POST", time_slots=1, one_by_one=1)
     words.pixels(image)
-    words.control("CTL", enable=1, average_rounding=rounding)
+    words.control("CTL", enable=1, clock_enable=1, average_rounding=rounding)
     run, accelerator = words.run()
     assert run.layers[0].output.reshape(-1).tolist() == wanted
     stored = accelerator.memory.data_bytes[0, 0x400:0x410:4].view(np.int8)

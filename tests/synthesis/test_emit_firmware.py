@@ -15,7 +15,7 @@ pytest.importorskip("unicorn", reason="needs the emulator (requirements-emulator
 from device import MAX78002
 from emulator import compare, run_loader
 from emulator.bus import Bus
-from emulator.core import MEMORY_BYTES, RAM, CortexM4
+from emulator.core import MEMORY_BYTES, RAM, Core
 from emulator.firmware import SDK, compile_project, compiler
 from synthesis.program import (
     Block,
@@ -166,9 +166,9 @@ def test_every_word_of_a_plain_kernel_is_verified(tmp_path: Path) -> None:
         record.bus.write(block.address + 4 * index, 4, word)
 
 
-def machine(folder: Path) -> tuple[CortexM4, Bus]:
+def machine(folder: Path) -> tuple[Core, Bus]:
     bus = Bus(program().chip)
-    return CortexM4(compile_project(folder), bus), bus
+    return Core(compile_project(folder), bus), bus
 
 
 def test_output_of_both_widths_is_delivered(tmp_path: Path) -> None:

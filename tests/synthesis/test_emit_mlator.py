@@ -97,7 +97,7 @@ def test_same_bytes_as_from_memory_and_registers_are_put_back(
 ) -> None:
     pytest.importorskip("unicorn", reason="needs the emulator (requirements-emulator.txt)")
     from emulator.bus import Bus
-    from emulator.core import MEMORY_BYTES, RAM, CortexM4
+    from emulator.core import MEMORY_BYTES, RAM, Core
     from emulator.firmware import compile_project
 
     made = program(unload=layers)
@@ -105,7 +105,7 @@ def test_same_bytes_as_from_memory_and_registers_are_put_back(
     for mlator in (False, True):
         folder = store(emit(made, mlator=mlator, unroll_mlator=unroll), tmp_path / str(mlator))
         bus = Bus(MAX78000)
-        core = CortexM4(compile_project(folder), bus)
+        core = Core(compile_project(folder), bus)
         rng = np.random.default_rng(1)
         for instance in range(5):
             start = BASE + MAX78000.data_address(instance, 0)

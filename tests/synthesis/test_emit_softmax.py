@@ -8,7 +8,7 @@ import pytest
 pytest.importorskip("unicorn", reason="needs the emulator (requirements-emulator.txt)")
 
 from emulator.bus import Bus
-from emulator.core import MEMORY_BYTES, RAM, CortexM4
+from emulator.core import MEMORY_BYTES, RAM, Core
 from emulator.firmware import compile_project
 from tests.synthesis.programs import emit, program, store
 
@@ -45,12 +45,12 @@ VECTORS = [
 
 
 @pytest.fixture(scope="module")
-def core(tmp_path_factory: pytest.TempPathFactory) -> CortexM4:
+def core(tmp_path_factory: pytest.TempPathFactory) -> Core:
     folder = store(emit(), tmp_path_factory.mktemp("softmax"))
-    return CortexM4(compile_project(folder), Bus(program().chip))
+    return Core(compile_project(folder), Bus(program().chip))
 
 
-def classes(core: CortexM4, outputs: list[int], shift: int = 0, narrow: bool = False) -> list[int]:
+def classes(core: Core, outputs: list[int], shift: int = 0, narrow: bool = False) -> list[int]:
     core.write_memory(INPUT, np.array(outputs, "<i1" if narrow else "<i4").tobytes())
     core.write_memory(OUTPUT, b"\xa5" * 2 * len(outputs))
     if narrow:
@@ -74,31 +74,31 @@ def model(outputs: list[int]) -> list[int]:
 
 @pytest.mark.parametrize(("shift", "outputs", "wanted"), VECTORS)
 def test_published_vectors(
-    core: CortexM4, shift: int, outputs: list[int], wanted: list[int]
+    core: Core, shift: int, outputs: list[int], wanted: list[int]
 ) -> None:
     assert classes(core, outputs, shift) == wanted
 
 
-def test_shift_is_done_in_place(core: CortexM4) -> None:
+def test_shift_is_done_in_place(core: Core) -> None:
     classes(core, [1, -2], shift=7)
     assert np.frombuffer(core.read_memory(INPUT, 8), "<i4").tolist() == [128, -256]
 
 
-def test_agrees_with_the_model_on_random_outputs(core: CortexM4) -> None:
+def test_agrees_with_the_model_on_random_outputs(core: Core) -> None:
     rng = np.random.default_rng(7)
     for scale in (2**12, 2**18, 2**30, 2**31 - 1):
         outputs = rng.integers(-scale, scale, int(rng.integers(1, 300))).tolist()
         assert classes(core, outputs) == model(outputs)
 
 
-def test_outputs_below_the_range_give_zeros(core: CortexM4) -> None:
+def test_outputs_below_the_range_give_zeros(core: Core) -> None:
     assert classes(core, [-(2**31), -(2**31) + 5]) == [0, 0]
 
 
-def test_no_outputs_are_no_classes(core: CortexM4) -> None:
+def test_no_outputs_are_no_classes(core: Core) -> None:
     assert classes(core, []) == []
 
 
-def test_8_bit_outputs_are_classified_like_the_32_bit_ones_they_stand_for(core: CortexM4) -> None:
+def test_8_bit_outputs_are_classified_like_the_32_bit_ones_they_stand_for(core: Core) -> None:
     narrow = [-128, -64, 0, 1, 63, 64, 127]
     assert classes(core, narrow, narrow=True) == classes(core, [128 * x for x in narrow])

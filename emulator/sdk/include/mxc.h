@@ -155,14 +155,22 @@ void MXC_LP_EnterLowPowerMode(void);
 void __WFI(void);
 
 /* Interrupts: setting a vector also enables it */
+#ifdef __riscv
+typedef enum { CNN_FIFO_IRQn = 56, CNN_IRQn = 57 } IRQn_Type;
+#else
 typedef enum { RISCV_IRQn = 63, CNN_FIFO_IRQn = 100, CNN_IRQn = 101 } IRQn_Type;
+#endif
 void MXC_NVIC_SetVector(IRQn_Type irq, void (*handler)(void));
 void NVIC_SetVector(IRQn_Type irq, void (*handler)(void));
 
+void NVIC_EnableIRQ(IRQn_Type irq);
+void NVIC_DisableIRQ(IRQn_Type irq);
+void NVIC_SetPriority(IRQn_Type irq, uint32_t priority);
+void __enable_irq(void);
+void __disable_irq(void);
+
 /* Called by programs for the RISC-V core only */
 int Debug_Init(void);
-void __enable_irq(void);
-void NVIC_EnableIRQ(IRQn_Type irq);
 void NVIC_EnableEVENT(IRQn_Type irq);
 void NVIC_ClearPendingIRQ(IRQn_Type irq);
 void NVIC_ClearPendingEVENT(IRQn_Type irq);
