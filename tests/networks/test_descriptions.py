@@ -18,6 +18,7 @@ from diagnostics import DiagnosticError, Severity
 from synthesis.network import InputPort
 from synthesis.pipeline import Synthesis, examine
 from synthesis.place.data import output_words
+from synthesis.place.lifetimes import memory_steps
 from synthesis.program import InputBlock
 from tests.models.random_weights import WIDTHS
 from tests.networks.deployed import (
@@ -75,6 +76,8 @@ def test_layers_in_place_overwrite_only_what_they_have_read(
     checkpoint, _ = with_random_weights(deployed, tmp_path)
     options = deployed.resolving(tmp_path, checkpoint)
     network, _, _ = examine(deployed.path, deployed.chip, options, deployed.encoding)
+    losses = [loss for step in memory_steps(network, {}) for loss in step.losses]
+    assert [loss for loss in losses if not loss.own_input] == []
     for layer in (network.layer(index) for index in deployed.in_place):
         pixels = layer.out_dim[0] * layer.out_dim[1]
         last_written = output_words(layer).reshape(pixels, -1).max(axis=1)
