@@ -102,6 +102,8 @@ _OS_REMEDIES = {
     "or raise the limit; existing results are untouched.",
     errno.ENOENT: "Check the path.",
     errno.EACCES: "Check the permissions of the file and its folder.",
+    errno.EEXIST: "Choose another name, or move what has this one.",
+    errno.ENAMETOOLONG: "Choose a shorter name.",
     errno.EROFS: "Choose a folder that can be written.",
     errno.EISDIR: "Name a file, not a folder.",
     errno.ENOTDIR: "A part of the path is a file, not a folder.",

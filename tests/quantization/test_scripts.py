@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
@@ -15,7 +16,7 @@ import pytest
 
 import batchnormfuser
 import quantize
-from checkpoint import Checkpoint, read_checkpoint, write_checkpoint, write_safetensors
+from checkpoint import Checkpoint, atomic, read_checkpoint, write_checkpoint, write_safetensors
 from diagnostics import run
 from tests.conftest import ROOT
 
@@ -338,6 +339,36 @@ def test_wrong_usage_ends_with_status_two(trained: Path, arguments: list[str]) -
     with pytest.raises(SystemExit) as caught:
         quantize.main([str(trained), "q.pth.tar", *arguments])
     assert caught.value.code == 2
+
+
+@pytest.mark.parametrize("refusal", [errno.ENOSPC, errno.EFBIG])
+def test_full_disk_leaves_the_former_output(
+    refusal: int, trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    unfused = tmp_path / "bn.pth.tar"
+    names = ("a.op.weight", "a.bn.running_mean", "a.bn.running_var")
+    shapes = ((2, 2), (2,), (2,))
+    state = {n: np.ones(shape, np.float32) for n, shape in zip(names, shapes, strict=True)}
+    write_checkpoint(unfused, Checkpoint({"state_dict": state}))
+
+    def full(_handle: int) -> None:
+        raise OSError(refusal, os.strerror(refusal))
+
+    folder = tmp_path / "results"
+    folder.mkdir()
+    output = folder / "q.pth.tar"
+    output.write_bytes(b"former")
+    monkeypatch.setattr(atomic.os, "fsync", full)
+    quantizer = (quantize.main, trained, output, "--device", "85", "--safetensors")
+    fuser = (batchnormfuser.main, "-i", unfused, "-o", output, "-oa", "net")
+    for main, *arguments in (quantizer, fuser):
+        assert status(main, *arguments) == 1
+        printed = capsys.readouterr()
+        assert f"{output}: error: {os.strerror(refusal)} [E002]" in printed.err
+        assert "saved to" not in printed.out
+        assert output.read_bytes() == b"former"
+        assert list(folder.iterdir()) == [output]
 
 
 def test_fuser_refuses_to_overwrite_its_input(
