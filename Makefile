@@ -31,7 +31,7 @@ ifneq ($(shell $(PYTHON) -c 'print("runs")' 2>/dev/null),runs)
 .PHONY: $(RUNTIME)
 endif
 
-.PHONY: help setup demo test test-fast properties lint format kat kat-selection fuzz benchmarks clean
+.PHONY: help setup demo test test-fast properties lint format kat kat-selection emulator-kat fuzz benchmarks clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -66,6 +66,9 @@ kat: $(RUNTIME) $(KAT)/check.py ## check against the known answers (KAT_GLOBS='n
 kat-selection: $(RUNTIME) $(KAT)/check.py ## the known answers of the basic features on MAX78000
 	@set -f; cases=$$($(PYTHON) $(KAT)/check.py --list $(KAT_SELECTION) | grep -vE '$(KAT_BEYOND)') \
 		&& $(PYTHON) $(KAT)/check.py --jobs $(JOBS) $$cases
+
+emulator-kat: $(DEVELOPMENT) ## execute the recorded words of the known answers in the emulator
+	@$(PYTHON) -m tests.emulator.known_answers --kat $(KAT) $(ARGS)
 
 fuzz: $(DEVELOPMENT) ## run the network loader on thousands of damaged inputs
 	@$(PYTHON) -m tests.robustness --jobs $(JOBS) $(ARGS)

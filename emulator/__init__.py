@@ -11,9 +11,10 @@ from emulator.board import Board, Outcome
 from emulator.checks import Finding
 from emulator.compare import Difference, compare, count_words
 from emulator.errors import EmulatorError
+from emulator.execution import LayerRun
 from emulator.firmware import compile_project
 from emulator.loader import PHASES, LoaderRecord, run_loader
-from emulator.machine import Accelerator, LayerRun, Run
+from emulator.machine import Accelerator, Run
 from emulator.record import Effect, Writes
 from emulator.words import RecordedWords, run_words
 

@@ -157,7 +157,7 @@ class Board:
         check_clock(self.bus.words)
         self.last_run = self.accelerator.run()
         self.inferences += 1
-        self.bus.words.update(self.accelerator.data_words())
+        self.bus.words.update(self.accelerator.result_words())
         self.bus.finish()
         self.bus.reads = []
 

@@ -10,141 +10,295 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from device import Chip
 from device.chip import KERNEL_COLUMN_BYTES, PROCESSORS_PER_INSTANCE
+from emulator.data import OUTSIDE, DataMemory
 from emulator.decode import LayerConfig, Operator
 from emulator.errors import EmulatorError
-from emulator.kernels import written_columns
+from emulator.kernels import columns_of
 from emulator.memory import Memory
 
 Integers = NDArray[np.int64]
 
+_INSTANCE_WORDS = 1 << 22  # more than an instance has: combines instance and word to one number
+
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something suspicious about a layer, as a sentence."""
+    """Something suspicious about a layer, as a sentence.
+
+    `processor` (0 to 63) and bus `address` say where, if it is about one place; of output, it is
+    the processor that can read it. What is `harmless` works, but only just.
+    """
 
     layer: int
     message: str
+    processor: int | None = None
+    address: int | None = None
+    harmless: bool = False
 
     def __str__(self) -> str:
         return f"layer {self.layer}: {self.message}"
 
 
-def refuse_impossible(config: LayerConfig, chip: Chip, from_fifo: bool) -> None:
-    """Refuse registers that describe no layer at all.
+class Checker:
+    """The checks of one layer; what they find goes to `findings`."""
 
-    Raises EmulatorError (E832) if nobody takes part, an image is empty, windows reach beyond the
-    input, or the input has more words than a frame can have.
-    """
+    def __init__(self, memory: Memory, config: LayerConfig, findings: list[Finding]) -> None:
+        self._memory, self._config, self._findings = memory, config, findings
+
+    def configuration(self) -> None:
+        """Check the processor maps and that every kernel and bias of the layer was loaded."""
+        config = self._config
+        wanted = config.enabled
+        if config.operator is Operator.PASSTHROUGH or config.kernels.bypass:
+            wanted = (0,) * len(config.enabled)
+        if config.with_kernels != wanted:
+            self._report(
+                f"ENA enables kernels of processors {_masks(config.with_kernels)}, "
+                f"not of {_masks(wanted)}"
+            )
+        if config.operator is not Operator.PASSTHROUGH and not config.kernels.bypass:
+            self._kernels()
+
+    def refuse_impossible(self, from_fifo: bool) -> None:
+        """Refuse registers that describe no layer at all.
+
+        Raises EmulatorError (E832) if nobody takes part, an image is empty, windows reach beyond
+        the input, or the input has more words than a frame can have.
+        """
+        config, inputs = self._config, self._config.input
+        window = inputs.pool if inputs.pooling else (1, 1)
+        needed = tuple(
+            (count - 1) * inputs.stride + (width - 1) * dilation + 1
+            for count, width, dilation in zip(
+                inputs.pooled, window, inputs.pool_dilation, strict=True
+            )
+        )
+        words = inputs.size[0] * inputs.size[1] * inputs.passes * inputs.operands
+        limit = self._memory.chip.max_frame_words
+        problem = ""
+        if not config.processors:
+            problem = "no processor takes part"
+        elif min(*inputs.size, *inputs.pooled, *config.output_size) < 1:
+            problem = f"input {inputs.size}, pooled {inputs.pooled}, output {config.output_size}"
+        elif needed[0] > inputs.size[0] or needed[1] > inputs.size[1]:
+            problem = f"pooling needs {needed} rows and columns, the input has {inputs.size}"
+        elif config.output.passes < 1 or config.output.gap < 0:
+            problem = "the distance between output passes does not fit the one between pixels"
+        elif (inputs.chw or from_fifo) and inputs.passes * inputs.operands > 1:
+            problem = f"planar and FIFO input have one pass, not {inputs.passes * inputs.operands}"
+        elif words > limit:
+            problem = f"the input has {words} words, the limit is {limit}"
+        if problem:
+            raise EmulatorError(
+                "E832", f"layer {config.layer}: its registers make no sense: {problem}"
+            )
+
+    def read(self, source: DataMemory, instance: Integers, offset: Integers) -> None:
+        """Report bytes that nobody wrote, and images that two layers wrote in part.
+
+        `instance` and `offset` are [processor, operand, pass, pixel].
+        """
+        written = source.written[instance, offset]
+        if not written.all():
+            index = np.unravel_index(np.argmin(written), written.shape)
+            self._report(
+                "processor {processor} reads data memory {place}, which was never written "
+                f"({np.count_nonzero(~written)} such bytes)",
+                self._config.processors[index[0]],
+                (int(instance[index]), int(offset[index]) // 4),
+            )
+        if source.private:
+            return
+        self._mixture(source, instance, offset, written)
+
+    def _mixture(
+        self,
+        source: DataMemory,
+        instance: Integers,
+        offset: Integers,
+        written: NDArray[np.bool_],
+    ) -> None:
+        """Report an image that a layer wrote and another has overwritten in part.
+
+        Layers may add to an image (rolling buffers), but then all their output is read with it.
+        """
+        writers = source.writers(instance, offset)
+        mixed = written & (writers != writers[..., :1]) & written[..., :1]
+        if not mixed.any():
+            return
+        index = np.unravel_index(np.argmax(mixed), mixed.shape)
+        earlier, later = sorted((int(writers[(*index[:-1], 0)]), int(writers[index])))
+        if np.count_nonzero(writers == later) == np.count_nonzero(source.writer == later):
+            return
+        self._report(
+            f"processor {{processor}} reads data of {_writer(earlier)} that {_writer(later)} has "
+            "overwritten in part, at data memory {place}",
+            self._config.processors[index[0]],
+            (int(instance[index]), int(offset[index]) // 4),
+        )
+
+    def write(self, target: DataMemory, instance: Integers, offset: Integers) -> None:
+        """Report output behind the memory, or on top of output that nobody has read."""
+        limit = self._memory.chip.instance_bytes
+        beyond = offset >= limit
+        if beyond.any():
+            index = np.unravel_index(np.argmax(beyond), beyond.shape)
+            place = int(instance[index]), int(offset[index]) // 4
+            self._report(
+                f"output word {place[1]} of data memory instance {place[0]} ({{address}}) is "
+                f"beyond the {limit // 4} that it has ({np.count_nonzero(beyond)} such bytes)",
+                4 * place[0] + int(offset[index]) % 4,
+                place,
+            )
+        wrapped = offset % target.data.shape[1]
+        for layer, count in target.lost(instance, wrapped, self._config.layer).items():
+            if count == 1:
+                continue  # layers that reset average pooling write a byte that nobody needs
+            hit = target.writer[instance, wrapped] == layer
+            index = np.unravel_index(np.argmax(hit), hit.shape)
+            byte = int(wrapped[index])
+            self._report(
+                f"output overwrites that of layer {layer} before anything has read it, at data "
+                f"memory {{place}} ({count} bytes)",
+                4 * int(instance[index]) + byte % 4,
+                (int(instance[index]), byte // 4),
+            )
+
+    def own_input(
+        self,
+        read: tuple[Integers, Integers],
+        write: tuple[Integers, Integers, Integers],
+    ) -> None:
+        """Report output on top of the layer's own input.
+
+        `read`: instances and byte offsets [processor, operand, pass, pixel]. `write`: instances
+        [output], words [output, pixel] and pixels. It is harmless where a layer that takes the
+        pixels one after the other has read what it overwrites.
+        """
+        instance, offset = read
+        needed = np.full(self._memory.data.shape, -1, np.int64)  # last read, as a pooled pixel
+        last = np.broadcast_to(_last_use(self._config), offset.shape)
+        np.maximum.at(needed, (instance, offset // 4), last)
+        touched = np.zeros(needed.shape, np.bool_)
+        touched[instance, offset // 4] = True
+        where = np.broadcast_to(write[0][:, None], write[1].shape)
+        words = write[1] % needed.shape[1]
+        overlap = touched[where, words]
+        if not overlap.any():
+            return
+        early = overlap & (needed[where, words] > _read_before(self._config)[write[2]])
+        shown = early if early.any() else overlap
+        index = np.unravel_index(np.argmax(shown), shown.shape)
+        place = int(where[index]), int(words[index])
+        count = len(np.unique(where[shown] * _INSTANCE_WORDS + words[shown]))
+        self._report(
+            f"output overwrites the layer's own input in data memory {{place}} ({count} words)"
+            + (", before it is read" if early.any() else ", which has been read by then"),
+            4 * place[0],
+            place,
+            harmless=not early.any(),
+        )
+
+    def _kernels(self) -> None:
+        config, memory = self._config, self._memory
+        if config.kernels.four_at_once or memory.control_register("CTL")["fifo_quad"]:
+            return  # their columns are spread over other places
+        columns = columns_of(config)
+        replaced = memory.kernels_replaced[list(config.processors), columns]
+        if replaced.any():
+            self._column(
+                "{processor} has kernel column {column} of the layer at {address} overwritten by "
+                f"other kernels ({np.count_nonzero(replaced)} such columns)",
+                replaced,
+            )
+        written = memory.kernels_written[list(config.processors), columns]
+        if written.any():  # columns of lanes that the output leaves out are nowhere written
+            written = written | ~written.any(axis=0)
+            # those in front of the first output, in lane 1 to 3, may be another layer's in part
+            written[:, : _columns_in_front(config)] = True
+        if written.all():
+            return
+        self._column(
+            "{processor} reads kernel column {column} of the layer at {address}, which was never "
+            f"loaded ({np.count_nonzero(~written)} such columns)",
+            ~written,
+        )
+
+    def _column(self, message: str, wrong: NDArray[np.bool_]) -> None:
+        """Report the first wrong kernel column of [processor, column]."""
+        memory, config = self._memory, self._config
+        index, column = (int(i) for i in np.unravel_index(np.argmax(wrong), wrong.shape))
+        processor = config.processors[index]
+        address = memory.addresses.apb_base + memory.chip.kernel_address(
+            processor, column + columns_of(config).start
+        )
+        text = message.format(
+            processor=f"processor {processor}", column=column, address=f"0x{address:08x}"
+        )
+        self._findings.append(Finding(config.layer, text, processor, address))
+
+    def _report(
+        self,
+        message: str,
+        processor: int | None = None,
+        place: tuple[int, int] | None = None,
+        *,
+        harmless: bool = False,
+    ) -> None:
+        """Add a finding; {processor}, {place} and {address} in the message are filled in.
+
+        `place` is a data memory instance and a word in it.
+        """
+        address = None
+        if place is not None:
+            chip, base = self._memory.chip, self._memory.addresses.apb_base
+            address = base + chip.data_address(place[0], 4 * place[1])
+            message = message.format(
+                processor=processor,
+                place=f"instance {place[0]} word {place[1]} (0x{address:08x})",
+                address=f"0x{address:08x}",
+            )
+        self._findings.append(Finding(self._config.layer, message, processor, address, harmless))
+
+
+def _last_use(config: LayerConfig) -> Integers:
+    """Return for each pixel of the input the last pooled pixel that needs it, -1 if none does."""
     inputs = config.input
     window = inputs.pool if inputs.pooling else (1, 1)
-    needed = tuple(
-        (count - 1) * inputs.stride + (width - 1) * dilation + 1
-        for count, width, dilation in zip(inputs.pooled, window, inputs.pool_dilation, strict=True)
-    )
-    words = inputs.size[0] * inputs.size[1] * inputs.passes * inputs.operands
-    problem = ""
-    if not config.processors:
-        problem = "no processor takes part"
-    elif min(*inputs.size, *inputs.pooled, *config.output_size) < 1:
-        problem = f"input {inputs.size}, pooled {inputs.pooled}, output {config.output_size}"
-    elif needed[0] > inputs.size[0] or needed[1] > inputs.size[1]:
-        problem = f"pooling needs {needed} rows and columns, the input has {inputs.size}"
-    elif config.output.passes < 1 or config.output.gap < 0:
-        problem = "the distance between output passes does not fit the one between pixels"
-    elif (inputs.chw or from_fifo) and inputs.passes * inputs.operands > 1:
-        problem = f"planar and FIFO input have one pass, not {inputs.passes * inputs.operands}"
-    elif words > chip.max_frame_words:
-        problem = f"the input has {words} words, the limit is {chip.max_frame_words}"
-    if problem:
-        raise EmulatorError("E832", f"layer {config.layer}: its registers make no sense: {problem}")
+    last = []
+    for length, count, width, step in zip(
+        inputs.size, inputs.pooled, window, inputs.pool_dilation, strict=True
+    ):
+        position = np.full(length, -1, np.int64)
+        for number in range(count):
+            start = number * inputs.stride
+            position[start : start + (width - 1) * step + 1 : step] = number
+        last.append(position)
+    rows, columns = last[0][:, None], last[1]
+    used = (rows >= 0) & (columns >= 0)
+    return np.where(used, rows * inputs.pooled[1] + columns, -1).reshape(-1)
 
 
-def check_configuration(config: LayerConfig, memory: Memory, findings: list[Finding]) -> None:
-    """Check the processor maps and that every kernel and bias of the layer was loaded."""
-    wanted = config.enabled
-    if config.operator is Operator.PASSTHROUGH or config.kernels.bypass:
-        wanted = (0,) * len(config.enabled)
-    if config.with_kernels != wanted:
-        findings.append(
-            Finding(
-                config.layer,
-                f"ENA enables kernels of processors {_masks(config.with_kernels)}, "
-                f"not of {_masks(wanted)}",
-            )
-        )
-    if config.operator is not Operator.PASSTHROUGH and not config.kernels.bypass:
-        _check_kernels(config, memory, findings)
+def _read_before(config: LayerConfig) -> Integers:
+    """Return for each pixel of the output the last pooled pixel that is read before it is known."""
+    inputs = config.input
+    rows, columns = config.output_size
+    kernel = (1, 1) if config.operator is Operator.PASSTHROUGH else config.kernels.shape
+    needed = []
+    for length, taps, pad in zip((rows, columns), kernel, inputs.pad, strict=True):
+        last = np.arange(length) + (taps - 1 - pad if taps > 1 else 0)
+        if config.transposed:
+            last //= 2
+        needed.append(np.clip(last, 0, None))
+    row, column = needed[0][:, None], needed[1]
+    height, width = inputs.pooled
+    behind = row * width + np.minimum(column, width - 1)
+    return np.where(row >= height, height * width - 1, behind).reshape(-1)
 
 
-def check_read(
-    config: LayerConfig, written: NDArray[np.bool_], offset: Integers, findings: list[Finding]
-) -> None:
-    """Report the first byte that the layer reads and nobody wrote: arrays [processor, ...]."""
-    if written.all():
-        return
-    index = np.unravel_index(np.argmin(written), written.shape)
-    processor = config.processors[index[0]]
-    word = int(offset[index]) // 4
-    findings.append(
-        Finding(
-            config.layer,
-            f"processor {processor} reads data memory word {word}, which was never written "
-            f"({np.count_nonzero(~written)} such bytes)",
-        )
-    )
-
-
-def check_write(
-    config: LayerConfig,
-    instance: Integers,
-    offset: Integers,
-    limit: int,
-    read: tuple[Integers, Integers] | None,
-    findings: list[Finding],
-) -> None:
-    """Report output behind the memory, or on top of input of the same layer."""
-    beyond = offset >= limit
-    if beyond.any():
-        first = int(offset[beyond].min()) // 4
-        findings.append(
-            Finding(config.layer, f"output word {first} is beyond the {limit // 4} of an instance")
-        )
-    if read is None:
-        return
-    size = 1 << 24  # more than the bytes of an instance: combines both numbers to one
-    words = np.unique(read[0] * size + read[1] // 4)
-    overlap = np.intersect1d(words, np.unique(instance * size + offset // 4))
-    if len(overlap):
-        where = divmod(int(overlap[0]), size)
-        findings.append(
-            Finding(
-                config.layer,
-                f"output overwrites the layer's own input in data memory instance {where[0]} "
-                f"word {where[1]} ({len(overlap)} words)",
-            )
-        )
-
-
-def _check_kernels(config: LayerConfig, memory: Memory, findings: list[Finding]) -> None:
-    if config.kernels.four_at_once or memory.control_register("CTL")["fifo_quad"]:
-        return  # their columns are spread over other places
-    written = written_columns(memory, config)
-    if written.any():  # columns of lanes that the output leaves out are nowhere written
-        written = written | ~written.any(axis=0)
-        # those in front of the first output, in lane 1 to 3, may belong to another layer in part
-        written[:, : _columns_in_front(config)] = True
-    if written.all():
-        return
-    index, column = np.unravel_index(np.argmin(written), written.shape)
-    findings.append(
-        Finding(
-            config.layer,
-            f"processor {config.processors[index]} reads kernel column {column} of the layer, "
-            f"which was never loaded ({np.count_nonzero(~written)} such columns)",
-        )
-    )
+def _writer(layer: int) -> str:
+    return "the input" if layer == OUTSIDE else f"layer {layer}"
 
 
 def _columns_in_front(config: LayerConfig) -> int:

@@ -48,14 +48,13 @@ def layer_kernels(memory: Memory, config: LayerConfig, *, binary: bool, quad: bo
     return values[:, skipped:].reshape(shape)[:, _stored_order(config, outputs, quad)]
 
 
-def written_columns(memory: Memory, config: LayerConfig) -> NDArray[np.bool_]:
-    """Tell which of the columns of an ordinary layer were written: [processor, column]."""
+def columns_of(config: LayerConfig) -> slice:
+    """Return the columns of an ordinary layer, the same in all its processors."""
     kernels = config.kernels
     per_byte = 8 // kernels.bits
     size = -(-kernels.count // per_byte) * kernels.shape[0] * kernels.shape[1]
     first = kernels.start // KERNEL_COLUMN_BYTES
-    end = -(-(kernels.start + size) // KERNEL_COLUMN_BYTES)
-    return memory.kernels_written[list(config.processors), first:end]
+    return slice(first, -(-(kernels.start + size) // KERNEL_COLUMN_BYTES))
 
 
 def layer_bias(

@@ -70,7 +70,7 @@ class LoaderRecord:
         accelerator = Accelerator(self.chip, self.bus.apb_base)
         accelerator.write(self.bus.writes())
         run = accelerator.run()
-        self.bus.words.update(accelerator.data_words())
+        self.bus.words.update(accelerator.result_words())
         return run
 
     def check_output(self) -> bool:

@@ -5,6 +5,8 @@ Source: spec/machine.md section 1, spec/memory.md sections 1.8, 2 and 3.1.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -28,7 +30,7 @@ from emulator.addresses import (
     AddressMap,
 )
 from emulator.errors import EmulatorError
-from emulator.record import Integers, Writes, merged_words, split_writes
+from emulator.record import Integers, KernelStream, Writes, merged_words, split_writes
 
 INSTANCES = PROCESSORS // PROCESSORS_PER_INSTANCE
 # Bits of SRAM_TEST that start a test, which also clears the memory
@@ -40,7 +42,8 @@ class Memory:
 
     `data`: uint32 [instance, word]; `kernels`: uint8 [processor, column, byte]; `bias`: int8
     [group, index]. The `_written` arrays tell what was ever written: bytes of data, columns,
-    biases. `control` lists the control writes in order, `pushes` the words of each FIFO.
+    biases; `kernels_replaced` the columns that one load wrote twice, differently. `control` lists
+    the control writes in order, `pushes` the words of each FIFO.
     """
 
     def __init__(self, chip: Chip, apb_base: int = DEFAULT_APB_BASE) -> None:
@@ -55,6 +58,7 @@ class Memory:
         columns = chip.kernel_columns_first
         self.kernels = np.zeros((PROCESSORS, columns, KERNEL_COLUMN_BYTES), np.uint8)
         self.kernels_written = np.zeros((PROCESSORS, columns), np.bool_)
+        self.kernels_replaced = np.zeros((PROCESSORS, columns), np.bool_)
         self.bias = np.zeros((GROUPS, chip.bias_bytes), np.int8)
         self.bias_written = np.zeros((GROUPS, chip.bias_bytes), np.bool_)
 
@@ -95,11 +99,7 @@ class Memory:
         self._write_data(plain.where(chosen), group[chosen], offset[chosen])
         chosen = area == KERNELS
         self._write_kernel_words(plain.where(chosen), group[chosen], offset[chosen])
-        for stream in split.streams:
-            end = stream.first + len(stream.columns)
-            self._check_columns(stream.processor, end)
-            self.kernels[stream.processor, stream.first : end] = stream.columns
-            self.kernels_written[stream.processor, stream.first : end] = True
+        self._write_streams(split.streams)
 
     def _control(self, control: list[tuple[int, int]]) -> None:
         for address, value in control:
@@ -141,6 +141,21 @@ class Memory:
             place = instance[touched], rest[touched] + i
             self.data_bytes[place] = writes.value[touched] >> 8 * i & 0xFF
             self.data_written[place] = True
+
+    def _write_streams(self, streams: Sequence[KernelStream]) -> None:
+        """Packed kernels; notes columns that these streams write twice with different bytes."""
+        if not streams:
+            return
+        self.kernels_replaced[:] = False
+        now = np.zeros_like(self.kernels_written)
+        for stream in streams:
+            end = stream.first + len(stream.columns)
+            self._check_columns(stream.processor, end)
+            place = stream.processor, slice(stream.first, end)
+            differs = np.any(self.kernels[place] != stream.columns, axis=1)
+            self.kernels_replaced[place] |= now[place] & differs
+            self.kernels[place] = stream.columns
+            self.kernels_written[place] = now[place] = True
 
     def _write_kernel_words(self, writes: Writes, group: Integers, offset: Integers) -> None:
         """Plain kernel words: byte 0; bytes 1 to 4; bytes 5 to 8, most significant first."""

@@ -8,7 +8,8 @@ import numpy as np
 
 from emulator.addresses import DATA, INSTANCES_PER_GROUP, AddressMap
 from emulator.decode import LayerConfig, Operator
-from emulator.machine import LayerRun, Run
+from emulator.execution import LayerRun
+from emulator.machine import Run
 from emulator.memory import Memory
 
 

@@ -94,7 +94,8 @@ def show_run(executed: Run, verbose: bool) -> None:
         for layer in executed.layers:
             print(describe_layer(layer.config))
     for finding in executed.findings:
-        print(f"warning: {finding}")
+        if verbose or not finding.harmless:
+            print(f"{'note' if finding.harmless else 'warning'}: {finding}")
 
 
 def explain_failure(board: Board, outcome: Outcome) -> None:

@@ -1,0 +1,174 @@
+"""Executing one layer: read the operands, compute, write the outputs.
+
+Source: spec/machine.md sections 3 and 5 to 7.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from device.chip import BIAS_UNIT, PROCESSORS_PER_INSTANCE
+from emulator.checks import Checker, Finding
+from emulator.compute import convolve, finish, prepare
+from emulator.data import DataMemory
+from emulator.decode import LayerConfig, Operator
+from emulator.fifo import fifo_image
+from emulator.kernels import depthwise_bias, layer_bias, layer_kernels
+from emulator.memory import Memory
+from emulator.places import Place, place_of, unused_lanes, words_of
+
+Integers = NDArray[np.int64]
+
+_LANES = PROCESSORS_PER_INSTANCE
+
+
+@dataclass(frozen=True)
+class LayerRun:
+    """One executed layer: its configuration, and where its outputs went.
+
+    `output` is int64 [output, row, column], in the order of the outputs in `place`: output passes,
+    in each the lanes from lane 0 of the first data memory instance on, used or not.
+    """
+
+    config: LayerConfig
+    output: Integers
+    place: Place
+
+    @property
+    def words(self) -> Integers:
+        """Word of each output's pixels in its data memory instance, int64 [output, pixel]."""
+        return words_of(self.config, self.place, self.output[0].size)
+
+
+@dataclass(frozen=True)
+class _Read:
+    """The bytes that a layer read: instances and offsets, both int64 [processor, ..., pixel]."""
+
+    instance: Integers
+    offset: Integers
+
+
+class LayerExecution:
+    """A layer to execute: its configuration, and that of the layer behind it.
+
+    `first` marks the start layer. What is suspicious goes to `findings`.
+    """
+
+    def __init__(
+        self,
+        memory: Memory,
+        config: LayerConfig,
+        following: LayerConfig | None,
+        findings: list[Finding],
+        *,
+        first: bool,
+    ) -> None:
+        self._memory = memory
+        self._modes = memory.control_register("CTL")
+        self._first = first
+        self._quad = first and bool(self._modes["fifo_quad"])
+        self._following = following
+        self._checks = Checker(memory, config, findings)
+        self._checks.configuration()
+        if self._quad:  # the groups share the outputs; all see the channels of group 0
+            config = dataclasses.replace(config, enabled=(config.enabled[0], 0, 0, 0))
+        self._config = config
+
+    def run(self, source: DataMemory, target: DataMemory) -> LayerRun:
+        """Execute the layer.
+
+        Raises EmulatorError: impossible registers (E832), missing FIFO words (E833).
+        """
+        memory, config = self._memory, self._config
+        from_fifo = self._first and bool(memory.pushes)
+        self._checks.refuse_impossible(from_fifo)
+        read = None
+        if from_fifo:
+            operands = fifo_image(memory, config)
+        else:
+            operands, read = self._gather(source)
+        image = prepare(operands, config, rounding=bool(self._modes["average_rounding"]))
+        if config.operator is Operator.PASSTHROUGH:
+            output = image.astype(np.int64)
+        else:
+            output = self._operate(image)
+        done = LayerRun(config, output, place_of(config))
+        self._store(done, target, None if source.private else read)
+        return done
+
+    def _operate(self, image: NDArray[np.int32]) -> Integers:
+        """Convolve, add the bias, scale and activate: int64 [output, row, column]."""
+        memory, config = self._memory, self._config
+        binary = bool(self._modes["binary"])
+        kernels = layer_kernels(memory, config, binary=binary, quad=self._quad)
+        if config.operator is Operator.DEPTHWISE:
+            per_channel = kernels[:, 0].swapaxes(0, 1)  # [pass, processor, row, column]
+            sums = convolve(image, per_channel.reshape(-1, *config.kernels.shape), config)
+            bias = depthwise_bias(memory, config)
+        else:
+            # [output, pass, processor, row, column], as the channels of the image are ordered
+            ordered = kernels.transpose(1, 2, 0, 3, 4)
+            weights = ordered.reshape(len(ordered), -1, *config.kernels.shape)
+            sums = convolve(image, weights, config)
+            streams = bool(config.ring_words) and not memory.chip.has_next_layer
+            bias = layer_bias(
+                memory,
+                config,
+                unused_lanes(config, weights, self._following),
+                skip_first=self._first and streams,
+                quad=self._quad,
+            )
+        return finish(sums + BIAS_UNIT * bias.reshape(-1, 1, 1), config.output)
+
+    def _gather(self, source: DataMemory) -> tuple[NDArray[np.int32], _Read]:
+        """Read the operands [operand, channel, row, column] from data memory."""
+        inputs = self._config.input
+        pixels = inputs.size[0] * inputs.size[1]
+        processors = np.array(self._config.processors)
+        if inputs.chw:
+            offset = np.broadcast_to(
+                4 * inputs.read_word + np.arange(pixels), (len(processors), 1, 1, pixels)
+            )
+        else:
+            # [processor, operand, pass, pixel]
+            pixel = np.arange(pixels) * inputs.passes
+            steps = pixel + np.arange(inputs.passes)[:, None]
+            words = (
+                inputs.read_word
+                + steps * inputs.operands * (inputs.read_gap + 1)
+                + np.arange(inputs.operands)[:, None, None]
+            )
+            offset = 4 * words + processors.reshape(-1, 1, 1, 1) % _LANES
+        offset = offset % source.data.shape[1]
+        instance = np.broadcast_to(processors.reshape(-1, 1, 1, 1) // _LANES, offset.shape)
+        self._checks.read(source, instance, offset)
+        # Channels: passes outside, processors inside
+        values = source.read(instance, offset).astype(np.int32).transpose(1, 2, 0, 3)
+        image = values.reshape(offset.shape[1], -1, *inputs.size)
+        return image, _Read(instance, offset)
+
+    def _store(self, done: LayerRun, target: DataMemory, read: _Read | None) -> None:
+        """Write the outputs to data memory."""
+        words, place = done.words, done.place
+        instance = np.broadcast_to(place.instance[:, None], words.shape)
+        values = done.output.reshape(len(words), -1)
+        if done.config.output.wide:
+            offset = 4 * words[..., None] + np.arange(4)
+            instance = np.broadcast_to(instance[..., None], offset.shape)
+            data = values.astype("<i4").tobytes()
+        else:
+            offset = 4 * words + place.lane[:, None]
+            data = values.astype(np.int8).tobytes()
+        if not target.private:
+            self._checks.write(target, instance, offset)
+            if read is not None:
+                pixels = np.arange(words.shape[1])
+                self._checks.own_input(
+                    (read.instance, read.offset), (place.instance, words, pixels)
+                )
+        stored = np.frombuffer(data, np.uint8).reshape(offset.shape)
+        target.write(instance, offset, stored, done.config.layer)
