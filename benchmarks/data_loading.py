@@ -31,7 +31,7 @@ from datasets.kws import KeywordDataset
 from datasets.kws_cache import SHIFT, Prepared
 from datasets.torchvision_access import torchvision
 from models.ai85net import ai85net5
-from training.data import TensorBatches
+from training.data import Order, TensorBatches
 
 ARGS = Namespace(act_mode_8bit=False, truncate_testset=False)
 SETS: dict[str, tuple[tuple[int, int, int], RandomAffine | None, RandomCrop | None]] = {
@@ -62,20 +62,20 @@ class OneByOne(Dataset[tuple[Tensor, Tensor]]):
         return self.transform(picture), self.source.targets[index]
 
 
-def loaders(name: str, images: int, batch: int) -> dict[str, Iterable[Any]]:
+def loaders(name: str, images: int, batch: int) -> dict[str, Callable[[], Iterable[Any]]]:
     """Return ours and torchvision's way to the batches of one epoch."""
     shape, augment, crop = SETS[name]
     pixels = torch.randint(0, 256, (images, *shape), dtype=torch.uint8)
     ours = ImageDataset(pixels, torch.randint(0, 10, (images,)), ARGS, augment=augment, crop=crop)
     theirs = OneByOne(ours, name)
-    order = torch.Generator()
+    loader = DataLoader(theirs, batch, shuffle=True)
     return {
-        "ours": TensorBatches(ours, torch.arange(images), batch, order),
-        "torchvision": DataLoader(theirs, batch, shuffle=True),
+        "ours": lambda: TensorBatches(ours, Order(torch.arange(images), batch, True)).of_epoch(0),
+        "torchvision": lambda: loader,
     }
 
 
-def keywords(items: int, batch: int) -> Iterable[Any]:
+def keywords(items: int, batch: int) -> Callable[[], Iterable[Any]]:
     """Return the batches of made-up recordings that train keyword spotting."""
     source = Prepared(
         torch.randint(0, 256, (items, LENGTH), dtype=torch.uint8),
@@ -85,12 +85,12 @@ def keywords(items: int, batch: int) -> Iterable[Any]:
     )
     every = torch.arange(items)
     recordings = KeywordDataset(source, every, every % 21, ARGS, augment=True)
-    return TensorBatches(recordings, every, batch, torch.Generator())
+    return lambda: TensorBatches(recordings, Order(every, batch, True)).of_epoch(0)
 
 
-def run_through(batches: Iterable[Any]) -> Callable[[], int]:
+def run_through(batches: Callable[[], Iterable[Any]]) -> Callable[[], int]:
     """Return a function that takes all batches and returns the number of images."""
-    return lambda: sum(len(images) for images, _ in batches)
+    return lambda: sum(len(images) for images, _ in batches())
 
 
 def training(batch: int, batches: int) -> Callable[[], int]:

@@ -48,6 +48,11 @@ def is_safetensors(data: bytes) -> bool:
     return data[_LENGTH_BYTES : _LENGTH_BYTES + 1] == b"{" and not data.startswith(b"PK\x03\x04")
 
 
+def twin_of(path: str | os.PathLike[str]) -> str:
+    """Return the name of the file in this format that lies beside a checkpoint."""
+    return os.fspath(path).removesuffix(".tar").removesuffix(".pth") + SUFFIX
+
+
 def read_safetensors(data: bytes) -> dict[str, Value]:
     """Return the entries of a checkpoint from a file's bytes; arrays are views of them.
 

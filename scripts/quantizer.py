@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 from dataclasses import replace
 
-from checkpoint import Checkpoint, read_checkpoint, write_checkpoint, write_safetensors
+from checkpoint import Checkpoint, read_checkpoint, twin_of, write_checkpoint, write_safetensors
 from checkpoint.errors import InputError
 from checkpoint.safetensors import SUFFIX
 from diagnostics import Diagnostic, DiagnosticError, Place, Severity, print_diagnostics
@@ -69,6 +69,9 @@ def without_batchnorm(checkpoint: Checkpoint, args: argparse.Namespace) -> Check
     """Fold batch normalization into weights and biases, unless it is to stay or there is none."""
     layers = normalized_layers(checkpoint)
     if not layers or args.keep_batchnorm:
+        if args.transposed:
+            warn("W702", "has no effect on a checkpoint without batch normalization to fold",
+                 Place(option="--transposed"))  # fmt: skip
         return checkpoint
     print(f"Folding batch normalization into weights and biases: {', '.join(layers)}")
     return fuse_batchnorm(checkpoint, None, args.transposed)
@@ -78,7 +81,7 @@ def outputs(args: argparse.Namespace) -> list[str]:
     """Return the files to write: OUTPUT, and its twin beside it with --safetensors."""
     if not args.safetensors or args.output.endswith(SUFFIX):
         return [args.output]
-    twin = args.output.removesuffix(".tar").removesuffix(".pth") + SUFFIX
+    twin = twin_of(args.output)
     refuse_same_file(args.input, twin)
     return [args.output, twin]
 

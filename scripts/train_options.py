@@ -82,10 +82,13 @@ def _training(parser: argparse.ArgumentParser) -> None:
     add("--deterministic", "--det", action="store_true",
         help="the same result in each run on the same machine")  # fmt: skip
     add("--seed", type=values.seed, default=DEFAULTS.seed, metavar="N",
-        help="of the initial weights, with --deterministic (default: 0)")  # fmt: skip
+        help="of all random numbers, with --deterministic (default: 0)")  # fmt: skip
     add("--gpus", type=values.numbers, metavar="N,N",
         help="CUDA devices; several share each batch (default: 0)")  # fmt: skip
     add("--cpu", action="store_true", help="do not use a CUDA device")
+    add("--mixed-precision", "--amp", dest="mixed_precision", action="store_true",
+        help="multiply bfloat16 numbers until weights are quantized: faster on CUDA devices; "
+        "quantization-aware epochs and evaluations always use float32")  # fmt: skip
     add("--compiler-mode", choices=("none", "default", "reduce-overhead", "max-autotune"),
         default=DEFAULTS.compiler_mode,
         help="compile the network with torch.compile: slow to start, then faster "
@@ -103,6 +106,8 @@ def _checkpoints(parser: argparse.ArgumentParser) -> None:
     add = group.add_argument
     add("--reset-optimizer", action="store_true",
         help="with --resume-from: start at epoch 0 with a fresh optimizer")  # fmt: skip
+    add("--safetensors", action="store_true",
+        help="write each checkpoint as .safetensors file beside it, too")  # fmt: skip
     add("-e", "--evaluate", action="store_true", help="only measure on the test set")
     add("--save-sample", type=values.natural_number, metavar="N",
         help="with --evaluate -8: write test image N as sample_<dataset>.npy")  # fmt: skip

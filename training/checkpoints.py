@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 import ai8x
-from checkpoint import atomic, read_checkpoint
+from checkpoint import atomic, read_checkpoint, twin_of, write_safetensors
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +94,12 @@ def write(
     model: nn.Module,
     optimizer: Optimizer,
     extras: dict[str, Any],
+    safetensors: bool = False,
 ) -> None:
-    """Write the same checkpoint to all `paths`; each file appears completely or not at all."""
+    """Write the same checkpoint to all `paths`; each file appears completely or not at all.
+
+    With `safetensors`, its twin in that format lies beside each.
+    """
     state = _plain(model.state_dict())
     content = {
         "epoch": epoch,
@@ -110,3 +114,5 @@ def write(
     torch.save(content, buffer)
     for path in paths:
         atomic.write_bytes(path, buffer.getvalue())
+        if safetensors:
+            write_safetensors(twin_of(path), read_checkpoint(path))

@@ -8,53 +8,90 @@ from typing import Any, NoReturn, Protocol
 
 import torch
 from torch import Tensor
-from torch.utils.data import DataLoader, Dataset, default_collate
+from torch.utils.data import DataLoader, Dataset, Sampler, default_collate
 
 from checkpoint.errors import InputError
 from training.discovery import DatasetEntry
+from training.distributed import UNDIVIDED, Share
 from training.options import Options
+from training.randomness import derived, preserved, seed_data
 
+_TRAINING, _VALIDATION, _TEST = range(3)
 Batch = tuple[Tensor, Any]  # inputs [N, ...]; targets [N, ...], or a list of boxes and labels
 
 
 class Batches(Protocol):
-    """Batches of a data set, in a new order each time when it serves training."""
+    """Batches of a data set, in a new order each epoch when it serves training.
+
+    `samples` counts those of all processes.
+    """
 
     samples: int
 
     def __len__(self) -> int: ...
-    def __iter__(self) -> Iterator[Batch]: ...
+    def of_epoch(self, epoch: int) -> Iterator[Batch]:
+        """Yield the batches of an epoch from 0; the same ones in every run with the same seed."""
+
+
+class Order:
+    """Which samples form the batches of an epoch, and the seeds of their random changes."""
+
+    def __init__(
+        self,
+        indices: Tensor,
+        batch_size: int,
+        shuffle: bool = False,
+        seed: int = 0,
+        share: Share | None = None,
+    ) -> None:
+        self.indices = indices
+        self.seed = seed
+        self.share = share or UNDIVIDED
+        self._batch_size = batch_size
+        self._shuffle = shuffle
+
+    def __len__(self) -> int:
+        return -(-len(self.indices) // self._batch_size)
+
+    def batches(self, epoch: int) -> tuple[Tensor, ...]:
+        """Return the indices of the samples of each batch, of all processes."""
+        order = self.indices
+        if self._shuffle:
+            generator = torch.Generator()
+            generator.manual_seed(derived(self.seed, epoch))
+            order = order[torch.randperm(len(order), generator=generator)]
+        return order.split(self._batch_size)
 
 
 class TensorBatches:
     """Batches of a data set that can fetch many samples at once, taken in this process.
 
     Preparing a whole batch with a few tensor operations takes a small part of the time of its
-    training step, so that nothing is gained from other processes.
+    training step, so that nothing is gained from other processes. Where the training is divided,
+    each process prepares the whole batch too, and keeps its share: random changes are then those of
+    an undivided training.
     """
 
-    def __init__(
-        self, dataset: Any, indices: Tensor, batch_size: int, generator: torch.Generator | None
-    ) -> None:
-        self.samples = len(indices)
+    def __init__(self, dataset: Any, order: Order) -> None:
+        self.samples = len(order.indices)
         self._dataset = dataset
-        self._indices = indices
-        self._batch_size = batch_size
-        self._generator = generator
+        self._order = order
 
     def __len__(self) -> int:
-        return -(-self.samples // self._batch_size)
+        return len(self._order)
 
-    def __iter__(self) -> Iterator[Batch]:
-        order = self._indices
-        if self._generator is not None:
-            order = order[torch.randperm(self.samples, generator=self._generator)]
-        for part in order.split(self._batch_size):
+    def of_epoch(self, epoch: int) -> Iterator[Batch]:
+        """Yield the batches of an epoch."""
+        order = self._order
+        for number, part in enumerate(order.batches(epoch)):
             try:
-                batch = self._dataset.batch(part)
+                with preserved():
+                    seed_data(derived(order.seed, epoch, number))
+                    inputs, targets = self._dataset.batch(part)
             except (RuntimeError, ValueError, IndexError, TypeError) as exc:
                 _Failure.of(exc, f"a batch with sample {int(part[0])} of the data set").complain()
-            yield batch
+            own = order.share.of(torch.arange(len(part)))
+            yield inputs[own[0] : own[-1] + 1], targets[own[0] : own[-1] + 1]
 
 
 class LoaderBatches:
@@ -63,31 +100,47 @@ class LoaderBatches:
     def __init__(
         self,
         dataset: Any,
-        indices: Tensor,
-        batch_size: int,
-        generator: torch.Generator | None,
+        order: Order,
         workers: int,
         collate: Callable[..., Any] | None = None,
     ) -> None:
-        self.samples = len(indices)
+        self.samples = len(order.indices)
+        self._places = _Places(order)
         self._loader: DataLoader[Any] = DataLoader(
-            _Guarded(dataset, indices.tolist()),
-            batch_size,
-            shuffle=generator is not None,
-            generator=generator,
+            _Guarded(dataset),
+            batch_sampler=self._places,
             num_workers=workers,
             persistent_workers=workers > 0,
             collate_fn=_Collate(collate or default_collate),
         )
 
     def __len__(self) -> int:
-        return len(self._loader)
+        return len(self._places)
 
-    def __iter__(self) -> Iterator[Batch]:
+    def of_epoch(self, epoch: int) -> Iterator[Batch]:
+        """Yield the batches of an epoch."""
+        self._places.epoch = epoch
         for batch in self._loader:
             if isinstance(batch, _Failure):
                 batch.complain()
             yield batch
+
+
+class _Places(Sampler[list[Any]]):
+    """The samples of each batch of this process, as pairs of seed and index."""
+
+    def __init__(self, order: Order) -> None:
+        self._order = order
+        self.epoch = 0
+
+    def __len__(self) -> int:
+        return len(self._order)
+
+    def __iter__(self) -> Iterator[list[tuple[int, int]]]:
+        order = self._order
+        for part in order.batches(self.epoch):
+            indices = order.share.of(part).tolist()
+            yield [(derived(order.seed, self.epoch, index), index) for index in indices]
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,17 +170,25 @@ class _Failure:
 
 
 class _Guarded(Dataset[Any]):
-    """Some samples of a data set; one that cannot be read is a `_Failure`, also in a worker."""
+    """A data set by pairs of seed and index; a sample that cannot be read is a `_Failure`.
 
-    def __init__(self, dataset: Any, indices: Sequence[int]) -> None:
+    The seed, which random changes of the sample begin with, belongs to the sample, so that they do
+    not depend on the number of workers.
+    """
+
+    def __init__(self, dataset: Any) -> None:
         self._dataset = dataset
-        self._indices = indices
 
     def __len__(self) -> int:
-        return len(self._indices)
+        return len(self._dataset)
 
-    def __getitem__(self, position: int) -> Any:
-        index = self._indices[position]
+    def __getitems__(self, places: Sequence[tuple[int, int]]) -> list[Any]:
+        with preserved():
+            return [self[place] for place in places]
+
+    def __getitem__(self, place: tuple[int, int]) -> Any:
+        seed, index = place
+        seed_data(seed)
         try:
             return self._dataset[index]
         except Exception as exc:
@@ -169,17 +230,31 @@ class Data:
     item: tuple[Tensor, Any]
 
 
-def load_data(entry: DatasetEntry, options: Options) -> Data:
+def load_data(
+    entry: DatasetEntry, options: Options, seed: int = 0, share: Share | None = None
+) -> Data:
     """Load the data set and divide it.
 
     A share `options.validation_split` of the training samples, the same in every run, is kept for
     validation (with their augmentation); 0 means that the test samples validate. The test samples
-    keep their order, so that --save-sample N means the N-th of the collection.
+    keep their order, so that --save-sample N means the N-th of the collection. All randomness
+    follows from `seed`; of training batches, only the `share` of this process is yielded.
     """
-    train_set, test_set = entry.loader((options.data, options), not options.evaluate, True)
+    share = share or UNDIVIDED
+    with share.leader_first(), preserved():
+        seed_data(seed)
+        train_set, test_set = entry.loader((options.data, options), not options.evaluate, True)
     if not len(test_set):
         raise InputError("E606", f"{entry.name} has no test samples", "--dataset")
-    test = _batches(test_set, torch.arange(len(test_set)), None, entry, options)
+
+    def batches(dataset: Any, indices: Tensor, part: int) -> Batches:
+        order = Order(
+            indices, options.batch_size, shuffle=part == _TRAINING, seed=derived(seed, part),
+            share=share if part == _TRAINING else None,
+        )  # fmt: skip
+        return _batches(dataset, order, entry, options)
+
+    test = batches(test_set, torch.arange(len(test_set)), _TEST)
     item = _first_item(test_set)
     if train_set is None:
         return Data(None, None, test, item)
@@ -193,20 +268,17 @@ def load_data(entry: DatasetEntry, options: Options) -> Data:
         kept, rest = order[:count], order[count:]
     if not len(rest):
         raise InputError("E606", "no training samples are left", "--validation-split")
-    shuffle = torch.Generator()
-    shuffle.manual_seed(0 if options.deterministic else torch.seed())
-    train = _batches(train_set, rest, shuffle, entry, options)
-    if not len(kept):
-        return Data(train, test, test, item)
-    return Data(train, _batches(train_set, kept, None, entry, options), test, item)
+    train = batches(train_set, rest, _TRAINING)
+    return Data(train, batches(train_set, kept, _VALIDATION) if len(kept) else test, test, item)
 
 
 def _first_item(dataset: Any) -> tuple[Tensor, Any]:
     """Return the first sample; InputError when it cannot be read or is no input with a target."""
     if hasattr(dataset, "batch"):
-        inputs, targets = dataset.batch(torch.tensor([0]))
+        with preserved():
+            inputs, targets = dataset.batch(torch.tensor([0]))
         return inputs[0], targets[0]
-    item = _Guarded(dataset, [0])[0]
+    (item,) = _Guarded(dataset).__getitems__([(0, 0)])
     if isinstance(item, _Failure):
         item.complain()
     if not (isinstance(item, (tuple, list)) and len(item) == 2 and isinstance(item[0], Tensor)):
@@ -219,15 +291,9 @@ def _first_item(dataset: Any) -> tuple[Tensor, Any]:
     return item[0], item[1]
 
 
-def _batches(
-    dataset: Any,
-    indices: Tensor,
-    shuffle: torch.Generator | None,
-    entry: DatasetEntry,
-    options: Options,
-) -> Batches:
+def _batches(dataset: Any, order: Order, entry: DatasetEntry, options: Options) -> Batches:
     """Return the batches of some samples of a data set, by the quicker way it allows."""
     if hasattr(dataset, "batch"):
-        return TensorBatches(dataset, indices, options.batch_size, shuffle)
+        return TensorBatches(dataset, order)
     collate = entry.collate or (stack_inputs if options.obj_detection else None)
-    return LoaderBatches(dataset, indices, options.batch_size, shuffle, options.workers, collate)
+    return LoaderBatches(dataset, order, options.workers, collate)

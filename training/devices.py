@@ -2,43 +2,51 @@
 
 from __future__ import annotations
 
-import random
+import os
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import torch
 from torch import nn
 
 from checkpoint.errors import InputError
+from training.distributed import Share, together
 from training.options import Options
 
 
-def set_seeds(options: Options) -> None:
-    """Make the run repeatable when it is asked for, and always in evaluation."""
+def set_deterministic(options: Options) -> None:
+    """Let every operation give the same bits each time when it is asked for, and in evaluation.
+
+    PyTorch warns of operations on a CUDA device that cannot.
+    """
     if options.deterministic or options.evaluate:
-        torch.manual_seed(options.seed)
-        random.seed(options.seed)
-        np.random.seed(options.seed % (1 << 32))
-        torch.backends.cudnn.deterministic = True
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+        torch.utils.deterministic.fill_uninitialized_memory = False
+        torch.use_deterministic_algorithms(True, warn_only=True)
         torch.backends.cudnn.benchmark = False
 
 
-def compute_device(options: Options) -> torch.device:
+def compute_device(options: Options, share: Share) -> torch.device:
     """Return where to compute: the first CUDA device that is asked for, without any the CPU.
 
-    Raises InputError for the number of a CUDA device that is not present.
+    Of a training divided among processes, each has the device of its number. Raises InputError for
+    the number of a CUDA device that is not present.
     """
     present = torch.cuda.device_count()
-    wanted = options.gpus or (0,)
-    if options.cpu or (present == 0 and wanted == (0,)):
+    if share.divided and options.gpus is not None:
+        raise InputError(
+            "E659", "torchrun gives each process one device", "--gpus",
+            "Leave the option out; CUDA_VISIBLE_DEVICES chooses devices.",
+        )  # fmt: skip
+    wanted = (share.device,) if share.divided else options.gpus or (0,)
+    if options.cpu or (present == 0 and options.gpus in (None, (0,))):
         return torch.device("cpu")
     for number in wanted:
         if number >= present:
             raise InputError(
                 "E611",
                 f"there is no CUDA device {number}; {present} are present, counted from 0",
-                "--gpus",
+                "torchrun" if share.divided else "--gpus",
                 "Choose another one, or compute with --cpu.",
             )
     return torch.device(f"cuda:{wanted[0]}")
@@ -71,11 +79,15 @@ def explained(exc: RuntimeError, options: Options) -> Exception:
     return exc
 
 
-def forward_of(model: nn.Module, device: torch.device, options: Options) -> Callable[..., Any]:
-    """Return what runs the model: itself, compiled, or copies of it on several CUDA devices.
+def forward_of(
+    model: nn.Module, device: torch.device, options: Options, share: Share
+) -> Callable[..., Any]:
+    """Return what runs the model: itself, compiled, or copies of it on several devices.
 
     Raises InputError for a compiler that does not exist.
     """
+    if share.divided:
+        model = together(model, device)
     if device.type == "cuda" and options.gpus is not None and len(options.gpus) > 1:
         return nn.DataParallel(model, list(options.gpus))
     if options.compiler_mode == "none":

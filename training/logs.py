@@ -24,13 +24,21 @@ class Log:
 
     The folder is `<out_dir>/[NAME___]YYYY.MM.DD-HHMMSS`; `latest_log_dir` and `latest_log_file` in
     the working directory point to it. The lines of single batches stay off a console that is not a
-    terminal.
+    terminal. A `silent` log, of a process that is not the leader, writes nothing at all.
     """
 
-    def __init__(self, out_dir: str, name: str | None, tensorboard: bool = False) -> None:
+    def __init__(
+        self, out_dir: str, name: str | None, tensorboard: bool = False, silent: bool = False
+    ) -> None:
+        self.metrics: dict[str, Any] = {"epochs": []}
+        self._events: Any = None
+        self._silent = silent
+        self._logger = logging.Logger("train", logging.DEBUG)
+        if silent:
+            self._logger.addHandler(logging.NullHandler())
+            return
         self.folder = _new_folder(Path(out_dir), name)
         self.file = self.folder / f"{self.folder.name}.log"
-        self._logger = logging.Logger("train", logging.DEBUG)
         console = logging.StreamHandler(sys.stdout)
         console.setLevel(DETAIL if sys.stdout.isatty() else logging.INFO)
         file = logging.FileHandler(self.file, encoding="utf-8")
@@ -41,8 +49,6 @@ class Log:
         for link, target in (("latest_log_dir", self.folder), ("latest_log_file", self.file)):
             if not _point(link, target):
                 self.warn(f"{link} is not a symbolic link; it stays as it is")
-        self.metrics: dict[str, Any] = {"epochs": []}
-        self._events: Any = None
         if tensorboard:
             from torch.utils.tensorboard import SummaryWriter
 
@@ -63,11 +69,15 @@ class Log:
 
     def keep(self, path: str) -> None:
         """Copy a configuration file to the folder `configs`."""
+        if self._silent:
+            return
         (self.folder / "configs").mkdir(exist_ok=True)
         shutil.copy(path, self.folder / "configs")
 
     def save_metrics(self) -> None:
         """Write `metrics` to metrics.json."""
+        if self._silent:
+            return
         text = json.dumps(self.metrics, indent=2) + "\n"
         atomic.write_bytes(self.folder / "metrics.json", text.encode())
 

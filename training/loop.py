@@ -13,7 +13,9 @@ from torch.optim import Optimizer
 
 from checkpoint.errors import InputError
 from training.data import Batch, Batches
+from training.diagnosis import origin_of_not_finite
 from training.distillation import Distillation
+from training.distributed import UNDIVIDED, Share, average_gradients
 from training.logs import Log, batch_line, training_values
 from training.metrics import OVERALL, Scores, Tally
 from training.observers import Observers, Seen
@@ -28,7 +30,8 @@ FAST_LAYOUT = {"memory_format": torch.channels_last}
 class Pass:
     """What every pass needs beside the data.
 
-    `forward` runs `model`, perhaps compiled or on several devices.
+    `forward` runs `model`, perhaps compiled or on several devices. With `mixed_precision`, training
+    steps multiply bfloat16 numbers; weights stay float32.
     """
 
     model: nn.Module
@@ -39,12 +42,22 @@ class Pass:
     log: Log
     distillation: Distillation | None = None
     observers: Observers = ()
+    share: Share = UNDIVIDED
+    mixed_precision: bool = False
 
     def place(self, batch: Batch) -> Batch:
         """Move a batch to the device."""
         x = batch[0].to(self.device, non_blocking=True)
         targets = self.task.place(batch[1], self.device)
         return (x.contiguous(**FAST_LAYOUT) if x.ndim == 4 else x), targets
+
+    def train_forward(self, x: Tensor) -> Any:
+        """Return the outputs of a training batch, in float32."""
+        if not self.mixed_precision:
+            return self.forward(x)
+        with torch.autocast(self.device.type, torch.bfloat16):
+            outputs = self.forward(x)
+        return _as_float(outputs)
 
     def losses(
         self, x: Tensor, outputs: Any, targets: Any, epoch: int | None
@@ -64,34 +77,47 @@ class Pass:
         return {OVERALL: loss}
 
 
+def _as_float(outputs: Any) -> Any:
+    """Return a tensor, or tensors in a list or tuple, as float32."""
+    if isinstance(outputs, Tensor):
+        return outputs.float()
+    return type(outputs)(map(_as_float, outputs)) if isinstance(outputs, list | tuple) else outputs
+
+
 def train_epoch(run: Pass, batches: Batches, optimizers: Sequence[Optimizer], epoch: int) -> Scores:
     """Train on all batches once and return the mean scores.
 
     The first optimizer is the model's. Raises InputError naming the batch when a loss is NaN or
     infinite: further steps would only spoil the weights.
     """
-    options, steps = run.options, len(batches)
+    options, steps, share = run.options, len(batches), run.share
     run.model.train()
     total, window = (Tally(run.task.meter(True)) for _ in range(2))
     began = time.perf_counter()
-    for step, batch in enumerate(batches, 1):
+    for step, batch in enumerate(batches.of_epoch(epoch), 1):
         x, targets = run.place(batch)
-        outputs = run.task.prepare(run.forward(x))
+        outputs = run.task.prepare(run.train_forward(x))
+        samples = min(options.batch_size, batches.samples - (step - 1) * options.batch_size)
+        weight = share.weight(samples)
         losses = run.losses(x, outputs, targets, epoch)
+        window.add_losses(share.mean(losses, weight), samples)
+        last = step % options.print_freq == 0 or step == steps
+        if last or run.device.type == "cpu":  # elsewhere every look would wait for the device
+            _stop_if_not_finite(run, window, epoch, step, x)
         for optimizer in optimizers:
             optimizer.zero_grad()
-        losses[OVERALL].backward()
+        (losses[OVERALL] * weight if share.divided else losses[OVERALL]).backward()
+        if share.divided:
+            average_gradients(run.task.criterion.parameters(), share.processes)
         for observer in run.observers:
             observer.seen(Seen("training", epoch, step, steps, x, outputs, targets, run.model))
         for optimizer in optimizers:
             optimizer.step()
-        window.add_losses(losses, len(x))
         if options.show_train_accuracy == "full" or (
             options.show_train_accuracy == "last_batch" and step > steps - 2
         ):
             window.meter.add(outputs, targets)
-        if step % options.print_freq == 0 or step == steps:
-            _stop_if_not_finite(window, epoch, step)
+        if last:
             seconds = (time.perf_counter() - began) / step
             rate = optimizers[0].param_groups[0]["lr"]
             values = training_values(window.scores(), rate, seconds)
@@ -102,14 +128,15 @@ def train_epoch(run: Pass, batches: Batches, optimizers: Sequence[Optimizer], ep
     return _finished(run, "training", epoch, total)
 
 
-def _stop_if_not_finite(window: Tally, epoch: int, step: int) -> None:
+def _stop_if_not_finite(run: Pass, window: Tally, epoch: int, step: int, x: Tensor) -> None:
     """Raise InputError if a loss of the last batches, which end with `step`, is not a number."""
     bad = window.first_not_finite()
     if bad is not None:
         batch = step - window.batches + bad + 1
         raise InputError(
             "E605",
-            f"the loss of batch {batch} of epoch {epoch} is not a finite number",
+            f"the loss of batch {batch} of epoch {epoch} is not a finite number; "
+            f"{origin_of_not_finite(run.model, x)}",
             "--lr",
             "Lower the learning rate; checkpoints of earlier epochs are untouched.",
         )
@@ -132,7 +159,7 @@ def evaluate(run: Pass, batches: Batches, epoch: int | None) -> Scores:
     begin, steps = "Test: " if epoch is None else f"Epoch: [{epoch}]", len(batches)
     run.model.eval()
     tally = Tally(run.task.meter(False))
-    for step, batch in enumerate(batches, 1):
+    for step, batch in enumerate(batches.of_epoch(epoch or 0), 1):
         x, targets = run.place(batch)
         outputs = run.task.prepare(run.forward(x))
         tally.add_losses(run.losses(x, outputs, targets, None), len(x))

@@ -54,10 +54,12 @@ class Options:
     gpus: tuple[int, ...] | None = None
     cpu: bool = False
     print_freq: int = 10
+    mixed_precision: bool = False
 
     resume_from: str | None = None
     exp_load_weights_from: str | None = None
     reset_optimizer: bool = False
+    safetensors: bool = False
     evaluate: bool = False
     confusion: bool = False
     save_sample: int | None = None

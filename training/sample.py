@@ -19,7 +19,7 @@ def save_sample(batches: Batches, index: int, options: Options) -> Path:
     The array is int64 [C, H, W] of -128..127 and holds no Python objects. Raises InputError when
     the first batch does not hold the image.
     """
-    inputs, _ = next(iter(batches))
+    inputs, _ = next(batches.of_epoch(0))
     if index >= len(inputs):
         raise InputError(
             "E610",

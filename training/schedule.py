@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+import warnings
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from torch.optim import Optimizer, lr_scheduler
 
@@ -41,6 +42,13 @@ class _Policy:
     epochs: Container[int]
 
 
+class Outcome(NamedTuple):
+    """The loss of a validation and its first score, the accuracy."""
+
+    loss: float
+    quality: float
+
+
 class Schedule:
     """Steps the learning rate schedulers of a file at the end of each epoch they are active in."""
 
@@ -48,16 +56,18 @@ class Schedule:
         self._policies = policies
         self._path = path
 
-    def end_epoch(self, epoch: int, loss: float, quality: float = 0.0) -> None:
+    def end_epoch(self, epoch: int, outcome: Outcome | None) -> None:
         """Take the steps due after `epoch`.
 
-        `loss` of the validation steers ReduceLROnPlateau, with mode max its `quality` (accuracy).
+        The outcome of its validation steers ReduceLROnPlateau; None (unknown) takes no such step.
         """
         for policy in self._policies:
             if epoch not in policy.epochs:
                 continue
             if isinstance(policy.scheduler, lr_scheduler.ReduceLROnPlateau):
-                policy.scheduler.step(quality if policy.scheduler.mode == "max" else loss)
+                if outcome is not None:
+                    maximum = policy.scheduler.mode == "max"
+                    policy.scheduler.step(outcome.quality if maximum else outcome.loss)
                 continue
             try:
                 policy.scheduler.step()
@@ -82,11 +92,15 @@ class ScheduleFile:
     policies: list[_Policy]
 
     def start(
-        self, optimizer: Optimizer, start_epoch: int = 0, of_loss: Optimizer | None = None
+        self,
+        optimizer: Optimizer,
+        of_loss: Optimizer | None = None,
+        done: Sequence[Outcome | None] = (),
     ) -> Schedule:
         """Return the schedule that steers `optimizer`, and that of the loss if it has one.
 
-        `start_epoch` is not 0 when a run is resumed; InputError when that had no schedule before.
+        A run that is resumed has epochs `done`, of which files of other tools tell no outcome; the
+        schedule takes their steps again. InputError when that run had no schedule.
         """
         started = {}
         for (role, name), scheduler in self.schedulers.items():
@@ -96,26 +110,33 @@ class ScheduleFile:
                     CODE, f"{role}s: {name} has nothing to steer: the loss learns only with --dr",
                     self.path, "Add --dr, or take the section out.",
                 )  # fmt: skip
-            started[role, name] = self._started(f"{role}s: {name}", scheduler, steered, start_epoch)
+            if done:
+                self._rewind(f"{role}s: {name}", steered)
+            started[role, name] = self._started(f"{role}s: {name}", scheduler, steered)
         policies = [_Policy(p.role, started[p.role, p.scheduler], p.epochs) for p in self.policies]
-        return Schedule(policies, self.path)
+        schedule = Schedule(policies, self.path)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Detected call of `lr_scheduler.step")
+            for epoch, outcome in enumerate(done):
+                schedule.end_epoch(epoch, outcome)
+        return schedule
 
-    def _started(
-        self, what: str, scheduler: _Scheduler, optimizer: Optimizer, start_epoch: int
-    ) -> Any:
+    def _rewind(self, what: str, optimizer: Optimizer) -> None:
+        """Give the optimizer its first rates, which a scheduler has left in it."""
+        for group in optimizer.param_groups:
+            if "initial_lr" not in group:
+                raise InputError(
+                    CODE,
+                    f"{what} cannot go on: the run began without a schedule",
+                    self.path,
+                    "Leave out --compress, or add --reset-optimizer.",
+                )
+            group["lr"] = group["initial_lr"]
+
+    def _started(self, what: str, scheduler: _Scheduler, optimizer: Optimizer) -> Any:
         """Return a scheduler at work on an optimizer."""
-        kind = getattr(lr_scheduler, scheduler.kind)
-        follows_epochs = kind is not lr_scheduler.ReduceLROnPlateau
-        last = {"last_epoch": start_epoch - 1} if follows_epochs and start_epoch > 0 else {}
         try:
-            return kind(optimizer, **scheduler.arguments, **last)
-        except KeyError as exc:  # the first rate, which a scheduler leaves in the optimizer
-            raise InputError(
-                CODE,
-                f"{what} cannot go on: the run began without a schedule",
-                self.path,
-                "Leave out --compress, or add --reset-optimizer.",
-            ) from exc
+            return getattr(lr_scheduler, scheduler.kind)(optimizer, **scheduler.arguments)
         except ValueError as exc:
             message = f"{what}: PyTorch refuses its arguments: {exc}"
             raise InputError(CODE, message, self.path) from exc

@@ -16,14 +16,17 @@ from checkpoint.errors import InputError
 from training import checkpoints, display, export, qat
 from training.building import build_model, teach
 from training.data import Data, load_data
-from training.devices import compute_device, explained, forward_of, set_seeds
+from training.devices import compute_device, explained, forward_of, set_deterministic
 from training.discovery import DatasetEntry, ModelEntry, choose, find_datasets, find_models
 from training.distillation import Distillation, NoLoss
+from training.distributed import UNDIVIDED, Share, connected, normalize_together, share_of_process
 from training.fitting import expected, refuse
 from training.logs import Log
 from training.loop import FAST_LAYOUT, Pass, measure
 from training.observers import Context, Observer
 from training.options import Options
+from training.progress import Progress, progress_of
+from training.randomness import new_seed, seed_everything
 from training.sample import save_sample
 from training.schedule import ScheduleFile, read_schedule
 from training.tasks.choice import check_fit, check_teacher, task_of
@@ -41,7 +44,7 @@ class Prepared:
     """What is known before any data is read: network, policies, and what a checkpoint held.
 
     `loaded` is the checkpoint of --resume-from or --exp-load-weights-from, `surplus` are its names
-    that the network has no place for.
+    that the network has no place for. `progress` is that of the run that is resumed.
     """
 
     models: Mapping[str, ModelEntry]
@@ -51,6 +54,7 @@ class Prepared:
     rates: ScheduleFile | None
     loaded: checkpoints.Loaded | None
     surplus: list[str]
+    progress: Progress
 
 
 def run(options: Options) -> None:
@@ -58,52 +62,73 @@ def run(options: Options) -> None:
 
     Raises InputError (and what data sets raise) for everything that cannot be used.
     """
-    prepared = prepare(options)
-    if export.wanted(options):
-        entry = prepared.models[options.arch]
-        arguments = prepared.model, entry, prepared.dataset, prepared.policy, options
-        print(export.export(*arguments))
-        return
-    device = compute_device(options)
-    data = load_data(prepared.dataset, options)
+    share = share_of_process()
+    if export.wanted(options) or options.evaluate:
+        if not share.leads:
+            return  # there is nothing to divide
+        share = UNDIVIDED
+    device = compute_device(options, share)
+    with connected(share, device):
+        prepared = prepare(options, share)
+        if export.wanted(options):
+            entry = prepared.models[options.arch]
+            arguments = prepared.model, entry, prepared.dataset, prepared.policy, options
+            print(export.export(*arguments))
+            return
+        _compute(prepared, device, share, options)
+
+
+def _compute(prepared: Prepared, device: torch.device, share: Share, options: Options) -> None:
+    """Train or measure."""
+    data = load_data(prepared.dataset, options, prepared.progress.seed, share)
     task = _task(prepared, data, device, options)
     distillation = _distillation(prepared, task, data, options)
     if distillation is not None:
         distillation.teacher.to(device, **FAST_LAYOUT)
-    forward = forward_of(prepared.model, device, options)
 
-    log = Log(options.out_dir, options.name, options.tensorboard)
+    log = Log(options.out_dir, options.name, options.tensorboard, silent=not share.leads)
     watching: list[Observer] = []
     try:
         _introduce(log, options, data, prepared)
         log.detail(f"Computing on the device {device}")
         _warn_if_qat_never_starts(log, prepared.policy, options)
+        if share.divided:
+            log.detail(f"Each batch is divided among {share.processes} processes")
+            normalize_together(prepared.model)
         prepared.model.to(device, **FAST_LAYOUT)
-        context = Context(options, prepared.dataset, task, log)
-        watching += (found for make in OBSERVERS if (found := make(context)) is not None)
+        forward = forward_of(prepared.model, device, options, share)
+        if share.leads:
+            context = Context(options, prepared.dataset, task, log)
+            watching += (found for make in OBSERVERS if (found := make(context)) is not None)
         passes = Pass(
-            prepared.model, forward, task, device, options, log, distillation, tuple(watching)
-        )
+            prepared.model, forward, task, device, options, log, distillation, tuple(watching),
+            share, options.mixed_precision,
+        )  # fmt: skip
         if options.evaluate:
             _evaluate_only(passes, data, options)
         else:
             resumed = prepared.loaded if options.resume_from else None
-            Trainer(passes, data, prepared.policy, prepared.rates, options).run(resumed)
+            trainer = Trainer(passes, data, prepared.policy, prepared.rates, prepared.progress)
+            trainer.run(resumed)
     except RuntimeError as exc:
         raise explained(exc, options) from exc
     finally:
         for observer in watching:
             observer.close()
         log.close()
-    _copy(log.folder, options.copy_output_folder)
+    if share.leads:
+        _copy(log.folder, options.copy_output_folder)
 
 
-def prepare(options: Options) -> Prepared:
+def prepare(options: Options, share: Share) -> Prepared:
     """Find, build and fill the network, and read the policies."""
     models = find_models()
     entry = choose(models, options.arch, "--model")
     dataset = choose(find_datasets(), options.dataset, "--dataset")
-    set_seeds(options)
+    set_deterministic(options)
+    repeatable = options.deterministic or options.evaluate
+    progress = Progress(options.seed if repeatable else share.agree(new_seed()))
+    seed_everything(progress.seed)
     ai8x.set_device(options.device, options.act_mode_8bit, options.avg_pool_rounding, verbose=False)
     model = build_model(entry, dataset, options)
     policy = None
@@ -122,7 +147,9 @@ def prepare(options: Options) -> Prepared:
         surplus = checkpoints.load_into(model, loaded)
         if options.act_mode_8bit:
             _refuse_fractions(model, source)
-    return Prepared(models, dataset, model, policy, rates, loaded, surplus or [])
+        if options.resume_from is not None and not options.reset_optimizer:
+            progress = progress_of(loaded.extras, (loaded.epoch or 0) + 1) or progress
+    return Prepared(models, dataset, model, policy, rates, loaded, surplus or [], progress)
 
 
 def _refuse_fractions(model: nn.Module, path: str) -> None:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from pathlib import Path
 from typing import Any, Literal
 
 from torch import nn
 from torch.optim import SGD, Adam, Optimizer
 
 import ai8x
-from checkpoint.errors import InputError
+from checkpoint import atomic
+from checkpoint.errors import CheckpointError, InputError
 from training import checkpoints
 from training.data import Data
 from training.devices import forward_of
@@ -18,14 +20,20 @@ from training.logs import Log
 from training.loop import Pass, evaluate, measure, report, train_epoch
 from training.metrics import Scores
 from training.options import Options
-from training.schedule import Schedule, ScheduleFile
+from training.progress import KEY, Epoch, Progress
+from training.randomness import derived, seed_everything
+from training.resuming import first_epoch, take_optimizer
+from training.schedule import Outcome, Schedule, ScheduleFile
 
 DEFAULT_RATE = 0.1
 OPTIMIZERS: dict[str, Literal["sgd", "adam"]] = {"SGD": "sgd", "Adam": "adam"}
 
 
 class Trainer:
-    """The state of a training run: optimizer, schedule, best result so far."""
+    """The state of a training run: optimizer, schedule, epochs so far.
+
+    `progress` has the seed of the run, and the epochs of a run that is resumed.
+    """
 
     def __init__(
         self,
@@ -33,17 +41,17 @@ class Trainer:
         data: Data,
         policy: dict[str, Any] | None,
         rates: ScheduleFile | None,
-        options: Options,
+        progress: Progress,
     ) -> None:
         self.passes = passes
         self.data = data
         self.policy = policy
         self.rates = rates
-        self.options = options
+        self.options = passes.options
+        self.progress = progress
         self.log = passes.log
         self.qat = False
-        self.optimizer: Optimizer = _new_optimizer(passes.model, options)
-        self.history: list[_Result] = []
+        self.optimizer: Optimizer = _new_optimizer(passes.model, self.options)
         self.schedule = Schedule([])
 
     def run(self, resumed: checkpoints.Loaded | None) -> None:
@@ -60,7 +68,9 @@ class Trainer:
             )
         if self.rates is not None:
             of_loss = next(iter(self.passes.task.optimizers()), None)
-            self.schedule = self.rates.start(self.optimizer, start, of_loss)
+            outcomes: list[Outcome | None] = [self._outcome(e.scores) for e in self.progress.epochs]
+            done = outcomes or [None] * start
+            self.schedule = self.rates.start(self.optimizer, of_loss, done)
         for epoch in range(start, epochs):
             if self.policy is not None and epoch == self.policy["start_epoch"]:
                 self._begin_qat()
@@ -69,41 +79,57 @@ class Trainer:
         self.log.save_metrics()
 
     def _resume(self, resumed: checkpoints.Loaded) -> int:
-        """Take over the optimizer and return the epoch to start with."""
-        if resumed.epoch is None or resumed.optimizer is None:
+        """Take over optimizer and results, and return the epoch to start with."""
+        options, passes = self.options, self.passes
+        source = options.resume_from
+        assert source is not None
+        if resumed.optimizer is None:
             raise InputError(
                 "E609",
-                "the checkpoint has no epoch or optimizer to continue with",
-                self.options.resume_from,
+                "the checkpoint has no optimizer to continue with",
+                source,
                 "Take only its weights with --exp-load-weights-from.",
             )
+        start = first_epoch(resumed.epoch, source)
         if resumed.optimizer_class in OPTIMIZERS:
-            options = replace(self.options, optimizer=OPTIMIZERS[resumed.optimizer_class])
-            self.optimizer = _new_optimizer(self.passes.model, options)
-        try:
-            self.optimizer.load_state_dict(resumed.optimizer)
-        except (ValueError, KeyError, IndexError) as exc:
-            raise InputError(
-                "E609",
-                f"the checkpoint's optimizer does not fit this model ({exc})",
-                self.options.resume_from,
-                "Add --reset-optimizer.",
-            ) from exc
-        start = resumed.epoch + 1
-        self.qat = self.policy is not None and start > self.policy["start_epoch"]
+            of_file = replace(options, optimizer=OPTIMIZERS[resumed.optimizer_class])
+            self.optimizer = _new_optimizer(passes.model, of_file)
+        take_optimizer(self.optimizer, resumed.optimizer, source)
+        if self.policy is not None and start > self.policy["start_epoch"]:
+            self.qat = True
+            self.passes = replace(passes, mixed_precision=False)
+        self.log.metrics["epochs"] += [dict(epoch.metrics) for epoch in self.progress.epochs]
+        if self._history() and passes.share.leads:
+            self._keep_best(Path(source))
         return start
+
+    def _keep_best(self, source: Path) -> None:
+        """Copy the best checkpoint of the run before into the new log folder."""
+        best = self._history()[0].number
+        stem = source.name.removesuffix("checkpoint.pth.tar")
+        for path in (source, source.with_name(f"{stem}best.pth.tar")):
+            try:
+                if checkpoints.read(str(path)).epoch == best:
+                    atomic.write_bytes(self._path("best"), path.read_bytes())
+                    return
+            except (CheckpointError, OSError):
+                continue
+        self.log.warn(
+            f"{source}: the best checkpoint so far, of epoch {best}, is not beside it; this run "
+            "keeps the best of its own epochs only"
+        )
 
     def _begin_qat(self) -> None:
         """Switch to quantization-aware training; what was best before does not count any more."""
         assert self.policy is not None
+        model, share = self.passes.model, self.passes.share
         self.log.say("Initiating quantization aware training (QAT)...")
-        ai8x.fuse_bn_layers(self.passes.model)
-        self.optimizer = ai8x.update_optimizer(self.passes.model, self.optimizer)
+        ai8x.fuse_bn_layers(model)
+        self.optimizer = ai8x.update_optimizer(model, self.optimizer)
         self.schedule.use(self.optimizer)
-        ai8x.initiate_qat(self.passes.model, self.policy)
-        forward = forward_of(self.passes.model, self.passes.device, self.options)
-        self.passes = replace(self.passes, forward=forward)
-        self.history.clear()
+        ai8x.initiate_qat(model, self.policy)
+        forward = forward_of(model, self.passes.device, self.options, share)
+        self.passes = replace(self.passes, forward=forward, mixed_precision=False)
         self.qat = True
 
     def _epoch(self, epoch: int) -> None:
@@ -112,6 +138,7 @@ class Trainer:
         assert data.train is not None
         assert data.validation is not None
         began = time.perf_counter()
+        seed_everything(derived(self.progress.seed, epoch, self.passes.share.rank))
         rate = self.optimizer.param_groups[0]["lr"]
         optimizers = [self.optimizer, *self.passes.task.optimizers()]
         trained = train_epoch(self.passes, data.train, optimizers, epoch)
@@ -121,47 +148,55 @@ class Trainer:
         log.scalars("Performance/Validation", {"Loss": scores.loss, **scores.values}, epoch)
         seconds = time.perf_counter() - began
         report(self.passes, scores)
-        log.metrics["epochs"].append({
+        metrics = {
             "epoch": epoch,
             "qat": self.qat,
             "learning_rate": rate,
             "training": trained.as_dict(),
             "validation": scores.as_dict(),
             "seconds": round(seconds, 2),
-        })  # fmt: skip
+        }
+        log.metrics["epochs"].append(metrics)
+        parameters = _nonzero_parameters(self.passes.model)
+        self.progress.epochs.append(Epoch(epoch, self.qat, scores, parameters, metrics))
         self._save(epoch, scores)
-        self.schedule.end_epoch(epoch, scores.loss, self.passes.task.rank(scores)[0])
+        self.schedule.end_epoch(epoch, self.passes.share.agree(self._outcome(scores)))
+
+    def _outcome(self, scores: Scores) -> Outcome:
+        """Return what may steer the learning rate."""
+        return Outcome(scores.loss, self.passes.task.rank(scores)[0])
+
+    def _history(self) -> list[Epoch]:
+        """Return the epochs of this stage, the best first; of equals the later one."""
+        stage = [epoch for epoch in self.progress.epochs if epoch.qat == self.qat]
+        rank = self.passes.task.rank
+        return sorted(stage, key=lambda e: (*rank(e.scores), e.number), reverse=True)
+
+    def _path(self, name: str) -> Path:
+        """Return the name of a checkpoint in the log folder."""
+        before = [self.options.name, "qat" if self.qat else None]
+        return self.log.folder / "_".join([*filter(None, before), f"{name}.pth.tar"])
 
     def _save(self, epoch: int, scores: Scores) -> None:
-        """Write the checkpoint, as the best one too if it is; ties go to the later epoch."""
+        """Write the checkpoint, before it as the best one if it is."""
         task, log, model = self.passes.task, self.log, self.passes.model
-        parameters = _nonzero_parameters(model)
-        self.history.append(_Result((*task.rank(scores), epoch), scores, parameters, epoch))
-        self.history.sort(key=lambda result: result.rank, reverse=True)
-        del self.history[self.options.num_best_scores :]
-        for result in self.history:
+        if not self.passes.share.leads:
+            return
+        history = self._history()
+        for result in history[: self.options.num_best_scores]:
             parts = [task.best_text(result.scores), f"Params: {result.parameters}"]
-            log.say(f"==> Best [{'   '.join(parts)} on epoch: {result.epoch}]")
-        best = self.history[0]
-        names = ["checkpoint", "best"] if best.epoch == epoch else ["checkpoint"]
-        before = [self.options.name, "qat" if self.qat else None]
-        prefix = "".join(f"{part}_" for part in before if part)
-        paths = [log.folder / f"{prefix}{name}.pth.tar" for name in names]
-        extras = task.extras(scores, best.scores) | {"best_epoch": best.epoch}
+            log.say(f"==> Best [{'   '.join(parts)} on epoch: {result.number}]")
+        best = history[0]
+        names = ["best", "checkpoint"] if best.number == epoch else ["checkpoint"]
+        paths = [self._path(name) for name in names]
+        extras = task.extras(scores, best.scores) | {"best_epoch": best.number}
+        extras[KEY] = self.progress.as_dict()
         log.say(f"Saving checkpoint to: {', '.join(map(str, paths))}")
-        checkpoints.write(paths, epoch, self.options.arch, model, self.optimizer, extras)
-        log.metrics["best"] = {"epoch": best.epoch, **best.scores.as_dict()}
+        checkpoints.write(
+            paths, epoch, self.options.arch, model, self.optimizer, extras, self.options.safetensors
+        )
+        log.metrics["best"] = {"epoch": best.number, **best.scores.as_dict()}
         log.save_metrics()
-
-
-@dataclass(frozen=True, slots=True)
-class _Result:
-    """How an epoch ended; the greatest `rank` is the best."""
-
-    rank: tuple[float, ...]
-    scores: Scores
-    parameters: int
-    epoch: int
 
 
 def _warn_of_defaults(options: Options, log: Log) -> None:

@@ -37,7 +37,7 @@ def test_classification_prints_the_lines_of_the_manual(tiny: Train) -> None:
     assert "--- test ---------------------" in done.output
     assert list(done.metrics["test"]) == ["top1", "loss"]
     assert list(_extras(done)) == [
-        "current_top1", "best_top1", "current_mAP", "best_mAP", "best_epoch",
+        "current_top1", "best_top1", "current_mAP", "best_mAP", "best_epoch", "run",
     ]  # fmt: skip
 
 
@@ -109,7 +109,7 @@ def test_objects_are_found(tiny: Train, dataset: str) -> None:
     )
     assert done.metrics["test"]["map"] > 0.8
     assert set(_extras(done)) == {
-        "current_top1", "best_top1", "current_mAP", "best_mAP", "best_epoch",
+        "current_top1", "best_top1", "current_mAP", "best_mAP", "best_epoch", "run",
     }  # fmt: skip
 
 

@@ -14,7 +14,7 @@ import ai8x
 from checkpoint.errors import InputError
 from training import schedule_arguments
 from training.qat import check_layers, read_policy
-from training.schedule import read_schedule
+from training.schedule import Outcome, read_schedule
 
 ONE = "lr_schedulers: {lr: {class: ExponentialLR, gamma: 0.5}}\npolicies: "
 POLICIES = Path(__file__).resolve().parents[2] / "policies"
@@ -36,7 +36,7 @@ def _rates(
     for epoch in range(epochs):
         rates.append(optimizer.param_groups[0]["lr"])
         optimizer.step()
-        schedule.end_epoch(epoch, losses[epoch] if losses else 0.0)
+        schedule.end_epoch(epoch, Outcome(losses[epoch] if losses else 0.0, 0.0))
     return rates
 
 
@@ -87,7 +87,7 @@ def test_plateau_of_accuracy_follows_the_accuracy(tmp_path: Path) -> None:
     optimizer = _optimizer()
     schedule = read_schedule(str(file)).start(optimizer)
     for epoch, accuracy in enumerate((50.0, 60.0, 60.0)):
-        schedule.end_epoch(epoch, 1.0, accuracy)
+        schedule.end_epoch(epoch, Outcome(1.0, accuracy))
     assert optimizer.param_groups[0]["lr"] == pytest.approx(0.1)
 
 
@@ -119,7 +119,7 @@ def test_rate_of_the_loss_has_its_own_scheduler(tmp_path: Path) -> None:
     schedule = read_schedule(str(file)).start(model, of_loss=loss)
     schedule.use(_optimizer())
     loss.step()
-    schedule.end_epoch(0, 0.0)
+    schedule.end_epoch(0, Outcome(0.0, 0.0))
     assert model.param_groups[0]["lr"] == 1
     assert loss.param_groups[0]["lr"] == 0.5
 
@@ -134,9 +134,9 @@ def test_resumed_schedule_goes_on_where_it_stopped(tmp_path: Path) -> None:
     file.write_text(_text("class: MultiStepLR, milestones: [2], gamma: 0.5"))
     optimizer = _optimizer()
     optimizer.param_groups[0]["initial_lr"] = 1.0
-    schedule = read_schedule(str(file)).start(optimizer, start_epoch=1)
+    schedule = read_schedule(str(file)).start(optimizer, done=[None])
     optimizer.step()
-    schedule.end_epoch(1, 0.0)
+    schedule.end_epoch(1, Outcome(0.0, 0.0))
     assert optimizer.param_groups[0]["lr"] == 0.5
 
 
@@ -144,7 +144,7 @@ def test_schedule_cannot_begin_in_the_middle_of_a_run(tmp_path: Path) -> None:
     file = tmp_path / "schedule.yaml"
     file.write_text(_text("class: ExponentialLR, gamma: 0.5"))
     with pytest.raises(InputError, match="began without a schedule"):
-        read_schedule(str(file)).start(_optimizer(), start_epoch=1)
+        read_schedule(str(file)).start(_optimizer(), done=[None])
 
 
 @pytest.mark.parametrize(

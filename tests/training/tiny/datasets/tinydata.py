@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import random
+
+import numpy as np
 import torch
 
 
@@ -70,6 +73,29 @@ def loader(target):
     return load
 
 
+class Noisy(Squares):
+    """Images with random brightness, drawn from all three generators."""
+
+    def __getitem__(self, index):
+        image, target = super().__getitem__(index)
+        return image + (torch.rand(1) + random.random() + np.random.rand()).item() / 16, target
+
+
+class QuickNoisy(Noisy):
+    """The same by whole batches."""
+
+    def batch(self, indices):
+        samples = [self[index] for index in indices.tolist()]
+        return torch.stack([x for x, _ in samples]), torch.tensor([y for _, y in samples])
+
+
+def noisy_loader(kind):
+    def load(data, load_train=True, load_test=True):
+        return kind(48, data[1], class_of), kind(20, data[1], class_of)
+
+    return load
+
+
 def record(name, target, output, **more):
     return {"name": name, "input": (1, 8, 8), "output": output, "loader": loader(target), **more}
 
@@ -77,6 +103,8 @@ def record(name, target, output, **more):
 FOUR = ("nw", "ne", "sw", "se")
 datasets = [
     record("tinyclasses", class_of, FOUR),
+    {**record("tinynoise", class_of, FOUR), "loader": noisy_loader(Noisy)},
+    {**record("tinyquicknoise", class_of, FOUR), "loader": noisy_loader(QuickNoisy)},
     record("tinyweighted", class_of, FOUR, weight=(1, 1, 1, 0.5)),
     record("tinypixels", pixels_of, ("dark", "left", "right", "never")),
     record("tinynumbers", number_of, ("number",)),

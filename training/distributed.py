@@ -1,0 +1,190 @@
+"""Training divided among processes, one for each CUDA device or machine, started by `torchrun`.
+
+Each process computes a share of every batch; gradients are averaged (DistributedDataParallel), and
+batch normalization sees the whole batch, so that the weights are those of a single process. Process
+0, the leader, alone writes files and messages. All processes measure the whole validation set.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, distributed, nn
+from torch.distributed.nn.functional import all_reduce
+from torch.nn.parallel import DistributedDataParallel
+
+from checkpoint.errors import InputError
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """Which process of how many this is; `device` is its number on the machine."""
+
+    rank: int = 0
+    processes: int = 1
+    device: int = 0
+
+    @property
+    def leads(self) -> bool:
+        """Whether this process writes the files."""
+        return self.rank == 0
+
+    @property
+    def divided(self) -> bool:
+        """Whether there are other processes."""
+        return self.processes > 1
+
+    def of(self, indices: Tensor) -> Tensor:
+        """Return this process's part of the samples [N] of a batch; all where N is too small."""
+        if len(indices) < self.processes:
+            return indices
+        return indices.tensor_split(self.processes)[self.rank]
+
+    def weight(self, samples: int) -> float:
+        """Return how this process's mean over a batch of `samples` counts in the mean of all."""
+        if samples < self.processes:
+            return 1.0
+        own = samples // self.processes + (self.rank < samples % self.processes)
+        return own * self.processes / samples
+
+    def mean(self, losses: Mapping[str, Tensor], weight: float) -> dict[str, Tensor]:
+        """Return the weighted means of losses (scalars) over all processes."""
+        if not self.divided:
+            return {name: loss.detach() for name, loss in losses.items()}
+        stacked = torch.stack([loss.detach() for loss in losses.values()]) * weight
+        distributed.all_reduce(stacked)
+        return dict(zip(losses, stacked / self.processes, strict=True))
+
+    def agree(self, value: Any) -> Any:
+        """Return the leader's value to all processes."""
+        if not self.divided:
+            return value
+        values = [value]
+        distributed.broadcast_object_list(values)
+        return values[0]
+
+    @contextmanager
+    def leader_first(self) -> Iterator[None]:
+        """Let the leader go first, and the others find what it has downloaded or made."""
+        if self.divided and not self.leads:
+            distributed.barrier()
+        yield
+        if self.divided and self.leads:
+            distributed.barrier()
+
+
+UNDIVIDED = Share()
+
+
+def share_of_process() -> Share:
+    """Return the share that `torchrun` has given this process; everything without it."""
+    names = ("RANK", "WORLD_SIZE", "LOCAL_RANK")
+    if any(name not in os.environ for name in names):
+        return UNDIVIDED
+    try:
+        return Share(*(int(os.environ[name]) for name in names))
+    except ValueError as exc:
+        raise InputError(
+            "E658", f"one of {', '.join(names)} is no number: {exc}", "environment",
+            "Start with torchrun, or unset them.",
+        ) from exc  # fmt: skip
+
+
+@contextmanager
+def connected(share: Share, device: torch.device) -> Iterator[None]:
+    """Connect the processes for as long as the context lasts.
+
+    Raises InputError when they do not find each other.
+    """
+    if not share.divided:
+        yield
+        return
+    backend = "gloo" if device.type == "cpu" else "nccl"
+    if device.type == "cuda":
+        torch.cuda.set_device(device)
+    try:
+        distributed.init_process_group(backend)
+    except (RuntimeError, ValueError) as exc:
+        raise InputError(
+            "E658", f"the {share.processes} processes do not find each other: {exc}", "torchrun",
+            "Start them with torchrun; compare --rdzv-endpoint on all machines.",
+        ) from exc  # fmt: skip
+    try:
+        yield
+    finally:
+        distributed.destroy_process_group()
+
+
+def together(model: nn.Module, device: torch.device) -> nn.Module:
+    """Return what runs `model` and averages its gradients over all processes."""
+    ids = [device.index] if device.type == "cuda" else None
+    return DistributedDataParallel(
+        model, device_ids=ids, broadcast_buffers=False, find_unused_parameters=True
+    )
+
+
+def average_gradients(parameters: Iterator[Tensor], processes: int) -> None:
+    """Average the gradients of parameters outside of the model, those of the criterion."""
+    for parameter in parameters:
+        if parameter.grad is not None:
+            distributed.all_reduce(parameter.grad)
+            parameter.grad /= processes
+
+
+def normalize_together(model: nn.Module) -> None:
+    """Let batch normalization of the model use the batches of all processes."""
+    for module in model.modules():
+        kind = _TOGETHER.get(type(module))
+        if kind is not None:
+            module.__class__ = kind
+
+
+class _Together(nn.modules.batchnorm._BatchNorm):
+    """Batch normalization over the samples of all processes, on every kind of device."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Normalize x [N, C, ...]."""
+        if not self.training:
+            return super().forward(x)
+        dims = [dim for dim in range(x.ndim) if dim != 1]
+        shape = [1, -1] + [1] * (x.ndim - 2)
+        count = torch.tensor(float(x.numel() // x.shape[1]), device=x.device)
+        distributed.all_reduce(count)
+        mean = all_reduce(x.sum(dims)) / count
+        centred = x - mean.view(shape)
+        variance = all_reduce(centred.square().sum(dims)) / count
+        with torch.no_grad():
+            self._keep(mean, variance * count / (count - 1))
+        y = centred * torch.rsqrt(variance + self.eps).view(shape)
+        if self.weight is None:
+            return y
+        return y * self.weight.view(shape) + self.bias.view(shape)
+
+    def _keep(self, mean: Tensor, variance: Tensor) -> None:
+        """Update the running mean and the running unbiased variance."""
+        if self.running_mean is None or self.running_var is None:
+            return
+        if self.num_batches_tracked is not None:
+            self.num_batches_tracked += 1
+        rate = self.momentum
+        if rate is None:
+            assert self.num_batches_tracked is not None
+            rate = 1 / float(self.num_batches_tracked)
+        self.running_mean.lerp_(mean, rate)
+        self.running_var.lerp_(variance, rate)
+
+
+class _BatchNorm1d(_Together, nn.BatchNorm1d):
+    pass
+
+
+class _BatchNorm2d(_Together, nn.BatchNorm2d):
+    pass
+
+
+_TOGETHER: dict[type, type] = {nn.BatchNorm1d: _BatchNorm1d, nn.BatchNorm2d: _BatchNorm2d}

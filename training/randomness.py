@@ -1,0 +1,55 @@
+"""Random numbers that follow from the seed of the run alone, however it is divided or interrupted.
+
+Every batch of data and every epoch of training begins with seeds of its own. A run that is resumed
+after an epoch, or divided among processes, therefore draws what the undivided run draws.
+"""
+
+from __future__ import annotations
+
+import random
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+import torch
+
+
+def new_seed() -> int:
+    """Return a seed nobody can foretell, of 63 bits."""
+    return secrets.randbits(63)
+
+
+def derived(*numbers: int) -> int:
+    """Return a seed of 63 bits for a thing that natural numbers identify: seed, epoch, ..."""
+    state = np.random.SeedSequence(numbers).generate_state(1, np.uint64)
+    return int(state[0]) >> 1
+
+
+def seed_everything(seed: int) -> None:
+    """Seed the generators of Python, NumPy and PyTorch (all devices)."""
+    torch.manual_seed(seed)
+    _seed_others(seed)
+
+
+def seed_data(seed: int) -> None:
+    """Seed the generators that data sets use: those of Python, NumPy and PyTorch's CPU."""
+    torch.default_generator.manual_seed(seed)
+    _seed_others(seed)
+
+
+def _seed_others(seed: int) -> None:
+    random.seed(seed)
+    np.random.seed(seed % (1 << 32))
+
+
+@contextmanager
+def preserved() -> Iterator[None]:
+    """Put the generators that data sets use back to where they were."""
+    kept = torch.get_rng_state(), random.getstate(), np.random.get_state()
+    try:
+        yield
+    finally:
+        torch.set_rng_state(kept[0])
+        random.setstate(kept[1])
+        np.random.set_state(kept[2])
