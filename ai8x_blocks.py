@@ -73,7 +73,7 @@ class _Bottleneck(nn.Module):
     ) -> None:  # fmt: skip
         super().__init__()
         self.hidden_channels = round(in_channels * factor)
-        self.conv1: Any = nn.Identity()
+        self.conv1: Any = ai8x.Empty()
         if self.hidden_channels != in_channels:
             self.conv1 = ai8x.FusedConv2dBNReLU(
                 in_channels, self.hidden_channels, 1, bias=bias, **kwargs
@@ -120,7 +120,7 @@ class ResidualBottleneck(_Bottleneck):
             "DepthwiseConv2d", self.hidden_channels, stride, depthwise_bias, "ReLU", **kwargs
         )
         self.conv3 = ai8x.FusedConv2dBN(self.hidden_channels, out_channels, 1, bias=bias, **kwargs)
-        self.resid = ai8x.Add() if self.adds else nn.Identity()
+        self.resid = ai8x.Add() if self.adds else ai8x.Empty()
 
     def forward(self, x: Tensor) -> Tensor:
         """Run the block."""
@@ -146,7 +146,7 @@ class ConvResidualBottleneck(_Bottleneck):
     ) -> None:
         super().__init__(in_channels, out_channels, expansion_factor, stride, bias, **kwargs)
         self.conv2 = self._middle("Conv2d", out_channels, stride, depthwise_bias, "", **kwargs)
-        self.resid = ai8x.Add() if self.adds else nn.Identity()
+        self.resid = ai8x.Add() if self.adds else ai8x.Empty()
 
     def forward(self, x: Tensor) -> Tensor:
         """Run the block."""
@@ -218,7 +218,7 @@ class MBConvBlock(nn.Module):
             self.se_reduce = ai8x.FusedConv2dReLU(hidden, few, 1, bias=bias, **kwargs)
             self.se_expand = ai8x.Conv2d(few, hidden, 1, bias=bias, **kwargs)
         self.project_conv = ai8x.FusedConv2dBN(hidden, out_channels, 1, **common)
-        self.resid = ai8x.Add() if self.adds else nn.Identity()
+        self.resid = ai8x.Add() if self.adds else ai8x.Empty()
 
     def forward(self, x: Tensor) -> Tensor:
         """Run the block."""

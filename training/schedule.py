@@ -121,6 +121,15 @@ class ScheduleFile:
                 schedule.end_epoch(epoch, outcome)
         return schedule
 
+    def idle(self, epochs: int) -> list[str]:
+        """Return the names of schedulers that never step in a run of so many epochs."""
+        active = {
+            (policy.role, policy.scheduler)
+            for policy in self.policies
+            if any(epoch in policy.epochs for epoch in range(epochs))
+        }
+        return [str(name) for role, name in self.schedulers if (role, name) not in active]
+
     def _rewind(self, what: str, optimizer: Optimizer) -> None:
         """Give the optimizer its first rates, which a scheduler has left in it."""
         for group in optimizer.param_groups:

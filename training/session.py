@@ -91,7 +91,7 @@ def _compute(prepared: Prepared, device: torch.device, share: Share, options: Op
     try:
         _introduce(log, options, data, prepared)
         log.detail(f"Computing on the device {device}")
-        _warn_if_qat_never_starts(log, prepared.policy, options)
+        _warn_of_what_never_starts(log, prepared, options)
         if share.divided:
             log.detail(f"Each batch is divided among {share.processes} processes")
             normalize_together(prepared.model)
@@ -243,8 +243,16 @@ def _introduce(log: Log, options: Options, data: Data, prepared: Prepared) -> No
     }}  # fmt: skip
 
 
-def _warn_if_qat_never_starts(log: Log, policy: dict[str, Any] | None, options: Options) -> None:
-    """Log a warning when the training ends before its weights are quantized."""
+def _warn_of_what_never_starts(log: Log, prepared: Prepared, options: Options) -> None:
+    """Log a warning when the training ends before its weights are quantized, or rates changed."""
+    policy, rates = prepared.policy, prepared.rates
+    idle = rates.idle(options.epochs) if rates is not None else []
+    if idle:
+        log.warn(
+            f"{options.compress}: {', '.join(idle)} never changes the learning rate in the "
+            f"{options.epochs} epochs of the run. Compare starting_epoch and ending_epoch of its "
+            "policy."
+        )
     if policy is not None and policy["start_epoch"] >= options.epochs:
         log.warn(
             f"{options.qat_policy}: start_epoch is {policy['start_epoch']}, but the run ends after "

@@ -236,3 +236,11 @@ def test_shipped_files_are_valid() -> None:
         read_policy(str(file))
     for file in POLICIES.glob("schedule*.yaml"):
         read_schedule(str(file))
+
+
+def test_schedulers_that_never_act_are_found(tmp_path: Path) -> None:
+    file = tmp_path / "schedule.yaml"
+    file.write_text(_text("class: ExponentialLR, gamma: 0.5", last=0))
+    assert read_schedule(str(file)).idle(5) == ["lr"]
+    file.write_text(_text("class: ExponentialLR, gamma: 0.5", last=1))
+    assert read_schedule(str(file)).idle(5) == []
