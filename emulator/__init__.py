@@ -15,6 +15,7 @@ from emulator.execution import LayerRun
 from emulator.firmware import compile_project
 from emulator.loader import PHASES, LoaderRecord, run_loader
 from emulator.machine import Accelerator, Run
+from emulator.program import Program
 from emulator.record import Effect, Writes
 from emulator.words import RecordedWords, run_words
 
@@ -30,6 +31,7 @@ __all__ = [
     "LayerRun",
     "LoaderRecord",
     "Outcome",
+    "Program",
     "RecordedWords",
     "Run",
     "Writes",

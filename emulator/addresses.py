@@ -29,7 +29,9 @@ from device.chip import (
     POWER_REGISTERS,
     PROCESSORS_PER_GROUP,
     PROCESSORS_PER_INSTANCE,
+    STREAM_REGISTERS,
 )
+from device.registers import Register
 
 REGISTERS, BIAS, TRAM, KERNELS, DATA, OUTSIDE = range(6)  # areas, in the order of their addresses
 
@@ -84,6 +86,23 @@ class AddressMap:
         """Offsets in a group at which the areas after the registers begin."""
         chip = self.chip
         return (chip.bias_offset, chip.tram_offset, chip.kernel_offset, chip.data_offset)
+
+    @cached_property
+    def registers(self) -> dict[int, Register]:
+        """Declarations of the accelerator's registers by address, for all groups and layers."""
+        chip, base = self.chip, self.apb_base
+        found = {
+            base + chip.layer_address(group, layer, name): register
+            for name, register in chip.layer_registers.items()
+            # registers of streams are fewer; those of later layers have other addresses
+            for layer in range(chip.max_layers)
+            for group in range(GROUPS)
+            if name not in STREAM_REGISTERS or layer < chip.max_streaming_layers
+        }
+        for name, register in chip.control_registers.items():
+            for group in range(GROUPS):
+                found[base + chip.control_address(group, name)] = register
+        return found
 
     @cached_property
     def register_names(self) -> dict[int, str]:

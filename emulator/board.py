@@ -5,6 +5,8 @@ Source: spec/sdk-stubs.md section 5, spec/generated-project.md 3.7 (what program
 
 from __future__ import annotations
 
+import re
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,9 +23,12 @@ from emulator.memory_map import CoreMemory, flash_use
 from emulator.power import CPU1_CLOCK, check_clock, is_running
 
 PASS, FAIL = "*** PASS ***", "*** FAIL ***"
+CHECK_OK = 1
+PROBING_SECONDS = 2.0
 WAKE_INTERRUPT = 63
 """Number of the interrupt with which the RISC-V core wakes the Arm core."""
 _SEMAPHORE_INTERRUPT, _WAKE = 0x4003E040, 1 << 16
+_HEXADECIMAL = re.compile(r"0x([0-9a-fA-F]{1,8})\b")
 
 
 @dataclass(frozen=True)
@@ -74,6 +79,7 @@ class Board:
         self.last_run: Run | None = None
         self.time_limit = DEFAULT_SECONDS
         self._on_text = on_text
+        self._captured: str | None = None  # what is printed while check_output() is tried
         self._accelerator: Accelerator | None = None
         self._applied = 0  # writes of the bus that the accelerator has seen
 
@@ -116,8 +122,37 @@ class Board:
         failed_at = self.bus.reads[-1] if FAIL in self.console and self.bus.reads else None
         return Outcome(self.console, exit_code, self.inferences, self.last_run, failed_at)
 
+    def wrong_words(self, seconds: float = PROBING_SECONDS) -> list[tuple[int, int, int]]:
+        """Return the words that check_output() complains of: address, expected, found.
+
+        It stops at the first, so it is called again and again with the words put right. Empty if
+        the program has no such function, or one that does not print the numbers.
+        """
+        found: dict[int, tuple[int, int]] = {}
+        deadline = time.monotonic() + seconds
+        self._captured = ""
+        try:
+            while self.core.has("check_output") and time.monotonic() < deadline:
+                self._captured = ""
+                if self.core.call("check_output", time_limit=seconds) == CHECK_OK:
+                    break
+                numbers = [int(text, 16) for text in _HEXADECIMAL.findall(self._captured)]
+                if len(numbers) != len(("address", "expected", "found")) or numbers[0] in found:
+                    break
+                address, *values = numbers
+                found[address] = values[0], values[1]
+                self.bus.words[address] = self.bus.words.get(address, 0) ^ values[0] ^ values[1]
+        finally:
+            self._captured = None
+            for address, (expected, value) in found.items():
+                self.bus.words[address] ^= expected ^ value
+        return [(address, *values) for address, values in found.items()]
+
     def text(self, character: str) -> None:
         """The program prints a character; a report of failure ends the run."""
+        if self._captured is not None:
+            self._captured += character
+            return
         self.console += character
         self._on_text(character)
         if character == "\n" and FAIL in self.console:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from device.chip import BIAS_UNIT, PROCESSORS_PER_INSTANCE
+from device.chip import BIAS_UNIT
 from emulator.checks import Checker, Finding
 from emulator.compute import convolve, finish, prepare
 from emulator.data import DataMemory
@@ -19,11 +19,9 @@ from emulator.decode import LayerConfig, Operator
 from emulator.fifo import fifo_image
 from emulator.kernels import depthwise_bias, layer_bias, layer_kernels
 from emulator.memory import Memory
-from emulator.places import Place, place_of, unused_lanes, words_of
+from emulator.places import Place, input_bytes, place_of, unused_lanes, words_of
 
 Integers = NDArray[np.int64]
-
-_LANES = PROCESSORS_PER_INSTANCE
 
 
 @dataclass(frozen=True)
@@ -127,24 +125,7 @@ class LayerExecution:
     def _gather(self, source: DataMemory) -> tuple[NDArray[np.int32], _Read]:
         """Read the operands [operand, channel, row, column] from data memory."""
         inputs = self._config.input
-        pixels = inputs.size[0] * inputs.size[1]
-        processors = np.array(self._config.processors)
-        if inputs.chw:
-            offset = np.broadcast_to(
-                4 * inputs.read_word + np.arange(pixels), (len(processors), 1, 1, pixels)
-            )
-        else:
-            # [processor, operand, pass, pixel]
-            pixel = np.arange(pixels) * inputs.passes
-            steps = pixel + np.arange(inputs.passes)[:, None]
-            words = (
-                inputs.read_word
-                + steps * inputs.operands * (inputs.read_gap + 1)
-                + np.arange(inputs.operands)[:, None, None]
-            )
-            offset = 4 * words + processors.reshape(-1, 1, 1, 1) % _LANES
-        offset = offset % source.data.shape[1]
-        instance = np.broadcast_to(processors.reshape(-1, 1, 1, 1) // _LANES, offset.shape)
+        instance, offset = input_bytes(self._config, source.data.shape[1])
         self._checks.read(source, instance, offset)
         # Channels: passes outside, processors inside
         values = source.read(instance, offset).astype(np.int32).transpose(1, 2, 0, 3)

@@ -40,6 +40,29 @@ def fifo_image(memory: Memory, config: LayerConfig) -> NDArray[np.int32]:
     return np.array(channels, np.int32).reshape(1, -1, *inputs.size)
 
 
+def push_image(memory: Memory, config: LayerConfig, image: NDArray[np.integer]) -> None:
+    """Replace what was pushed by another image, [channel, row, column], for the same FIFOs."""
+    pixels = image[0].size
+    count = -(-pixels // 4) if config.input.chw else pixels
+    streams = {group: np.zeros((count, 4), np.uint8) for group in config.groups}
+    for processor, channel in zip(config.processors, image, strict=True):
+        group, unit = divmod(processor, PROCESSORS_PER_GROUP)
+        data = channel.astype(np.int8).view(np.uint8).reshape(-1)
+        if config.input.chw:
+            streams[group].reshape(-1)[:pixels] = data
+        else:
+            streams[group][:, unit % PROCESSORS_PER_INSTANCE] = data
+    words = {group: data.view("<u4").reshape(-1) for group, data in streams.items()}
+    if FAST_FIFO_DATA in memory.pushes:
+        turns = np.stack([words[group] for group in config.groups], axis=1)
+        memory.pushes = {FAST_FIFO_DATA: turns.reshape(-1).tolist()}
+        return
+    numbers = memory.addresses.fifos
+    memory.pushes = {
+        address: words[number].tolist() for address, number in numbers.items() if number in words
+    }
+
+
 def _streams(memory: Memory, config: LayerConfig) -> dict[int, NDArray[np.uint32]]:
     """Return the words that each group gets; the fast FIFO serves the groups in turn."""
     numbers = memory.addresses.fifos

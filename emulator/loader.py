@@ -44,7 +44,8 @@ class LoaderRecord:
     """The loader functions of a project have run; the network has not yet.
 
     `writes` holds the writes of each phase. `execute` runs the network in the emulated
-    accelerator; `check_output`, `check_is_alive` and `unload` then call the firmware on its result.
+    accelerator, which is in `accelerator` from then on; `check_output`, `check_is_alive` and
+    `unload` then call the firmware on its result.
     """
 
     chip: Chip
@@ -52,6 +53,7 @@ class LoaderRecord:
     core: Core
     bus: Bus
     time_limit: float = DEFAULT_SECONDS
+    accelerator: Accelerator | None = None
 
     @property
     def addresses(self) -> AddressMap:
@@ -67,7 +69,7 @@ class LoaderRecord:
 
         Raises EmulatorError as Accelerator.run does.
         """
-        accelerator = Accelerator(self.chip, self.bus.apb_base)
+        self.accelerator = accelerator = Accelerator(self.chip, self.bus.apb_base)
         accelerator.write(self.bus.writes())
         run = accelerator.run()
         self.bus.words.update(accelerator.result_words())

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from device import Chip
 from device.chip import DEFAULT_APB_BASE, GROUPS
@@ -31,6 +32,16 @@ class Run:
 
     layers: list[LayerRun] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
+
+    def output(self, layer: int | None = None) -> NDArray[np.int64]:
+        """Return the output of a hardware layer, or of the last one: int64 [channel, row, column].
+
+        Channels count from lane 0 of the layer's first data memory instance, used or not. Raises
+        KeyError if the layer was not executed.
+        """
+        if layer is None:
+            return self.layers[-1].output
+        return {done.config.layer: done.output for done in self.layers}[layer]
 
 
 class Accelerator:

@@ -1,6 +1,6 @@
-"""Where the outputs of a layer go in data memory.
+"""Where the inputs of a layer are in data memory, and where its outputs go.
 
-Source: spec/machine.md section 6 and, for gaps, section 8.
+Source: spec/machine.md sections 3, 6 and, for gaps, 8.
 """
 
 from __future__ import annotations
@@ -27,6 +27,28 @@ class Place:
     instance: Integers
     lane: Integers
     word: Integers
+
+
+def input_bytes(config: LayerConfig, instance_bytes: int) -> tuple[Integers, Integers]:
+    """Return the data memory instances and byte offsets of what a layer reads.
+
+    Both are [processor, operand, pass, pixel]; offsets wrap at the end of the instance.
+    """
+    inputs = config.input
+    pixels = np.arange(inputs.size[0] * inputs.size[1])
+    processors = np.array(config.processors).reshape(-1, 1, 1, 1)
+    if inputs.chw:
+        offset = 4 * inputs.read_word + pixels + 0 * processors
+    else:
+        steps = pixels * inputs.passes + np.arange(inputs.passes)[:, None]
+        words = (
+            inputs.read_word
+            + steps * inputs.operands * (inputs.read_gap + 1)
+            + np.arange(inputs.operands)[:, None, None]
+        )
+        offset = 4 * words + processors % _LANES
+    offset = offset % instance_bytes
+    return np.broadcast_to(processors // _LANES, offset.shape), offset
 
 
 def place_of(config: LayerConfig) -> Place:

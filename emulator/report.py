@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
-
-from emulator.addresses import DATA, INSTANCES_PER_GROUP, AddressMap
+from emulator.addresses import AddressMap
 from emulator.decode import LayerConfig, Operator
-from emulator.execution import LayerRun
+from emulator.departure import Departure, outputs_at
 from emulator.machine import Run
 from emulator.memory import Memory
 
@@ -44,41 +42,28 @@ def describe_layer(config: LayerConfig) -> str:
 
 def describe_registers(memory: Memory, layer: int, group: int = 0) -> Iterator[str]:
     """Yield a line for each register of a layer that is not zero, with its fields by name."""
+    yield f"Registers of layer {layer} in group {group}:"
     for name, register in memory.chip.layer_registers.items():
         fields = memory.register(layer, name, group)
         if any(fields.values()):
             values = ", ".join(f"{key}={value}" for key, value in fields.items() if value)
-            yield f"{name:11} {values:40} {register.meaning}"
+            yield f"  {name:11} {values:40} {register.meaning}"
 
 
-def producers(run: Run, addresses: AddressMap, address: int) -> list[tuple[LayerRun, str]]:
-    """Return which layers wrote the data word at an address, the last first, and what it holds."""
-    group, area, offset = (int(part[0]) for part in addresses.split(np.array([address])))
-    if area != DATA:
-        return []
-    unit, rest = divmod(offset, addresses.chip.instance_stride)
-    instance, word = group * INSTANCES_PER_GROUP + unit, rest // 4
-    found = []
-    for layer in reversed(run.layers):
-        content = _content(layer, instance, word)
-        if content:
-            found.append((layer, content))
-    return found
+def describe_word(run: Run, addresses: AddressMap, address: int) -> str:
+    """Describe which outputs the data word at an address holds; empty if no layer wrote it."""
+    for done, numbers, pixel in outputs_at(run, addresses, address):
+        row, column = divmod(pixel, done.output.shape[2])
+        channels = f"channel {numbers[0]}" + (f" to {numbers[-1]}" if len(numbers) > 1 else "")
+        return f"layer {done.config.layer} {channels}, row {row}, column {column}"
+    return ""
 
 
-def _content(layer: LayerRun, instance: int, word: int) -> str:
-    """Describe which outputs of a layer a data word holds; empty if none."""
-    place, output = layer.place, layer.config.output
-    pixels, step = layer.output[0].size, output.step * output.passes
-    distance = word - place.word - (place.lane if output.wide else 0)
-    held = (place.instance == instance) & (distance % step == 0)
-    held &= (distance >= 0) & (distance < pixels * step)
-    numbers = np.flatnonzero(held).tolist()
-    if not numbers:
-        return ""
-    row, column = divmod(int(distance[numbers[0]]) // step, layer.output.shape[2])
-    outputs = f"output {numbers[0]}" + (f" to {numbers[-1]}" if len(numbers) > 1 else "")
-    return f"layer {layer.config.layer} {outputs}, row {row}, column {column}"
+def describe_departure(memory: Memory, departure: Departure) -> Iterator[str]:
+    """Yield lines that tell where results depart, and the registers of that layer by field."""
+    layer = departure.layer.config.layer
+    yield f"First difference: {departure}"
+    yield from describe_registers(memory, layer)
 
 
 def _size(pair: tuple[int, int]) -> str:

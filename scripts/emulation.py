@@ -14,8 +14,17 @@ import numpy as np
 
 from checkpoint.atomic import write_bytes
 from device.chip import ACCELERATOR_ALIGNMENT, DEFAULT_APB_BASE, HIGHEST_APB_BASE
-from emulator import AddressMap, Board, EmulatorError, Outcome, Run, run_words
-from emulator.report import describe_layer, describe_registers, producers
+from emulator import Accelerator, AddressMap, Board, EmulatorError, Outcome, Run, Writes
+from emulator.cycles import format_cycles, network_cycles
+from emulator.departure import departure_of_words, outputs_at
+from emulator.memory import Memory
+from emulator.report import (
+    describe_departure,
+    describe_layer,
+    describe_registers,
+    describe_word,
+)
+from emulator.trace import as_csv, as_text, trace
 from emulator.words import read_words
 from scripts.arguments import Parser, chip
 
@@ -62,6 +71,9 @@ def arguments() -> Parser:
     option("--time-limit", type=seconds, default=60.0, metavar="S",
            help="end the program after S seconds (default: 60)")  # fmt: skip
     option("--dump", metavar="FILE", help="with --words: write data memory (.npz: addr, value)")
+    option("--trace", metavar="FILE",
+           help="write the registers field by field as a table (text, or .csv)")  # fmt: skip
+    option("--cycles", action="store_true", help="estimate how long each layer takes")
     option("-v", "--verbose", action="store_true", help="show what each layer does")
     return parser
 
@@ -69,9 +81,13 @@ def arguments() -> Parser:
 def emulate_project(args: argparse.Namespace) -> int:
     """Run a project; return 0 if it reports success."""
     board = Board.with_project(args.project, args.device, args.apb_base, show)
-    outcome = board.run(args.time_limit)
+    try:
+        outcome = board.run(args.time_limit)
+    finally:  # also, and above all, of a program that goes wrong
+        if args.trace and board.bus.addresses is not None:
+            write_trace(board.bus.writes(), board.bus.addresses, Path(args.trace))
     if outcome.run is not None:
-        show_run(outcome.run, args.verbose)
+        show_run(outcome.run, board.accelerator.memory, args)
     if outcome.passed:
         inferences = (
             "1 inference" if outcome.inferences == 1 else f"{outcome.inferences} inferences"
@@ -88,41 +104,62 @@ def show(text: str) -> None:
     print(text, end="", flush=text == "\n")
 
 
-def show_run(executed: Run, verbose: bool) -> None:
+def show_run(executed: Run, memory: Memory, args: argparse.Namespace) -> None:
     """Show the layers of a run and what is suspicious about them."""
-    if verbose:
-        for layer in executed.layers:
-            print(describe_layer(layer.config))
+    configurations = [layer.config for layer in executed.layers]
+    if args.verbose:
+        for config in configurations:
+            print(describe_layer(config))
+    if args.cycles:
+        print("\n".join(format_cycles(network_cycles(memory, configurations))))
     for finding in executed.findings:
-        if verbose or not finding.harmless:
+        if args.verbose or not finding.harmless:
             print(f"{'note' if finding.harmless else 'warning'}: {finding}")
 
 
 def explain_failure(board: Board, outcome: Outcome) -> None:
-    """Say which layer wrote the word at which the program found a difference."""
-    if outcome.run is None or outcome.failed_at is None or board.bus.addresses is None:
+    """Say which layer wrote the first value that is not as the program expects it."""
+    addresses = board.bus.addresses
+    if outcome.run is None or outcome.failed_at is None or addresses is None:
         print("The program gave up before it checked a result.")
         return
-    place = board.bus.addresses.describe(outcome.failed_at)
+    memory = board.accelerator.memory
+    wrong = board.wrong_words()
+    departure = departure_of_words(outcome.run, addresses, wrong)
+    if departure is not None:
+        print(f"{len(wrong)} words of the output differ from what the program expects.")
+        print("\n".join(describe_departure(memory, departure)))
+        return
+    # All that is known is where the program looked last
+    place = addresses.describe(outcome.failed_at)
     print(f"The last word read was 0x{outcome.failed_at:08x} ({place}).")
-    for layer, content in producers(outcome.run, board.bus.addresses, outcome.failed_at)[:1]:
-        print(f"It holds {content}. Registers of that layer in group 0:")
-        for line in describe_registers(board.accelerator.memory, layer.config.layer):
-            print(f"  {line}")
+    for done, _, _ in outputs_at(outcome.run, addresses, outcome.failed_at):
+        print(f"It holds {describe_word(outcome.run, addresses, outcome.failed_at)}.")
+        print("\n".join(describe_registers(memory, done.config.layer)))
+        break
 
 
 def emulate_words(args: argparse.Namespace) -> int:
     """Execute recorded words; return 0 if the result is as expected."""
     recording = read_words(Path(args.words))
-    executed, words = run_words(recording, args.device, args.apb_base)
-    show_run(executed, args.verbose)
+    addresses = AddressMap(args.device, args.apb_base)
+    if args.trace:
+        write_trace(recording.writes, addresses, Path(args.trace))
+    accelerator = Accelerator(args.device, args.apb_base)
+    accelerator.write(recording.writes)
+    executed = accelerator.run()
+    words = accelerator.data_words()
+    show_run(executed, accelerator.memory, args)
     if args.dump:
         dump(words, Path(args.dump))
     mismatches = recording.mismatches(words)
-    addresses = AddressMap(args.device, args.apb_base)
     for address, wanted, found in mismatches[:SHOWN_MISMATCHES]:
-        holds = "".join(f", {text}" for _, text in producers(executed, addresses, address)[:1])
-        print(f"0x{address:08x}{holds}: expected 0x{wanted:08x}, found 0x{found:08x}")
+        holds = describe_word(executed, addresses, address)
+        place = f"0x{address:08x}, {holds}" if holds else f"0x{address:08x}"
+        print(f"{place}: expected 0x{wanted:08x}, found 0x{found:08x}")
+    departure = departure_of_words(executed, addresses, mismatches)
+    if departure is not None:
+        print("\n".join(describe_departure(accelerator.memory, departure)))
     expected = len(recording.expected)
     if not expected:
         print(f"{len(executed.layers)} layers executed; the recording expects nothing")
@@ -130,6 +167,13 @@ def emulate_words(args: argparse.Namespace) -> int:
     print(f"{expected - len(mismatches)} of {expected} expected words are right")
     print("FAIL" if mismatches else "PASS")
     return 1 if mismatches else 0
+
+
+def write_trace(writes: Writes, addresses: AddressMap, path: Path) -> None:
+    """Write the program of the accelerator as a table; complete or not at all."""
+    rows = trace(writes, addresses)
+    text = as_csv(rows) if path.suffix.lower() == ".csv" else as_text(rows)
+    write_bytes(path, text.encode())
 
 
 def dump(words: dict[int, int], path: Path) -> None:

@@ -67,10 +67,62 @@ def test_verbose_shows_the_layers(project: Path) -> None:
 def test_failing_project_shows_where_and_the_registers(variant: Variant) -> None:
     result = emulate(variant(("0x0f02", "0x0f03")))
     assert result.returncode == 1
-    assert "data memory instance 0 word 2049" in result.stdout
-    assert "layer 0 output 0 to 1, row 0, column 1" in result.stdout
+    assert "1 words of the output differ" in result.stdout
+    assert (
+        "First difference: layer 0, channel 0, row 0, column 1 (0x50402004): expected 3, found 2\n"
+        in result.stdout
+    )
     assert "last_output=8" in result.stdout
     assert result.stdout.endswith("FAIL\n")
+
+
+def test_first_of_several_differences_is_shown(variant: Variant) -> None:
+    """In the order of channels, rows and columns, whatever the program looks at first."""
+    result = emulate(variant(("0x0a01, 0x0f02, 0x1403", "0x0b01, 0x0f02, 0x1404")))
+    assert "2 words of the output differ" in result.stdout
+    assert "layer 0, channel 0, row 1, column 0 (0x50402008): expected 4, found 3" in result.stdout
+    assert result.stdout.count("Data mismatch") == 1  # what the program printed, no more
+
+
+def test_program_that_prints_no_numbers_shows_the_word_it_read_last(variant: Variant) -> None:
+    numbers = "(%d/%d) at address 0x%08x: Expected 0x%08x, read 0x%08x"
+    silent = emulate(variant(("0x0f02", "0x0f03"), (numbers, "%d %d %d %d %d")))
+    assert silent.returncode == 1
+    assert "data memory instance 0 word 2049" in silent.stdout
+    assert "It holds layer 0 channel 0 to 1, row 0, column 1." in silent.stdout
+    assert "last_output=8" in silent.stdout
+
+
+@pytest.mark.parametrize("name", ["trace.txt", "trace.csv"])
+def test_trace_holds_the_registers_field_by_field(name: str, project: Path, tmp_path: Path) -> None:
+    path = tmp_path / name
+    assert emulate(project, "--trace", path).returncode == 0
+    lines = [line.replace(",", " ").split() for line in path.read_text().splitlines()]
+    assert lines[0] == ["address", "word", "place", "field", "value", "meaning"]
+    rcnt = ["0x50100010", "0x00010003", "group", "0", "layer", "0", "RCNT"]
+    assert [line[7:] for line in lines if line[:7] == rcnt] == [
+        ["last", "3", "last", "row"],
+        ["pad", "1", "pad", "rows"],
+    ]
+
+
+def test_trace_of_recorded_words_and_of_programs_that_go_wrong(
+    recording: Path, variant: Variant, tmp_path: Path
+) -> None:
+    path = tmp_path / "trace.txt"
+    emulate("--words", recording, "--device", "MAX78000", "--trace", path)
+    assert "kernel_length" in path.read_text()
+    folder = variant(("0x000f000f", "0x00000000"))  # no processor
+    result = emulate(folder, "--trace", path)
+    assert result.returncode == 1
+    assert "there is nothing to execute" in result.stderr
+    assert "group 0 layer 0 ENA" in path.read_text()
+
+
+def test_cycles_are_estimated(project: Path) -> None:
+    lines = [line.split() for line in emulate(project, "--cycles").stdout.splitlines()]
+    assert ["layer", "cycles", "fetches", "kernel", "steps"] in lines
+    assert ["0", "52", "4", "8"] in lines
 
 
 def test_suspicious_layer_is_shown_though_it_passes(variant: Variant) -> None:
@@ -142,7 +194,7 @@ def test_unexpected_word_is_shown_with_the_layer_that_wrote_it(recording: Path) 
     result = emulate("--words", recording, "--device", "MAX78000")
     assert result.returncode == 1
     assert (
-        "0x50402000, layer 0 output 0, row 0, column 0: expected 0x00000002, found 0x00000001"
+        "0x50402000, layer 0 channel 0, row 0, column 0: expected 0x00000002, found 0x00000001"
         in result.stdout
     )
 

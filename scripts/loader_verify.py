@@ -1,0 +1,110 @@
+"""What `ai8xize.py --verify` does: run the firmware in the emulator and compare it word by word."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from diagnostics import Diagnostic, DiagnosticError, Place
+from emulator import Run, compare, count_words, run_loader
+from emulator.cycles import format_cycles, network_cycles
+from emulator.departure import Departure, SimulatedChannel, departure_of_layers
+from emulator.loader import LoaderRecord
+from emulator.report import describe_departure
+from synthesis.encode.data import delivery_of, pieces_of
+from synthesis.encode.numbering import Numbering
+from synthesis.network import Layer, Tensor
+from synthesis.pipeline import Synthesis
+from synthesis.words import phase_words
+
+SHOWN_DIFFERENCES = 10
+
+
+def verify(
+    result: Synthesis, folder: Path, *, apb_base: int, check_output: bool, cycles: bool
+) -> Iterator[str]:
+    """Run the project's loader on an emulated core and compare every word and the output.
+
+    Yields what was found right, and with `cycles` a table of the layers' times. `check_output` says
+    that the program has a sample whose result is known. Raises DiagnosticError naming the first
+    differences, EmulatorError.
+    """
+    wanted = {
+        phase: (words.words, words.control, words.pushes)
+        for phase, words in phase_words(result.program).items()
+    }
+    record = run_loader(folder, result.network.chip.name, apb_base=apb_base)
+    differences = compare(record.effect(), wanted, record.addresses)
+    place = Place(file=str(folder))
+    if differences:
+        shown = [Diagnostic("E840", str(d), place) for d in differences[:SHOWN_DIFFERENCES]]
+        rest = f"{len(differences)} words differ from the program"
+        raise DiagnosticError([*shown, Diagnostic("E840", rest, place)])
+    yield f"verified {count_words(wanted)} accelerator words"
+    if not check_output:
+        return
+    run = record.execute()
+    if not (record.check_output() and record.check_is_alive()):
+        raise DiagnosticError(
+            Diagnostic(
+                "E841",
+                "the emulated accelerator does not compute the expected output",
+                place,
+                _explanation(result, record, run),
+            )
+        )
+    yield f"verified {len(result.program.expected)} words of the expected output"
+    if cycles:
+        yield "\n".join(cycle_table(result, record, run))
+
+
+def cycle_table(result: Synthesis, record: LoaderRecord, run: Run) -> list[str]:
+    """Return the cycles of the executed registers, beside those of the network loader."""
+    numbering = _numbering(result)
+    statistics = {s.index: s.cycles for s in result.program.statistics.layers}
+    analytic = {
+        numbering.number(layer): cycles
+        for layer in result.network.layers
+        if (cycles := statistics.get(layer.index)) is not None
+    }
+    assert record.accelerator is not None
+    executed = [done.config for done in run.layers]
+    return format_cycles(network_cycles(record.accelerator.memory, executed), analytic)
+
+
+def simulated_channels(layer: Layer, output: Tensor) -> Iterator[SimulatedChannel]:
+    """Yield the channels of a simulated layer with their places in data memory."""
+    source = delivery_of(layer)
+    for piece in pieces_of(source):
+        for number, lane in enumerate(piece.lanes):
+            word = layer.out_offset // 4 + piece.word
+            yield SimulatedChannel(piece.instance, lane, word, output[piece.channel + number])
+
+
+def departure(result: Synthesis, record: LoaderRecord, run: Run) -> Departure | str | None:
+    """Return where the emulated layers first depart from the simulation."""
+    numbering = _numbering(result)
+    outputs = result.activations.outputs
+    simulated = {
+        numbering.number(layer): list(simulated_channels(layer, outputs[layer.index]))
+        for layer in result.network.layers
+        if layer.index in outputs
+    }
+    return departure_of_layers(run, record.addresses, simulated)
+
+
+def _explanation(result: Synthesis, record: LoaderRecord, run: Run) -> str:
+    found = departure(result, record, run)
+    findings = [f"warning: {finding}" for finding in run.findings if not finding.harmless]
+    if found is None:
+        lines = ["All layers are as simulated; check_output() compares something else."]
+    elif isinstance(found, str):
+        lines = [f"First difference: {found}"]
+    else:
+        assert record.accelerator is not None
+        lines = [*describe_departure(record.accelerator.memory, found)]
+    return "\n".join([*lines, *findings])
+
+
+def _numbering(result: Synthesis) -> Numbering:
+    return Numbering.of(result.network, 1)
