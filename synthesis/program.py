@@ -142,11 +142,15 @@ class FifoStream:
 
 @dataclass(frozen=True, slots=True)
 class ExpectedOutput:
-    """Words of the known answer, sorted by mask and address: `(word & mask) == value`."""
+    """Words of the known answer, sorted by mask and address: `(word & mask) == value`.
+
+    `layers` (int64) tells the layer that writes each; empty where nobody wants to know.
+    """
 
     addresses: Words
     masks: Words
     values: Words
+    layers: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
 
     def __len__(self) -> int:
         return len(self.addresses)
@@ -350,6 +354,10 @@ class Program:
     """The data memory at each executed layer, one line each; for the verbose log."""
     result: NDArray[np.int64] = field(default_factory=lambda: np.zeros((0, 0, 0), np.int64))
     """What the simulation computed, [channel, row, column]."""
+    topology: str = ""
+    """The executed layers in short, for the names of RTL simulation tests."""
+    stream_ratio: float = 1.0
+    """By how much streaming layers stretch the accesses to the FIFOs."""
 
     @property
     def master_control(self) -> int:

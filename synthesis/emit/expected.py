@@ -19,7 +19,10 @@ WORD_BYTES = 4
 def cut(expected: ExpectedOutput, limit: int | None) -> ExpectedOutput:
     """Return the first `limit` words; all of them without a limit."""
     return ExpectedOutput(
-        expected.addresses[:limit], expected.masks[:limit], expected.values[:limit]
+        expected.addresses[:limit],
+        expected.masks[:limit],
+        expected.values[:limit],
+        expected.layers[:limit],
     )
 
 

@@ -180,7 +180,7 @@ def expected_output(
     network: Network, outputs: Mapping[int, Tensor], apb_base: int
 ) -> ExpectedOutput:
     """Return the words that the output layers leave in data memory, sorted by mask and address."""
-    parts: list[tuple[Tensor, Tensor, Tensor]] = []
+    parts: list[tuple[Tensor, Tensor, Tensor, Tensor]] = []
     for layer in network.outputs():
         values = outputs[layer.index]
         flat = values.reshape(layer.out_channels, -1)
@@ -191,10 +191,12 @@ def expected_output(
                 np.arange(flat.shape[1]) * pixel_step(source) + piece.word
             )
             make = _narrow_words if layer.output_width == 8 else _wide_words
-            parts.append(make(piece, flat, addresses))
-    columns = [np.concatenate([p[i] for p in parts]) for i in range(3)]
-    order = np.lexsort((columns[0], columns[1]))
-    return ExpectedOutput(*(c[order].astype(np.uint32) for c in columns))
+            words = make(piece, flat, addresses)
+            parts.append((*words, np.full(len(words[0]), layer.index, np.int64)))
+    addresses, masks, values, layers = (np.concatenate(c) for c in zip(*parts, strict=True))
+    order = np.lexsort((addresses, masks))
+    addresses, masks, values = (c[order].astype(np.uint32) for c in (addresses, masks, values))
+    return ExpectedOutput(addresses, masks, values, layers[order])
 
 
 def pixel_step(source: Delivery) -> int:

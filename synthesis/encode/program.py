@@ -27,6 +27,7 @@ from synthesis.encode.memories import bias_blocks, kernel_blocks
 from synthesis.encode.memory_log import memory_log
 from synthesis.encode.numbering import Numbering
 from synthesis.encode.statistics import statistics
+from synthesis.encode.topology import stream_ratio, topology
 from synthesis.encode.writer import RegisterWriter
 from synthesis.network import Network
 from synthesis.options import EncodeOptions
@@ -86,6 +87,8 @@ def encode(
         layer_data=_layer_data(network, activations, options),
         fifo=tuple(fifo_streams(network, options.apb_base)) if through_fifo else (),
         result=activations.outputs[network.terminating.index],
+        topology=topology(network),
+        stream_ratio=stream_ratio(network, options),
         memory_log=tuple(memory_log(network, options)) if options.keep_layer_logs else (),
     )
 

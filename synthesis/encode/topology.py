@@ -1,0 +1,49 @@
+"""What the name and the time-out of an RTL simulation test are made of.
+
+Source: spec/generated-project.md sections 9.1 and 9.5.
+"""
+
+from __future__ import annotations
+
+from synthesis.encode.streaming import streams
+from synthesis.network import Layer, Network, Operator
+from synthesis.options import EncodeOptions
+
+
+def topology(network: Network) -> str:
+    """Return the executed layers in short: `-1x28x28b_0x0s1p1m60_relu-60x28x28l_...`."""
+    return "".join(f"-{_layer(layer)}" for layer in network.executed())
+
+
+def _layer(layer: Layer) -> str:
+    flat = layer.operator is Operator.CONV1D
+    pooling, window = layer.pooling, (0, 0)
+    kind = ""
+    if pooling.active:
+        kind, window = "avg" if pooling.average else "max", pooling.window
+    dim = str(layer.in_dim[0]) if flat else "{}x{}".format(*layer.in_dim)
+    size = str(window[0]) if flat else "{}x{}".format(*window)
+    activation = f"_{layer.activation.value.lower()}" if layer.activation else ""
+    return (
+        f"{layer.in_channels}x{dim}{'b' if layer.channels_first else 'l'}"
+        f"{'f' if layer.flatten else ''}_{kind}{size}s{pooling.stride[0]}p{layer.pad[0]}"
+        f"m{layer.out_channels}{activation}"
+    )
+
+
+def stream_ratio(network: Network, options: EncodeOptions) -> float:
+    """Return by how much streaming layers stretch the accesses to the FIFOs; 1 without any."""
+    if not network.input_port.is_fifo:
+        return 1.0
+    ratio = step = 1.0
+    for layer, stream in list(streams(network, options))[1:]:
+        rows, columns = layer.hardware.in_dim
+        if stream.delta1:
+            step = 1 / stream.delta1
+        if stream.delta2:
+            step *= stream.delta2 / rows
+        if stream.start:
+            words = rows * columns * layer.in_passes
+            step = (stream.start + step * (words - stream.start)) / words
+        ratio *= step
+    return ratio
