@@ -1,7 +1,8 @@
 """Executing recorded words instead of firmware.
 
 A recording is a NumPy archive with the arrays phase, size, addr and value (one entry per bus write,
-in order); expected_addr, expected_value and expected_mask are optional. Phases: 0 cnn_enable,
+in order). What is expected afterwards is optional: expected_addr, expected_value and expected_mask,
+or the array expected with these as columns; without masks all bits count. Phases: 0 cnn_enable,
 1 cnn_init, 2 cnn_load_weights, 3 cnn_load_bias, 4 cnn_configure, 5 load_input, 6 cnn_start; words
 of later phases are not applied.
 """
@@ -9,6 +10,7 @@ of later phases are not applied.
 from __future__ import annotations
 
 import zipfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -52,20 +54,43 @@ def read_words(path: Path) -> RecordedWords:
             raise EmulatorError("E801", "not a NumPy archive (.npz)", str(path))
     try:
         with np.load(path, allow_pickle=False) as archive:
-            missing = [name for name in _ARRAYS if name not in archive]
+            names = set(archive.files)
+            missing = [name for name in _ARRAYS if name not in names]
             if missing:
                 raise EmulatorError(
                     "E801", f"the recording lacks the array {missing[0]}", str(path)
                 )
-            phase, size, address, value = (archive[name].astype(np.int64) for name in _ARRAYS)
-            expected = [archive[name] for name in _EXPECTED if name in archive]
-    except (ValueError, zipfile.BadZipFile, EOFError) as exc:
+            wanted = names & {*_ARRAYS, *_EXPECTED, "expected"}
+            arrays = {name: archive[name].astype(np.int64) for name in wanted}
+    except (ValueError, TypeError, zipfile.BadZipFile, EOFError) as exc:
         raise EmulatorError("E801", f"not a recording of words: {exc}", str(path)) from None
-    if len({len(array) for array in (phase, size, address, value)}) != 1:
+    phase, size, address, value = (arrays[name] for name in _ARRAYS)
+    if len({array.shape for array in (phase, size, address, value)}) != 1 or phase.ndim != 1:
         raise EmulatorError("E801", "the arrays of the recording differ in length", str(path))
+    if not np.isin(size, (1, 2, 4)).all():
+        wrong = int(size[~np.isin(size, (1, 2, 4))][0])
+        raise EmulatorError("E801", f"a write of {wrong} bytes: 1, 2 or 4 are possible", str(path))
     chosen = phase <= LAST_PHASE
-    table = np.array(expected if len(expected) == len(_EXPECTED) else [[], [], []], np.int64)
-    return RecordedWords(Writes(size, address, value).where(chosen), table.T)
+    return RecordedWords(Writes(size, address, value).where(chosen), _expected(arrays, path))
+
+
+def _expected(arrays: Mapping[str, NDArray[np.int64]], path: Path) -> NDArray[np.int64]:
+    """Return address, value and mask of each expected word; without masks, all bits count."""
+    columns = [arrays[name] for name in _EXPECTED if name in arrays]
+    complete = set(_EXPECTED[:2]) <= set(arrays) or not columns
+    if "expected" in arrays:
+        columns = list(np.atleast_2d(arrays["expected"]).T)
+    if not columns:
+        return np.zeros((0, 3), np.int64)
+    if len(columns) == 2:
+        columns.append(np.full_like(columns[0], 0xFFFFFFFF))
+    if not complete or len(columns) != 3 or len({column.shape for column in columns}) != 1:
+        raise EmulatorError(
+            "E801",
+            "expected words need an address and a value each, and may have a mask",
+            str(path),
+        )
+    return np.stack(columns, axis=1)
 
 
 def run_words(

@@ -97,6 +97,8 @@ void MXC_GPIO_OutSet(mxc_gpio_regs_t *port, uint32_t mask) { port->out_set = mas
 void MXC_GPIO_OutClr(mxc_gpio_regs_t *port, uint32_t mask) { port->out_clr = mask; }
 void LED_On(unsigned int idx) { (void) idx; }
 void LED_Off(unsigned int idx) { (void) idx; }
+void LED_Toggle(unsigned int idx) { (void) idx; }
+int PB_Get(unsigned int idx) { (void) idx; return 0; }
 
 /* Console */
 int putchar(int character)

@@ -45,8 +45,10 @@ def recording(tmp_path: Path) -> Path:
 
 
 def change(path: Path, **arrays: object) -> None:
+    """Replace arrays of a recording; None removes one, a function computes it from the old."""
     with np.load(path) as archive:
         content = {**archive, **arrays}
+        content |= {name: new(archive[name]) for name, new in arrays.items() if callable(new)}
     np.savez(path, **{name: array for name, array in content.items() if array is not None})
 
 
@@ -200,12 +202,36 @@ def test_unexpected_word_is_shown_with_the_layer_that_wrote_it(recording: Path) 
 
 
 @pytest.mark.parametrize(
+    ("arrays", "passes"),
+    [
+        ({"expected": [[0x50402000, 1, 0xFF], [0x50402004, 2, 0xFF]]}, True),
+        ({"expected": [[0x50402000, 1], [0x50402004, 2]]}, True),
+        ({"expected": [[0x50402000, 1], [0x50402004, 3]]}, False),
+        ({"expected_addr": [0x50402000], "expected_value": [1]}, True),
+        ({"expected_addr": [0x50402000], "expected_value": [0x101]}, False),
+    ],
+)
+def test_expected_words_may_come_as_columns_and_without_masks(
+    arrays: dict[str, object], passes: bool, recording: Path
+) -> None:
+    change(recording, expected_addr=None, expected_value=None, expected_mask=None)
+    change(recording, **arrays)
+    result = emulate("--words", recording, "--device", "MAX78000")
+    assert result.returncode == (0 if passes else 1), result.stderr
+    assert result.stdout.endswith("PASS\n" if passes else "FAIL\n")
+
+
+@pytest.mark.parametrize(
     ("damage", "message"),
     [
         (lambda path: path.write_text("no archive"), "not a NumPy archive"),
         (lambda path: path.unlink(), "No such file"),
         (lambda path: change(path, size=None), "lacks the array size"),
         (lambda path: change(path, size=[4]), "differ in length"),
+        (lambda path: change(path, size=lambda size: 0 * size + 3), "a write of 3 bytes"),
+        (lambda path: change(path, addr=np.array(["a"])), "not a recording of words"),
+        (lambda path: change(path, expected_value=None), "need an address and a value"),
+        (lambda path: change(path, expected_value=[1, 2]), "need an address and a value"),
         (lambda path: path.write_bytes(path.read_bytes()[:-200]), "NumPy archive"),
     ],
 )

@@ -203,3 +203,21 @@ def test_stack_ends_where_the_memory_of_the_chip_ends(variant: Variant) -> None:
     deep = "char big[150000]; memset(big, 1, sizeof(big)); cnn_start();"
     with pytest.raises(EmulatorError, match="where the chip has nothing"):
         run(project_for(variant(("    cnn_start();", f"    {deep}")), "MAX78000"))
+
+
+def test_project_of_another_tool_needs_nothing_but_its_c_files(variant: Variant) -> None:
+    """Other file names, no Makefile, one file for all, older names of the vendor's SDK."""
+    folder = variant(
+        ('#include "mxc.h"', '#include "mxc_device.h"\n#include "mxc_sys.h"\n#include "icc.h"'),
+        ('#include "gcfr_regs.h"', '#include "bbfc_regs.h"\n#include "fcr_regs.h"'),
+        ("MXC_GCFR->", "MXC_BBFC->"),
+        ("MXC_LP_EnterSleepMode();", "__WFI();"),
+        ("    cnn_disable();\n", "    LED_Toggle(LED1); __NOP(); cnn_disable();\n"),
+        ("MXC_SYS_ClockEnable(MXC_SYS_PERIPH_CLOCK_CNN)",
+         "MXC_GCR->pclkdis0 &= ~MXC_F_GCR_PCLKDIS0_CNN"),
+    )  # fmt: skip
+    text = "".join((folder / name).read_text() for name in ("cnn.c", "main.c"))
+    (folder / "main.c").unlink()
+    (folder / "cnn.c").unlink()
+    (folder / "whole_network.c").write_text(text)
+    assert run(folder).startswith("True")

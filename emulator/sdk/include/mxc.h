@@ -33,7 +33,9 @@ typedef struct {
 #define MXC_F_GCR_PCLKDIV_CNNCLKSEL (3u << 17)
 #define MXC_S_GCR_PCLKDIV_CNNCLKSEL_PCLK (0u << 17)
 #define MXC_S_GCR_PCLKDIV_CNNCLKSEL_ISO (1u << 17)
+#define MXC_S_GCR_PCLKDIV_CNNCLKSEL_ITO (2u << 17)
 #define MXC_S_GCR_PCLKDIV_CNNCLKSEL_IPLL (3u << 17)
+#define MXC_F_GCR_PCLKDIS0_CNN (1u << 25)
 
 /* Power of the accelerator */
 typedef struct {
@@ -111,6 +113,8 @@ void MXC_GPIO_OutSet(mxc_gpio_regs_t *port, uint32_t mask);
 void MXC_GPIO_OutClr(mxc_gpio_regs_t *port, uint32_t mask);
 void LED_On(unsigned int idx);
 void LED_Off(unsigned int idx);
+void LED_Toggle(unsigned int idx);
+int PB_Get(unsigned int idx);
 #define LED1 0
 #define LED2 1
 
@@ -167,6 +171,10 @@ void NVIC_EnableIRQ(IRQn_Type irq);
 void NVIC_DisableIRQ(IRQn_Type irq);
 void NVIC_SetPriority(IRQn_Type irq, uint32_t priority);
 void __enable_irq(void);
+#define __NOP() __asm__ volatile("nop")
+#define __DSB() __asm__ volatile("" : : : "memory")
+#define __DMB() __DSB()
+#define __ISB() __DSB()
 void __disable_irq(void);
 
 /* Called by programs for the RISC-V core only */
