@@ -23,7 +23,7 @@ from emulator.addresses import (
     chip_at,
 )
 from emulator.power import CLOCK_GATES
-from emulator.record import Writes, column_words, merged_words, split_writes
+from emulator.record import WriteLog, Writes, column_words, merged_words, split_writes
 
 PERIPHERALS, PERIPHERAL_BYTES = 0x40000000, 0x100000
 _PLL_CONTROL, _PLL_ENABLED, _PLL_READY = 0x40000010, 1, 2
@@ -40,8 +40,9 @@ class Bus:
 
     def __init__(self, chip: Chip | None = None, apb_base: int = DEFAULT_APB_BASE) -> None:
         self.apb_base = apb_base
+        self._first, self._end = apb_base, apb_base + ACCELERATOR_BYTES
         self.words: dict[int, int] = dict.fromkeys(CLOCK_GATES, 0xFFFFFFFF)
-        self.log: list[tuple[int, int, int]] = []  # size, address, value
+        self.log = WriteLog()
         self.start_requested = False
         self.addresses: AddressMap | None = None
         self.reads: list[int] | None = None  # addresses read, while this is a list
@@ -53,7 +54,7 @@ class Bus:
 
     def writes(self, first: int = 0, end: int | None = None) -> Writes:
         """Return the recorded writes number `first` to `end`."""
-        return Writes.of(self.log[first:end])
+        return self.log.writes(first, end)
 
     def is_accelerator(self, address: int) -> bool:
         """Whether writes to an address are recorded."""
@@ -65,12 +66,14 @@ class Bus:
 
     def write(self, address: int, size: int, value: int) -> None:
         """Store 1, 2 or 4 bytes."""
-        if self.is_accelerator(address):
-            self.log.append((size, address, value))
+        if self._first <= address < self._end or self.is_accelerator(address):
+            self.log.append(size, address, value)
         if size == 4:
             self.words[address] = value
         else:
-            merged_words(Writes.of([(size, address, value)]), self.words)
+            shift, mask = 8 * (address & 3), (1 << 8 * size) - 1
+            old = self.words.get(address & ~3, 0)
+            self.words[address & ~3] = old & ~(mask << shift) | (value & mask) << shift
         if self.addresses is None:
             chip = chip_at(address, self.apb_base)
             if chip is None:

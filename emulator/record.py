@@ -5,6 +5,7 @@ Source: spec/memory.md section 1.8 (write formats of kernels), spec/machine.md s
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -61,6 +62,29 @@ class Writes:
     def where(self, selection: NDArray[np.bool_]) -> Writes:
         """Return the writes that are selected, in order."""
         return Writes(self.size[selection], self.address[selection], self.value[selection])
+
+
+class WriteLog:
+    """Bus writes as they happen, in little memory."""
+
+    def __init__(self) -> None:
+        self._places = array("Q")  # width in bytes above the address
+        self._values = array("Q")
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def append(self, size: int, address: int, value: int) -> None:
+        """Add a write."""
+        self._places.append(size << 32 | address)
+        self._values.append(value)
+
+    def writes(self, first: int = 0, end: int | None = None) -> Writes:
+        """Return the writes number `first` to `end`."""
+        places = np.array(self._places[first:end], np.int64)
+        return Writes(
+            places >> 32, places & 0xFFFFFFFF, np.array(self._values[first:end], np.int64)
+        )
 
 
 @dataclass(frozen=True)
