@@ -74,6 +74,17 @@ class WriteLog:
     def __len__(self) -> int:
         return len(self._places)
 
+    def __iter__(self) -> Iterator[tuple[int, int, int]]:
+        """Yield width in bytes, address and value of each write."""
+        writes = self.writes()
+        return zip(
+            writes.size.tolist(), writes.address.tolist(), writes.value.tolist(), strict=True
+        )
+
+    def clear(self) -> None:
+        """Forget all writes."""
+        del self._places[:], self._values[:]
+
     def append(self, size: int, address: int, value: int) -> None:
         """Add a write."""
         self._places.append(size << 32 | address)
