@@ -20,6 +20,7 @@ from unicorn import (
     UC_MEM_WRITE_PROT,
     UC_MEM_WRITE_UNMAPPED,
     UC_PROT_EXEC,
+    UC_PROT_READ,
     Uc,
     UcError,
 )
@@ -130,7 +131,7 @@ class Core:
         core = self.architecture
         uc = Uc(core.unicorn_architecture, core.unicorn_mode)
         uc.ctl_set_cpu_model(core.unicorn_model)
-        uc.mem_map(FLASH_BASE, self._memory.flash_bytes)
+        uc.mem_map(FLASH_BASE, self._memory.flash_bytes, UC_PROT_READ | UC_PROT_EXEC)
         uc.mem_map(SRAM_BASE, self._memory.sram_bytes)
         uc.mem_map(RETURN, PAGE, UC_PROT_EXEC)
         for base, size in (
@@ -256,9 +257,12 @@ class Core:
         """Remember an access to an address where nothing is mapped; the core then stops."""
         place = self.image.function_at(uc.reg_read(self.architecture.position))
         verb = "writes to" if access in (UC_MEM_WRITE_UNMAPPED, UC_MEM_WRITE_PROT) else "reads"
+        what = (
+            "which is not writable" if access == UC_MEM_WRITE_PROT else "where the chip has nothing"
+        )
         self._fault = EmulatorError(
             "E820",
-            f"{place} {verb} address 0x{address:08x}, where the chip has nothing",
+            f"{place} {verb} address 0x{address:08x}, {what}",
             remedy="Check pointers and array bounds; with another APB base, name it.",
         )
         return False
