@@ -31,7 +31,7 @@ ifneq ($(shell $(PYTHON) -c 'print("runs")' 2>/dev/null),runs)
 .PHONY: $(RUNTIME)
 endif
 
-.PHONY: help setup demo test test-fast properties lint format kat kat-selection emulator-kat fuzz benchmarks clean
+.PHONY: help setup demo rtl-demo test test-fast properties lint format kat kat-selection emulator-kat fuzz benchmarks clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -40,6 +40,9 @@ setup: $(RUNTIME) ## create .venv and install what the tools need
 
 demo: $(RUNTIME) ## train, quantize, synthesize and verify a small network on bundled digits
 	@$(PYTHON) scripts/demo.py $(ARGS)
+
+rtl-demo: $(RUNTIME) ## simulate a generated RTL test with Icarus Verilog, and an altered one
+	@$(PYTHON) scripts/rtl_demo.py $(ARGS)
 
 test: $(DEVELOPMENT) ## run the whole default test suite
 	@$(PYTHON) -m pytest -n $(JOBS) $(ARGS)

@@ -81,6 +81,8 @@ class Chip:
     instance_stride: int
     instance_bytes: int
     instance_words: int
+    data_parts: int
+    """Parts of a data memory instance; their size is PART_BYTES if there are several."""
     out_offset_limit: int
     write_pointer_shift: int
     max_layers: int
@@ -207,6 +209,7 @@ MAX78000 = Chip(
     instance_stride=0x8000,
     instance_bytes=0x8000,
     instance_words=2048,
+    data_parts=1,
     out_offset_limit=0x20000,
     write_pointer_shift=13,
     max_layers=32,
@@ -271,6 +274,7 @@ MAX78002 = Chip(
     instance_stride=0x20000,
     instance_bytes=0x14000,
     instance_words=8192,
+    data_parts=5,
     out_offset_limit=0x50000,
     write_pointer_shift=15,
     max_layers=128,

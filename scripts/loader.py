@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 import errno
 import os
-import sys
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from diagnostics import Diagnostic, DiagnosticError, Place, Severity, as_json, print_diagnostics
+from diagnostics import Diagnostic, DiagnosticError, Place, Severity
+from scripts.loader_messages import audible, refuse_errors, report, tell
+from scripts.loader_rtl import create_test
 from scripts.loader_values import (
     command_line,
     encode_options,
@@ -18,6 +19,7 @@ from scripts.loader_values import (
     project_options,
     resolve_options,
 )
+from scripts.rtl_values import is_rtl, rtl_options, rtl_usage
 from synthesis import __version__
 from synthesis.emit import (
     ProjectOptions,
@@ -29,30 +31,11 @@ from synthesis.emit import (
     log_text,
     write_project,
 )
+from synthesis.emit.rtl import check_rtl_options
 from synthesis.network import Network
 from synthesis.pipeline import MEMORY_CODES, Synthesis, examine, has_errors, synthesize, what_fits
 from synthesis.place import Placement
 from synthesis.program import Program
-
-
-def report(diagnostics: Iterable[Diagnostic], args: argparse.Namespace) -> None:
-    """Print diagnostics in the form that was asked for."""
-    if args.diagnostics == "json":
-        print(as_json(diagnostics))
-    else:
-        print_diagnostics(diagnostics)
-
-
-def tell(text: str, args: argparse.Namespace) -> None:
-    """Print a line for people; it must not stand between the messages for an editor."""
-    print(text, file=sys.stderr if args.diagnostics == "json" else sys.stdout)
-
-
-def refuse_errors(diagnostics: Iterable[Diagnostic]) -> None:
-    """Raise if there is an error among them."""
-    found = tuple(diagnostics)
-    if has_errors(found):
-        raise DiagnosticError(found)
 
 
 def create_project(args: argparse.Namespace) -> int:
@@ -63,8 +46,11 @@ def create_project(args: argparse.Namespace) -> int:
 
         tell(checkpoint_table(args.config_file, args.device, resolve_options(args)), args)
     options, folder = project_options(args), project_folder(args)
-    complaints = check_options(options)
-    if not args.check_only:
+    test = rtl_options(args, options) if is_rtl(args) else None
+    complaints = [*rtl_usage(args), *check_options(test.project if test else options)]
+    if test is not None:
+        complaints += check_rtl_options(test, args.test_dir)
+    elif not args.check_only:
         complaints += complaints_of_folder(folder, args)
     if args.check_only or has_errors(complaints):
         warnings = examined(args, complaints)
@@ -72,6 +58,11 @@ def create_project(args: argparse.Namespace) -> int:
         tell(f"No errors in {args.config_file}", args)
         return 0
     result = synthesized(args)
+    if test is not None:
+        shown = create_test(test, result, complaints, args)
+        if args.report is not None:
+            write_report(args, result.network, result.placement, shown, result.program)
+        return 0
     complaints = check_options(options, result.program)
     refuse_errors(complaints)
     shown = audible((*complaints, *result.warnings), args)
@@ -114,13 +105,6 @@ def examined(args: argparse.Namespace, complaints: list[Diagnostic]) -> tuple[Di
         raise DiagnosticError((*complaints, *refusal.diagnostics)) from None
     refuse_errors((*complaints, *warnings))
     return warnings
-
-
-def audible(diagnostics: Iterable[Diagnostic], args: argparse.Namespace) -> list[Diagnostic]:
-    """Leave out what the user does not want to hear."""
-    silenced = {"W390"} if args.no_warn_zero else set()
-    silenced |= {"N332", "N333"} if args.ignore_energy_warning else set()
-    return [d for d in diagnostics if d.code not in silenced]
 
 
 def details(program: Program, options: ProjectOptions, folder: Path) -> str:

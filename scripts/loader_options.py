@@ -10,6 +10,7 @@ import argparse
 from device import chip_named
 from device.chip import DEFAULT_APB_BASE
 from scripts.arguments import Parser, Refused, chip
+from scripts.rtl_options import add_product_options, add_rtl_options
 from synthesis import __version__
 
 
@@ -80,6 +81,7 @@ def arguments(*, json: bool = False) -> Parser:
     _streaming_options(parser)
     _core_options(parser)
     _log_options(parser)
+    add_rtl_options(parser)
     _refused_options(parser)
     return parser
 
@@ -118,7 +120,7 @@ def _code_options(parser: argparse.ArgumentParser) -> None:
     option("--prefix", required=True, metavar="NAME", help="name of the project and its folder")
     option("--test-dir", required=True, metavar="DIR", help="folder in which it is created")
     option("--overwrite", action="store_true", help="replace the files of an existing project")
-    option("-e", "--embedded-code", action="store_true", help="generate embedded C (the default)")
+    add_product_options(group)
     option("--softmax", action="store_true", help="classify with a software softmax")
     unload = group.add_mutually_exclusive_group()
     unload.add_argument("--unload", dest="unload", action="store_true", default=True,
@@ -145,10 +147,14 @@ def _code_options(parser: argparse.ArgumentParser) -> None:
     option("--input-split", type=int, default=1, metavar="N",
            help="load CHW data in N parts of rows, each with its surroundings")  # fmt: skip
     option("--fixed-input", action="store_true", help="load a bit pattern instead of the sample")
-    for name in ("--compact-data", "--no-compact-data", "--compact-weights"):
-        option(name, action="store_true", help="accepted; embedded code is always compact")
+    compact = group.add_mutually_exclusive_group()
+    compact.add_argument("--compact-data", action="store_true", default=True,
+                         help="the sample is an array (the default)")  # fmt: skip
+    compact.add_argument("--no-compact-data", dest="compact_data", action="store_false",
+                         help="RTL: the sample is stored word by word")  # fmt: skip
+    option("--compact-weights", action="store_true", help="accepted; weights are always arrays")
     express = group.add_mutually_exclusive_group()
-    express.add_argument("--mexpress", dest="express", action="store_true", default=True,
+    express.add_argument("--mexpress", dest="express", action="store_true", default=None,
                          help="packed transfer of the weights (the default)")  # fmt: skip
     express.add_argument("--no-mexpress", dest="express", action="store_false",
                          help="four words per kernel")  # fmt: skip
@@ -170,14 +176,15 @@ def _code_options(parser: argparse.ArgumentParser) -> None:
 
 def _file_options(parser: argparse.ArgumentParser) -> None:
     option = parser.add_argument_group("file names").add_argument
-    option("--c-filename", default="main", metavar="NAME", help="main program, without .c")
+    option("--c-filename", metavar="NAME",
+           help="main program, without .c (default: main, RTL: test)")  # fmt: skip
     option(
         "--api-filename", default="cnn.c", metavar="NAME", help="functions; none: in the main file"
     )
     option("--weight-filename", default="weights.h", metavar="NAME", help="weights")
     option("--sample-filename", default="sampledata.h", metavar="NAME", help="sample")
-    option("--sample-output-filename", default="sampleoutput.h", metavar="NAME",
-           help="expected output; none: in the main file")  # fmt: skip
+    option("--sample-output-filename", metavar="NAME",
+           help="expected output (sampleoutput.h); none: in the main file")  # fmt: skip
     option("--sample-numpy-filename", metavar="NAME",
            help="also save the output of the simulation as a NumPy array")  # fmt: skip
     for name, default, what in (
@@ -338,14 +345,6 @@ def _refused_options(parser: argparse.ArgumentParser) -> None:
     def refuse(*names: str, reason: str) -> None:
         group.add_argument(*names, action=Refused, nargs="?", help=reason)
 
-    for name in (
-        "--rtl", "--rtl-preload", "--rtl-preload-weights", "--result-output", "--runtest-filename",
-        "--input-filename", "--autogen", "--autogen_list", "--top-level", "--queue-name",
-        "--timeout", "--slow-load", "--input-csv", "--input-csv-format", "--input-csv-retrace",
-        "--input-csv-period", "--input-pix-clk", "--input-sync", "--input-fifo",
-    ):  # fmt: skip
-        names = (name, "--rtl-sim") if name == "--rtl" else (name,)
-        refuse(*names, reason="RTL simulation tests are not supported yet")
     refuse("--legacy-test", reason="it rearranges data of the vendor's internal test bench only")
     refuse("--legacy-kernels", reason="it stores kernels that nothing reads, for the vendor's "
            "first regression tests")  # fmt: skip

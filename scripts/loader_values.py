@@ -11,6 +11,7 @@ import shlex
 import sys
 from pathlib import Path
 
+from scripts.rtl_values import is_block_level, preloads_weights
 from synthesis import __version__
 from synthesis.emit import ProjectOptions, folder_name
 from synthesis.network import InputPort
@@ -67,7 +68,7 @@ def encode_options(args: argparse.Namespace) -> EncodeOptions:
     """Return the options that change words."""
     return EncodeOptions(
         apb_base=args.apb_base,
-        express=args.express,
+        express=uses_express(args),
         ready_select=args.ready_sel,
         ready_select_aon=args.ready_sel_aon,
         average_rounding=args.avg_pool_rounding,
@@ -111,11 +112,18 @@ def encode_options(args: argparse.Namespace) -> EncodeOptions:
     )
 
 
+def uses_express(args: argparse.Namespace) -> bool:
+    """Whether weights are transferred packed; without a core, or preloaded, they cannot be."""
+    if is_block_level(args):
+        return False
+    return not preloads_weights(args) if args.express is None else args.express
+
+
 def project_options(args: argparse.Namespace) -> ProjectOptions:
     """Return the options that change only the text of the project."""
     names = (
-        "c_filename", "api_filename", "weight_filename", "sample_filename",
-        "sample_output_filename", "sample_numpy_filename", "softmax", "unload", "kat",
+        "api_filename", "weight_filename", "sample_filename", "sample_numpy_filename",
+        "softmax", "unload", "kat",
         "max_checklines", "fixed_input", "unroll_wide", "unroll_8bit", "timer", "no_timer", "boost",
         "energy", "forever", "no_wfi", "stop_start", "one_shot", "snoop_loop", "no_fifo_wait",
         "debugwait", "clock_trim", "verify_writes", "verify_kernels", "zero_sram",
@@ -132,6 +140,8 @@ def project_options(args: argparse.Namespace) -> ProjectOptions:
         riscv=args.riscv or any(implying),
         riscv_cache=args.riscv_cache is not False,
         fast_fifo=input_port(args).is_fast,
+        c_filename=args.c_filename or "main",
+        sample_output_filename=args.sample_output_filename or "sampleoutput.h",
         name=args.prefix,
         folder=str(project_folder(args)),
         command_line=command_line(),

@@ -22,12 +22,12 @@ _TRIGGER_PIN_CHIPS = ("MAX78002",)  # boards whose power monitor listens to pins
 
 def header_file(program: Program, options: ProjectOptions) -> str:
     """Return cnn.h."""
-    return render("c/cnn.h.j2", **_values(program, options))
+    return render("c/cnn.h.j2", **program_values(program, options))
 
 
 def api_file(program: Program, options: ProjectOptions) -> str:
     """Return the file with the functions that drive the accelerator."""
-    return render("c/cnn.c.j2", **_values(program, options))
+    return render("c/cnn.c.j2", **program_values(program, options))
 
 
 def wrapper_file(program: Program, options: ProjectOptions) -> str:
@@ -37,13 +37,14 @@ def wrapper_file(program: Program, options: ProjectOptions) -> str:
 
 def main_file(program: Program, options: ProjectOptions) -> str:
     """Return the program that runs the network; without an API file it holds all functions."""
-    values = _values(program, options)
+    values = program_values(program, options)
     if options.softmax:
         values["softmax_offset"] = _softmax_offset(program)
     return render("c/main.c.j2", **values)
 
 
-def _values(program: Program, options: ProjectOptions) -> dict[str, Any]:
+def program_values(program: Program, options: ProjectOptions) -> dict[str, Any]:
+    """Return what the templates of C programs need."""
     unroll_mlator = options.unroll_mlator if options.mlator else None
     code = unload_code(program.unload, options.unroll_wide, options.unroll_8bit, unroll_mlator)
     return {

@@ -9,7 +9,7 @@ import contextlib
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 from checkpoint.atomic import umask
@@ -55,14 +55,20 @@ def check_folder(folder: str | os.PathLike[str], *, overwrite: bool) -> None:
 
 
 def write_project(
-    files: Mapping[str, str | bytes], folder: str | os.PathLike[str], *, overwrite: bool = False
+    files: Mapping[str, str | bytes],
+    folder: str | os.PathLike[str],
+    *,
+    overwrite: bool = False,
+    executables: Collection[str] = (),
+    empty_folders: Collection[str] = (),
 ) -> None:
     """Write the files of a project (content by path relative to the folder).
 
     They are written to a temporary folder beside it first, which then becomes the project; in a
     folder that exists they replace the files of the same names, and those that were generated
     before, but no longer are, disappear unless they were edited. Other files and project.mk stay.
-    If anything fails, Ctrl-C included, everything is as it was before.
+    If anything fails, Ctrl-C included, everything is as it was before. Files among `executables`
+    are programs; `empty_folders` are made as well.
 
     Raises DiagnosticError as `check_folder` does, and OSError if the disk refuses.
     """
@@ -71,9 +77,13 @@ def write_project(
     files = {**files, MANIFEST: manifest(files, KEPT)}
     with _new_parents(target.parent), _staging(target) as staging:
         _fill(staging, files)
+        for name in executables:
+            (staging / name).chmod(0o777 & ~umask())
         if target.is_dir():
-            _replace(staging, target.resolve(), files)
+            _replace(staging, target.resolve(), files, empty_folders)
         else:
+            for name in empty_folders:
+                (staging / name).mkdir(exist_ok=True)
             staging.rename(target)
 
 
@@ -123,7 +133,9 @@ def _fill(staging: Path, files: Mapping[str, str | bytes]) -> None:
         path.write_bytes(data)
 
 
-def _replace(staging: Path, target: Path, files: Mapping[str, str | bytes]) -> None:
+def _replace(
+    staging: Path, target: Path, files: Mapping[str, str | bytes], empty_folders: Collection[str]
+) -> None:
     """Move new files into an existing folder and stale ones away; undo it all if that fails."""
     for name in files:
         if (target / name).is_dir():
@@ -133,6 +145,8 @@ def _replace(staging: Path, target: Path, files: Mapping[str, str | bytes]) -> N
     moved: list[tuple[Path, Path | None]] = []
     created: list[Path] = []
     try:
+        for name in empty_folders:
+            _make_folders(target / name, created)
         for name in files:
             path = target / name
             if name in KEPT and path.exists():

@@ -111,6 +111,8 @@ class ProjectOptions:
     debug_computation: bool = False
     debug_latency: bool = False
     messages: tuple[str, ...] = ()
+    simulated: bool = False
+    """For RTL simulation, where the RISC-V core can run from SRAM."""
 
     @property
     def single_file(self) -> bool:
@@ -230,7 +232,7 @@ def _names(options: ProjectOptions) -> Iterator[Diagnostic]:
     taken = dict.fromkeys(fixed, "another generated file")
     others = {"--prefix": options.name, "--board-name": options.board_name}
     for option, name in {**others, **_file_names(options)}.items():
-        if not _is_plain(name):
+        if not is_plain(name):
             yield Diagnostic(
                 "E071",
                 f"{name!r} is not a plain name",
@@ -260,7 +262,8 @@ def _is_debugging(name: str, options: ProjectOptions) -> bool:
     return any(given and re.fullmatch(pattern, name) for given, pattern in patterns)
 
 
-def _is_plain(name: str) -> bool:
+def is_plain(name: str) -> bool:
+    """Whether a name stands for a file in its folder, whatever reads it."""
     return (
         bool(name)
         and name not in (".", "..")
@@ -306,7 +309,7 @@ def _cores(options: ProjectOptions) -> Iterator[Diagnostic]:
             yield Diagnostic(
                 "E078", "it needs the RISC-V core", Place(option=option), "Add --riscv."
             )
-    if options.riscv and not options.riscv_cache:
+    if options.riscv and not options.riscv_cache and not options.simulated:
         yield Diagnostic(
             "E079",
             "the RISC-V core runs the program from flash memory, through its cache",

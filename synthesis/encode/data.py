@@ -195,8 +195,12 @@ def expected_output(
             parts.append((*words, np.full(len(words[0]), layer.index, np.int64)))
     addresses, masks, values, layers = (np.concatenate(c) for c in zip(*parts, strict=True))
     order = np.lexsort((addresses, masks))
-    addresses, masks, values = (c[order].astype(np.uint32) for c in (addresses, masks, values))
-    return ExpectedOutput(addresses, masks, values, layers[order])
+    return ExpectedOutput(
+        addresses[order].astype(np.uint32),
+        masks[order].astype(np.uint32),
+        values[order].astype(np.uint32),
+        layers[order].astype(np.int64),
+    )
 
 
 def pixel_step(source: Delivery) -> int:

@@ -58,9 +58,8 @@ def test_ports_imply_each_other(options: list[str], port: InputPort) -> None:
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        (["--rtl"], "--rtl: RTL simulation tests are not supported yet"),
-        (["--rtl-sim"], "--rtl-sim: RTL simulation tests are not supported yet"),
-        (["--timeout", "5"], "--timeout: RTL simulation tests are not supported yet"),
+        (["--test-bist"], "--test-bist: it damages every seventh kernel"),
+        (["--legacy-kernels"], "--legacy-kernels: it stores kernels that nothing reads"),
         (["--legacy-test"], "--legacy-test: it rearranges data of the vendor's internal test"),
     ],
 )
@@ -92,16 +91,16 @@ def test_wrong_usage_is_told_in_a_line(capsys: pytest.CaptureFixture[str]) -> No
 
 
 def test_all_refused_options_are_named_at_once(capsys: pytest.CaptureFixture[str]) -> None:
-    _, said = refused([*REQUIRED, "--rtl", "--timeout", "5", "--legacy-test", "--nope"], capsys)
+    _, said = refused([*REQUIRED, "--test-bist", "--legacy-test", "--nope"], capsys)
     lines = said.splitlines()
     assert len(lines) == 4
-    assert "arguments --rtl, --timeout: RTL simulation tests are not supported yet" in lines[0]
+    assert "--test-bist: " in lines[0]
     assert "--legacy-test: " in lines[1] and "unrecognized arguments: --nope" in lines[2]
 
 
 def test_editors_get_wrong_usage_as_json(capsys: pytest.CaptureFixture[str]) -> None:
-    output, said = refused(["--ai85", "--rtl", "--prefix", "a"], capsys, as_json=True)
+    output, said = refused(["--ai85", "--test-bist", "--prefix", "a"], capsys, as_json=True)
     found = json.loads(output)
     assert said == ""
-    assert [d["option"] for d in found] == ["--rtl", "--config-file", "--test-dir"]
+    assert [d["option"] for d in found] == ["--test-bist", "--config-file", "--test-dir"]
     assert {d["code"] for d in found} == {"E070"} and found[0]["severity"] == "error"

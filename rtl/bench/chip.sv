@@ -1,0 +1,36 @@
+// The chip around the accelerator: its bus and clocks, and nothing else.
+`timescale 1ns / 10ps
+
+module chip (
+    input logic clk,
+    input logic psel,
+    input logic penable,
+    input logic pbyte,
+    input logic [31:0] paddr,
+    input logic [31:0] pwdata,
+    input logic finished
+);
+    logic pclk_ai;  // clock of the camera interface
+
+    assign pclk_ai = clk;
+
+    cnn xuut1 (
+        .clk(clk),
+        .psel(psel),
+        .penable(penable),
+        .pbyte(pbyte),
+        .paddr(paddr),
+        .pwdata(pwdata),
+        .finished(finished)
+    );
+endmodule
+
+// Model of the flash memory; programs run outside of the simulation
+module flash;
+    logic [127:0] main_mem [0:'h283FF];
+endmodule
+
+// What programs can tell the test bench
+module simulation;
+    logic [31:0] trig = 0;
+endmodule

@@ -1,0 +1,61 @@
+"""ai8xize.py --rtl: write a test for RTL simulation and add it to the list of tests."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+from diagnostics import Diagnostic
+from scripts.loader_messages import audible, refuse_errors, report, tell
+from scripts.rtl_values import with_network
+from synthesis.emit import check_folder, emit_arrays, folder_name, write_project
+from synthesis.emit.rtl import (
+    RtlOptions,
+    add_test,
+    check_rtl_options,
+    emit_rtl,
+    empty_folders,
+    executables,
+    regression_line,
+    test_name,
+)
+from synthesis.pipeline import Synthesis
+
+
+def create_test(
+    options: RtlOptions,
+    result: Synthesis,
+    complaints: Iterable[Diagnostic],
+    args: argparse.Namespace,
+) -> list[Diagnostic]:
+    """Write the test of a network; return the messages that were shown.
+
+    Raises DiagnosticError where the options do not fit the network or the folder exists.
+    """
+    name = folder_name(test_name(args.prefix, result.program), args.test_dir)
+    folder = Path(args.test_dir, name)
+    options = with_network(options, name, folder, result.network)
+    found = dict.fromkeys((*complaints, *check_rtl_options(options, args.test_dir, result.program)))
+    refuse_errors(found)
+    check_folder(folder, overwrite=args.overwrite)
+    shown = audible((*found, *result.warnings), args)
+    messages = tuple(map(str, shown))
+    options = replace(options, project=replace(options.project, messages=messages))
+    files = emit_rtl(result.program, options) | emit_arrays(result.program, options.project)
+    write_project(
+        files,
+        folder,
+        overwrite=args.overwrite,
+        executables=executables(options),
+        empty_folders=empty_folders(options),
+    )
+    report(shown, args)
+    tell(f"Wrote {len(files)} files to {folder}", args)
+    if options.regression_folder is not None:
+        test_list = Path(options.regression_folder, options.regression_list)
+        line = regression_line(result.program, options)
+        added = add_test(test_list, line)
+        tell(f"{'Added' if added else 'Already there:'} {line} in {test_list}", args)
+    return shown

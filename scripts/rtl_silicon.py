@@ -1,0 +1,87 @@
+#!/usr/bin/env python3
+"""Compute what the accelerator of a simulated chip would: the open test bench calls this.
+
+FOLDER holds registers.txt (width, address and value of each write) and memories.txt (kind, index
+and value of each entry), as rtl/bench/tb.sv writes them. Writes results.txt: the number of cycles,
+then index and value of each word of data memory.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from device import Chip, chip_named
+from device.chip import DEFAULT_APB_BASE
+from emulator import Accelerator, EmulatorError, Writes
+from emulator.cycles import STARTUP_CYCLES, network_cycles
+
+
+def register_writes(folder: Path) -> Iterator[tuple[int, int, int]]:
+    """Yield the writes to registers, in order."""
+    for line in (folder / "registers.txt").read_text().splitlines():
+        size, address, value = line.split()
+        yield int(size), int(address, 16), int(value, 16)
+
+
+def memory_writes(folder: Path, chip: Chip, apb_base: int) -> Iterator[tuple[int, int, int]]:
+    """Yield what the memories hold as writes; digits that are unknown become 0."""
+    for line in (folder / "memories.txt").read_text().splitlines():
+        kind, text, digits = line.split()
+        index, digits = int(text), digits.lower().replace("x", "0")
+        if kind == "d":
+            yield 4, apb_base + data_address(chip, index), int(digits, 16)
+        elif kind == "b":
+            group, place = divmod(index, chip.bias_bytes)
+            yield 4, apb_base + chip.bias_address(group, place), int(digits, 16)
+        else:
+            processor, column = divmod(index, chip.kernel_columns_first)
+            address = apb_base + chip.kernel_address(processor, column)
+            for i, word in enumerate((digits[:2], digits[2:10], digits[10:], "0")):
+                yield 4, address + 4 * i, int(word, 16)
+
+
+def data_address(chip: Chip, index: int) -> int:
+    """Return the byte offset of a word, counted over all data memories."""
+    instance, word = divmod(index, chip.instance_bytes // 4)
+    return chip.data_address(instance, 4 * word)
+
+
+def results(folder: Path, chip: Chip, apb_base: int) -> str:
+    """Execute the network; return the text of results.txt."""
+    accelerator = Accelerator(chip, apb_base)
+    writes = [*register_writes(folder), *memory_writes(folder, chip, apb_base)]
+    accelerator.write(Writes.of(writes))
+    run = accelerator.run()
+    layers = network_cycles(accelerator.memory, [layer.config for layer in run.layers])
+    cycles = STARTUP_CYCLES + sum(layer.estimate for layer in layers)
+    places = {
+        apb_base + data_address(chip, index): index
+        for index in range(16 * chip.instance_bytes // 4)
+    }
+    lines = [f"{places[a]} {v:08x}\n" for a, v in accelerator.data_words().items()]
+    return f"{cycles}\n{''.join(lines)}"
+
+
+def main() -> int:
+    """Do what the command line says; return the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--device", type=chip_named, required=True)
+    parser.add_argument("--apb-base", type=lambda text: int(text, 0), default=DEFAULT_APB_BASE)
+    parser.add_argument("folder", type=Path)
+    args = parser.parse_args()
+    try:
+        text = results(args.folder, args.device, args.apb_base)
+    except EmulatorError as error:
+        print(f"error: {error}")
+        return 1
+    (args.folder / "results.txt").write_text(text)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

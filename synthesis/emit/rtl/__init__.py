@@ -1,0 +1,23 @@
+"""Tests for RTL simulation of the accelerator: a second product of the same `Program`.
+
+Source: spec/generated-project.md section 9, spec/memory.md section 5.
+"""
+
+from synthesis.emit.rtl.bench import chip_header
+from synthesis.emit.rtl.camera import Camera
+from synthesis.emit.rtl.options import RtlOptions, check_rtl_options, test_name
+from synthesis.emit.rtl.project import emit_rtl, empty_folders, executables
+from synthesis.emit.rtl.regression import add_test, regression_line
+
+__all__ = [
+    "Camera",
+    "RtlOptions",
+    "add_test",
+    "check_rtl_options",
+    "chip_header",
+    "emit_rtl",
+    "empty_folders",
+    "executables",
+    "regression_line",
+    "test_name",
+]

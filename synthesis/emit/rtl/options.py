@@ -1,0 +1,182 @@
+"""Options of RTL simulation tests, besides those that they share with embedded projects.
+
+Source: spec/generated-project.md sections 9.1 and 9.2, spec/network-description.md 1.7.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from diagnostics import Diagnostic, Place, Severity
+from synthesis.emit.options import ProjectOptions, is_plain
+from synthesis.emit.rtl.camera import Camera, camera_problems
+from synthesis.program import Program
+
+DEFAULT_TOP_LEVEL = "cnn"
+_LONGEST_PATH = 255
+_LARGEST_TIMEOUT_MS = 10_000_000
+_NARROWEST_FOLDER = 33
+"""A dash and 32 digits of a hash: what is always left of a long name."""
+
+
+@dataclass(frozen=True, slots=True)
+class RtlOptions:
+    """How a test is written; `project` holds what embedded projects know too.
+
+    `top_level` None is a test of the accelerator alone, without a core. `timeout_ms` None: computed
+    from the program. `slow_load` is the number of idle instructions behind each stored FIFO word.
+    `regression_folder` names the folder of the list of all tests, which `regression_list` is.
+    """
+
+    project: ProjectOptions
+    runtest_filename: str = "run_test.sv"
+    input_filename: str = "input"
+    top_level: str | None = DEFAULT_TOP_LEVEL
+    preload_data: bool = False
+    preload_weights: bool = False
+    result_output: bool = False
+    compact_data: bool = True
+    flash: bool = True
+    slow_load: int = 0
+    timeout_ms: int | None = None
+    queue_name: str | None = None
+    regression_folder: str | None = None
+    regression_list: str = "autogen_list"
+    camera: Camera | None = None
+
+    @property
+    def block_level(self) -> bool:
+        """Whether the accelerator is simulated alone."""
+        return self.top_level is None
+
+    @property
+    def expected_header(self) -> bool:
+        """Whether the known answer is an array in a header."""
+        options = self.project
+        shown = options.kat and not options.inline_check and not self.result_output
+        return shown and self.compact_data and not self.preload_data
+
+    @property
+    def sample_header(self) -> bool:
+        """Whether the sample is an array in a header."""
+        return self.compact_data and not self.preload_data
+
+
+def test_name(prefix: str, program: Program) -> str:
+    """Return the name of a test: the prefix and the layers of the network."""
+    repeat = program.statistics.repeat
+    return f"{prefix}{program.topology}{f'_repeat{repeat}' if repeat > 1 else ''}"
+
+
+def check_rtl_options(
+    options: RtlOptions, test_dir: str, program: Program | None = None
+) -> list[Diagnostic]:
+    """Return complaints about options that cannot be honoured."""
+    found = [*_names(options), *_ranges(options), *_combinations(options)]
+    if len(test_dir) + _NARROWEST_FOLDER > _LONGEST_PATH:
+        found.append(
+            Diagnostic(
+                "E091",
+                f"the name of the folder has {len(test_dir)} characters, "
+                f"more than {_LONGEST_PATH - _NARROWEST_FOLDER}",
+                Place(option="--test-dir"),
+                "Choose a folder with a shorter name.",
+            )
+        )
+    if options.camera is not None and program is not None:
+        found += camera_problems(options.camera, program)
+    return found
+
+
+def _names(options: RtlOptions) -> Iterator[Diagnostic]:
+    names = {
+        "--runtest-filename": options.runtest_filename,
+        "--input-filename": options.input_filename,
+        "--autogen_list": options.regression_list,
+    }
+    if options.top_level is not None:
+        names["--top-level"] = options.top_level
+    if options.queue_name is not None:
+        names["--queue-name"] = options.queue_name
+    if options.camera is not None:
+        names["--input-csv"] = options.camera.filename
+    project = options.project
+    others = {project.program_filename, project.main_filename, project.weight_filename}
+    others |= {project.sample_filename, "verify-output.py", "latency.txt"}
+    if project.log_filename is not None:
+        others.add(project.log_filename)
+    for option, name in names.items():
+        if not is_plain(name):
+            yield Diagnostic(
+                "E071",
+                f"{name!r} is not a plain name",
+                Place(option=option),
+                "Use letters, digits and the characters . _ - only, without a folder.",
+            )
+        elif option in ("--runtest-filename", "--input-csv") and name in others:
+            yield Diagnostic(
+                "E072",
+                f"file name {name!r} is that of another generated file",
+                Place(option=option),
+                "Give every file its own name.",
+            )
+        others.add(name)
+
+
+def _ranges(options: RtlOptions) -> Iterator[Diagnostic]:
+    camera = options.camera
+    limits = [
+        ("--timeout", options.timeout_ms, 1, _LARGEST_TIMEOUT_MS),
+        ("--slow-load", options.slow_load, 0, 1000),
+    ]
+    if camera is not None:
+        limits += [
+            ("--input-csv-retrace", camera.retrace, 0, 1_000_000),
+            ("--input-csv-period", camera.period_ns, 1, 1_000_000),
+            ("--input-pix-clk", camera.clocks_per_pixel, 1, 1_000_000),
+        ]
+    for option, value, low, high in limits:
+        if value is not None and not low <= value <= high:
+            yield Diagnostic(
+                "E073",
+                f"{value} is outside {low} to {high}",
+                Place(option=option),
+                f"Use a value from {low} to {high}.",
+            )
+
+
+def _combinations(options: RtlOptions) -> Iterator[Diagnostic]:
+    project = options.project
+    excluding = (
+        ("--fixed-input", project.fixed_input, "--rtl", True),
+        ("--forever", project.forever, "--rtl", True),
+        ("--result-output", options.result_output, "--no-kat", not project.kat),
+        ("--riscv", project.riscv, "--top-level None", options.block_level),
+        ("--input-csv", options.camera is not None, "--top-level None", options.block_level),
+        ("--result-output", options.result_output, "--top-level None", options.block_level),
+        ("--rtl-preload", options.preload_data, "--top-level None", options.block_level),
+        (
+            "--rtl-preload-weights",
+            options.preload_weights,
+            "--top-level None",
+            options.block_level,
+        ),
+        ("--zero-sram", project.zero_sram, "--top-level None", options.block_level),
+    )
+    for option, given, other, conflicting in excluding:
+        if given and conflicting:
+            yield Diagnostic(
+                "E092",
+                f"it cannot be used together with {other}",
+                Place(option=option),
+                f"Leave out {option} or {other}.",
+            )
+    if options.slow_load and options.compact_data:
+        yield Diagnostic(
+            "W092",
+            "it has no effect on input that is loaded by a loop",
+            Place(option="--slow-load"),
+            "Add --no-compact-data or leave the option out.",
+            Severity.WARNING,
+        )

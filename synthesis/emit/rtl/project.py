@@ -1,0 +1,96 @@
+"""All files of a test.
+
+Source: spec/generated-project.md section 9.2. The files of the vendor's own simulation environment
+(memory definitions, linker scripts) are not among them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from synthesis.emit import headers
+from synthesis.emit.expected import cut
+from synthesis.emit.log import log_text
+from synthesis.emit.rtl import images
+from synthesis.emit.rtl.camera import camera_lines
+from synthesis.emit.rtl.options import RtlOptions
+from synthesis.emit.rtl.program import bench_file, test_file, wrapper_file
+from synthesis.emit.rtl.timeout import latency_lines
+from synthesis.emit.templates import render
+from synthesis.program import ExpectedOutput, Program
+
+_VERIFIER = "verify-output.py"
+_DEBUG = "debug"
+
+
+def emit_rtl(program: Program, options: RtlOptions) -> dict[str, str]:
+    """Return the text of every file by its path in the test's folder."""
+    project = options.project
+    files = {options.runtest_filename: bench_file(program, options)}
+    if options.block_level:
+        files |= _block_files(program, options)
+    else:
+        files |= _program_files(program, options)
+    if options.preload_data:
+        files |= images.input_images(program)
+    if options.preload_weights:
+        files |= images.kernel_images(program)
+    if options.result_output:
+        files |= images.expected_images(program, cut(program.expected, project.max_checklines))
+        files[_VERIFIER] = render("rtl/verify-output.py.j2")
+    if options.camera is not None:
+        files[options.camera.filename] = camera_lines(options.camera)
+    latency = latency_lines(program)
+    if latency is not None:
+        files["latency.txt"] = latency
+    if project.log_filename is not None:
+        files[project.log_filename] = log_text(program, project)
+    return files
+
+
+def empty_folders(options: RtlOptions) -> tuple[str, ...]:
+    """Return the folders that the simulation fills."""
+    output = (images.OUTPUT,) if options.result_output else ()
+    return output + ((_DEBUG,) if options.project.log_intermediate else ())
+
+
+def executables(options: RtlOptions) -> tuple[str, ...]:
+    """Return the files that are programs."""
+    return (_VERIFIER,) if options.result_output else ()
+
+
+def _program_files(program: Program, options: RtlOptions) -> dict[str, str]:
+    project = options.project
+    files = {project.program_filename: test_file(program, options)}
+    if project.riscv:
+        files[project.main_filename] = wrapper_file(program, options)
+    if not options.preload_weights:
+        weights = replace(program, biases=())  # they are stored one by one
+        files[project.weight_filename] = headers.weights_header(weights, project)
+    if options.sample_header:
+        shown = program if options.camera is None else replace(program, inputs=(), fifo=())
+        files[project.sample_filename] = headers.sample_header(shown, project)
+    if options.expected_header:
+        files[project.sample_output_filename] = headers.expected_header(program, project)
+    return files
+
+
+def _block_files(program: Program, options: RtlOptions) -> dict[str, str]:
+    project = options.project
+    files = {f"{options.input_filename}.mem": images.block_image(images.block_writes(program))}
+    if not project.kat:
+        return files
+    expected = cut(program.expected, project.max_checklines)
+    files[f"{project.output_filename}.mem"] = _answer(expected, np.ones(len(expected), bool))
+    for layer in sorted(set(expected.layers.tolist())):
+        name = f"{project.output_filename}-{layer}.mem"
+        files[name] = _answer(expected, expected.layers == layer)
+    return files
+
+
+def _answer(expected: ExpectedOutput, chosen: NDArray[np.bool_]) -> str:
+    addresses, values = expected.addresses[chosen].tolist(), expected.values[chosen].tolist()
+    return images.block_image(zip(addresses, values, strict=True))
