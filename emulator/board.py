@@ -190,8 +190,8 @@ class Board:
 
     def _infer(self) -> None:
         check_clock(self.bus.words)
-        self.last_run = self.accelerator.run()
-        self.inferences += 1
+        self.last_run = self.accelerator.start()
+        self.inferences += self.accelerator.is_finished
         self.bus.words.update(self.accelerator.result_words())
         self.bus.finish()
         self.bus.reads = []

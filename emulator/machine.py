@@ -44,11 +44,25 @@ class Run:
         return {done.config.layer: done.output for done in self.layers}[layer]
 
 
+@dataclass
+class _Progress:
+    """A network that is being executed: what is done, and the layers that remain.
+
+    The next layer reads from `source`; layers that do not stream write to `own`.
+    """
+
+    run: Run
+    layers: list[LayerConfig]
+    source: DataMemory
+    own: DataMemory
+
+
 class Accelerator:
     """The accelerator of `chip`, whose bus starts at `apb_base`."""
 
     def __init__(self, chip: Chip, apb_base: int = DEFAULT_APB_BASE) -> None:
         self.memory = Memory(chip, apb_base)
+        self._progress: _Progress | None = None
 
     def write(self, writes: Writes) -> None:
         """Apply bus writes. Raises EmulatorError (E830) where the accelerator has nothing."""
@@ -84,6 +98,31 @@ class Accelerator:
         Raises EmulatorError: no layer does anything (E831), impossible registers (E832), a FIFO
         lacks words (E833), a group that takes part is not enabled or has no power (E834).
         """
+        progress = self._begin()
+        while progress.layers:
+            self._advance(progress)
+        return progress.run
+
+    def start(self) -> Run:
+        """Execute until the accelerator stops: as `run`, but with one-shot only the next layer.
+
+        Returns what was executed of the network so far. Raises EmulatorError as `run` does.
+        """
+        if not self.memory.control_register("CTL")["one_shot"]:
+            self._progress = None
+            return self.run()
+        if self._progress is None or not self._progress.layers:
+            self._progress = self._begin()
+        self._advance(self._progress)
+        return self._progress.run
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether the last start ended a network, and not only one of its layers."""
+        return self._progress is None or not self._progress.layers
+
+    def _begin(self) -> _Progress:
+        """Find the layers and check that they can run."""
         run = Run()
         first = self.memory.control_register("LCNT_MAX")["first"]
         layers = self._sequence(first, run)
@@ -94,19 +133,22 @@ class Accelerator:
                 remedy="The accelerator must be configured before it is started.",
             )
         check_power(self.memory.registers, self._enabled_groups(layers))
-        own = source = DataMemory.of(self.memory)
-        while layers:
-            config, following = layers[0], layers[1] if len(layers) > 1 else None
-            streams = following is not None and following.stream_start
-            target = DataMemory.for_stream() if streams else own
-            layer = LayerExecution(
-                self.memory, config, following, run.findings, first=config.layer == first
-            )
-            run.layers.append(layer.run(source, target))
-            source = target
-            layers = self._behind(run, layers[1:], target)
-        self.memory.pushes.clear()
-        return run
+        own = DataMemory.of(self.memory)
+        return _Progress(run, layers, own, own)
+
+    def _advance(self, progress: _Progress) -> None:
+        """Execute the next layer."""
+        config, *rest = progress.layers
+        following = rest[0] if rest else None
+        streams = following is not None and following.stream_start
+        target = DataMemory.for_stream() if streams else progress.own
+        first = config.layer == self.memory.control_register("LCNT_MAX")["first"]
+        layer = LayerExecution(self.memory, config, following, progress.run.findings, first=first)
+        progress.run.layers.append(layer.run(progress.source, target))
+        progress.source = target
+        progress.layers = self._behind(progress.run, rest, target)
+        if not progress.layers:
+            self.memory.pushes.clear()
 
     def _sequence(self, number: int | None, run: Run) -> list[LayerConfig]:
         """Follow the links from a layer on; a jump back to an executed layer ends the list."""

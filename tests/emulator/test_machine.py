@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from device import MAX78000
-from emulator import EmulatorError
+from emulator import Accelerator, EmulatorError, Writes
 from tests.emulator.by_hand import Words, one_by_one
 
 IMAGE = np.array([[[1, 2], [3, -128]]])
@@ -118,6 +118,26 @@ def test_kernels_that_were_never_loaded_are_reported() -> None:
     words.layer(0, "MCNT", first=72, last=72)
     run, _ = words.run()
     assert "kernel column 0 of the layer at 0x50180010, which was never" in str(run.findings[0])
+
+
+def test_one_shot_stops_after_each_layer() -> None:
+    words = one_by_one(IMAGE, np.array([[64]]), out_word=0x100)
+    words.control("LCNT_MAX", last=1)
+    words.layer(1, "CCNT", last=3)
+    words.layer(1, "RPTR_BASE", word=0x100)
+    words.layer(1, "LCTL", always=1, max_pool=1, shared_output=1)
+    words.layer(1, "WPTR_BASE", pointer=0)  # on top of the network's input
+    words.layer(1, "ENA", group=0, processors=1)
+    words.layer(1, "POST", group=0, time_slots=1, one_by_one=1)
+    words.control("CTL", enable=1, clock_enable=1, one_shot=1)
+    accelerator = Accelerator(MAX78000)
+    accelerator.write(Writes.of(words.rows))
+    executed = []
+    for _ in range(4):
+        run = accelerator.start()
+        executed.append((len(run.layers), accelerator.is_finished))
+    assert executed == [(1, False), (2, True), (1, False), (2, True)]
+    assert len(accelerator.run().layers) == 2  # all of it, one-shot or not
 
 
 def outputs_from_lane_2(following: int) -> Words:
