@@ -47,7 +47,7 @@ class Checker:
         self._memory, self._config, self._findings = memory, config, findings
 
     def configuration(self) -> None:
-        """Check the processor maps and that every kernel and bias of the layer was loaded."""
+        """Check the processor maps, and that kernels and biases of the layer were loaded."""
         config = self._config
         wanted = config.enabled
         if config.operator is Operator.PASSTHROUGH or config.kernels.bypass:
@@ -59,6 +59,7 @@ class Checker:
             )
         if config.operator is not Operator.PASSTHROUGH and not config.kernels.bypass:
             self._kernels()
+            self._biases()
 
     def refuse_impossible(self, from_fifo: bool) -> None:
         """Refuse registers that describe no layer at all.
@@ -224,6 +225,16 @@ class Checker:
             f"loaded ({np.count_nonzero(~written)} such columns)",
             ~written,
         )
+
+    def _biases(self) -> None:
+        """Report biases of which the first was never loaded; surplus lanes may lack the last."""
+        memory = self._memory
+        for group, offset in enumerate(self._config.output.bias_offsets):
+            if offset is None or memory.bias_written[group, offset % memory.chip.bias_bytes]:
+                continue
+            address = memory.addresses.apb_base + memory.chip.bias_address(group, offset)
+            text = f"bias {offset} of group {group} at 0x{address:08x} was never loaded"
+            self._findings.append(Finding(self._config.layer, text, address=address))
 
     def _column(self, message: str, wrong: NDArray[np.bool_]) -> None:
         """Report the first wrong kernel column of [processor, column]."""

@@ -146,6 +146,16 @@ def test_kernels_that_were_never_loaded() -> None:
     assert (found.layer, found.processor, found.address) == (0, 2, column)
 
 
+def test_biases_that_were_never_loaded() -> None:
+    words = one_by_one(IMAGE, np.array([[1]]), post={"bias": 1, "bias_offset": 3})
+    words.bias([1, 2, 3])
+    found = one(words)
+    assert str(found) == "layer 0: bias 3 of group 0 at 0x5010800c was never loaded"
+    assert (found.layer, found.address) == (0, 0x5010800C)
+    words.bias([1, 2, 3, 4])
+    assert findings(words) == []
+
+
 def test_kernels_that_other_kernels_overwrite() -> None:
     words = one_by_one(IMAGE, np.array([[1]]))
     base = DEFAULT_APB_BASE + MAX78000.kernel_address(0)
