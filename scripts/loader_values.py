@@ -11,7 +11,7 @@ import shlex
 import sys
 from pathlib import Path
 
-from scripts.rtl_values import is_block_level, preloads_weights
+from scripts.rtl_values import is_block_level, is_rtl, preloads_weights
 from synthesis import __version__
 from synthesis.emit import ProjectOptions, folder_name
 from synthesis.network import InputPort
@@ -42,6 +42,7 @@ def resolve_options(args: argparse.Namespace) -> ResolveOptions:
         synthesize_input=args.synthesize_input,
         synthesize_words=args.synthesize_words,
         input_split=args.input_split,
+        camera_format=args.input_csv_format if is_rtl(args) else None,
         skip_yaml_layers=args.skip_yaml_layers,
         reshape_inputs=args.reshape_inputs,
         tolerated=_tolerated(args),

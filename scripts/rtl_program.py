@@ -9,16 +9,17 @@ from __future__ import annotations
 import re
 import shutil
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from device import Chip
 from device.chip import DEFAULT_APB_BASE, KERNEL_COLUMN_STRIDE_BYTES, PART_BYTES
-from emulator import Accelerator, Writes
+from emulator import Accelerator, EmulatorError, Writes
 from emulator.bus import Bus
 from emulator.core import Core
 from emulator.firmware import compile_project, compile_wrapper
+from emulator.loader import OK
 
 SDK = Path(__file__).resolve().parent.parent / "rtl" / "sdk"
 PHASES = ("cnn_init", "cnn_load_weights", "cnn_load_bias", "cnn_configure")
@@ -29,6 +30,7 @@ _WORD_READY = 0x80
 _WAKE_INTERRUPT = 63
 _IMAGE = re.compile(r"[DM]RAM_x16_(\d)_proc_(\d+)_ram_(\d)\.dat")
 _QUAD = 4
+_LINES_PER_PIXEL = 6
 
 Write = tuple[int, int, int]
 """Width in bytes, address, value."""
@@ -46,8 +48,14 @@ class TestBus(Bus):
         super().__init__(chip, apb_base)
         self._camera = list(camera)[::-1]
         self._triggered = False
+        self._polls = 0
         self.run_positions: list[int] = []  # numbers of writes in front of each run
-        self.preloaded: list[Write] = []
+        self._preloaded: Writes = Writes.of([])
+
+    def preload(self, rows: Sequence[Write]) -> None:
+        """Let the test bench put words into memories when the network starts."""
+        self._preloaded = Writes.of(rows)
+        self.words.update((address, value) for _, address, value in rows)
 
     def infer(self) -> None:
         """Run the network; its results are in data memory afterwards."""
@@ -55,7 +63,7 @@ class TestBus(Bus):
         self.run_positions.append(len(self.log))
         accelerator = Accelerator(self.addresses.chip, self.apb_base)
         accelerator.write(self.writes())
-        accelerator.write(Writes.of(self.preloaded))
+        accelerator.write(self._preloaded)
         accelerator.run()
         self.words.update(accelerator.result_words())
         self.finish()
@@ -67,12 +75,15 @@ class TestBus(Bus):
         if self._triggered and address == _CAMERA_DATA:
             return self._camera.pop()
         if self.start_requested and address in self._controls:
-            self.infer()
+            self._polls += 1  # one read may check what was written
+            if self._polls > 1:
+                self.infer()
         return super().read(address, size)
 
     def write(self, address: int, size: int, value: int) -> None:
         """Store 1, 2 or 4 bytes."""
         super().write(address, size, value)
+        self._polls = 0
         if address == _CAMERA_TRIGGER:
             self._triggered = True
 
@@ -114,7 +125,10 @@ class _Starter:
 
 
 class TestProgram:
-    """A test's program on an emulated core."""
+    """A test's program, compiled once; each run or call begins on a chip that is as after reset.
+
+    `bus` is that of the last run, `console` what the program printed then.
+    """
 
     __test__ = False
 
@@ -125,17 +139,14 @@ class TestProgram:
         apb_base: int = DEFAULT_APB_BASE,
         camera: Iterable[int] = (),
     ) -> None:
-        self.bus = TestBus(chip, apb_base, camera)
-        self.bus.preloaded = preloaded_writes(folder, chip, apb_base)
-        for _, address, value in self.bus.preloaded:
-            self.bus.words[address] = value
+        self._chip, self._apb_base, self._camera = chip, apb_base, tuple(camera)
+        self._preloaded = preloaded_writes(folder, chip, apb_base)
         with tempfile.TemporaryDirectory(prefix="rtl-") as scratch:
             for file in [*SDK.iterdir(), *folder.glob("*.[ch]")]:
                 shutil.copy(file, scratch)
-            image, wrapper = compile_project(Path(scratch)), compile_wrapper(Path(scratch))
-        self._observer = _Observer(self.bus)
-        self.core = self._observer.core = Core(image, self.bus, self._observer)
-        self._starter = Core(wrapper, self.bus, _Starter(self.core)) if wrapper else None
+            self._image = compile_project(Path(scratch))
+            self._wrapper = compile_wrapper(Path(scratch))
+        self._reset()
 
     @property
     def console(self) -> str:
@@ -144,17 +155,49 @@ class TestProgram:
 
     def run(self) -> bool:
         """Run main() from reset; tell whether the test passed."""
-        (self._starter or self.core).run()
+        core = self._reset()
+        starter = Core(self._wrapper, self.bus, _Starter(core)) if self._wrapper else core
+        starter.run()
         return "PASS" in self.console and "FAIL" not in self.console
 
     def phases(self) -> dict[str, Writes]:
         """Call the functions of the test one after the other; return what each writes."""
+        core = self._reset()
         found = {}
         for phase in PHASES:
             begin = len(self.bus.log)
-            self.core.call(phase)
+            if core.call(phase) != OK:
+                raise EmulatorError("E823", f"{phase}() does not return {OK} (CNN_OK)")
             found[phase] = self.bus.writes(begin)
         return found
+
+    def _reset(self) -> Core:
+        self.bus = TestBus(self._chip, self._apb_base, self._camera)
+        self.bus.preload(self._preloaded)
+        self._observer = _Observer(self.bus)
+        core = self._observer.core = Core(self._image, self.bus, self._observer)
+        return core
+
+
+def camera_words(samples: str, channels: int, pixel_format: int = 888) -> list[int]:
+    """Return the words that the camera interface makes of the samples of a test, pixel by pixel."""
+    lines = [line.split(",") for line in samples.splitlines()[1:]]
+    data = [int(line[3], 16) for line in lines if line[1] == "1"][::_LINES_PER_PIXEL]
+    if pixel_format == 888:
+        return [
+            sum(byte << 8 * i for i, byte in enumerate(data[start : start + channels]))
+            for start in range(0, len(data), channels)
+        ]
+    green_bits = 5 if pixel_format == 555 else 6
+    pixels = [high << 8 | low for high, low in zip(data[::2], data[1::2], strict=True)]
+    return [_expanded(pixel, green_bits) for pixel in pixels]
+
+
+def _expanded(pixel: int, green_bits: int) -> int:
+    """Return a pixel of 15 or 16 bits as three bytes, red in the lowest; low bits are 0."""
+    red, rest = divmod(pixel, 1 << green_bits + 5)
+    green, blue = divmod(rest, 1 << 5)
+    return (red << 3 & 0xFF) | (green << 8 - green_bits) << 8 | (blue << 3) << 16
 
 
 def preloaded_writes(folder: Path, chip: Chip, apb_base: int = DEFAULT_APB_BASE) -> list[Write]:

@@ -40,6 +40,8 @@ class ResolveOptions:
     synthesize_input: int | None = None
     synthesize_words: int = 8
     input_split: int = 1
+    camera_format: int | None = None
+    """Pixels of three channels in 15 (555) or 16 bits (565): lower bits of the sample are lost."""
     tolerated: frozenset[str] = frozenset()
     """Codes of constraints whose violation only warns."""
 

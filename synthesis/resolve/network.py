@@ -16,7 +16,13 @@ from synthesis.options import ResolveOptions
 from synthesis.parse import Description, Section
 from synthesis.parse.rules import operation
 from synthesis.resolve.layers import LayerBuilder
-from synthesis.resolve.sample import progressing, progression, read_sample, sample_path
+from synthesis.resolve.sample import (
+    progressing,
+    progression,
+    read_sample,
+    sample_path,
+    seen_by_camera,
+)
 from synthesis.resolve.sections import check_sections
 from synthesis.resolve.sequence import execution_order, simulated_order
 from synthesis.resolve.skipping import without_first_layers
@@ -167,6 +173,7 @@ def _sample(
     except DiagnosticError as refusal:
         problems += refusal.diagnostics
         return None
+    sample = seen_by_camera(sample, options)
     made = progression(sample, options)
     return progressing(sample, made) if made else sample
 

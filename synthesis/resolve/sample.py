@@ -13,6 +13,8 @@ from synthesis.options import ResolveOptions
 from synthesis.parse import Description
 from synthesis.resolve.npy_files import NpyError, read_arrays
 
+_CAMERA_BITS: dict[int | None, tuple[int, int, int]] = {555: (5, 5, 5), 565: (5, 6, 5)}
+"""Bits of red, green and blue by format."""
 _LANES = 4
 """Channels that one word of the input holds."""
 
@@ -59,6 +61,15 @@ def read_sample(description: Description, options: ResolveOptions) -> Tensor:
             "the limits are -128 and 127"
         )
     return sample.reshape((*sample.shape, 1)[:3])
+
+
+def seen_by_camera(sample: Tensor, options: ResolveOptions) -> Tensor:
+    """Return the sample without the bits that pixels of 15 or 16 bits do not have."""
+    kept = _CAMERA_BITS.get(options.camera_format)
+    if kept is None or len(sample) != len(kept):
+        return sample
+    masks = np.array([-1 << 8 - bits for bits in kept], np.int64)
+    return sample & masks[:, None, None]
 
 
 def progression(sample: Tensor, options: ResolveOptions) -> Progression | None:

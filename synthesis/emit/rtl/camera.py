@@ -20,6 +20,7 @@ Levels = NDArray[np.uint8]
 
 _WIDTHS = {888: 8, 555: 10, 565: 12}
 """Bits of data by format, as the interface counts them."""
+_PIXELS_PER_WORD = 4
 _BEFORE, _SYNCHRONIZATION, _BEHIND_IT, _AFTER = 10, 50, 20, 10
 """Samples without pixels, at the beginning, while a frame is announced, then, and at the end."""
 
@@ -81,6 +82,13 @@ def camera_problems(camera: Camera, program: Program) -> Iterator[Diagnostic]:
             Place(option="--input-csv-format"),
             "Use format 888.",
         )
+    if camera.planar and camera.columns % _PIXELS_PER_WORD:
+        yield Diagnostic(
+            "E097",
+            f"rows of {camera.columns} pixels are not whole words of {_PIXELS_PER_WORD} pixels",
+            Place(option="--input-csv"),
+            "Use 'data_format: HWC', or rows of a multiple of 4 pixels.",
+        )
 
 
 def camera_lines(camera: Camera) -> str:
@@ -117,9 +125,6 @@ def _bytes(camera: Camera) -> NDArray[np.uint8]:
     """Return the bytes of each row, [row, byte]."""
     pixels = (camera.image & 0xFF).transpose(1, 2, 0)  # [row, column, channel]
     if camera.format == 888:
-        if camera.planar:  # four pixels make a word
-            surplus = camera.columns % 4
-            pixels = np.pad(pixels, ((0, 0), (0, surplus), (0, 0)))
         return pixels.reshape(camera.rows, -1).astype(np.uint8)
     red, green, blue = pixels[..., 0], pixels[..., 1], pixels[..., 2]
     if camera.format == 555:

@@ -1,0 +1,37 @@
+"""Tests for RTL simulation and embedded projects of every description agree in every word."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("unicorn", reason="needs the emulator (requirements-emulator.txt)")
+
+from emulator import run_loader
+from scripts.rtl_program import TestProgram
+from synthesis.emit import ProjectOptions, emit_project, write_project
+from synthesis.emit.rtl import RtlOptions, emit_rtl
+from tests.networks.deployed import DEPLOYED, Deployed, with_random_weights
+from tests.rtl.comparing import differences, found_in, image_differences, wanted_of
+
+PLAIN = ProjectOptions("net", tool_version="1.0")
+TEST = ProjectOptions("net", c_filename="test", api_filename="none", unload=False,
+                      sample_output_filename="none", simulated=True)  # fmt: skip
+IMAGES = RtlOptions(TEST, preload_data=True, preload_weights=True, result_output=True)
+
+
+@pytest.mark.parametrize("deployed", DEPLOYED, ids=lambda d: d.file)
+def test_images_and_program_hold_the_words_of_the_project(
+    deployed: Deployed, tmp_path: Path
+) -> None:
+    checkpoint, _ = with_random_weights(deployed, tmp_path)
+    made = deployed.synthesized(tmp_path, checkpoint).program
+    write_project(emit_project(made, PLAIN), tmp_path / "embedded")
+    embedded = run_loader(tmp_path / "embedded", deployed.chip.name).effect()
+    write_project(emit_rtl(made, RtlOptions(TEST)), tmp_path / "test")
+    program = TestProgram(tmp_path / "test", deployed.chip)
+    assert differences(found_in(program, deployed.chip), wanted_of(embedded)) == []
+    write_project(emit_rtl(made, IMAGES), tmp_path / "images")
+    found = image_differences(tmp_path / "images", deployed.chip, embedded, made.expected)
+    assert found == []
