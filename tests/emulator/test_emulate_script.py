@@ -86,6 +86,16 @@ def test_first_of_several_differences_is_shown(variant: Variant) -> None:
     assert result.stdout.count("Data mismatch") == 1  # what the program printed, no more
 
 
+def test_program_that_goes_on_after_a_difference_is_understood(variant: Variant) -> None:
+    values = ("0x0a01, 0x0f02, 0x1403", "0x0b01, 0x0f02, 0x1404")
+    goes_on = ("            return CNN_FAIL;", "            wrong = 1;")
+    end = ("        }\n    return CNN_OK;", "        }\n    return wrong ? CNN_FAIL : CNN_OK;")
+    start = ("int check_output(void)\n{", "int check_output(void)\n{\n    int wrong = 0;")
+    result = emulate(variant(values, goes_on, end, start))
+    assert "2 words of the output differ" in result.stdout
+    assert "layer 0, channel 0, row 1, column 0 (0x50402008): expected 4, found 3" in result.stdout
+
+
 def test_program_that_prints_no_numbers_shows_the_word_it_read_last(variant: Variant) -> None:
     numbers = "(%d/%d) at address 0x%08x: Expected 0x%08x, read 0x%08x"
     silent = emulate(variant(("0x0f02", "0x0f03"), (numbers, "%d %d %d %d %d")))
