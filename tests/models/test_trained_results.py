@@ -10,15 +10,20 @@ import torch
 from torch import nn
 
 import ai8x
+from checkpoint import read_checkpoint
 from datasets.digits import digits_get_datasets
 from datasets.images import ImageDataset
 from datasets.mnist import mnist_get_datasets
+from device import MAX78000
 from models.ai85digitsnet import ai85digitsnet
 from models.ai85net import ai85net5
+from synthesis.options import EncodeOptions, ResolveOptions
+from synthesis.pipeline import synthesize
+from tests.conftest import ROOT
 from training import checkpoints
 from training.options import Options
 
-TRAINED = Path(__file__).resolve().parents[2] / "trained"
+TRAINED = ROOT / "trained"
 WIDTHS = {"weight_bits": 8, "bias_bits": 8, "quantize_activation": True}
 INTEGERS = Options(arch="", dataset="", evaluate=True, act_mode_8bit=True)
 
@@ -44,7 +49,11 @@ def _accuracy(model: nn.Module, test: ImageDataset | None) -> float:
 @torch.no_grad()
 @pytest.mark.parametrize(
     ("make", "name", "size"),
-    [(ai85net5, "mnist-ai85net5-qat8", 28), (ai85digitsnet, "digits-ai85digitsnet-qat8", 8)],
+    [
+        (ai85net5, "mnist-ai85net5-qat8", 28),
+        (ai85net5, "mnist-ai85net5-mixed", 28),
+        (ai85digitsnet, "digits-ai85digitsnet-qat8", 8),
+    ],
 )
 def test_quantized_network_computes_what_training_saw(make: Any, name: str, size: int) -> None:
     x = torch.randint(-128, 128, (16, 1, size, size)).float()
@@ -62,7 +71,29 @@ def test_digits_are_recognized() -> None:
 
 @pytest.mark.slow
 @torch.no_grad()
-def test_mnist_is_recognized(shared: Path) -> None:
-    model = _network(ai85net5, "mnist-ai85net5-qat8-q", simulate=True)
+@pytest.mark.parametrize(
+    ("name", "least"), [("mnist-ai85net5-qat8-q", 99.4), ("mnist-ai85net5-mixed-q", 99.0)]
+)
+def test_mnist_is_recognized(shared: Path, name: str, least: float) -> None:
+    model = _network(ai85net5, name, simulate=True)
     _, test = mnist_get_datasets((str(shared / "data"), INTEGERS), load_train=False)
-    assert _accuracy(model, test) >= 99.4
+    assert _accuracy(model, test) >= least
+
+
+def _kernel_bytes(description: str, name: str) -> int:
+    """Return the bytes of kernel memory that the network loader reports."""
+    resolving = ResolveOptions(
+        str(ROOT / "tests" / "sample_mnist.npy"), checkpoint_file=str(TRAINED / f"{name}.pth.tar")
+    )
+    config_file = str(ROOT / "networks" / f"{description}.yaml")
+    made = synthesize(config_file, MAX78000, resolving, EncodeOptions())
+    return made.program.statistics.weight_bytes
+
+
+def test_mixed_widths_need_less_than_half_the_kernel_memory() -> None:
+    mixed, eight_bits = "mnist-ai85net5-mixed-q", "mnist-ai85net5-qat8-q"
+    state = read_checkpoint(str(TRAINED / f"{mixed}.pth.tar")).state_dict
+    widths = {int(v.item()) for key, v in state.items() if key.endswith("weight_bits")}
+    assert widths == {2, 4, 8}
+    needed = _kernel_bytes("mnist-mixed-chw-ai85", mixed)
+    assert 2 * needed < _kernel_bytes("mnist-chw-ai85", eight_bits)

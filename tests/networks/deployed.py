@@ -125,6 +125,14 @@ _NARROW = {
     "weight_bits": 4,
     "overrides": {"conv1": {"weight_bits": 8}, "conv14": {"weight_bits": 8}},
 }
+_MIXED = {
+    "weight_bits": 4,
+    "overrides": {
+        "conv1": {"weight_bits": 8},
+        "conv2": {"weight_bits": 2},
+        "fc": {"weight_bits": 8},
+    },
+}
 
 
 def _predictors(*maps: str) -> Run:
@@ -135,6 +143,11 @@ def _predictors(*maps: str) -> Run:
 DEPLOYED: tuple[Deployed, ...] = (
     Deployed("digits-chw-ai85", Case("ai85digitsnet", (1, 8, 8))),
     Deployed("mnist-chw-ai85", Case("ai85net5", (1, 28, 28), {"num_channels": 1})),
+    Deployed(
+        "mnist-mixed-chw-ai85",
+        Case("ai85net5", (1, 28, 28), {"num_channels": 1}),
+        policy=_MIXED,
+    ),
     Deployed(
         "mnist-extrasmall-chw-ai85",
         Case("ai85netextrasmall", (1, 28, 28), {"num_channels": 1}),
