@@ -19,6 +19,7 @@ from emulator.memory import Memory
 
 Integers = NDArray[np.int64]
 
+_SHOWN_PROCESSORS = 8
 _INSTANCE_WORDS = 1 << 22  # more than an instance has: combines instance and word to one number
 
 
@@ -124,7 +125,7 @@ class Checker:
 
         Layers may add to an image (rolling buffers), but then all their output is read with it.
         """
-        writers = source.writers(instance, offset)
+        writers = source.writers(self._config.layer, self._config.processors, instance, offset)
         mixed = written & (writers != writers[..., :1]) & written[..., :1]
         if not mixed.any():
             return
@@ -271,6 +272,33 @@ class Checker:
                 address=f"0x{address:08x}",
             )
         self._findings.append(Finding(self._config.layer, message, processor, address, harmless))
+
+
+def unread_channels(
+    layer: int, processors: Integers, output: Integers, data: DataMemory
+) -> Finding | None:
+    """Report outputs [output, row, column] that nothing has read, though it has read others.
+
+    `processors` are those that can read them. Lanes without a channel hold nothing, or the same
+    value in all pixels.
+    """
+    readers = data.readers.get(layer)
+    if not readers:
+        return None
+    flat = output.reshape(len(output), -1)
+    alive = np.any(flat != flat[:, :1], axis=1) if flat.shape[1] > 1 else flat[:, 0] != 0
+    left = sorted(set(processors[alive].tolist()) - set(readers))
+    if not left:
+        return None
+    names = sorted(set(readers.values()))
+    others = ", ".join(f"layer {name}" for name in names) + (" does" if len(names) == 1 else " do")
+    shown = ", ".join(map(str, left[:_SHOWN_PROCESSORS]))
+    more = f" and {len(left) - _SHOWN_PROCESSORS} more" if len(left) > _SHOWN_PROCESSORS else ""
+    return Finding(
+        layer,
+        f"no layer reads its output with processor {shown}{more}, though {others} with others",
+        left[0],
+    )
 
 
 def _last_use(config: LayerConfig) -> Integers:

@@ -6,6 +6,7 @@ anything has read it since; so it shows when data is lost.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -25,15 +26,16 @@ class DataMemory:
     """Bytes a layer reads from or writes to, [instance, byte].
 
     `written` tells which were ever written. `writer` holds the layer that wrote each byte last, or
-    OUTSIDE. `consumed` are the layers whose output something has read. A memory that is `private`
-    belongs to a stream between two layers, whose addresses go round in a ring; it has no `writer`.
+    OUTSIDE. `readers` maps a layer to the processors that have read its output, each with the layer
+    that did. A memory that is `private` belongs to a stream between two layers, whose addresses go
+    round in a ring; it has no `writer`.
     """
 
     data: NDArray[np.uint8]
     written: NDArray[np.bool_]
     writer: NDArray[np.int16]
     private: bool = False
-    consumed: set[int] = field(default_factory=set)
+    readers: dict[int, dict[int, int]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, memory: Memory) -> DataMemory:
@@ -52,10 +54,14 @@ class DataMemory:
         """Return signed bytes; offsets wrap at the end of the instance."""
         return self.data[instance, offset].view(np.int8)
 
-    def writers(self, instance: Integers, offset: Integers) -> NDArray[np.int16]:
-        """Return who wrote these bytes last, and note that their output is in use."""
+    def writers(
+        self, reader: int, processors: Sequence[int], instance: Integers, offset: Integers
+    ) -> NDArray[np.int16]:
+        """Return who wrote the bytes [processor, ...] last; note that layer `reader` reads them."""
         found = self.writer[instance, offset]
-        self.consumed.update(np.unique(found).tolist())
+        for processor, own in zip(processors, found, strict=True):
+            for layer in np.unique(own).tolist():
+                self.readers.setdefault(layer, {})[processor] = reader
         return found
 
     def lost(self, instance: Integers, offset: Integers, layer: int) -> dict[int, int]:
@@ -67,7 +73,7 @@ class DataMemory:
         return {
             number: count
             for number, count in zip(numbers.tolist(), counts.tolist(), strict=True)
-            if number not in (OUTSIDE, layer) and number not in self.consumed
+            if number not in (OUTSIDE, layer) and number not in self.readers
         }
 
     def write(

@@ -8,15 +8,16 @@ Source: spec/machine.md sections 3 and 5 to 9.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from device import Chip
-from device.chip import DEFAULT_APB_BASE, GROUPS
+from device.chip import DEFAULT_APB_BASE, GROUPS, PROCESSORS_PER_INSTANCE
 from emulator import snoop
-from emulator.checks import Finding
+from emulator.checks import Finding, unread_channels
 from emulator.data import DataMemory
 from emulator.decode import LayerConfig, decode_layer
 from emulator.errors import EmulatorError
@@ -149,6 +150,7 @@ class Accelerator:
         progress.layers = self._behind(progress.run, rest, target)
         if not progress.layers:
             self.memory.pushes.clear()
+            progress.run.findings += _unread(progress)
 
     def _sequence(self, number: int | None, run: Run) -> list[LayerConfig]:
         """Follow the links from a layer on; a jump back to an executed layer ends the list."""
@@ -200,6 +202,15 @@ class Accelerator:
                         remedy="Check the words that are written to its CTL register.",
                     )
         return {group for group, control in enumerate(controls) if control["enable"]}
+
+
+def _unread(progress: _Progress) -> Iterator[Finding]:
+    """Yield a finding for each layer of whose output a part was left out."""
+    for done in progress.run.layers:
+        processors = done.place.instance * PROCESSORS_PER_INSTANCE + done.place.lane
+        finding = unread_channels(done.config.layer, processors, done.output, progress.own)
+        if finding is not None:
+            yield finding
 
 
 def _written_words(done: LayerRun, target: DataMemory, chip: Chip) -> snoop.WrittenWords:

@@ -40,7 +40,7 @@ def copying(words: Words, layer: int, source: int, target: int, pixels: int = 4)
 
 
 def test_sound_network_has_no_findings() -> None:
-    words = one_by_one(IMAGE, np.array([[1], [2]]))
+    words = one_by_one(IMAGE, np.array([[2]]))
     copying(words, 1, 0x800, 0x100)
     copying(words, 2, 0x100, 0x200)
     assert findings(words) == []
@@ -94,6 +94,27 @@ def test_layer_may_add_to_the_output_of_another() -> None:
     words = one_by_one(IMAGE, np.array([[1]]))
     copying(words, 1, 0x800, 0x803, pixels=1)
     copying(words, 2, 0x800, 0x100)
+    assert findings(words) == []
+
+
+def test_channel_that_no_layer_reads() -> None:
+    """The processor map of layer 1 leaves out a channel of layer 0."""
+    words = one_by_one(IMAGE, np.array([[1], [100], [127]]))
+    copying(words, 1, 0x800, 0x100)
+    words.layer(1, "ENA", group=0, processors=0b101)
+    found = one(words)
+    assert str(found) == (
+        "layer 0: no layer reads its output with processor 1, though layer 1 does with others"
+    )
+    assert (found.layer, found.processor) == (0, 1)
+    words.layer(1, "ENA", group=0, processors=0b111)
+    assert findings(words) == []
+
+
+def test_lanes_without_a_channel_need_no_reader() -> None:
+    words = one_by_one(IMAGE, np.array([[1], [0]]), post={"bias": 1})  # no kernel, but a bias
+    words.bias([0, 5])
+    copying(words, 1, 0x800, 0x100)
     assert findings(words) == []
 
 
