@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from device import Chip
-from device.chip import DEFAULT_APB_BASE, KERNEL_COLUMN_STRIDE_BYTES, PART_BYTES
+from device.chip import DEFAULT_APB_BASE, FLASH_BASE, KERNEL_COLUMN_STRIDE_BYTES, PART_BYTES
 from emulator import Accelerator, EmulatorError, Writes
 from emulator.bus import Bus
 from emulator.core import Core
@@ -29,6 +29,7 @@ _CAMERA_FLAGS, _CAMERA_DATA, _CAMERA_TRIGGER = 0x4000E010, 0x4000E030, 0x400FF00
 _WORD_READY = 0x80
 _WAKE_INTERRUPT = 63
 _IMAGE = re.compile(r"[DM]RAM_x16_(\d)_proc_(\d+)_ram_(\d)\.dat")
+_FLASH_WORD_BYTES = 16
 _QUAD = 4
 _LINES_PER_PIXEL = 6
 
@@ -50,6 +51,8 @@ class TestBus(Bus):
         self._triggered = False
         self._polls = 0
         self.run_positions: list[int] = []  # numbers of writes in front of each run
+        self.data_reads: list[Write] = []
+        """What the program read behind a run: number of writes in front, address, value."""
         self._preloaded: Writes = Writes.of([])
 
     def preload(self, rows: Sequence[Write]) -> None:
@@ -78,7 +81,17 @@ class TestBus(Bus):
             self._polls += 1  # one read may check what was written
             if self._polls > 1:
                 self.infer()
-        return super().read(address, size)
+        value = super().read(address, size)
+        if self.run_positions and size == 4 and self._is_data(address):
+            self.data_reads.append((len(self.log), address, value))
+        return value
+
+    def _is_data(self, address: int) -> bool:
+        """Whether an address is one of data memory."""
+        assert self.addresses is not None
+        chip = self.addresses.chip
+        offset = address - self.apb_base - chip.cnn_offset
+        return offset >= 0 and offset % chip.group_stride >= chip.data_offset
 
     def write(self, address: int, size: int, value: int) -> None:
         """Store 1, 2 or 4 bytes."""
@@ -159,6 +172,15 @@ class TestProgram:
         starter = Core(self._wrapper, self.bus, _Starter(core)) if self._wrapper else core
         starter.run()
         return "PASS" in self.console and "FAIL" not in self.console
+
+    def flash_words(self, count: int) -> list[str]:
+        """Return the image as words of 16 bytes in digits, from the beginning of flash memory."""
+        content = bytearray(_FLASH_WORD_BYTES * count)
+        for address, data in self._image.segments:
+            if FLASH_BASE <= address < FLASH_BASE + len(content) - len(data):
+                content[address - FLASH_BASE : address - FLASH_BASE + len(data)] = data
+        words = range(0, len(content), _FLASH_WORD_BYTES)
+        return [content[i : i + _FLASH_WORD_BYTES][::-1].hex() for i in words]
 
     def phases(self) -> dict[str, Writes]:
         """Call the functions of the test one after the other; return what each writes."""

@@ -12,16 +12,32 @@ from pathlib import Path
 
 from device import Chip, chip_named
 from device.chip import DEFAULT_APB_BASE
-from scripts.rtl_program import TestProgram
+from scripts.rtl_program import TestBus, TestProgram, camera_words
 from synthesis.emit.rtl import chip_header
 
 ROOT = Path(__file__).resolve().parent.parent
 BENCH, VPI = ROOT / "rtl" / "bench", ROOT / "rtl" / "vpi"
-SOURCES = ("tb.sv", "chip.sv", "cnn.sv")
+SOURCES = ("chip.sv", "cnn.sv")
 LOG = "run_test.log.fail"
 """Where the script of a test looks for the number of cycles while the simulation runs."""
 
 SIMULATION_SECONDS = 600
+_BUS_LINE = "{} {:08x} {:08x}"
+_FLASH_WORD_BYTES, _INFORMATION_WORDS = 16, 0x400
+
+
+@dataclass(frozen=True, slots=True)
+class CameraFile:
+    """The samples of a test's camera: the file, channels and format."""
+
+    filename: str
+    channels: int
+    pixel_format: int = 888
+
+    def words(self, test: Path) -> list[int]:
+        """Return the words that the camera interface makes of them."""
+        text = (test / self.filename).read_text()
+        return camera_words(text, self.channels, self.pixel_format)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,21 +62,24 @@ def simulate(
     device: str,
     work: Path,
     apb_base: int = DEFAULT_APB_BASE,
-    runtest_filename: str = "run_test.sv",
+    camera: CameraFile | None = None,
 ) -> Simulation:
     """Run a test in the bench; `work` is a folder for what passes between its parts."""
     chip = chip_named(device)
     work.mkdir(parents=True, exist_ok=True)
-    (work / "bus.txt").write_text(bus_text(test, chip, apb_base))
     (work / "chip.svh").write_text(chip_header(chip, apb_base))
+    has_program = any(test.glob("*.c"))
+    passed = True
+    if has_program:
+        passed = _execute(test, chip, work, apb_base, camera)
     silicon = [sys.executable, str(ROOT / "scripts" / "rtl_silicon.py"), "--device", device]
     macros = {
         "TARGET_DIR": str(test),
         "WORK_DIR": str(work),
-        "RUN_TEST": str(test / runtest_filename),
+        "RUN_TEST": str(test / "run_test.sv"),
         "SILICON": shlex.join([*silicon, "--apb-base", hex(apb_base)]),
     }
-    warnings = _elaborate(work, macros)
+    warnings = _elaborate(work, macros, "tb.sv" if has_program else "tb_block.sv")
     log = test / LOG
     result = subprocess.run(
         ["vvp", "-n", "-M", str(work), "-m", "system", "-l", str(log), str(work / "tb.vvp")],
@@ -70,24 +89,44 @@ def simulate(
         env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
         check=False,
     )
-    passed = result.returncode == 0 and "TEST PASSED" in result.stdout
+    passed = passed and result.returncode == 0 and "TEST PASSED" in result.stdout
     return Simulation(passed, result.stdout + result.stderr, warnings)
 
 
-def bus_text(test: Path, chip: Chip, apb_base: int) -> str:
-    """Return what the bus carries while the test's program runs, and where the network does."""
-    program = TestProgram(test, chip, apb_base)
-    program.run()
-    writes = program.bus.writes()
-    columns = (writes.size, writes.address, writes.value)
-    rows = zip(*(column.tolist() for column in columns), strict=True)
-    lines = [f"{size} {address:08x} {value:08x}" for size, address, value in rows]
-    for position in reversed(program.bus.run_positions):
-        lines.insert(position, "0 00000000 00000000")
+def _execute(test: Path, chip: Chip, work: Path, apb_base: int, camera: CameraFile | None) -> bool:
+    """Run the test's program and write what the bench replays; tell whether it passed."""
+    words = camera.words(test) if camera else []
+    program = TestProgram(test, chip, apb_base, words)
+    passed = program.run()
+    (work / "bus.txt").write_text(bus_text(program.bus))
+    if (test / "test_riscv.c").exists():
+        count = chip.flash_bytes // _FLASH_WORD_BYTES + _INFORMATION_WORDS
+        text = "\n".join(program.flash_words(count)) + "\n"
+        (test / "RISCV_PROG_flash.prog").write_text(text)
+    return passed
+
+
+def bus_text(bus: TestBus) -> str:
+    """Return what the bus carried while the program ran, where the network did, and reads.
+
+    Each line has a number of bytes, an address and a value; 0 bytes stand for a run of the network,
+    8 for the comparison of a word that the program read.
+    """
+    events = [(position, 0, 0, 0) for position in bus.run_positions]
+    events += [(position, 8, address, value) for position, address, value in bus.data_reads]
+    lines: list[str] = []
+    pending = iter(sorted(events, key=lambda event: event[:2]))
+    event = next(pending, None)
+    for number, (size, address, value) in enumerate([*bus.log, (None, 0, 0)]):
+        while event is not None and event[0] <= number:
+            lines.append(_BUS_LINE.format(*event[1:]))
+            event = next(pending, None)
+        if size is not None:
+            lines.append(_BUS_LINE.format(size, address, value))
     return "\n".join(lines) + "\n"
 
 
-def _elaborate(work: Path, macros: dict[str, str]) -> str:
+def _elaborate(work: Path, macros: dict[str, str], bench: str) -> str:
     """Compile the bench; return the warnings of the compiler."""
     subprocess.run(
         ["iverilog-vpi", "--name=system", str(VPI / "system.c")],
@@ -99,7 +138,7 @@ def _elaborate(work: Path, macros: dict[str, str]) -> str:
     found = subprocess.run(
         ["iverilog", "-g2012", "-Wall", "-L", str(work), "-m", "system", "-I", str(work), "-I",
          str(BENCH), *defined, "-s", "tb", "-o", str(work / "tb.vvp"),
-         *(str(BENCH / name) for name in SOURCES)],
+         *(str(BENCH / name) for name in (bench, *SOURCES))],
         capture_output=True,
         text=True,
         check=False,

@@ -92,13 +92,11 @@ module cnn (
         offset = address - `APB_BASE - `CNN_OFFSET;
         group = int'(offset / `GROUP_STRIDE);
         offset = offset % `GROUP_STRIDE;
+        if (offset < `KERNEL_OFFSET || offset >= `DATA_OFFSET) streaming = 0;
         if (address < `APB_BASE + `CNN_OFFSET || group >= `GROUPS) begin
             note(address, value, narrow);
         end else if (offset >= `DATA_OFFSET && offset < `DATA_OFFSET + `QUADS * `INSTANCE_STRIDE) begin
-            offset = offset - `DATA_OFFSET;
-            unit = group * `QUADS + int'(offset / `INSTANCE_STRIDE);
-            offset = offset % `INSTANCE_STRIDE / 4;
-            if (int'(offset) < WORDS) data[unit * WORDS + int'(offset)] = value;
+            if ((offset - `DATA_OFFSET) % `INSTANCE_STRIDE < `INSTANCE_BYTES) data[data_index(address)] = value;
             else $error("Write behind a data memory: %08x", address);
         end else if (offset >= `KERNEL_OFFSET && offset < `KERNEL_OFFSET + `PROCESSORS_PER_GROUP * `KERNEL_STRIDE) begin
             offset = offset - `KERNEL_OFFSET;
@@ -110,8 +108,17 @@ module cnn (
             note(address, value, narrow);
             if (offset == 0) control(group, value);
         end
-        if (offset < `KERNEL_OFFSET && !narrow) streaming = 0;
     endtask
+
+    // Index of a word of data memory by its address
+    function automatic int data_index(input logic [31:0] address);
+        logic [31:0] offset;
+        int group;
+        offset = address - `APB_BASE - `CNN_OFFSET;
+        group = int'(offset / `GROUP_STRIDE);
+        offset = offset % `GROUP_STRIDE - `DATA_OFFSET;
+        return (group * `QUADS + int'(offset / `INSTANCE_STRIDE)) * WORDS + int'(offset % `INSTANCE_STRIDE / 4);
+    endfunction
 
     // A kernel: packed behind a byte that names the first column, or four words each
     task automatic store_kernel(

@@ -14,6 +14,7 @@
 `define DIGITAL_TOP tb.xchip
 `define FLASH tb.xflash
 `define FLASH_IMAGE `TARGET_DIR
+`define CNN xchip.xuut1
 
 module tb;
     parameter real REPEAT_TIMEOUT = 10.0;  // in units of 10 ms
@@ -22,13 +23,10 @@ module tb;
     int error_count = 0;
     int words_loaded = 0;
     int kernels_loaded = 0;
+    int words_compared = 0;
+    int camera_file = 0;
     logic por_done = 0;
     logic clk = 0;
-    logic psel = 0;
-    logic penable = 0;
-    logic pbyte = 0;
-    logic [31:0] paddr = 0;
-    logic [31:0] pwdata = 0;
     logic finished = 0;
 
     wire pcif_pixclk;
@@ -38,13 +36,17 @@ module tb;
 
     always #(PERIOD / 2) clk = ~clk;
 
+    cnn_bus bus ();
+
+    assign bus.clk = clk;
+
     chip xchip (
         .clk(clk),
-        .psel(psel),
-        .penable(penable),
-        .pbyte(pbyte),
-        .paddr(paddr),
-        .pwdata(pwdata),
+        .psel(bus.psel),
+        .penable(bus.penable),
+        .pbyte(bus.pbyte),
+        .paddr(bus.paddr),
+        .pwdata(bus.pwdata),
         .finished(finished)
     );
 
@@ -54,38 +56,17 @@ module tb;
 
     `include "memories.svh"
 
-    // Write the memories for the emulator, let it compute, and take over what it finds
-    task automatic compute(output int cycles);
-        int file;
-        int count;
-        int index;
-        logic [31:0] value;
-        file = $fopen({`WORK_DIR, "/memories.txt"}, "w");
-        for (int i = 0; i < `GROUPS * `QUADS * `INSTANCE_WORDS; i++) begin
-            if (xchip.xuut1.data[i] !== 32'hx) $fwrite(file, "d %0d %h\n", i, xchip.xuut1.data[i]);
+    `include `RUN_TEST
+
+    // What the camera sends, as its interface sees it
+    always @(posedge pcif_pixclk) begin
+        if (pcif_hsync === 1) begin
+            if (camera_file == 0) camera_file = $fopen({`WORK_DIR, "/camera.txt"}, "w");
+            $fwrite(camera_file, "%h\n", pcif_data[7:0]);
         end
-        for (int i = 0; i < `GROUPS * `PROCESSORS_PER_GROUP * `KERNEL_COLUMNS; i++) begin
-            if (xchip.xuut1.kernels[i] !== 72'hx) $fwrite(file, "k %0d %h\n", i, xchip.xuut1.kernels[i]);
-        end
-        for (int i = 0; i < `GROUPS * `BIAS_BYTES; i++) begin
-            if (xchip.xuut1.biases[i] !== 8'hx) $fwrite(file, "b %0d %h\n", i, xchip.xuut1.biases[i]);
-        end
-        $fclose(file);
-        cycles = 0;
-        if ($system({`SILICON, " ", `WORK_DIR}) != 0) begin
-            $display("The network could not be computed");
-            error_count++;
-        end else begin
-            file = $fopen({`WORK_DIR, "/results.txt"}, "r");
-            count = $fscanf(file, "%d\n", cycles);
-            count = $fscanf(file, "%d %h\n", index, value);
-            while (count == 2) begin
-                xchip.xuut1.data[index] = value;
-                count = $fscanf(file, "%d %h\n", index, value);
-            end
-            $fclose(file);
-        end
-    endtask
+    end
+
+    `include "silicon.svh"
 
     // The network runs from the moment the accelerator was enabled for a number of cycles
     real enabled_at = 0;
@@ -106,20 +87,18 @@ module tb;
         repeat (4) @(posedge clk);
     endtask
 
-    task automatic bus_write(input logic [31:0] address, input logic [31:0] value, input bit narrow);
-        @(posedge clk);
-        #1 psel = 1;
-        paddr = address;
-        pwdata = value;
-        pbyte = narrow;
-        @(posedge clk);
-        #1 penable = 1;
-        @(posedge clk);
-        #1 psel = 0;
-        penable = 0;
+    // What the program read of the result must be what stands in data memory
+    task automatic compare_word(input logic [31:0] address, input logic [31:0] value);
+        logic [31:0] found;
+        found = xchip.xuut1.data[xchip.xuut1.data_index(address)];
+        words_compared++;
+        if (found !== value) begin
+            if (error_count < 10) $display("ERROR: %08x holds %h, the program read %h", address, found, value);
+            error_count++;
+        end
     endtask
 
-    // Lines: number of bytes, address, value; 0 bytes: the network runs
+    // Lines: number of bytes, address, value; 0 bytes: the network runs, 8: the program read a word
     task automatic replay;
         int file;
         int count;
@@ -131,7 +110,8 @@ module tb;
         count = $fscanf(file, "%d %h %h\n", size, address, value);
         while (count == 3) begin
             if (size == 0) run_network;
-            else bus_write(address, value, size == 1);
+            else if (size == 8) compare_word(address, value);
+            else bus.write(address, value, size == 1);
             count = $fscanf(file, "%d %h %h\n", size, address, value);
         end
         $fclose(file);
@@ -142,7 +122,11 @@ module tb;
         sim.trig = 1;
         replay;
         repeat (10) @(posedge clk);
-        $display("Loaded %0d words of data and %0d kernels from images", words_loaded, kernels_loaded);
+`ifdef CSV_FILE
+        wait (csv_count != 4);
+        $fclose(camera_file);
+`endif
+        $display("Loaded %0d words of data and %0d kernels from images, compared %0d words", words_loaded, kernels_loaded, words_compared);
         $display("%s", error_count == 0 ? "TEST PASSED" : "TEST FAILED");
         $finish;
     end
@@ -154,5 +138,4 @@ module tb;
         $finish;
     end
 
-    `include `RUN_TEST
 endmodule

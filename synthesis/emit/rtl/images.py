@@ -47,11 +47,11 @@ def expected_images(program: Program, expected: ExpectedOutput) -> dict[str, str
     columns = (expected.addresses, expected.masks, expected.values)
     words: dict[int, str] = {}
     for address, mask, value in zip(*(c.tolist() for c in columns), strict=True):
-        words[address] = _masked(value, mask)
+        words[address] = masked_digits(value, mask)
     return _data_images(EXPECTED, words, program)
 
 
-def _masked(value: int, mask: int) -> str:
+def masked_digits(value: int, mask: int) -> str:
     """Return eight digits, those without any bit in the mask as X."""
     digits = zip(f"{value:08x}", f"{mask:08x}", strict=True)
     return "".join("X" if m == "0" else v for v, m in digits)
@@ -141,9 +141,9 @@ def _run(address: int, words: NDArray[np.unsignedinteger]) -> Iterator[tuple[int
     yield from ((address + 4 * i, word) for i, word in enumerate(words.tolist()))
 
 
-def block_image(writes: Iterable[tuple[int, int]]) -> str:
-    """Return writes as the accelerator's own test bench reads them: address and value in turn."""
+def block_image(writes: Iterable[tuple[int, str]]) -> str:
+    """Return words as a bench of the accelerator alone reads them: address and digits in turn."""
     lines = []
-    for number, (address, value) in enumerate(writes):
-        lines.append(f"@{2 * number:04x} {address:08x}\n@{2 * number + 1:04x} {value:08x}\n")
+    for number, (address, digits) in enumerate(writes):
+        lines.append(f"@{2 * number:04x} {address:08x}\n@{2 * number + 1:04x} {digits}\n")
     return "".join(lines)

@@ -80,7 +80,8 @@ def _program_files(program: Program, options: RtlOptions) -> dict[str, str]:
 
 def _block_files(program: Program, options: RtlOptions) -> dict[str, str]:
     project = options.project
-    files = {f"{options.input_filename}.mem": images.block_image(images.block_writes(program))}
+    writes = ((address, f"{value:08x}") for address, value in images.block_writes(program))
+    files = {f"{options.input_filename}.mem": images.block_image(writes)}
     if not project.kat:
         return files
     expected = cut(program.expected, project.max_checklines)
@@ -92,5 +93,6 @@ def _block_files(program: Program, options: RtlOptions) -> dict[str, str]:
 
 
 def _answer(expected: ExpectedOutput, chosen: NDArray[np.bool_]) -> str:
-    addresses, values = expected.addresses[chosen].tolist(), expected.values[chosen].tolist()
-    return images.block_image(zip(addresses, values, strict=True))
+    columns = (expected.addresses, expected.values, expected.masks)
+    rows = zip(*(column[chosen].tolist() for column in columns), strict=True)
+    return images.block_image((a, images.masked_digits(value, mask)) for a, value, mask in rows)
