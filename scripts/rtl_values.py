@@ -6,6 +6,7 @@ Source: spec/generated-project.md section 9, spec/network-description.md section
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -128,27 +129,29 @@ def rtl_usage(args: argparse.Namespace) -> list[Diagnostic]:
             )
         )
     if args.input_csv is None:
-        found += _only_with(CAMERA[1:], "--input-csv", args)
-    folder = regression_folder(args)
-    if folder is not None and not Path(folder).is_dir():
-        found.append(
-            Diagnostic(
-                "E096",
-                f"there is no folder {folder!r} for the list of tests",
-                Place(option="--autogen"),
-                "Create it, or leave out --autogen.",
-            )
-        )
-    elif folder is not None and (Path(folder) / (args.autogen_list or "autogen_list")).is_dir():
-        found.append(
-            Diagnostic(
-                "E096",
-                f"{args.autogen_list!r} in {folder!r} is a folder, not a list of tests",
-                Place(option="--autogen_list"),
-                "Choose another name.",
-            )
-        )
+        found += _only_with(CAMERA, "--input-csv", args)
+    found += _list_problems(args)
     return found
+
+
+def _list_problems(args: argparse.Namespace) -> Iterator[Diagnostic]:
+    """Yield why the test could not be added to the list of tests."""
+    folder = regression_folder(args)
+    if folder is None:
+        return
+    test_list = Path(folder, args.autogen_list or "autogen_list")
+    if not Path(folder).is_dir():
+        option, message = "--autogen", f"there is no folder {folder!r} for the list of tests"
+        remedy = "Create it, or leave out --autogen."
+    elif test_list.is_dir():
+        option, message = "--autogen_list", f"'{test_list}' is a folder, not a list of tests"
+        remedy = "Choose another name."
+    elif not os.access(test_list if test_list.exists() else folder, os.R_OK | os.W_OK):
+        option, message = "--autogen", f"the list of tests '{test_list}' cannot be written"
+        remedy = "Change its permissions, or leave out --autogen."
+    else:
+        return
+    yield Diagnostic("E096", message, Place(option=option), remedy)
 
 
 def _only_with(

@@ -27,10 +27,10 @@ def add_test(list_file: Path, line: str) -> bool:
 
     The list is replaced as a whole. Raises OSError if it cannot be read or written.
     """
-    text = list_file.read_text() if list_file.exists() else ""
-    if any(line in known for known in text.splitlines()):
+    content = list_file.read_bytes() if list_file.exists() else b""
+    if any(line.encode() in known for known in content.splitlines()):
         return False
-    if text and not text.endswith("\n"):
-        text += "\n"
-    atomic.write_bytes(list_file, f"{text}{line}\n".encode())
+    if content and not content.endswith(b"\n"):
+        content += b"\n"
+    atomic.write_bytes(list_file, content + f"{line}\n".encode())
     return True
