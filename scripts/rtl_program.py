@@ -53,6 +53,10 @@ class TestBus(Bus):
         self.run_positions: list[int] = []  # numbers of writes in front of each run
         self.data_reads: list[Write] = []
         """What the program read behind a run: number of writes in front, address, value."""
+        self.executes = True
+        """Whether the network runs when it is started."""
+        self._accelerator = Accelerator(chip, apb_base)
+        self._applied = 0  # writes that the accelerator has seen
         self._preloaded: Writes = Writes.of([])
 
     def preload(self, rows: Sequence[Write]) -> None:
@@ -60,16 +64,24 @@ class TestBus(Bus):
         self._preloaded = Writes.of(rows)
         self.words.update((address, value) for _, address, value in rows)
 
-    def infer(self) -> None:
-        """Run the network; its results are in data memory afterwards."""
-        assert self.addresses is not None
-        self.run_positions.append(len(self.log))
-        accelerator = Accelerator(self.addresses.chip, self.apb_base)
-        accelerator.write(self.writes())
-        accelerator.write(self._preloaded)
-        accelerator.run()
-        self.words.update(accelerator.result_words())
+    def infer(self) -> bool:
+        """Run the network if it was started and has its input; tell whether it was run.
+
+        Its results are in data memory afterwards.
+        """
+        if not (self.start_requested and self.executes):
+            return False
+        self._accelerator.write(self.writes(self._applied))
+        self._applied = len(self.log)
+        if not self._accelerator.input_complete():
+            return False
+        if not self.run_positions:
+            self._accelerator.write(self._preloaded)
+        self.run_positions.append(self._applied)
+        self._accelerator.start()
+        self.words.update(self._accelerator.result_words())
         self.finish()
+        return True
 
     def read(self, address: int, size: int) -> int:
         """Load 1, 2 or 4 bytes."""
@@ -114,10 +126,7 @@ class _Observer:
 
     def wait(self, sleeping: bool) -> int:  # noqa: ARG002
         """The program waits for the interrupt of the accelerator."""
-        if not self.bus.start_requested:
-            return 0
-        self.bus.infer()
-        return self.core.architecture.cnn_interrupt
+        return self.core.architecture.cnn_interrupt if self.bus.infer() else 0
 
     core: Core = None  # type: ignore[assignment]  # known as soon as it is made
 
@@ -127,12 +136,16 @@ class _Starter:
     """The Arm core beside a RISC-V core: while it waits, that one runs its program."""
 
     core: Core
+    started: bool = False
 
     def text(self, character: str) -> None:
         """It prints nothing."""
 
     def wait(self, sleeping: bool) -> int:  # noqa: ARG002
         """It waits for the other core."""
+        if self.started:
+            return 0
+        self.started = True
         self.core.run()
         return _WAKE_INTERRUPT
 
@@ -185,6 +198,7 @@ class TestProgram:
     def phases(self) -> dict[str, Writes]:
         """Call the functions of the test one after the other; return what each writes."""
         core = self._reset()
+        self.bus.executes = False
         found = {}
         for phase in PHASES:
             begin = len(self.bus.log)
