@@ -22,7 +22,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))  # started as a script, Python looks beside this file only
 
-from diagnostics import run  # noqa: E402
+from diagnostics import Diagnostic, DiagnosticError, run  # noqa: E402
 from scripts.rtl_simulation import missing_tools, simulate  # noqa: E402
 
 NETWORK = (
@@ -39,7 +39,8 @@ def generate(folder: Path, options: Sequence[str]) -> Path:
              str(folder.parent)]  # fmt: skip
     folder.mkdir(parents=True)
     print(f"$ {shlex.join(words)}", flush=True)
-    subprocess.run([sys.executable, *words], cwd=ROOT, check=True)
+    if subprocess.run([sys.executable, *words], cwd=ROOT, check=False).returncode:
+        raise DiagnosticError(Diagnostic("E010", "the test was not generated", remedy="See above."))
     return next(path for path in folder.iterdir() if path.is_dir())
 
 
