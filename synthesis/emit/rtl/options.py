@@ -16,6 +16,7 @@ from synthesis.program import Program
 DEFAULT_TOP_LEVEL = "cnn"
 _LONGEST_PATH = 255
 _LARGEST_TIMEOUT_MS = 10_000_000
+_FILES = ("--runtest-filename", "--output-filename", "--input-filename", "--input-csv")
 _NARROWEST_FOLDER = 33
 """A dash and 32 digits of a hash: what is always left of a long name."""
 
@@ -90,23 +91,10 @@ def check_rtl_options(
 
 
 def _names(options: RtlOptions) -> Iterator[Diagnostic]:
-    names = {
-        "--runtest-filename": options.runtest_filename,
-        "--input-filename": options.input_filename,
-        "--autogen_list": options.regression_list,
-    }
-    if options.top_level is not None:
-        names["--top-level"] = options.top_level
-    if options.queue_name is not None:
-        names["--queue-name"] = options.queue_name
-    if options.camera is not None:
-        names["--input-csv"] = options.camera.filename
-    project = options.project
-    others = {project.program_filename, project.main_filename, project.weight_filename}
-    others |= {project.sample_filename, "verify-output.py", "latency.txt"}
-    if project.log_filename is not None:
-        others.add(project.log_filename)
-    for option, name in names.items():
+    """Names must stay inside the folder and differ from each other."""
+    taken = _taken_names(options)
+    for option, name in _given_names(options).items():
+        is_file = option in _FILES
         if not is_plain(name):
             yield Diagnostic(
                 "E071",
@@ -114,14 +102,41 @@ def _names(options: RtlOptions) -> Iterator[Diagnostic]:
                 Place(option=option),
                 "Use letters, digits and the characters . _ - only, without a folder.",
             )
-        elif option in ("--runtest-filename", "--input-csv") and name in others:
+        elif is_file and name in taken:
             yield Diagnostic(
                 "E072",
                 f"file name {name!r} is that of another generated file",
                 Place(option=option),
                 "Give every file its own name.",
             )
-        others.add(name)
+        elif is_file:
+            taken.add(name)
+
+
+def _given_names(options: RtlOptions) -> dict[str, str]:
+    """Return the names that options give, by option."""
+    found = {"--runtest-filename": options.runtest_filename}
+    found["--autogen_list"] = options.regression_list
+    if options.block_level:
+        found["--output-filename"] = options.project.output_filename
+        found["--input-filename"] = options.input_filename
+    if options.top_level is not None:
+        found["--top-level"] = options.top_level
+    if options.queue_name is not None:
+        found["--queue-name"] = options.queue_name
+    if options.camera is not None:
+        found["--input-csv"] = options.camera.filename
+    return found
+
+
+def _taken_names(options: RtlOptions) -> set[str]:
+    """Return the names of the other files and folders of a test."""
+    project = options.project
+    names = {project.program_filename, project.main_filename, project.weight_filename}
+    names |= {project.sample_filename, "verify-output.py", "latency.txt"}
+    if project.log_filename is not None:
+        names.add(project.log_filename)
+    return names | {"data", "masks", "data-expected", "data-output", "debug"}
 
 
 def _ranges(options: RtlOptions) -> Iterator[Diagnostic]:
