@@ -19,6 +19,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 from device import Chip
+from emulator import EmulatorError, count_words
 from scripts.rtl_program import TestProgram
 from tests.conftest import ROOT
 from tests.rtl.comparing import (
@@ -46,6 +47,7 @@ class Answer:
     name: str
     wrong: tuple[str, ...]
     images: bool
+    words: int = 0
     refused: str = ""
 
 
@@ -65,18 +67,20 @@ def answer(name: str) -> Answer:
     """Compare the tests of a case with the recorded words."""
     case = Case.load(name)
     if set(case.args) & set(EMBEDDED_ONLY):
-        return Answer(name, (), False, "an option is for embedded code only")
+        return Answer(name, (), False, refused="an option is for embedded code only")
     golden = case.golden()
     embedded = phases(golden, case.chip)
     with tempfile.TemporaryDirectory(prefix="rtl-kat-") as scratch:
         folder = Path(scratch)
         case.unpack(folder)
         program = TestProgram(generate(case, folder, "--rtl"), case.chip)
-        wrong = differences(found_in(program, case.chip), wanted_of(embedded))
+        wanted = wanted_of(embedded)
+        words = count_words(wanted)
+        wrong = differences(found_in(program, case.chip), wanted)
         if set(case.args) & set(UNUSUAL_IMAGES):
-            return Answer(name, tuple(wrong), False)
+            return Answer(name, tuple(wrong), False, words)
         wrong += _images(case, folder, golden, case.chip)
-    return Answer(name, tuple(wrong), True)
+    return Answer(name, tuple(wrong), True, words)
 
 
 def _images(case: Case, folder: Path, golden: dict[str, object], chip: Chip) -> list[str]:
@@ -94,10 +98,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = [n for n in names("image") if any(fnmatch(n, p) for p in args.names)]
     count: Counter[str] = Counter()
     for name in chosen[:: args.every]:
-        found = answer(name)
+        try:
+            found = answer(name)
+        except (EmulatorError, ValueError) as error:
+            found = Answer(name, (str(error),), False)
         kind = "refused" if found.refused else "different" if found.wrong else "equal"
         count[kind] += 1
         count["with images"] += found.images
+        count["words"] += found.words
         if kind != "equal":
             print(f"{name}: {found.refused or kind}")
             print("".join(f"  {line}\n" for line in found.wrong[:SHOWN]), end="", flush=True)
