@@ -11,8 +11,9 @@ from synthesis.options import EncodeOptions
 
 
 def topology(network: Network) -> str:
-    """Return the executed layers in short: `-1x28x28b_0x0s1p1m60_relu-60x28x28l_...`."""
-    return "".join(f"-{_layer(layer)}" for layer in network.executed())
+    """Return the layers from the first executed one on, in short: `-1x28x28b_0x0s1p1m60_relu`."""
+    used = (layer for layer in network.layers if layer.index >= network.first.index)
+    return "".join(f"-{_layer(layer)}" for layer in used)
 
 
 def _layer(layer: Layer) -> str:

@@ -12,6 +12,8 @@ from scripts.loader_options import arguments
 from scripts.loader_values import encode_options, project_options, resolve_options
 from scripts.rtl_values import is_rtl, rtl_options, rtl_usage
 from synthesis.emit.rtl import RtlOptions
+from synthesis.emit.rtl import test_name as name_of_test
+from synthesis.pipeline import synthesize
 from tests.conftest import ROOT
 
 NETWORK = [
@@ -152,6 +154,21 @@ def test_long_parent_is_refused(
     parent = tmp_path / ("x" * 120) / ("y" * 120)
     assert ran(monkeypatch, parent, "--rtl") == 1
     assert "[E091]" in capsys.readouterr().err and not (tmp_path / ("x" * 120)).exists()
+
+
+def test_name_of_a_published_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    args = arguments().parse_args(
+        ["--device", "MAX78000", "--config-file", "networks/mnist-chw-ai85.yaml",
+         "--checkpoint-file", "trained/mnist-ai85net5-qat8-q.pth.tar", "--prefix", "mnist",
+         "--test-dir", "t", "--repeat-layers", "2", "--rtl"]
+    )  # fmt: skip
+    made = synthesize(args.config_file, args.device, resolve_options(args), encode_options(args))
+    assert name_of_test("mnist", made.program) == (
+        "mnist-1x28x28b_0x0s1p1m60_relu-60x28x28l_max2x2s2p2m60_relu-60x16x16l_max2x2s2p1m56_relu"
+        "-56x8x8l_avg2x2s2p1m12_relu-12x4x4lf_0x0s1p0m10_repeat2"
+    )
+    assert made.program.stream_ratio == 1
 
 
 def test_folder_and_list_are_written_once(
