@@ -7,6 +7,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,10 @@ from synthesis.emit.rtl import test_name as name_of_test
 from synthesis.emit.rtl.camera import camera_lines
 from synthesis.emit.rtl.images import kernel_images, kernel_parts
 from synthesis.emit.rtl.timeout import Accesses, accesses, queue_name, timeout_ms
+from synthesis.encode import topology
+from synthesis.encode.streaming import Stream
+from synthesis.network import InputPort
+from synthesis.options import EncodeOptions
 from synthesis.program import ExpectedOutput, KernelBlock
 from tests.rtl.by_hand import FIFO, MODERN, camera, rtl_options, stored
 from tests.synthesis.programs import program, words
@@ -198,6 +203,18 @@ def test_time_out_of_mnist(shared: dict[str, Any], changes: dict[str, Any], expe
         inputs=(replace(made.inputs[0], words=np.zeros(300, np.uint32)),),
     )
     assert timeout_ms(made, rtl_options(shared, **changes)) == expected
+
+
+def test_streams_stretch_the_accesses(monkeypatch: pytest.MonkeyPatch) -> None:
+    layer = SimpleNamespace(hardware=SimpleNamespace(in_dim=(8, 8)), in_passes=1)
+    found = [(layer, Stream(100, 9, 9)), (layer, Stream(16, 2, 4)), (layer, Stream(0, 0, 4))]
+    monkeypatch.setattr(topology, "streams", lambda *_: iter(found))
+    network: Any = SimpleNamespace(input_port=InputPort.FIFO)
+    second = (16 + 1 / 2 * 4 / 8 * (64 - 16)) / 64
+    third = second * 4 / 8
+    assert topology.stream_ratio(network, EncodeOptions()) == second * third
+    network.input_port = InputPort.MEMORY
+    assert topology.stream_ratio(network, EncodeOptions()) == 1
 
 
 def test_estimated_cycles_count() -> None:

@@ -192,3 +192,31 @@ def test_very_long_names_are_cut_and_stay_different(parent: str) -> None:
     long = [folder_name(name + "n" * 50 + end, parent) for end in "ab"]
     assert long[0] != long[1]
     assert {len(one) for one in long} == {246 - len(parent)}
+
+
+def test_programs_can_be_executed_and_empty_folders_are_made(tmp_path: Path) -> None:
+    target = tmp_path / "net"
+    for overwrite in (False, True):
+        write_project(
+            {**FILES, "run.py": "#!/usr/bin/env python3\n"},
+            target,
+            overwrite=overwrite,
+            executables=["run.py"],
+            empty_folders=["output"],
+        )
+        assert os.access(target / "run.py", os.X_OK) and not os.access(target / "main.c", os.X_OK)
+        assert (target / "output").is_dir()
+    (target / "output" / "mine").touch()
+    write_project(FILES, target, overwrite=True, empty_folders=["output"])
+    assert (target / "output" / "mine").exists() and not (target / "run.py").exists()
+
+
+def test_folders_of_a_failed_run_disappear_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = tmp_path / "net"
+    write_project(FILES, target)
+    fail_at(monkeypatch, "replace", 2, OSError(28, "No space left on device"))
+    with pytest.raises(OSError, match="No space"):
+        write_project(FILES, target, overwrite=True, empty_folders=["output"])
+    assert not (target / "output").exists() and contents(target) == as_bytes(FILES)
