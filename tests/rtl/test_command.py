@@ -130,6 +130,7 @@ def test_products_exclude_each_other(
         (["--rtl", "--input-csv", "cam.csv"], "E093", ["--input-csv", "Add --fifo"]),
         (["--rtl", "--fifo", "--input-csv", "c.csv", "--input-csv-format", "565"], "E094",
          ["--input-csv-format", "565", "3 channels"]),
+        (["--rtl", "--autogen", ".", "--autogen_list", "docs"], "E096", ["--autogen_list", "docs"]),
         (["--rtl", "--autogen", "nowhere"], "E096", ["--autogen", "nowhere", "Create it"]),
     ],
 )  # fmt: skip

@@ -16,6 +16,7 @@ from emulator.architecture import CORTEX_M4, RISCV
 from emulator.firmware import SDK, compiler
 from scripts.rtl_program import SDK as RTL_SDK
 from scripts.rtl_program import TestProgram, camera_words
+from synthesis.emit.rtl import emit_rtl
 from synthesis.program import Program
 from tests.conftest import ROOT
 from tests.rtl.by_hand import FIFO, MODERN, camera, rtl_options, stored
@@ -51,6 +52,23 @@ def test_compiles_without_warnings(variant: str, tmp_path: Path) -> None:
         command += ["-o", str(tmp_path / "out.o")]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_statements_are_indented_by_depth(variant: str) -> None:
+    made, shared, changes = VARIANTS[variant]
+    for name, text in emit_rtl(made, rtl_options(shared, **changes)).items():
+        if not name.endswith(".c"):
+            continue
+        depth = 0
+        for line in text.split("/*")[0].splitlines():
+            if line.strip().startswith("}"):
+                depth -= 1
+            if line and not line.startswith("#"):
+                indent = len(line) - len(line.lstrip())
+                goes_on = line.lstrip().startswith("|")
+                assert goes_on or indent in (4 * depth, 4 * depth + 7), f"{name}: {line}"
+            depth += line.rstrip().endswith("{")
 
 
 RUNS = (
