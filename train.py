@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 from diagnostics import run
@@ -13,6 +14,8 @@ def main() -> int:
     from scripts.train_options import parse
 
     options = parse(sys.argv[1:])
+    if "WORLD_SIZE" in os.environ:  # hints of torch.distributed would hide our own messages
+        os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
     # PyTorch takes seconds to import: --help needs none of it, and `run` reports Ctrl-C meanwhile.
     from training import session
 

@@ -83,14 +83,15 @@ chosen: Dev | None = None
 """The chip of the layers to be made; `ai8x.dev` is another name for it."""
 
 
-def set_device(device: int, simulate: bool, round_avg: bool, verbose: bool = True) -> None:
-    """Choose the chip (84, 85 or 87), integer simulation and the rounding of average pooling.
+def set_device(device: int | str, simulate: bool, round_avg: bool, verbose: bool = True) -> None:
+    """Choose the chip, integer simulation and the rounding of average pooling.
 
-    Layers made before keep their arithmetic. Raises ValueError for another `device` and
-    AssertionError for `round_avg` on AI84.
+    `device` is 84, 85, 87 or a name: "MAX78000". Layers made before keep their arithmetic. Raises
+    ValueError for another `device` and AssertionError for `round_avg` on AI84.
     """
     global chosen
-    if device not in _CLASSES:
+    device = {chip["name"]: die for die, chip in _CHIPS.items()}.get(str(device).upper(), device)
+    if not isinstance(device, int) or device not in _CLASSES:
         raise ValueError(f"device {device} is unknown; choose 84, 85 (MAX78000) or 87 (MAX78002)")
     chosen = _CLASSES[device](simulate, round_avg)
     if verbose:

@@ -111,8 +111,10 @@ class _Conversion:
         self._masks = None if checkpoint.masks is None else checkpoint.masks.copy()
         self._weights_seen = 0
         self._reports: list[TensorReport] = []
+        self._other_bits: list[str] = []
 
     def run(self) -> Quantized:
+        _refuse_quantized(self._checkpoint)
         for name in self._original:
             if "." in name:
                 self._convert(name)
@@ -125,6 +127,12 @@ class _Conversion:
         changes["extras"] = {**self._checkpoint.extras, **self._method()}
         warnings = _warnings(self._checkpoint, self._options)
         warnings += _lost_layers(self._original, self._state)
+        if self._other_bits:
+            warnings.append(
+                f"{', '.join(self._other_bits)}: the file goes on naming other bits, as other "
+                "tools write it; train.py -8 trusts it and will be wrong. Train with a QAT policy "
+                "that has these bits, or add --calibrate"
+            )
         return Quantized(
             self._checkpoint.with_entries(**changes), tuple(self._reports), tuple(warnings)
         )
@@ -180,6 +188,9 @@ class _Conversion:
             self._state[f"{layer.name}.weight_bits"] = _single(DEFAULT_BITS)
             if layer.stored_bits is None and self._masks is not None:
                 self._masks[f"{layer.name}.weight_bits"] = _single(DEFAULT_BITS)
+        named = int(self._state[f"{layer.name}.weight_bits"].item())
+        if named != layer.bits and not chosen:
+            self._other_bits.append(f"{layer.name} ({layer.bits} bits, named {named})")
         if stored.bias is not None:
             self._state[layer.bias_name] = stored.bias
             self._state[f"{layer.name}.bias_bits"] = _single(stored.bias_bits)
@@ -315,23 +326,36 @@ def _lost_layers(before: Mapping[str, Array], after: Mapping[str, Array]) -> lis
     return found
 
 
+def _refuse_quantized(checkpoint: Checkpoint) -> None:
+    """Quantizing again would destroy the weights of a file that a tool like this one wrote."""
+    if "clipping_method" in checkpoint.extras and _integers(checkpoint):
+        raise InputError(
+            "E707",
+            "the checkpoint is already quantized; quantizing again would destroy its weights",
+            remedy="Name the checkpoint that training wrote.",
+        )
+
+
+def _integers(checkpoint: Checkpoint) -> bool:
+    """Return whether all weights are whole numbers."""
+    weights = (checkpoint.state_dict[name] for name in weight_names(checkpoint))
+    return all(np.array_equal(w, np.rint(w)) for w in weights)
+
+
 def _warnings(checkpoint: Checkpoint, options: QuantizationOptions) -> list[str]:
     """Return what makes the result doubtful."""
     found = []
     if "extras" not in checkpoint.entries:
         found.append("No `extras` in checkpoint file.")
-    weights = [checkpoint.state_dict[name] for name in weight_names(checkpoint)]
-    integers = all(np.array_equal(w, np.rint(w)) for w in weights)
-    if "clipping_method" in checkpoint.extras or (
-        integers and any(np.abs(w).max() > 1 for w in weights)
-    ):
-        found.append("the checkpoint is already quantized; quantizing again destroys its weights")
     bits = [k for k in checkpoint.state_dict if k.endswith(".weight_bits")]
     if options.clip_method is not None and any(checkpoint.state_dict[k].any() for k in bits):
         found.append(
             f"{bits[0]} says that the network was trained with QAT; {options.clip_method} changes "
             "what it was trained to compute"
         )
+    weights = [checkpoint.state_dict[name] for name in weight_names(checkpoint)]
+    if _integers(checkpoint) and any(np.abs(w).max(initial=0) > 1 for w in weights):
+        found.append("the checkpoint is already quantized; quantizing again destroys its weights")
     unfused = [k for k in checkpoint.state_dict if k.endswith(".running_mean")]
     if unfused:
         found.append(

@@ -49,10 +49,10 @@ def share(text: str) -> float:
 
 
 def positive_number(text: str) -> float:
-    """Return a number above 0."""
+    """Return a number above 0; greater ones than a billion would only overflow."""
     number = float(text)
-    if not 0 < number < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text} is not a number above 0")
+    if not 0 < number <= 1e9:
+        raise argparse.ArgumentTypeError(f"{text} is not above 0 and at most 1e9")
     return number
 
 

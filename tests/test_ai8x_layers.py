@@ -174,6 +174,8 @@ def test_the_module_shows_the_device_and_lets_it_be_changed() -> None:
 def test_unknown_device_is_refused() -> None:
     with pytest.raises(ValueError, match="86"):
         ai8x.set_device(86, False, False)
+    ai8x.set_device("max78002", False, False, verbose=False)
+    assert ai8x.dev is not None and ai8x.dev.device == 87
 
 
 def test_loading_a_state_changes_the_arithmetic() -> None:

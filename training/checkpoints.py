@@ -115,4 +115,9 @@ def write(
     for path in paths:
         atomic.write_bytes(path, buffer.getvalue())
         if safetensors:
-            write_safetensors(twin_of(path), read_checkpoint(path))
+            write_twin(path)
+
+
+def write_twin(path: Path) -> None:
+    """Write the twin of a checkpoint beside it, as safetensors file."""
+    write_safetensors(twin_of(path), read_checkpoint(path))

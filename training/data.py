@@ -48,7 +48,7 @@ class Order:
         self.seed = seed
         self.share = share or UNDIVIDED
         self._batch_size = batch_size
-        self._shuffle = shuffle
+        self.shuffle = shuffle
 
     def __len__(self) -> int:
         return -(-len(self.indices) // self._batch_size)
@@ -56,7 +56,7 @@ class Order:
     def batches(self, epoch: int) -> tuple[Tensor, ...]:
         """Return the indices of the samples of each batch, of all processes."""
         order = self.indices
-        if self._shuffle:
+        if self.shuffle:
             generator = torch.Generator()
             generator.manual_seed(derived(self.seed, epoch))
             order = order[torch.randperm(len(order), generator=generator)]
@@ -110,7 +110,8 @@ class LoaderBatches:
             _Guarded(dataset),
             batch_sampler=self._places,
             num_workers=workers,
-            persistent_workers=workers > 0,
+            persistent_workers=workers > 0 and order.shuffle,
+            pin_memory=torch.cuda.is_available(),
             collate_fn=_Collate(collate or default_collate),
         )
 

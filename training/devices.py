@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch import nn
+from torch import distributed, nn
 
 from checkpoint.errors import InputError
 from training.distributed import Share, together
@@ -61,6 +61,13 @@ def explained(exc: RuntimeError, options: Options) -> Exception:
             f"there is too little memory for batches of {options.batch_size}: {text}",
             "--batch-size",
             "Choose a smaller number.",
+        )
+    if distributed.is_initialized() and (isinstance(exc, distributed.DistError) or "gloo" in text):
+        return InputError(
+            "E660",
+            f"another process of the training has ended: {text}",
+            "torchrun",
+            "Its own message says why; without one it was ended from outside.",
         )
     if text.startswith("DataLoader worker"):
         return InputError(

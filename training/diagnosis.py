@@ -6,21 +6,41 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.utils import get_total_norm
 
 import ai8x
 
 
+def total_gradient(model: nn.Module) -> Tensor:
+    """Return the norm of all gradients (scalar, on the device); it is finite if they all are."""
+    gradients = [p.grad for p in model.parameters() if p.grad is not None]
+    return get_total_norm(gradients)
+
+
+def worst_gradient(model: nn.Module) -> str:
+    """Return which layer the first gradient comes from that is not finite, on the way back."""
+    for name, parameter in reversed(list(model.named_parameters())):
+        if parameter.grad is not None and not _finite(parameter.grad):
+            return f"that of the {_of_layer(name)}"
+    return "the sum of their squares overflows"
+
+
+def _of_layer(name: str) -> str:
+    """Return `weight of layer conv1` for the parameter `conv1.op.weight`."""
+    layer, _, kind = name.rpartition(".")
+    return f"{kind} of layer {layer.removesuffix('.op') or 'the network itself'}"
+
+
 def origin_of_not_finite(model: nn.Module, x: Tensor) -> str:
-    """Return which layer makes NaN or infinite values of a batch x [N, ...], and from what.
+    """Return where NaN or infinite values of the loss of a batch x [N, ...] come from.
 
     The network runs once more; layers are named as in its state_dict.
     """
     if not _finite(x):
-        return "they are in the input"
+        return "values of the input are not"
     for name, parameter in model.named_parameters():
         if not _finite(parameter):
-            layer, _, kind = name.removesuffix(".op").rpartition(".")
-            return f"they are in the {kind} of layer {layer.removesuffix('.op') or name}"
+            return f"values of the {_of_layer(name)} are not"
     found: list[str] = []
     handles = [
         layer.register_forward_hook(
@@ -34,7 +54,7 @@ def origin_of_not_finite(model: nn.Module, x: Tensor) -> str:
     finally:
         for handle in handles:
             handle.remove()
-    return f"they come first from layer {found[0]}" if found else "they come from the loss itself"
+    return f"first those of layer {found[0]}" if found else "outputs are finite, the loss is not"
 
 
 def _layers(model: nn.Module) -> list[tuple[str, nn.Module]]:

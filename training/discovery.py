@@ -92,10 +92,9 @@ def choose(entries: Mapping[str, Entry], name: str, option: str) -> Entry:
     """Return the entry `name`; InputError with the nearest names when there is none."""
     if name in entries:
         return entries[name]
-    near = difflib.get_close_matches(name, entries, n=3) or sorted(entries)
-    raise InputError(
-        "E601", f"{name!r} is not known", option, f"Perhaps you mean {' or '.join(near)}."
-    )
+    near = difflib.get_close_matches(name, entries, n=3)
+    known = f"Perhaps you mean {' or '.join(near)}." if near else f"Known: {', '.join(entries)}."
+    raise InputError("E601", f"{name!r} is not known", option, known)
 
 
 def _records(kind: str) -> Iterable[tuple[ModuleType, dict[str, Any]]]:

@@ -8,6 +8,7 @@ batch normalization sees the whole batch, so that the weights are those of a sin
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,7 +16,6 @@ from typing import Any
 
 import torch
 from torch import Tensor, distributed, nn
-from torch.distributed.nn.functional import all_reduce
 from torch.nn.parallel import DistributedDataParallel
 
 from checkpoint.errors import InputError
@@ -45,14 +45,21 @@ class Share:
             return indices
         return indices.tensor_split(self.processes)[self.rank]
 
-    def weight(self, samples: int) -> float:
-        """Return how this process's mean over a batch of `samples` counts in the mean of all."""
-        if samples < self.processes:
-            return 1.0
-        own = samples // self.processes + (self.rank < samples % self.processes)
-        return own * self.processes / samples
+    def weight(self, divisor: Tensor, samples: int, device: torch.device) -> Tensor | float:
+        """Return by how much this process's mean loss counts in the mean of all.
 
-    def mean(self, losses: Mapping[str, Tensor], weight: float) -> dict[str, Tensor]:
+        `divisor` (scalar) is what the mean was divided by, 0 for a part without any object;
+        `samples` stand in for it where all parts are so.
+        """
+        if not self.divided:
+            return 1.0
+        own = torch.stack([divisor.cpu(), torch.tensor(float(samples))]).to(device)
+        every = own.clone()
+        distributed.all_reduce(every)
+        shares = own / every.clamp(min=1e-30) * self.processes
+        return torch.where(every[0] > 0, *shares)
+
+    def mean(self, losses: Mapping[str, Tensor], weight: Tensor | float) -> dict[str, Tensor]:
         """Return the weighted means of losses (scalars) over all processes."""
         if not self.divided:
             return {name: loss.detach() for name, loss in losses.items()}
@@ -123,9 +130,8 @@ def connected(share: Share, device: torch.device) -> Iterator[None]:
 def together(model: nn.Module, device: torch.device) -> nn.Module:
     """Return what runs `model` and averages its gradients over all processes."""
     ids = [device.index] if device.type == "cuda" else None
-    return DistributedDataParallel(
-        model, device_ids=ids, broadcast_buffers=False, find_unused_parameters=True
-    )
+    warnings.filterwarnings("ignore", "Grad strides do not match bucket view strides")
+    return DistributedDataParallel(model, device_ids=ids, find_unused_parameters=True)
 
 
 def average_gradients(parameters: Iterator[Tensor], processes: int) -> None:
@@ -144,20 +150,45 @@ def normalize_together(model: nn.Module) -> None:
             module.__class__ = kind
 
 
+class _Sum(torch.autograd.Function):
+    """The sum of the tensors of all processes; its gradient is the sum of theirs."""
+
+    @staticmethod
+    def forward(_ctx: Any, x: Tensor) -> Tensor:
+        """Return the sum."""
+        total = x.clone()
+        distributed.all_reduce(total)
+        return total
+
+    @staticmethod
+    def backward(_ctx: Any, *gradients: Tensor) -> Tensor:
+        """Return the sum of the gradients."""
+        return _Sum.forward(_ctx, gradients[0])
+
+
+def _sum(x: Tensor) -> Tensor:
+    total: Tensor = _Sum.apply(x)
+    return total
+
+
 class _Together(nn.modules.batchnorm._BatchNorm):
     """Batch normalization over the samples of all processes, on every kind of device."""
 
     def forward(self, x: Tensor) -> Tensor:
-        """Normalize x [N, C, ...]."""
+        """Normalize x [N, C, ...], in float32 also where convolutions use fewer bits."""
         if not self.training:
             return super().forward(x)
+        with torch.autocast(x.device.type, enabled=False):
+            return self._normalized(x.float()).to(x.dtype)
+
+    def _normalized(self, x: Tensor) -> Tensor:
         dims = [dim for dim in range(x.ndim) if dim != 1]
         shape = [1, -1] + [1] * (x.ndim - 2)
         count = torch.tensor(float(x.numel() // x.shape[1]), device=x.device)
         distributed.all_reduce(count)
-        mean = all_reduce(x.sum(dims)) / count
+        mean = _sum(x.sum(dims)) / count
         centred = x - mean.view(shape)
-        variance = all_reduce(centred.square().sum(dims)) / count
+        variance = _sum(centred.square().sum(dims)) / count
         with torch.no_grad():
             self._keep(mean, variance * count / (count - 1))
         y = centred * torch.rsqrt(variance + self.eps).view(shape)

@@ -13,7 +13,7 @@ from torch.optim import Optimizer
 
 from checkpoint.errors import InputError
 from training.data import Batch, Batches
-from training.diagnosis import origin_of_not_finite
+from training.diagnosis import origin_of_not_finite, total_gradient, worst_gradient
 from training.distillation import Distillation
 from training.distributed import UNDIVIDED, Share, average_gradients
 from training.logs import Log, batch_line, training_values
@@ -98,17 +98,18 @@ def train_epoch(run: Pass, batches: Batches, optimizers: Sequence[Optimizer], ep
         x, targets = run.place(batch)
         outputs = run.task.prepare(run.train_forward(x))
         samples = min(options.batch_size, batches.samples - (step - 1) * options.batch_size)
-        weight = share.weight(samples)
         losses = run.losses(x, outputs, targets, epoch)
+        weight = _weight(run, targets, len(x))
         window.add_losses(share.mean(losses, weight), samples)
-        last = step % options.print_freq == 0 or step == steps
-        if last or run.device.type == "cpu":  # elsewhere every look would wait for the device
-            _stop_if_not_finite(run, window, epoch, step, x)
         for optimizer in optimizers:
             optimizer.zero_grad()
         (losses[OVERALL] * weight if share.divided else losses[OVERALL]).backward()
         if share.divided:
             average_gradients(run.task.criterion.parameters(), share.processes)
+        window.add_gradient(total_gradient(run.model))
+        last = step % options.print_freq == 0 or step == steps
+        if last or run.device.type == "cpu":  # elsewhere every look would wait for the device
+            _stop_if_not_finite(run, window, epoch, step, x)
         for observer in run.observers:
             observer.seen(Seen("training", epoch, step, steps, x, outputs, targets, run.model))
         for optimizer in optimizers:
@@ -128,15 +129,29 @@ def train_epoch(run: Pass, batches: Batches, optimizers: Sequence[Optimizer], ep
     return _finished(run, "training", epoch, total)
 
 
+def _weight(run: Pass, targets: Any, samples: int) -> Tensor | float:
+    """Return by how much the loss of this process's part of a batch counts."""
+    if not run.share.divided:
+        return 1.0
+    return run.share.weight(run.task.divisor(targets), samples, run.device)
+
+
 def _stop_if_not_finite(run: Pass, window: Tally, epoch: int, step: int, x: Tensor) -> None:
-    """Raise InputError if a loss of the last batches, which end with `step`, is not a number."""
+    """Raise InputError if loss or gradient of the batches until `step` is NaN or infinite.
+
+    The layer is known only of the last batch x [N, ...].
+    """
     bad = window.first_not_finite()
     if bad is not None:
-        batch = step - window.batches + bad + 1
+        number, what = bad
+        batch = step - window.batches + number + 1
+        where = "a single process with --cpu tells the layer"
+        if batch == step and not run.share.divided:
+            model = run.model
+            where = origin_of_not_finite(model, x) if what == "loss" else worst_gradient(model)
         raise InputError(
             "E605",
-            f"the loss of batch {batch} of epoch {epoch} is not a finite number; "
-            f"{origin_of_not_finite(run.model, x)}",
+            f"the {what} of batch {batch} of epoch {epoch} is not finite: {where}",
             "--lr",
             "Lower the learning rate; checkpoints of earlier epochs are untouched.",
         )

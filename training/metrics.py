@@ -72,6 +72,7 @@ class Tally:
         self.meter = meter
         self._losses: dict[str, list[Tensor]] = {}
         self._sizes: list[int] = []
+        self._gradients: list[Tensor] = []
 
     def add_losses(self, losses: Mapping[str, Tensor], samples: int) -> None:
         """Add the mean losses (scalar tensors) of a batch of `samples`."""
@@ -79,8 +80,12 @@ class Tally:
             self._losses.setdefault(name, []).append(loss.detach())
         self._sizes.append(samples)
 
+    def add_gradient(self, norm: Tensor) -> None:
+        """Add the norm of the gradient of the last batch (scalar)."""
+        self._gradients.append(norm)
+
     def merge(self, other: Tally) -> None:
-        """Add everything another tally has seen."""
+        """Add everything another tally has seen but gradients."""
         for name, losses in other._losses.items():
             self._losses.setdefault(name, []).extend(losses)
         self._sizes += other._sizes
@@ -91,10 +96,16 @@ class Tally:
         """How many batches were added."""
         return len(self._sizes)
 
-    def first_not_finite(self) -> int | None:
-        """Return the index of the first added batch whose loss is NaN or infinite, if any."""
-        bad = torch.stack(self._losses[OVERALL]).isfinite().logical_not().nonzero()
-        return int(bad[0]) if len(bad) else None
+    def first_not_finite(self) -> tuple[int, str] | None:
+        """Return the first batch whose loss or gradient is NaN or infinite: its index, which one.
+
+        None stands for no such batch.
+        """
+        pairs = torch.stack(
+            [torch.stack(self._losses[OVERALL]).float(), torch.stack(self._gradients).float()], 1
+        )
+        bad = pairs.isfinite().logical_not().nonzero().tolist()
+        return (bad[0][0], ("loss", "gradient")[bad[0][1]]) if bad else None
 
     def scores(self, final: bool = False) -> Scores:
         """Return the means over everything added; at the end of a pass also by class."""

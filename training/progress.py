@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeGuard
 
 from training.metrics import Scores
+from training.options import Options
 
 KEY = "run"
 """The entry of a checkpoint's `extras`."""
+SETTINGS = ("batch_size", "validation_split")
+"""Options that decide which samples are learned from together; the command line may change them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,30 +39,48 @@ class Epoch:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """The seed of all random numbers of a run, and its epochs in their order."""
+    """The seed of all random numbers of a run, its SETTINGS, and its epochs in their order."""
 
     seed: int
+    settings: Mapping[str, Any]
     epochs: list[Epoch] = field(default_factory=list)
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain values for a checkpoint."""
-        return {"seed": self.seed, "epochs": [epoch.as_dict() for epoch in self.epochs]}
+        epochs = [epoch.as_dict() for epoch in self.epochs]
+        return {"seed": self.seed, "settings": dict(self.settings), "epochs": epochs}
+
+    def changes(self, options: Options) -> Iterator[str]:
+        """Yield warnings of options that let a resumed run end unlike an undisturbed one."""
+        for name, before in self.settings.items():
+            now = getattr(options, name)
+            if now != before:
+                option = f"--{name.replace('_', '-')}"
+                yield (
+                    f"{option} was {before} before, and is {now}: the run does not end as if it "
+                    "had not been interrupted"
+                )
+        if options.resume_from and options.deterministic and options.seed != self.seed:
+            yield f"--seed {options.seed} has no effect: the run goes on with its own, {self.seed}"
 
 
-def progress_of(extras: Mapping[str, Any], done: int) -> Progress | None:
+def progress_of(extras: Mapping[str, Any], done: int, new: Progress) -> Progress:
     """Return the progress that a checkpoint's extras hold of its first `done` epochs.
 
-    None stands for files of other tools, and for entries that have another form.
+    It is the `new` one, without epochs, for files of other tools and entries of another form.
     """
     found = extras.get(KEY)
     if not isinstance(found, dict) or not _natural(found.get("seed")):
-        return None
-    entries = found.get("epochs")
-    if not isinstance(entries, list) or len(entries) != done:
-        return None
+        return new
+    entries, settings = found.get("epochs"), found.get("settings")
+    if not isinstance(entries, list) or len(entries) != done or not isinstance(settings, dict):
+        return new
     epochs = [_epoch(number, entry) for number, entry in enumerate(entries)]
     complete = [epoch for epoch in epochs if epoch is not None]
-    return Progress(found["seed"], complete) if len(complete) == done else None
+    if len(complete) < done:
+        return new
+    known = {name: settings[name] for name in SETTINGS if name in settings}
+    return Progress(found["seed"], known, complete)
 
 
 def _epoch(number: int, entry: Any) -> Epoch | None:
@@ -81,6 +101,4 @@ def _natural(value: Any) -> TypeGuard[int]:
 
 
 def _numbers(value: Any) -> TypeGuard[dict[str, float]]:
-    return isinstance(value, dict) and all(
-        type(item) in (int, float) and math.isfinite(item) for item in value.values()
-    )
+    return isinstance(value, dict) and all(type(item) in (int, float) for item in value.values())

@@ -42,6 +42,11 @@ def read_policy(path: str) -> dict[str, Any]:
     return policy
 
 
+def begun(model: torch.nn.Module) -> bool:
+    """Return whether the weights of any layer are quantized in training already."""
+    return any(int(getattr(module, "weight_bits", 0) or 0) for module in model.modules())
+
+
 def check_layers(policy: dict[str, Any], model: torch.nn.Module, path: str) -> None:
     """Raise InputError when an override names a layer that `model` does not have."""
     names = [name for name, module in model.named_modules() if hasattr(module, "weight_bits")]

@@ -21,7 +21,10 @@ def new_seed() -> int:
 
 
 def derived(*numbers: int) -> int:
-    """Return a seed of 63 bits for a thing that natural numbers identify: seed, epoch, ..."""
+    """Return a seed of 63 bits for a thing that natural numbers identify: seed, epoch, ...
+
+    Zeros at the end do not count.
+    """
     state = np.random.SeedSequence(numbers).generate_state(1, np.uint64)
     return int(state[0]) >> 1
 

@@ -25,7 +25,7 @@ from training.logs import Log
 from training.loop import FAST_LAYOUT, Pass, measure
 from training.observers import Context, Observer
 from training.options import Options
-from training.progress import Progress, progress_of
+from training.progress import SETTINGS, Progress, progress_of
 from training.randomness import new_seed, seed_everything
 from training.sample import save_sample
 from training.schedule import ScheduleFile, read_schedule
@@ -91,7 +91,7 @@ def _compute(prepared: Prepared, device: torch.device, share: Share, options: Op
     try:
         _introduce(log, options, data, prepared)
         log.detail(f"Computing on the device {device}")
-        _warn_of_what_never_starts(log, prepared, options)
+        _warn(log, prepared, options)
         if share.divided:
             log.detail(f"Each batch is divided among {share.processes} processes")
             normalize_together(prepared.model)
@@ -102,7 +102,7 @@ def _compute(prepared: Prepared, device: torch.device, share: Share, options: Op
             watching += (found for make in OBSERVERS if (found := make(context)) is not None)
         passes = Pass(
             prepared.model, forward, task, device, options, log, distillation, tuple(watching),
-            share, options.mixed_precision,
+            share, options.mixed_precision and not qat.begun(prepared.model),
         )  # fmt: skip
         if options.evaluate:
             _evaluate_only(passes, data, options)
@@ -127,7 +127,8 @@ def prepare(options: Options, share: Share) -> Prepared:
     dataset = choose(find_datasets(), options.dataset, "--dataset")
     set_deterministic(options)
     repeatable = options.deterministic or options.evaluate
-    progress = Progress(options.seed if repeatable else share.agree(new_seed()))
+    settings = {name: getattr(options, name) for name in SETTINGS}
+    progress = Progress(options.seed if repeatable else share.agree(new_seed()), settings)
     seed_everything(progress.seed)
     ai8x.set_device(options.device, options.act_mode_8bit, options.avg_pool_rounding, verbose=False)
     model = build_model(entry, dataset, options)
@@ -148,7 +149,7 @@ def prepare(options: Options, share: Share) -> Prepared:
         if options.act_mode_8bit:
             _refuse_fractions(model, source)
         if options.resume_from is not None and not options.reset_optimizer:
-            progress = progress_of(loaded.extras, (loaded.epoch or 0) + 1) or progress
+            progress = progress_of(loaded.extras, (loaded.epoch or 0) + 1, progress)
     return Prepared(models, dataset, model, policy, rates, loaded, surplus or [], progress)
 
 
@@ -238,13 +239,15 @@ def _introduce(log: Log, options: Options, data: Data, prepared: Prepared) -> No
         log.warn(f"{source}: no place in the model for {', '.join(prepared.surplus)}")
     if options.compress and not options.evaluate:
         log.keep(options.compress)
+    for line in prepared.progress.changes(options):
+        log.warn(line)
     log.metrics |= {"model": options.arch, "dataset": options.dataset, "sizes": {
         name: part.samples for name, part in sizes.items() if part
     }}  # fmt: skip
 
 
-def _warn_of_what_never_starts(log: Log, prepared: Prepared, options: Options) -> None:
-    """Log a warning when the training ends before its weights are quantized, or rates changed."""
+def _warn(log: Log, prepared: Prepared, options: Options) -> None:
+    """Warn of random weights, and of what is asked for and never happens."""
     policy, rates = prepared.policy, prepared.rates
     idle = rates.idle(options.epochs) if rates is not None else []
     if idle:
@@ -253,6 +256,12 @@ def _warn_of_what_never_starts(log: Log, prepared: Prepared, options: Options) -
             f"{options.epochs} epochs of the run. Compare starting_epoch and ending_epoch of its "
             "policy."
         )
+    if options.mixed_precision and qat.begun(prepared.model):
+        log.warn("--mixed-precision has no effect: the weights of the checkpoint are quantized")
+    if prepared.loaded is None and options.evaluate:
+        log.warn("the weights are random: --exp-load-weights-from names a checkpoint to evaluate")
+    if options.kd_teacher is not None and options.kd_resume is None:
+        log.warn(f"the weights of the teacher {options.kd_teacher} are random; see --kd-resume")
     if policy is not None and policy["start_epoch"] >= options.epochs:
         log.warn(
             f"{options.qat_policy}: start_epoch is {policy['start_epoch']}, but the run ends after "

@@ -13,7 +13,7 @@ from torch.optim import SGD, Adam, Optimizer
 import ai8x
 from checkpoint import atomic
 from checkpoint.errors import CheckpointError, InputError
-from training import checkpoints
+from training import checkpoints, qat
 from training.data import Data
 from training.devices import forward_of
 from training.logs import Log
@@ -50,7 +50,8 @@ class Trainer:
         self.options = passes.options
         self.progress = progress
         self.log = passes.log
-        self.qat = False
+        self.qat = qat.begun(passes.model)
+        self.stage_start = 0
         self.optimizer: Optimizer = _new_optimizer(passes.model, self.options)
         self.schedule = Schedule([])
 
@@ -96,8 +97,7 @@ class Trainer:
             self.optimizer = _new_optimizer(passes.model, of_file)
         take_optimizer(self.optimizer, resumed.optimizer, source)
         if self.policy is not None and start > self.policy["start_epoch"]:
-            self.qat = True
-            self.passes = replace(passes, mixed_precision=False)
+            self.stage_start = self.policy["start_epoch"]
         self.log.metrics["epochs"] += [dict(epoch.metrics) for epoch in self.progress.epochs]
         if self._history() and passes.share.leads:
             self._keep_best(Path(source))
@@ -110,7 +110,10 @@ class Trainer:
         for path in (source, source.with_name(f"{stem}best.pth.tar")):
             try:
                 if checkpoints.read(str(path)).epoch == best:
-                    atomic.write_bytes(self._path("best"), path.read_bytes())
+                    kept = self._path("best")
+                    atomic.write_bytes(kept, path.read_bytes())
+                    if self.options.safetensors:
+                        checkpoints.write_twin(kept)
                     return
             except (CheckpointError, OSError):
                 continue
@@ -131,6 +134,7 @@ class Trainer:
         forward = forward_of(model, self.passes.device, self.options, share)
         self.passes = replace(self.passes, forward=forward, mixed_precision=False)
         self.qat = True
+        self.stage_start = self.policy["start_epoch"]
 
     def _epoch(self, epoch: int) -> None:
         """Train, validate, save and step the learning rate."""
@@ -168,7 +172,11 @@ class Trainer:
 
     def _history(self) -> list[Epoch]:
         """Return the epochs of this stage, the best first; of equals the later one."""
-        stage = [epoch for epoch in self.progress.epochs if epoch.qat == self.qat]
+        stage = [
+            epoch
+            for epoch in self.progress.epochs
+            if epoch.qat == self.qat and epoch.number >= self.stage_start
+        ]
         rank = self.passes.task.rank
         return sorted(stage, key=lambda e: (*rank(e.scores), e.number), reverse=True)
 

@@ -207,8 +207,14 @@ def test_layer_that_computes_nothing_is_mentioned() -> None:
 def test_doubtful_input_is_mentioned() -> None:
     original = checkpoint(a__op__weight=WEIGHTS)
     assert result(original).warnings == ()
-    again = result(result(original).checkpoint)
-    assert len(again.warnings) == 1 and "already quantized" in again.warnings[0]
+    integers = result(original).checkpoint
+    with pytest.raises(InputError, match="already quantized") as caught:
+        result(integers)
+    assert caught.value.code == "E707"
+    of_others = checkpoint(a__op__weight=integers.state_dict["a.op.weight"])
+    assert "already quantized" in result(of_others).warnings[0]
+    fewer = result(original, layer_bits=(4,)).warnings
+    assert len(fewer) == 1 and "a (4 bits, named 8)" in fewer[0]
     unfused = checkpoint(a__op__weight=WEIGHTS, a__bn__running_mean=[0.0, 0.0])
     assert "batchnormfuser.py" in result(unfused).warnings[0]
     prepared = checkpoint(a__weight_bits=[8], a__op__weight=WEIGHTS)

@@ -148,6 +148,30 @@ def test_a_run_with_a_seed_nobody_knows_is_resumed_with_it() -> None:
     assert not _same(first, resumed[0])
 
 
+def test_changed_options_of_a_resumed_run_are_named() -> None:
+    whole = _train("whole", "--dataset", "tinyclasses", "--epochs", "1")
+    source = next(whole.glob("*_checkpoint.pth.tar"))
+    options = ("--dataset", "tinyclasses", "--resume-from", str(source), "--epochs", "2")
+    folder = _train("again", *options, "-b", "8", "--deterministic", "--seed", "5")
+    log = next(folder.glob("*.log")).read_text()
+    assert "--batch-size was 16 before, and is 8" in log
+    assert "--seed 5 has no effect" in log
+    assert "--validation-split" not in log.partition("Dataset sizes")[2]
+
+
+def test_quantized_training_is_recognized_by_the_weights() -> None:
+    whole = _train("whole", "--dataset", "tinyclasses", "--epochs", "6")
+    source = str(next(whole.glob("*_qat_checkpoint.pth.tar")))
+    plain = ("--dataset", "tinyclasses", "--qat-policy", "None", "--mixed-precision")
+    resumed = _train("resumed", *plain, "--resume-from", source)
+    loaded = _train("loaded", *plain, "--exp-load-weights-from", source, "--epochs", "1")
+    for folder in (resumed, loaded):
+        names = {path.name.partition("_")[2] for path in folder.glob("*.pth.tar")}
+        assert names == {"qat_best.pth.tar", "qat_checkpoint.pth.tar"}
+        assert all(epoch["qat"] for epoch in _metrics(folder)["epochs"][6:])
+        assert "--mixed-precision has no effect" in next(folder.glob("*.log")).read_text()
+
+
 def test_without_the_best_checkpoint_a_resumed_run_warns(tmp_path: Path) -> None:
     whole = _train("whole", "--dataset", "tinyclasses", "--epochs", "3", "--lr", "1e-9")
     moved = tmp_path / "moved_checkpoint.pth.tar"
@@ -169,6 +193,8 @@ def test_without_the_best_checkpoint_a_resumed_run_warns(tmp_path: Path) -> None
         ("tinynormalized", "tinyquicknoise", "16"),
         ("tinynormalized", "tinynoise", "15"),
         ("tinyclassifier", "tinynoise", "43"),  # the last batch has one sample for two processes
+        ("tinyclassifier", "tinyweighted", "15"),
+        ("tinysegmenter", "tinypixels", "15"),
     ],
 )
 def test_two_processes_train_like_one(model: str, dataset: str, batch: str) -> None:
@@ -187,6 +213,42 @@ def test_two_processes_train_like_one(model: str, dataset: str, batch: str) -> N
         [epoch["training"]["loss"] for epoch in _metrics(folder)["epochs"]] for folder in (one, two)
     ]
     assert losses[1] == pytest.approx(losses[0], abs=1e-4)
+
+
+@pytest.mark.slow
+def test_two_processes_find_objects_like_one() -> None:
+    Path("objects.yaml").write_text(
+        "multi_box_loss: {alpha: 2, neg_pos_ratio: 3}\n"
+        "nms: {min_score: 0.2, max_overlap: 0.3, top_k: 20}\n"
+    )
+    options = ("--model", "tinydetector", "--dataset", "tinyobjects", "--obj-detection")
+    options += ("--obj-detection-params", "objects.yaml", "--optimizer", "SGD", "--deterministic")
+    options += ("--qat-policy", "None", "--epochs", "2", "-b", "11")
+    one, two = (_state(_train(str(n), *options, processes=n), "checkpoint") for n in (0, 2))
+    for name, tensor in one.items():
+        torch.testing.assert_close(two[name], tensor, rtol=1e-4, atol=1e-5, msg=name)
+
+
+@pytest.mark.slow
+def test_two_processes_say_what_one_says() -> None:
+    options = ("--dataset", "tinynoise", "--epochs", "2", "--mixed-precision", "--name", "x")
+    outputs = []
+    for processes in (0, 2):
+        process = _start(*options, "--deterministic", processes=processes)
+        output, _ = process.communicate(timeout=300)
+        assert process.returncode == 0, output
+        lines = [line for line in output.splitlines() if "OMP_NUM" not in line]
+        outputs.append([line for line in lines if line.strip("* ") and "logs/" not in line])
+    assert len(outputs[0]) == len(outputs[1]), "\n".join(outputs[1])
+
+
+@pytest.mark.slow
+def test_a_sample_that_cannot_be_read_ends_all_processes() -> None:
+    process = _start("--dataset", "tinybroken", processes=2)
+    output, _ = process.communicate(timeout=300)
+    assert process.returncode == 1
+    assert "sample 7 of the data set" in output
+    assert "[E009]" not in output
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -148,11 +149,12 @@ def test_full_disk_ends_the_run_with_one_message(
 def test_loss_that_is_not_a_number_ends_the_run(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    options = [*DIGITS, "--lr", "1e38", "--epochs", "2", "--qat-policy", "None"]
+    options = [*DIGITS, "--lr", "1e9", "--epochs", "2", "--qat-policy", "None"]
     assert _train_py(monkeypatch, *options, "--optimizer", "SGD") == 1
     message = capsys.readouterr().err
-    assert "the loss of batch" in message
-    assert "of epoch 0 is not a finite number" in message
+    assert re.search(
+        r"of epoch [01] is not finite: values of the weight of layer \w+ are not", message
+    )
 
 
 def test_tensorboard_receives_the_scalars(monkeypatch: pytest.MonkeyPatch) -> None:

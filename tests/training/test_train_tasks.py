@@ -41,6 +41,13 @@ def test_classification_prints_the_lines_of_the_manual(tiny: Train) -> None:
     ]  # fmt: skip
 
 
+def test_random_weights_draw_a_warning(tiny: Train) -> None:
+    measured = tiny("tinyclassifier", "tinyclasses", "--evaluate", "-8")
+    assert "WARNING: the weights are random" in measured.output
+    taught = tiny("tinyclassifier", "tinyclasses", "--kd-teacher", "tinylarge")
+    assert "WARNING: the weights of the teacher tinylarge are random" in taught.output
+
+
 def test_weights_of_classes_change_the_loss(tiny: Train) -> None:
     losses = [
         tiny("tinyclassifier", name).metrics["test"]["loss"]

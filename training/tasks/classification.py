@@ -27,6 +27,11 @@ class Classification(Task):
         weight = None if entry.weight is None else torch.tensor(entry.weight, dtype=torch.float32)
         self.criterion = nn.CrossEntropyLoss(weight)
 
+    def divisor(self, targets: Tensor) -> Tensor:
+        """Return the number of labels, each as heavy as its class."""
+        weight = getattr(self.criterion, "weight", None)
+        return torch.tensor(float(targets.numel())) if weight is None else weight[targets].sum()
+
     def meter(self, training: bool) -> Meter:
         """Return a meter of accuracies, with the confusion matrix if that is wanted."""
         return ClassificationMeter(self.classes, self.options.confusion and not training)

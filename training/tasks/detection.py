@@ -56,6 +56,11 @@ class Detection(Task):
         )
         return locations, scores
 
+    def divisor(self, targets: Objects) -> Tensor:
+        """Return the number of prior boxes that should find an object."""
+        assert isinstance(self.criterion, MultiBoxLoss)
+        return (self.criterion.match(targets)[1] > 0).sum().float()
+
     def meter(self, training: bool) -> Meter:
         """Return a meter of precision; training batches are not judged."""
         assert isinstance(self.criterion, MultiBoxLoss)

@@ -49,6 +49,13 @@ class Task(ABC):
         loss: Tensor = self.criterion(outputs, targets)
         return loss
 
+    def divisor(self, targets: Any) -> Tensor:
+        """Return what the mean loss of a batch is divided by (scalar): samples, unless overridden.
+
+        Means of parts of a batch count in this relation.
+        """
+        return torch.tensor(float(len(targets)))
+
     def optimizers(self) -> list[Optimizer]:
         """Return optimizers of the criterion's own parameters."""
         return []
