@@ -21,7 +21,13 @@ TEST = ProjectOptions("net", c_filename="test", api_filename="none", unload=Fals
 IMAGES = RtlOptions(TEST, preload_data=True, preload_weights=True, result_output=True)
 
 
-@pytest.mark.parametrize("deployed", DEPLOYED, ids=lambda d: d.file)
+SLOW = {"imagenet-effnetv2-hwc-ai87", "cifar100-effnetv2-hwc-ai87",
+        "cifar100-mobilenetv2-m0_75-hwc-ai87"}  # fmt: skip
+MARKED = [pytest.param(d, id=d.file, marks=pytest.mark.slow) if d.file in SLOW
+          else pytest.param(d, id=d.file) for d in DEPLOYED]  # fmt: skip
+
+
+@pytest.mark.parametrize("deployed", MARKED)
 def test_images_and_program_hold_the_words_of_the_project(
     deployed: Deployed, tmp_path: Path
 ) -> None:
