@@ -73,9 +73,7 @@ def model(outputs: list[int]) -> list[int]:
 
 
 @pytest.mark.parametrize(("shift", "outputs", "wanted"), VECTORS)
-def test_published_vectors(
-    core: Core, shift: int, outputs: list[int], wanted: list[int]
-) -> None:
+def test_published_vectors(core: Core, shift: int, outputs: list[int], wanted: list[int]) -> None:
     assert classes(core, outputs, shift) == wanted
 
 
