@@ -163,6 +163,11 @@ class Board:
         if character == "\n" and FAIL in self.console:
             self.core.stop()
 
+    @property
+    def expecting(self) -> bool:
+        """Whether the network was started."""
+        return self.bus.start_requested
+
     def wait(self, sleeping: bool) -> int:
         """The program waits: run the network if it was started, which causes the interrupt."""
         if PASS in self.console:  # from here on everything repeats
@@ -181,7 +186,7 @@ class Board:
         return 0
 
     def run_second(self) -> int:
-        """The Arm core sleeps: run the RISC-V core, which ends that; return the interrupt."""
+        """The Arm core waits: run the RISC-V core, which ends that; return the interrupt."""
         if not is_running(self.bus.words, CPU1_CLOCK):
             raise EmulatorError("E825", "the Arm core sleeps, but it did not start the RISC-V core")
         self.core.run(self.time_limit)
@@ -207,6 +212,12 @@ class _Starter:
 
     def __init__(self, board: Board) -> None:
         self._board = board
+        self._done = False
+
+    @property
+    def expecting(self) -> bool:
+        """Whether the RISC-V core was started and has not finished."""
+        return not self._done and is_running(self._board.bus.words, CPU1_CLOCK)
 
     def text(self, character: str) -> None:
         """The program prints a character."""
@@ -214,4 +225,7 @@ class _Starter:
 
     def wait(self, sleeping: bool) -> int:
         """The program waits for the RISC-V core."""
-        return self._board.run_second() if sleeping else 0
+        if not sleeping and not self.expecting:
+            return 0
+        self._done = True
+        return self._board.run_second()

@@ -51,6 +51,10 @@ class Observer(Protocol):
     def wait(self, sleeping: bool) -> int:
         """The program waits for an interrupt; return the number of the one that comes, or 0."""
 
+    @property
+    def expecting(self) -> bool:
+        """Whether an interrupt will come, so that a program without accesses may wait for it."""
+
 
 class _Nobody:
     def text(self, character: str) -> None:
@@ -59,6 +63,11 @@ class _Nobody:
     def wait(self, sleeping: bool) -> int:  # noqa: ARG002
         """Raise no interrupt."""
         return 0
+
+    @property
+    def expecting(self) -> bool:
+        """Expect none."""
+        return False
 
 
 class Core:
@@ -231,7 +240,7 @@ class Core:
                 accesses = self._accesses
                 if time.monotonic() > deadline:
                     self._fail(self._too_late(time_limit))
-                elif idle and self.bus.start_requested:
+                elif idle and self.observer.expecting:
                     self._uc.emu_stop()
 
         thread = threading.Thread(target=watch, daemon=True)

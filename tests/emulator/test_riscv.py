@@ -29,6 +29,18 @@ def test_program_may_spin_instead_of_sleeping(riscv_pair: Pair) -> None:
     assert Board.with_project(riscv_pair(('asm volatile("wfi")', "(void) 0"))).run(10).passed
 
 
+def test_arm_core_may_spin_instead_of_sleeping(riscv_pair: Pair) -> None:
+    handler = "void WakeISR(void)\n{\n"
+    spinning = riscv_pair(
+        (handler, f"static volatile int awake;\n{handler}    awake = 1;\n"),
+        ("MXC_LP_EnterSleepMode();", "while (!awake) {}"),
+    )
+    outcome = Board.with_project(spinning).run(10)
+    assert outcome.passed
+    assert outcome.exit_code == 0
+    assert outcome.inferences == 1
+
+
 def test_handler_may_be_an_ordinary_function(riscv_pair: Pair) -> None:
     folder = riscv_pair(('__attribute__((interrupt("machine"))) ', ""))
     assert Board.with_project(folder).run(10).passed
