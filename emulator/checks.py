@@ -5,12 +5,13 @@ Source: spec/machine.md section 9.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from device.chip import KERNEL_COLUMN_BYTES, PROCESSORS_PER_INSTANCE
+from device.chip import KERNEL_COLUMN_BYTES, PROCESSORS, PROCESSORS_PER_INSTANCE
 from emulator.data import OUTSIDE, DataMemory
 from emulator.decode import LayerConfig, Operator
 from emulator.errors import EmulatorError
@@ -44,8 +45,16 @@ class Finding:
 class Checker:
     """The checks of one layer; what they find goes to `findings`."""
 
-    def __init__(self, memory: Memory, config: LayerConfig, findings: list[Finding]) -> None:
+    def __init__(
+        self,
+        memory: Memory,
+        config: LayerConfig,
+        findings: list[Finding],
+        later: Sequence[LayerConfig] = (),
+    ) -> None:
+        """`later`: the layers that follow, in order; they show which outputs anything reads."""
         self._memory, self._config, self._findings = memory, config, findings
+        self._later = later
 
     def configuration(self) -> None:
         """Check the processor maps, and that kernels and biases of the layer were loaded."""
@@ -207,6 +216,8 @@ class Checker:
         if config.kernels.four_at_once or memory.control_register("CTL")["fifo_quad"]:
             return  # their columns are spread over other places
         columns = columns_of(config)
+        if columns.stop > memory.kernels.shape[1]:
+            return  # refused when they are read
         replaced = memory.kernels_replaced[list(config.processors), columns]
         if replaced.any():
             self._column(
@@ -215,10 +226,7 @@ class Checker:
                 replaced,
             )
         written = memory.kernels_written[list(config.processors), columns]
-        if written.any():  # columns of lanes that the output leaves out are nowhere written
-            written = written | ~written.any(axis=0)
-            # those in front of the first output, in lane 1 to 3, may be another layer's in part
-            written[:, : _columns_in_front(config)] = True
+        written = written | ~_needed_columns(config, self._later, written.any(axis=0))
         if written.all():
             return
         self._column(
@@ -340,12 +348,54 @@ def _writer(layer: int) -> str:
     return "the input" if layer == OUTSIDE else f"layer {layer}"
 
 
-def _columns_in_front(config: LayerConfig) -> int:
-    """Columns that only hold kernels of lanes in which no output may be."""
-    kernels = config.kernels
-    lanes = min(PROCESSORS_PER_INSTANCE, config.output.slots) - 1
-    count = lanes * config.input.passes // (8 // kernels.bits)
-    return count * kernels.shape[0] * kernels.shape[1] // KERNEL_COLUMN_BYTES
+def _needed_columns(
+    config: LayerConfig, later: Sequence[LayerConfig], loaded: NDArray[np.bool_]
+) -> NDArray[np.bool_]:
+    """Tell for each column of the layer's kernels whether a kernel that is used reaches into it.
+
+    The kernels of lanes that the output leaves out are not loaded, and not used. `loaded` tells
+    which columns any processor has.
+    """
+    kernels, output = config.kernels, config.output
+    taps = kernels.shape[0] * kernels.shape[1]
+    number = np.arange(max(kernels.count, 0))
+    byte = kernels.start + number[:, None] // (8 // kernels.bits) * taps + np.arange(taps)
+    columns = byte // KERNEL_COLUMN_BYTES - columns_of(config).start
+    if config.operator is Operator.DEPTHWISE:
+        used = number >= kernels.count - config.input.passes
+    else:
+        slot = number // config.input.passes
+        present = slot < output.slots * output.passes
+        slot %= output.slots
+        holds = np.zeros(output.slots, np.bool_)
+        holds[slot[loaded[columns].any(axis=1)]] = True
+        used = present & _used_slots(config, later, holds)[slot]
+    needed = np.zeros(len(loaded), np.bool_)
+    needed[columns[used]] = True
+    return needed
+
+
+def _used_slots(
+    config: LayerConfig, later: Sequence[LayerConfig], loaded: NDArray[np.bool_]
+) -> NDArray[np.bool_]:
+    """Tell which outputs of a pass exist: those that the layer reads that reads this output.
+
+    If none does, lanes that have no kernels at all (not `loaded`) may be left out; the last exists.
+    """
+    start, count = config.output.pointers[0], config.output.slots
+    processors = (start.instance * PROCESSORS_PER_INSTANCE + np.arange(count)) % PROCESSORS
+    for layer in later:
+        first = layer.input.read_word
+        used = np.isin(processors, layer.processors)
+        if first <= start.word < first + layer.input.operands and used.any():
+            return used
+    used = loaded.copy()
+    used[: min(PROCESSORS_PER_INSTANCE, count) - 1] = False  # another layer's may stand there
+    used[-1] = True
+    # What lacks at the end was not left out
+    end = int(np.flatnonzero(loaded)[-1]) + 1 if loaded.any() else 0
+    used[end:] = True
+    return used
 
 
 def _masks(masks: tuple[int, ...]) -> str:

@@ -6,6 +6,7 @@ Source: spec/machine.md sections 3 and 5 to 7.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -51,7 +52,7 @@ class _Read:
 
 
 class LayerExecution:
-    """A layer to execute: its configuration, and that of the layer behind it.
+    """A layer to execute: its configuration, and those of the layers behind it.
 
     `first` marks the start layer. What is suspicious goes to `findings`.
     """
@@ -60,7 +61,7 @@ class LayerExecution:
         self,
         memory: Memory,
         config: LayerConfig,
-        following: LayerConfig | None,
+        later: Sequence[LayerConfig],
         findings: list[Finding],
         *,
         first: bool,
@@ -69,8 +70,8 @@ class LayerExecution:
         self._modes = memory.control_register("CTL")
         self._first = first
         self._quad = first and bool(self._modes["fifo_quad"])
-        self._following = following
-        self._checks = Checker(memory, config, findings)
+        self._following = later[0] if later else None
+        self._checks = Checker(memory, config, findings, later)
         self._checks.configuration()
         if self._quad:  # the groups share the outputs; all see the channels of group 0
             config = dataclasses.replace(config, enabled=(config.enabled[0], 0, 0, 0))

@@ -140,11 +140,10 @@ class Accelerator:
     def _advance(self, progress: _Progress) -> None:
         """Execute the next layer."""
         config, *rest = progress.layers
-        following = rest[0] if rest else None
-        streams = following is not None and following.stream_start
+        streams = bool(rest and rest[0].stream_start)
         target = DataMemory.for_stream() if streams else progress.own
         first = config.layer == self.memory.control_register("LCNT_MAX")["first"]
-        layer = LayerExecution(self.memory, config, following, progress.run.findings, first=first)
+        layer = LayerExecution(self.memory, config, rest, progress.run.findings, first=first)
         progress.run.layers.append(layer.run(progress.source, target))
         progress.source = target
         progress.layers = self._behind(progress.run, rest, target)

@@ -167,6 +167,31 @@ def test_kernels_that_were_never_loaded() -> None:
     assert (found.layer, found.processor, found.address) == (0, 2, column)
 
 
+def test_kernels_that_no_processor_has() -> None:
+    """Both processors lack the columns of the last outputs, which layer 1 reads."""
+    words = one_by_one(np.repeat(IMAGE, 2, axis=0), np.ones((20, 2), int))
+    column = DEFAULT_APB_BASE + MAX78000.kernel_address(0, 1)
+    for processor in (0, 1):
+        start = DEFAULT_APB_BASE + MAX78000.kernel_address(processor, 1)
+        words.rows = [row for row in words.rows if not start <= row[1] < start + 2 * 16]
+    copying(words, 1, 0x800, 0x100)
+    assert not any("kernel" in str(found) for found in findings(words))  # 1 reads output 0 alone
+    for group in range(2):
+        words.layer(1, "ENA", group=group, processors=0xFFFF if group == 0 else 0xF)
+    found = findings(words)[0]
+    assert str(found) == (
+        f"layer 0: processor 0 reads kernel column 1 of the layer at 0x{column:08x}, which was "
+        "never loaded (4 such columns)"
+    )
+    assert (found.layer, found.processor, found.address) == (0, 0, column)
+
+
+def test_kernels_of_the_last_layer_that_no_processor_has() -> None:
+    words = one_by_one(IMAGE, np.ones((20, 1), int))
+    words.layer(0, "MCNT", first=16 * 8, last=(16 + 19) * 8)
+    assert "reads kernel column 2 of the layer" in str(one(words))
+
+
 def test_biases_that_were_never_loaded() -> None:
     words = one_by_one(IMAGE, np.array([[1]]), post={"bias": 1, "bias_offset": 3})
     words.bias([1, 2, 3])
