@@ -226,7 +226,7 @@ class Checker:
                 replaced,
             )
         written = memory.kernels_written[list(config.processors), columns]
-        written = written | ~_needed_columns(config, self._later, written.any(axis=0))
+        written = written | ~_needed_columns(config, self._later, np.any(written, axis=0))
         if written.all():
             return
         self._column(
