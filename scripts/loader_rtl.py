@@ -5,12 +5,16 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterable
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 from diagnostics import Diagnostic
 from scripts.loader_messages import audible, refuse_errors, report, tell
 from scripts.rtl_values import with_network
 from synthesis.emit import check_folder, emit_arrays, folder_name, write_project
+from synthesis.emit.files import distinct
+from synthesis.emit.folder import KEPT
+from synthesis.emit.manifest import MANIFEST
 from synthesis.emit.rtl import (
     RtlOptions,
     add_test,
@@ -43,7 +47,11 @@ def create_test(
     shown = audible((*found, *result.warnings), args)
     messages = tuple(map(str, shown))
     options = replace(options, project=replace(options.project, messages=messages))
-    files = emit_rtl(result.program, options) | emit_arrays(result.program, options.project)
+    arrays = emit_arrays(result.program, options.project)
+    files: dict[str, str | bytes] = distinct(
+        chain(emit_rtl(result.program, options).items(), arrays.items()),
+        reserved={*empty_folders(options), *KEPT, MANIFEST},
+    )
     write_project(
         files,
         folder,

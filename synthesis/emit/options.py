@@ -194,7 +194,8 @@ def check_options(options: ProjectOptions, program: Program | None = None) -> li
     return found
 
 
-def _file_names(options: ProjectOptions) -> dict[str, str]:
+def file_names(options: ProjectOptions) -> dict[str, str]:
+    """Return the names of files that options give, by option; some of them may not be written."""
     names = {
         "--c-filename": options.program_filename if options.c_filename else "",
         "--weight-filename": options.weight_filename,
@@ -231,7 +232,7 @@ def _names(options: ProjectOptions) -> Iterator[Diagnostic]:
         fixed += ["Makefile.ARM", "Makefile.RISCV", options.main_filename]
     taken = dict.fromkeys(fixed, "another generated file")
     others = {"--prefix": options.name, "--board-name": options.board_name}
-    for option, name in {**others, **_file_names(options)}.items():
+    for option, name in {**others, **file_names(options)}.items():
         if not is_plain(name):
             yield Diagnostic(
                 "E071",

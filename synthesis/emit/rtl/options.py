@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from diagnostics import Diagnostic, Place, Severity
-from synthesis.emit.options import ProjectOptions, is_plain
+from synthesis.emit.options import ProjectOptions, file_names, is_plain
 from synthesis.emit.rtl.camera import Camera, camera_problems
 from synthesis.program import Program
 
@@ -17,6 +17,12 @@ DEFAULT_TOP_LEVEL = "cnn"
 _LONGEST_PATH = 255
 _LARGEST_TIMEOUT_MS = 10_000_000
 _FILES = ("--runtest-filename", "--output-filename", "--input-filename", "--input-csv")
+_FIXED_NAMES = frozenset(
+    {"verify-output.py", "latency.txt", "data", "masks", "data-expected", "data-output", "debug"}
+)
+"""Files and folders of a test whose names are not options."""
+SIMULATED = frozenset({"run_test.log.fail", "RISCV_PROG_flash.prog"})
+"""Files that a simulation writes into the folder of a test."""
 _NARROWEST_FOLDER = 33
 """A dash and 32 digits of a hash: what is always left of a long name."""
 
@@ -50,6 +56,16 @@ class RtlOptions:
     def block_level(self) -> bool:
         """Whether the accelerator is simulated alone."""
         return self.top_level is None
+
+    @property
+    def input_image(self) -> str:
+        """File of the writes of a block-level test."""
+        return f"{self.input_filename}.mem"
+
+    @property
+    def output_image(self) -> str:
+        """File of the words that a block-level test expects."""
+        return f"{self.project.output_filename}.mem"
 
     @property
     def expected_header(self) -> bool:
@@ -118,8 +134,9 @@ def _given_names(options: RtlOptions) -> dict[str, str]:
     found = {"--runtest-filename": options.runtest_filename}
     found["--autogen_list"] = options.regression_list
     if options.block_level:
-        found["--output-filename"] = options.project.output_filename
-        found["--input-filename"] = options.input_filename
+        if options.project.kat:
+            found["--output-filename"] = options.output_image
+        found["--input-filename"] = options.input_image
     if options.top_level is not None:
         found["--top-level"] = options.top_level
     if options.queue_name is not None:
@@ -132,11 +149,7 @@ def _given_names(options: RtlOptions) -> dict[str, str]:
 def _taken_names(options: RtlOptions) -> set[str]:
     """Return the names of the other files and folders of a test."""
     project = options.project
-    names = {project.program_filename, project.main_filename, project.weight_filename}
-    names |= {project.sample_filename, "verify-output.py", "latency.txt"}
-    if project.log_filename is not None:
-        names.add(project.log_filename)
-    return names | {"data", "masks", "data-expected", "data-output", "debug"}
+    return {project.main_filename, *file_names(project).values(), *_FIXED_NAMES, *SIMULATED}
 
 
 def _ranges(options: RtlOptions) -> Iterator[Diagnostic]:

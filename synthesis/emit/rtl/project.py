@@ -6,6 +6,7 @@ Source: spec/generated-project.md section 9.2. The files of the vendor's own sim
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -13,10 +14,11 @@ from numpy.typing import NDArray
 
 from synthesis.emit import headers
 from synthesis.emit.expected import cut
+from synthesis.emit.files import distinct
 from synthesis.emit.log import log_text
 from synthesis.emit.rtl import images
 from synthesis.emit.rtl.camera import camera_lines
-from synthesis.emit.rtl.options import RtlOptions
+from synthesis.emit.rtl.options import SIMULATED, RtlOptions
 from synthesis.emit.rtl.program import bench_file, test_file, wrapper_file
 from synthesis.emit.rtl.timeout import latency_lines
 from synthesis.emit.templates import render
@@ -27,28 +29,36 @@ _DEBUG = "debug"
 
 
 def emit_rtl(program: Program, options: RtlOptions) -> dict[str, str]:
-    """Return the text of every file by its path in the test's folder."""
+    """Return the text of every file by its path in the test's folder.
+
+    Raises DiagnosticError (E072) if two files have the same path.
+    """
+    return distinct(_files(program, options), reserved=SIMULATED | {*empty_folders(options)})
+
+
+def _files(program: Program, options: RtlOptions) -> Iterator[tuple[str, str]]:
+    """Yield every file: path and text."""
     project = options.project
-    files = {options.runtest_filename: bench_file(program, options)}
+    yield options.runtest_filename, bench_file(program, options)
     if options.block_level:
-        files |= _block_files(program, options)
+        yield from _block_files(program, options)
     else:
-        files |= _program_files(program, options)
+        yield from _program_files(program, options)
     if options.preload_data:
-        files |= images.input_images(program)
+        yield from images.input_images(program).items()
     if options.preload_weights:
-        files |= images.kernel_images(program)
+        yield from images.kernel_images(program).items()
     if options.result_output:
-        files |= images.expected_images(program, cut(program.expected, project.max_checklines))
-        files[_VERIFIER] = render("rtl/verify-output.py.j2")
+        expected = cut(program.expected, project.max_checklines)
+        yield from images.expected_images(program, expected).items()
+        yield _VERIFIER, render("rtl/verify-output.py.j2")
     if options.camera is not None:
-        files[options.camera.filename] = camera_lines(options.camera)
+        yield options.camera.filename, camera_lines(options.camera)
     latency = latency_lines(program)
     if latency is not None:
-        files["latency.txt"] = latency
+        yield "latency.txt", latency
     if project.log_filename is not None:
-        files[project.log_filename] = log_text(program, project)
-    return files
+        yield project.log_filename, log_text(program, project)
 
 
 def empty_folders(options: RtlOptions) -> tuple[str, ...]:
@@ -62,34 +72,32 @@ def executables(options: RtlOptions) -> tuple[str, ...]:
     return (_VERIFIER,) if options.result_output else ()
 
 
-def _program_files(program: Program, options: RtlOptions) -> dict[str, str]:
+def _program_files(program: Program, options: RtlOptions) -> Iterator[tuple[str, str]]:
     project = options.project
-    files = {project.program_filename: test_file(program, options)}
+    yield project.program_filename, test_file(program, options)
     if project.riscv:
-        files[project.main_filename] = wrapper_file(program, options)
+        yield project.main_filename, wrapper_file(program, options)
     if not options.preload_weights:
         weights = replace(program, biases=())  # they are stored one by one
-        files[project.weight_filename] = headers.weights_header(weights, project)
+        yield project.weight_filename, headers.weights_header(weights, project)
     if options.sample_header:
         shown = program if options.camera is None else replace(program, inputs=(), fifo=())
-        files[project.sample_filename] = headers.sample_header(shown, project)
+        yield project.sample_filename, headers.sample_header(shown, project)
     if options.expected_header:
-        files[project.sample_output_filename] = headers.expected_header(program, project)
-    return files
+        yield project.sample_output_filename, headers.expected_header(program, project)
 
 
-def _block_files(program: Program, options: RtlOptions) -> dict[str, str]:
+def _block_files(program: Program, options: RtlOptions) -> Iterator[tuple[str, str]]:
     project = options.project
     writes = ((address, f"{value:08x}") for address, value in images.block_writes(program))
-    files = {f"{options.input_filename}.mem": images.block_image(writes)}
+    yield options.input_image, images.block_image(writes)
     if not project.kat:
-        return files
+        return
     expected = cut(program.expected, project.max_checklines)
-    files[f"{project.output_filename}.mem"] = _answer(expected, np.ones(len(expected), bool))
+    yield options.output_image, _answer(expected, np.ones(len(expected), bool))
     for layer in sorted(set(expected.layers.tolist())):
         name = f"{project.output_filename}-{layer}.mem"
-        files[name] = _answer(expected, expected.layers == layer)
-    return files
+        yield name, _answer(expected, expected.layers == layer)
 
 
 def _answer(expected: ExpectedOutput, chosen: NDArray[np.bool_]) -> str:
