@@ -31,7 +31,7 @@ from synthesis.emit import (
     log_text,
     write_project,
 )
-from synthesis.emit.rtl import check_rtl_options
+from synthesis.emit.rtl import check_rtl_options, list_problems
 from synthesis.network import Network
 from synthesis.pipeline import MEMORY_CODES, Synthesis, examine, has_errors, synthesize, what_fits
 from synthesis.place import Placement
@@ -49,7 +49,7 @@ def create_project(args: argparse.Namespace) -> int:
     test = rtl_options(args, options) if is_rtl(args) else None
     complaints = [*rtl_usage(args), *check_options(test.project if test else options)]
     if test is not None:
-        complaints += check_rtl_options(test, args.test_dir)
+        complaints += [*check_rtl_options(test, args.test_dir), *list_problems(test)]
     elif not args.check_only:
         complaints += complaints_of_folder(folder, args)
     if args.check_only or has_errors(complaints):

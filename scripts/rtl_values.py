@@ -6,7 +6,6 @@ Source: spec/generated-project.md section 9, spec/network-description.md section
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -65,9 +64,9 @@ def rtl_options(args: argparse.Namespace, project: ProjectOptions) -> RtlOptions
             timer=None,
             simulated=True,
         ),
-        runtest_filename=args.runtest_filename or "run_test.sv",
-        input_filename=args.input_filename or "input",
-        top_level=None if is_block_level(args) else args.top_level or DEFAULT_TOP_LEVEL,
+        runtest_filename=_given(args.runtest_filename, "run_test.sv"),
+        input_filename=_given(args.input_filename, "input"),
+        top_level=None if is_block_level(args) else _given(args.top_level, DEFAULT_TOP_LEVEL),
         preload_data=bool(args.rtl_preload) and not through_fifo and not args.zero_sram,
         preload_weights=preloads_weights(args),
         result_output=bool(args.result_output) and not checked,
@@ -77,9 +76,13 @@ def rtl_options(args: argparse.Namespace, project: ProjectOptions) -> RtlOptions
         timeout_ms=args.timeout,
         queue_name=args.queue_name,
         regression_folder=regression_folder(args),
-        regression_list=args.autogen_list or "autogen_list",
+        regression_list=_given(args.autogen_list, "autogen_list"),
         camera=_camera(args, np.zeros((1, 1, 1), np.int64), planar=False),
     )
+
+
+def _given(name: str | None, default: str) -> str:
+    return default if name is None else name
 
 
 def regression_folder(args: argparse.Namespace) -> str | None:
@@ -130,28 +133,7 @@ def rtl_usage(args: argparse.Namespace) -> list[Diagnostic]:
         )
     if args.input_csv is None:
         found += _only_with(CAMERA, "--input-csv", args)
-    found += _list_problems(args)
     return found
-
-
-def _list_problems(args: argparse.Namespace) -> Iterator[Diagnostic]:
-    """Yield why the test could not be added to the list of tests."""
-    folder = regression_folder(args)
-    if folder is None:
-        return
-    test_list = Path(folder, args.autogen_list or "autogen_list")
-    if not Path(folder).is_dir():
-        option, message = "--autogen", f"there is no folder {folder!r} for the list of tests"
-        remedy = "Create it, or leave out --autogen."
-    elif test_list.is_dir():
-        option, message = "--autogen_list", f"'{test_list}' is a folder, not a list of tests"
-        remedy = "Choose another name."
-    elif not os.access(test_list if test_list.exists() else folder, os.R_OK | os.W_OK):
-        option, message = "--autogen", f"the list of tests '{test_list}' cannot be written"
-        remedy = "Change its permissions, or leave out --autogen."
-    else:
-        return
-    yield Diagnostic("E096", message, Place(option=option), remedy)
 
 
 def _only_with(

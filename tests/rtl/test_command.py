@@ -147,6 +147,12 @@ def test_products_exclude_each_other(
         (["--rtl", "--fifo", "--input-csv", "c.csv", "--input-csv-format", "565"], "E094",
          ["--input-csv-format", "565", "3 channels"]),
         (["--rtl", "--autogen", ".", "--autogen_list", "docs"], "E096", ["--autogen_list", "docs"]),
+        (["--rtl", "--autogen", ""], "E096", ["--autogen", "is empty"]),
+        (["--rtl", "--queue-name", "x y"], "E071", ["--queue-name", "x y"]),
+        (["--rtl", "--queue-name", "x:y"], "E071", ["--queue-name", "x:y"]),
+        (["--rtl", "--top-level", ""], "E071", ["--top-level"]),
+        (["--rtl", "--top-level", "x y"], "E071", ["--top-level", "x y"]),
+        (["--rtl", "--autogen", ".", "--autogen_list", ""], "E071", ["--autogen_list"]),
         (["--rtl", "--autogen", "nowhere"], "E096", ["--autogen", "nowhere", "Create it"]),
     ],
 )  # fmt: skip

@@ -17,7 +17,6 @@ from device import MAX78000, MAX78002
 from synthesis.emit import folder_name
 from synthesis.emit.rtl import (
     Camera,
-    add_test,
     check_rtl_options,
     emit_rtl,
     regression_line,
@@ -137,31 +136,6 @@ def test_folder_that_leaves_no_room_for_a_name_is_refused() -> None:
     (found,) = check_rtl_options(rtl_options(), "x" * 223)
     assert found.code == "E091" and "223" in found.message and "222" in found.message
     assert check_rtl_options(rtl_options(), "x" * 222) == []
-
-
-def test_test_joins_the_list_once(tmp_path: Path) -> None:
-    test_list = tmp_path / "autogen_list"
-    test_list.write_text("tests/cnn/other/run_test:long")
-    line = regression_line(program(), rtl_options())
-    assert line == "tests/cnn/net/run_test:short"
-    assert add_test(test_list, line) and not add_test(test_list, line)
-    assert test_list.read_text() == "tests/cnn/other/run_test:long\ntests/cnn/net/run_test:short\n"
-
-
-def test_list_stays_whole_when_the_disk_is_full(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    test_list = tmp_path / "autogen_list"
-    test_list.write_text("tests/a/run_test:short\n")
-
-    def full(*_: Any) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "replace", full)
-    with pytest.raises(OSError, match="No space"):
-        add_test(test_list, "tests/b/run_test:short")
-    assert test_list.read_text() == "tests/a/run_test:short\n"
-    assert [path.name for path in tmp_path.iterdir()] == ["autogen_list"]
 
 
 def test_line_without_top_level_has_no_folder_for_it() -> None:

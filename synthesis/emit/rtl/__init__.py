@@ -7,7 +7,7 @@ from synthesis.emit.rtl.bench import chip_header
 from synthesis.emit.rtl.camera import Camera
 from synthesis.emit.rtl.options import RtlOptions, check_rtl_options, test_name
 from synthesis.emit.rtl.project import emit_rtl, empty_folders, executables
-from synthesis.emit.rtl.regression import add_test, regression_line
+from synthesis.emit.rtl.regression import add_test, list_problems, regression_line
 
 __all__ = [
     "Camera",
@@ -18,6 +18,7 @@ __all__ = [
     "emit_rtl",
     "empty_folders",
     "executables",
+    "list_problems",
     "regression_line",
     "test_name",
 ]

@@ -5,6 +5,7 @@ Source: spec/generated-project.md sections 9.1 and 9.2, spec/network-description
 
 from __future__ import annotations
 
+import string
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -17,6 +18,9 @@ DEFAULT_TOP_LEVEL = "cnn"
 _LONGEST_PATH = 255
 _LARGEST_TIMEOUT_MS = 10_000_000
 _FILES = ("--runtest-filename", "--output-filename", "--input-filename", "--input-csv")
+_LISTED = ("--top-level", "--queue-name")
+"""Options whose values are parts of lines of the list of tests."""
+_LISTED_CHARACTERS = frozenset(string.ascii_letters + string.digits + "._-")
 _FIXED_NAMES = frozenset(
     {"verify-output.py", "latency.txt", "data", "masks", "data-expected", "data-output", "debug"}
 )
@@ -111,7 +115,7 @@ def _names(options: RtlOptions) -> Iterator[Diagnostic]:
     taken = _taken_names(options)
     for option, name in _given_names(options).items():
         is_file = option in _FILES
-        if not is_plain(name):
+        if not is_plain(name) or (option in _LISTED and not set(name) <= _LISTED_CHARACTERS):
             yield Diagnostic(
                 "E071",
                 f"{name!r} is not a plain name",

@@ -5,14 +5,20 @@ Source: spec/generated-project.md section 9.8.
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
+import os
+from collections.abc import Iterator
 from pathlib import Path
 
 from checkpoint import atomic
+from diagnostics import Diagnostic, Place
 from synthesis.emit.rtl.options import RtlOptions
 from synthesis.emit.rtl.timeout import queue_name
 from synthesis.program import Program
 
 _TEST = "run_test"
+_PERMISSIONS = 0o7777
 
 
 def regression_line(program: Program, options: RtlOptions) -> str:
@@ -22,15 +28,71 @@ def regression_line(program: Program, options: RtlOptions) -> str:
     return f"{path}:{queue_name(program, options)}"
 
 
-def add_test(list_file: Path, line: str) -> bool:
-    """Append a line to the list unless one of its lines contains it; tell whether it was added.
+def list_problems(options: RtlOptions) -> Iterator[Diagnostic]:
+    """Yield why the test could not be added to the list of tests."""
+    if options.regression_folder is None:
+        return
+    folder = Path(options.regression_folder)
+    test_list = folder / options.regression_list
+    parent = Path(os.path.realpath(test_list)).parent  # it may be a link
+    if not options.regression_folder:
+        option, message = "--autogen", "the name of the folder is empty"
+        remedy = "Name the folder of the list of tests, or leave out --autogen."
+    elif not folder.is_dir():
+        option = "--autogen"
+        message = f"there is no folder {options.regression_folder!r} for the list of tests"
+        remedy = "Create it, or leave out --autogen."
+    elif test_list.exists() and not test_list.is_file():
+        what = "a folder" if test_list.is_dir() else "a device or pipe"
+        option, message = "--autogen_list", f"'{test_list}' is {what}, not a list of tests"
+        remedy = "Choose another name."
+    elif not os.access(parent, os.W_OK | os.X_OK):  # the list is replaced as a whole
+        option, message = "--autogen", f"no list of tests can be written to the folder '{parent}'"
+        remedy = "Change its permissions, or leave out --autogen."
+    elif test_list.exists() and not os.access(test_list, os.R_OK | os.W_OK):
+        option, message = "--autogen", f"the list of tests '{test_list}' cannot be written"
+        remedy = "Change its permissions, or leave out --autogen."
+    else:
+        return
+    yield Diagnostic("E096", message, Place(option=option), remedy)
 
-    The list is replaced as a whole. Raises OSError if it cannot be read or written.
+
+def add_test(list_file: Path, line: str) -> bool:
+    """Add a line to the list unless one of its lines contains it; tell whether it was added.
+
+    The line takes the place of one that has the same test in another queue. The list is replaced as
+    a whole and keeps its permissions; processes that do this at the same time wait for each other.
+    Raises OSError if it cannot be read or written.
     """
-    content = list_file.read_bytes() if list_file.exists() else b""
-    if any(line.encode() in known for known in content.splitlines()):
-        return False
-    if content and not content.endswith(b"\n"):
-        content += b"\n"
-    atomic.write_bytes(list_file, content + f"{line}\n".encode())
+    target = Path(os.path.realpath(list_file))
+    with _locked(target.parent):
+        exists = target.exists()
+        lines = target.read_bytes().splitlines() if exists else []
+        if any(line.encode() in known for known in lines):
+            return False
+        mode = target.stat().st_mode & _PERMISSIONS if exists else None
+        content = b"".join(known + b"\n" for known in _with(lines, line.encode()))
+        atomic.write_bytes(target, content)
+        if mode is not None:
+            target.chmod(mode)
     return True
+
+
+def _with(lines: list[bytes], line: bytes) -> list[bytes]:
+    """Return the lines with another one, where its test was or at the end."""
+    test = line.rpartition(b":")[0]
+    same = [known.strip().rpartition(b":")[0] == test for known in lines]
+    place = same.index(True) if any(same) else len(lines)
+    others = [known for known, dropped in zip(lines, same, strict=True) if not dropped]
+    return [*others[:place], line, *others[place:]]
+
+
+@contextlib.contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Keep other processes from changing lists in a folder; the system ends it with the process."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
