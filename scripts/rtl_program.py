@@ -128,6 +128,11 @@ class _Observer:
         """The program waits for the interrupt of the accelerator."""
         return self.core.architecture.cnn_interrupt if self.bus.infer() else 0
 
+    @property
+    def expecting(self) -> bool:
+        """Whether the network was started."""
+        return self.bus.start_requested
+
     core: Core = None  # type: ignore[assignment]  # known as soon as it is made
 
 
@@ -137,6 +142,11 @@ class _Starter:
 
     core: Core
     started: bool = False
+
+    @property
+    def expecting(self) -> bool:
+        """Whether the other core has still to run."""
+        return not self.started
 
     def text(self, character: str) -> None:
         """It prints nothing."""
