@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """Compute what the accelerator of a simulated chip would: the open test bench calls this.
 
-FOLDER holds registers.txt (width, address and value of each write) and memories.txt (kind, index
-and value of each entry), as rtl/bench/tb.sv writes them. Writes results.txt: the number of cycles,
-then index and value of each word of data memory.
+FOLDER holds registers.txt (width, address and value of each write) and memories_<run>.txt (kind,
+index and value of each entry), as rtl/bench/silicon.svh writes them when the network starts for the
+first time (run 0) or again. Writes results.txt: the number of cycles, then index and value of each
+word of data memory. With one-shot each run computes one layer more of what the memories held at the
+first; what is written into them between the runs is not seen then.
 """
 
 from __future__ import annotations
@@ -28,9 +30,9 @@ def register_writes(folder: Path) -> Iterator[tuple[int, int, int]]:
         yield int(size), int(address, 16), int(value, 16)
 
 
-def memory_writes(folder: Path, chip: Chip, apb_base: int) -> Iterator[tuple[int, int, int]]:
+def memory_writes(file: Path, chip: Chip, apb_base: int) -> Iterator[tuple[int, int, int]]:
     """Yield what the memories hold as writes; digits that are unknown become 0."""
-    for line in (folder / "memories.txt").read_text().splitlines():
+    for line in file.read_text().splitlines():
         kind, text, digits = line.split()
         index, digits = int(text), digits.lower().replace("x", "0")
         if kind == "d":
@@ -51,13 +53,19 @@ def data_address(chip: Chip, index: int) -> int:
     return chip.data_address(instance, 4 * word)
 
 
-def results(folder: Path, chip: Chip, apb_base: int) -> str:
-    """Execute the network; return the text of results.txt."""
+def results(folder: Path, chip: Chip, apb_base: int, number: int) -> str:
+    """Execute the network or, with one-shot, its next layer; return the text of results.txt."""
     accelerator = Accelerator(chip, apb_base)
-    writes = [*register_writes(folder), *memory_writes(folder, chip, apb_base)]
-    accelerator.write(Writes.of(writes))
-    run = accelerator.run()
+    accelerator.write(Writes.of([*register_writes(folder)]))
+    one_shot = accelerator.memory.control_register("CTL")["one_shot"]
+    memories = folder / f"memories_{0 if one_shot else number}.txt"
+    accelerator.write(Writes.of([*memory_writes(memories, chip, apb_base)]))
+    run = accelerator.start()
+    for _ in range(number if one_shot else 0):
+        run = accelerator.start()
     layers = network_cycles(accelerator.memory, [layer.config for layer in run.layers])
+    if one_shot:
+        layers = layers[-1:]
     cycles = STARTUP_CYCLES + sum(layer.estimate for layer in layers)
     places = {
         apb_base + data_address(chip, index): index
@@ -73,9 +81,10 @@ def main() -> int:
     parser.add_argument("--device", type=chip_named, required=True)
     parser.add_argument("--apb-base", type=lambda text: int(text, 0), default=DEFAULT_APB_BASE)
     parser.add_argument("folder", type=Path)
+    parser.add_argument("run", type=int, nargs="?", default=0)
     args = parser.parse_args()
     try:
-        text = results(args.folder, args.device, args.apb_base)
+        text = results(args.folder, args.device, args.apb_base, args.run)
     except EmulatorError as error:
         print(f"error: {error}")
         return 1

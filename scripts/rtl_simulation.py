@@ -22,6 +22,7 @@ LOG = "run_test.log.fail"
 """Where the script of a test looks for the number of cycles while the simulation runs."""
 
 SIMULATION_SECONDS = 600
+_VERDICT = 9
 _BUS_LINE = "{} {:08x} {:08x}"
 _FLASH_WORD_BYTES, _INFORMATION_WORDS = 16, 0x400
 
@@ -63,20 +64,23 @@ def simulate(
     work: Path,
     apb_base: int = DEFAULT_APB_BASE,
     camera: CameraFile | None = None,
+    runtest: str = "run_test.sv",
 ) -> Simulation:
-    """Run a test in the bench; `work` is a folder for what passes between its parts."""
+    """Run a test in the bench; `work` is a folder for what passes between its parts.
+
+    `runtest` is the test's part of the bench, as --runtest-filename names it.
+    """
     chip = chip_named(device)
     work.mkdir(parents=True, exist_ok=True)
     (work / "chip.svh").write_text(chip_header(chip, apb_base))
     has_program = any(test.glob("*.c"))
-    passed = True
     if has_program:
-        passed = _execute(test, chip, work, apb_base, camera)
+        _execute(test, chip, work, apb_base, camera)
     silicon = [sys.executable, str(ROOT / "scripts" / "rtl_silicon.py"), "--device", device]
     macros = {
         "TARGET_DIR": str(test),
         "WORK_DIR": str(work),
-        "RUN_TEST": str(test / "run_test.sv"),
+        "RUN_TEST": str(test / runtest),
         "SILICON": shlex.join([*silicon, "--apb-base", hex(apb_base)]),
     }
     warnings = _elaborate(work, macros, "tb.sv" if has_program else "tb_block.sv")
@@ -89,28 +93,28 @@ def simulate(
         env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
         check=False,
     )
-    passed = passed and result.returncode == 0 and "TEST PASSED" in result.stdout
+    passed = result.returncode == 0 and "TEST PASSED" in result.stdout
     return Simulation(passed, result.stdout + result.stderr, warnings)
 
 
-def _execute(test: Path, chip: Chip, work: Path, apb_base: int, camera: CameraFile | None) -> bool:
-    """Run the test's program and write what the bench replays; tell whether it passed."""
+def _execute(test: Path, chip: Chip, work: Path, apb_base: int, camera: CameraFile | None) -> None:
+    """Run the test's program and write what the bench replays."""
     words = camera.words(test) if camera else []
     program = TestProgram(test, chip, apb_base, words)
     passed = program.run()
-    (work / "bus.txt").write_text(bus_text(program.bus))
-    if (test / "test_riscv.c").exists():
+    (work / "bus.txt").write_text(bus_text(program.bus, passed))
+    if any(test.glob("*_riscv.c")):
         count = chip.flash_bytes // _FLASH_WORD_BYTES + _INFORMATION_WORDS
         text = "\n".join(program.flash_words(count)) + "\n"
         (test / "RISCV_PROG_flash.prog").write_text(text)
-    return passed
 
 
-def bus_text(bus: TestBus) -> str:
+def bus_text(bus: TestBus, passed: bool) -> str:
     """Return what the bus carried while the program ran, where the network did, and reads.
 
     Each line has a number of bytes, an address and a value; 0 bytes stand for a run of the network,
-    8 for the comparison of a word that the program read.
+    8 for the comparison of a word that the program read, 9 for the program's verdict: 1 if it
+    passed, at the end.
     """
     events = [(position, 0, 0, 0) for position in bus.run_positions]
     events += [(position, 8, address, value) for position, address, value in bus.data_reads]
@@ -123,6 +127,7 @@ def bus_text(bus: TestBus) -> str:
             event = next(pending, None)
         if size is not None:
             lines.append(_BUS_LINE.format(size, address, value))
+    lines.append(_BUS_LINE.format(_VERDICT, 0, int(passed)))
     return "\n".join(lines) + "\n"
 
 

@@ -1,12 +1,14 @@
 // The network is computed outside of the simulation, by the command SILICON.
 
+int runs = 0;  // how often the network was started
+
 // Write the memories for the emulator, let it compute, and take over what it finds
 task automatic compute(output int cycles);
     int file;
     int count;
     int index;
     logic [31:0] value;
-    file = $fopen({`WORK_DIR, "/memories.txt"}, "w");
+    file = $fopen($sformatf("%s/memories_%0d.txt", `WORK_DIR, runs), "w");
     for (int i = 0; i < `GROUPS * `QUADS * `INSTANCE_WORDS; i++) begin
         if (`CNN.data[i] !== 32'hx) $fwrite(file, "d %0d %h\n", i, `CNN.data[i]);
     end
@@ -18,7 +20,7 @@ task automatic compute(output int cycles);
     end
     $fclose(file);
     cycles = 0;
-    if ($system({`SILICON, " ", `WORK_DIR}) != 0) begin
+    if ($system($sformatf("%s %s %0d", `SILICON, `WORK_DIR, runs)) != 0) begin
         $display("The network could not be computed");
         error_count++;
     end else begin
@@ -31,4 +33,5 @@ task automatic compute(output int cycles);
         end
         $fclose(file);
     end
+    runs++;
 endtask

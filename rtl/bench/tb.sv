@@ -98,7 +98,16 @@ module tb;
         end
     endtask
 
-    // Lines: number of bytes, address, value; 0 bytes: the network runs, 8: the program read a word
+    // The program's own verdict: 1 is good
+    task automatic judge(input logic [31:0] verdict);
+        if (verdict !== 1) begin
+            $display("ERROR: the program reports a failure");
+            error_count++;
+        end
+    endtask
+
+    // Lines: number of bytes, address, value; 0 bytes: the network runs, 8: the program read a word,
+    // 9: its verdict
     task automatic replay;
         int file;
         int count;
@@ -111,6 +120,7 @@ module tb;
         while (count == 3) begin
             if (size == 0) run_network;
             else if (size == 8) compare_word(address, value);
+            else if (size == 9) judge(value);
             else bus.write(address, value, size == 1);
             count = $fscanf(file, "%d %h %h\n", size, address, value);
         end

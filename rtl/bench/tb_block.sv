@@ -1,7 +1,8 @@
 // The open test bench for the accelerator alone, for tests of ai8xize.py --rtl --top-level None.
 //
 // run_test.sv reads the writes from a file and calls write_cnn; then SILICON computes the network
-// and data memory is compared with the test's output.mem, whose X digits do not matter.
+// and data memory is compared with the file KNOWN_ANSWER, which run_test.sv defines unless the test has
+// none; its X digits do not matter.
 // Macros from outside: as for tb.sv.
 
 `timescale 1ns / 10ps
@@ -39,6 +40,8 @@ module tb;
 
     assign bus.clk = clk;
 
+    `include `RUN_TEST
+
     // Address and value in turn, each with its number in front
     task automatic write_cnn(input int file);
         int count;
@@ -53,6 +56,7 @@ module tb;
         written = 1;
     endtask
 
+`ifdef KNOWN_ANSWER
     task automatic compare;
         int file;
         int count;
@@ -60,12 +64,12 @@ module tb;
         logic [31:0] address;
         logic [31:0] value;
         logic [31:0] found;
-        file = $fopen({`TARGET_DIR, "/output.mem"}, "r");
-        if (file == 0) $fatal(1, "Cannot open %s/output.mem", `TARGET_DIR);
+        file = $fopen(`KNOWN_ANSWER, "r");
+        if (file == 0) $fatal(1, "Cannot open %s", `KNOWN_ANSWER);
         count = $fscanf(file, "@%h %h @%h %h ", number, address, number, value);
         while (count == 4) begin
             found = xuut1.data[xuut1.data_index(address)];
-            words_compared++;
+            if (value !== 32'hx) words_compared++;
             if ((found ==? value) !== 1'b1) begin
                 if (error_count < 10) $display("ERROR: %08x: expected %h, found %h", address, value, found);
                 error_count++;
@@ -73,7 +77,12 @@ module tb;
             count = $fscanf(file, "@%h %h @%h %h ", number, address, number, value);
         end
         $fclose(file);
+        if (words_compared == 0) begin
+            $display("ERROR: %s holds no word to compare", `KNOWN_ANSWER);
+            error_count++;
+        end
     endtask
+`endif
 
     `include "silicon.svh"
 
@@ -93,7 +102,11 @@ module tb;
         end else begin
             compute(cycles);
             $display("CNN Cycles = %0d", cycles);
+`ifdef KNOWN_ANSWER
             compare;
+`else
+            $display("The test has no known answer");
+`endif
         end
         $display("Compared %0d words", words_compared);
         $display("%s", error_count == 0 ? "TEST PASSED" : "TEST FAILED");
@@ -106,6 +119,4 @@ module tb;
         $display("TEST FAILED");
         $finish;
     end
-
-    `include `RUN_TEST
 endmodule

@@ -45,6 +45,13 @@ def test_gate_level_names_are_chosen_by_a_macro(tmp_path: Path) -> None:
     assert "x16proc_0__xproc_xuut" in found
 
 
+def test_gate_level_netlist_is_not_looked_into(tmp_path: Path) -> None:
+    """Names inside a data memory are those of the sources: a netlist has others."""
+    test = stored(MODERN, rtl_options({"log_intermediate": True}), tmp_path / "test")
+    found = complaints(test, MODERN.chip, tmp_path / "work", "tb.sv", "gate_sims")
+    assert found.count("error:") == found.count("x16proc_0__xproc_xuut'") > 0, found
+
+
 def test_parser_notices_what_the_bench_does_not_have(tmp_path: Path) -> None:
     test = stored(program(), rtl_options(result_output=True), tmp_path / "test")
     text = (test / "run_test.sv").read_text()

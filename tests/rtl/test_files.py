@@ -304,6 +304,24 @@ def test_status_tells_what_is_missing(simulated: Path) -> None:
     assert verified(simulated).returncode == 255
 
 
+@pytest.mark.parametrize("text", ["", "garbage\n", "\n"])
+def test_malformed_latency_has_a_status(simulated: Path, text: str) -> None:
+    (simulated / "latency.txt").write_text(text)
+    found = verified(simulated)
+    assert found.returncode == 253 and "latency.txt" in found.stdout and not found.stderr
+
+
+@pytest.mark.parametrize("text", [None, "", "@0000 XXXXXXXX\n"])
+def test_nothing_to_compare_is_no_success(simulated: Path, text: str | None) -> None:
+    for file in (simulated / "data-expected").iterdir():
+        if text is None:
+            file.unlink()
+        else:
+            file.write_text(text)
+    found = verified(simulated)
+    assert found.returncode == 254 and "no word to compare" in found.stdout
+
+
 def test_comparison_stops_after_some_errors(tmp_path: Path) -> None:
     many = words(*range(0x50400000, 0x50400000 + 80, 4))
     expected = ExpectedOutput(many, np.full(20, 0xFFFFFFFF, np.uint32), many)

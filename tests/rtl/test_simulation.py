@@ -94,13 +94,31 @@ def test_program_loads_what_the_network_needs(options: tuple[str, ...], tmp_path
     assert ("compared 0 words" in done.log) == ("--result-output" in options)
 
 
+@pytest.mark.parametrize("options", [("--rtl",), PRELOADED], ids=" ".join)
+def test_each_start_of_one_shot_runs_a_layer(options: tuple[str, ...], tmp_path: Path) -> None:
+    words = [word for word in options if word != "--result-output"]
+    test = generated(tmp_path / "tests", *words, "--device", "MAX78002", "--one-shot")
+    done = simulate(test, "MAX78002", tmp_path / "work")
+    assert done.passed, done.log
+    assert (tmp_path / "work" / "memories_3.txt").exists() and "compared 0" not in done.log
+
+
+def test_names_can_be_chosen(tmp_path: Path) -> None:
+    names = ("--runtest-filename", "part.svh", "--c-filename", "program")
+    test = generated(tmp_path / "tests", *PRELOADED, "--riscv", *names)
+    done = simulate(test, "MAX78000", tmp_path / "work", runtest="part.svh")
+    assert done.passed and (test / "RISCV_PROG_flash.prog").exists(), done.log
+
+
 def test_words_that_the_program_reads_are_compared(tmp_path: Path) -> None:
     test = generated(tmp_path / "tests", "--rtl")
     program = test / "test.c"
     text = program.read_text()
     before, after = text.split("int check_output(void)", 1)
     program.write_text(before + "int check_output(void)" + after.replace("!= 0x", "!= 0x1", 1))
-    assert not simulate(test, "MAX78000", tmp_path / "work").passed
+    done = simulate(test, "MAX78000", tmp_path / "work")
+    assert not done.passed and "the program reports a failure" in done.log
+    assert "TEST FAILED" in done.log and "TEST PASSED" not in done.log
 
 
 def test_max78002(tmp_path: Path) -> None:
@@ -120,6 +138,23 @@ def test_accelerator_alone(tmp_path: Path) -> None:
     answer.write_text("\n".join([first, value[:-1] + digits, *rest]) + "\n")
     failed = simulate(test, "MAX78000", tmp_path / "work")
     assert not failed.passed and failed.log.count("ERROR") == 1
+
+
+def test_accelerator_alone_without_words_to_compare(tmp_path: Path) -> None:
+    test = generated(tmp_path / "tests", "--rtl", "--top-level", "None", "--output-filename", "out")
+    done = simulate(test, "MAX78000", tmp_path / "work")
+    assert done.passed, done.log
+    (test / "out.mem").write_text("")
+    failed = simulate(test, "MAX78000", tmp_path / "work")
+    assert not failed.passed and "no word to compare" in failed.log
+    (test / "out.mem").unlink()
+    assert not simulate(test, "MAX78000", tmp_path / "work").passed
+
+
+def test_accelerator_alone_without_known_answer(tmp_path: Path) -> None:
+    test = generated(tmp_path / "tests", "--rtl", "--top-level", "None", "--no-kat")
+    done = simulate(test, "MAX78000", tmp_path / "work")
+    assert done.passed and "no known answer" in done.log
 
 
 @pytest.mark.parametrize("options", [(), ("--input-sync", "--input-pix-clk", "3")], ids=str)
