@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +33,7 @@ from device.chip import (
     STREAM_REGISTERS,
 )
 from device.registers import Register
+from emulator.errors import EmulatorError
 
 REGISTERS, BIAS, TRAM, KERNELS, DATA, OUTSIDE = range(6)  # areas, in the order of their addresses
 
@@ -152,6 +154,24 @@ class AddressMap:
         column, part = divmod(rest, KERNEL_COLUMN_STRIDE_BYTES)
         return f"processor {processor} kernel column {column} word {part // 4}"
 
+    def has_something_at(self, address: int) -> bool:
+        """Tell whether a register or a memory of the accelerator stands at an address."""
+        word = address & ~3
+        if word in self.register_names:
+            return True
+        chip = self.chip
+        group, offset = divmod(word - self.apb_base - chip.cnn_offset, chip.group_stride)
+        if not 0 <= group < GROUPS or offset < chip.bias_offset:
+            return False
+        if offset < chip.tram_offset:
+            return offset - chip.bias_offset < 4 * chip.bias_bytes
+        if offset < chip.kernel_offset:
+            return offset - chip.tram_offset < PROCESSORS_PER_GROUP * chip.tram_stride
+        if offset < chip.data_offset:
+            return offset - chip.kernel_offset < PROCESSORS_PER_GROUP * chip.kernel_stride
+        unit, rest = divmod(offset - chip.data_offset, chip.instance_stride)
+        return unit < INSTANCES_PER_GROUP and rest < chip.instance_bytes
+
     def split(self, addresses: NDArray[np.int64]) -> tuple[NDArray[np.int64], ...]:
         """Return group, area and byte offset in the area of each address, three int64 arrays."""
         group, offset = np.divmod(
@@ -169,9 +189,17 @@ class AddressMap:
         )
 
 
-def chip_at(control_address: int, apb_base: int = DEFAULT_APB_BASE) -> Chip | None:
-    """Return the chip that has the CTL register of its first group at an address, or None."""
-    for chip in CHIPS:
-        if apb_base + chip.control_address(0, "CTL") == control_address:
-            return chip
-    return None
+def control_registers(apb_base: int = DEFAULT_APB_BASE) -> dict[int, Chip]:
+    """Return the chips by the address of the CTL register of their first group."""
+    return {apb_base + chip.control_address(0, "CTL"): chip for chip in CHIPS}
+
+
+def refuse_device(address: int, chip: Chip, device: Chip) -> NoReturn:
+    """Refuse a program that sets up `chip` though it should run on `device`. E803."""
+    raise EmulatorError(
+        "E803",
+        f"the program is for {chip.name}: it writes to that chip's control register 0x"
+        f"{address:08x}; the device is {device.name}",
+        "--device",
+        f"Name the device {chip.name}.",
+    )

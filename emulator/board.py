@@ -122,13 +122,17 @@ class Board:
         failed_at = self.bus.reads[-1] if FAIL in self.console and self.bus.reads else None
         return Outcome(self.console, exit_code, self.inferences, self.last_run, failed_at)
 
-    def wrong_words(self, seconds: float = PROBING_SECONDS) -> list[tuple[int, int, int]]:
+    def wrong_words(
+        self, seconds: float = PROBING_SECONDS
+    ) -> tuple[list[tuple[int, int, int]], bool]:
         """Return the words that check_output() complains of: address, expected, found.
 
+        With them comes whether these are all, or time ended the search.
         If it stops at the first, it is called again with that word put right. Empty if the program
         has no such function, or one that does not print the three numbers.
         """
         found: dict[int, tuple[int, int]] = {}
+        new = None
         deadline = time.monotonic() + seconds
         try:
             while self.core.has("check_output") and time.monotonic() < deadline:
@@ -142,7 +146,8 @@ class Board:
             self._captured = None
             for address, (expected, value) in found.items():
                 self.bus.words[address] ^= expected ^ value
-        return [(address, *values) for address, values in found.items()]
+        in_time = new == [] and time.monotonic() < deadline
+        return [(address, *values) for address, values in found.items()], in_time
 
     def _complaints(self, seconds: float) -> list[tuple[int, int, int]]:
         """Call check_output() and return what it prints: address, expected, found."""

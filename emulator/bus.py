@@ -20,7 +20,8 @@ from device.chip import (
 from emulator.addresses import (
     INSTANCES_PER_GROUP,
     AddressMap,
-    chip_at,
+    control_registers,
+    refuse_device,
 )
 from emulator.power import CLOCK_GATES
 from emulator.record import WriteLog, Writes, column_words, merged_words, split_writes
@@ -49,6 +50,8 @@ class Bus:
         self._status: dict[int, int] = {apb_base + FIFO_STATUS: 0, FAST_FIFO_STATUS: 0}
         self._transposer: tuple[int, int] | None = None  # group, next pixel
         self._kernels: tuple[int, dict[int, int]] = (0, {})
+        self._chips = control_registers(apb_base)
+        self._is_set_up = False  # no control register was written yet
         if chip is not None:
             self._identify(chip)
 
@@ -74,11 +77,15 @@ class Bus:
             shift, mask = 8 * (address & 3), (1 << 8 * size) - 1
             old = self.words.get(address & ~3, 0)
             self.words[address & ~3] = old & ~(mask << shift) | (value & mask) << shift
-        if self.addresses is None:
-            chip = chip_at(address, self.apb_base)
+        if not self._is_set_up:
+            chip = self._chips.get(address)
             if chip is None:
                 return
-            self._identify(chip)
+            if self.addresses is None:
+                self._identify(chip)
+            elif self.addresses.chip is not chip:
+                refuse_device(address, chip, self.addresses.chip)
+            self._is_set_up = True
         if address in self._controls:
             self._control(address, value)
 
@@ -93,6 +100,12 @@ class Bus:
         if value is None:
             value = self.words.get(word, 0)
         return value >> 8 * (address & 3) & (1 << 8 * size) - 1
+
+    def is_mapped(self, address: int) -> bool:
+        """Whether anything can be read at an address; all is said to be, while the chip is open."""
+        if self.addresses is None or not self._first <= address < self._end:
+            return True
+        return self.addresses.has_something_at(address)
 
     def finish(self) -> None:
         """Note that the network has run: the groups that took part report it."""

@@ -5,13 +5,13 @@ Source: spec/machine.md section 9.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from device.chip import KERNEL_COLUMN_BYTES, PROCESSORS, PROCESSORS_PER_INSTANCE
+from device.chip import GROUPS, KERNEL_COLUMN_BYTES, PROCESSORS, PROCESSORS_PER_INSTANCE
 from emulator.data import OUTSIDE, DataMemory
 from emulator.decode import LayerConfig, Operator
 from emulator.errors import EmulatorError
@@ -280,6 +280,43 @@ class Checker:
                 address=f"0x{address:08x}",
             )
         self._findings.append(Finding(self._config.layer, message, processor, address, harmless))
+
+
+def layers_without_part(memory: Memory, visited: Sequence[LayerConfig]) -> Iterator[Finding]:
+    """Yield findings on layers that do nothing: those without processors, and behind LCNT_MAX.
+
+    `visited`: the layers from the first to the last, with or without processors.
+    """
+    chip, base = memory.chip, memory.addresses.apb_base
+    last = memory.control_register("LCNT_MAX")["last"]
+    for config in visited:
+        if any(config.enabled):
+            continue
+        address = base + chip.layer_address(0, config.layer, "ENA")
+        yield Finding(
+            config.layer,
+            f"it does nothing: ENA (0x{address:08x}) enables no processor in any group, though "
+            f"LCNT_MAX reaches to layer {last}",
+            address=address,
+        )
+    behind = [
+        layer
+        for layer in range(last + 1, chip.max_layers)
+        if any(memory.register(layer, "ENA", group)["processors"] for group in range(GROUPS))
+    ]
+    if behind:
+        address = base + chip.control_address(0, "LCNT_MAX")
+        names = (
+            f"layer {behind[0]} has"
+            if len(behind) == 1
+            else (f"layers {behind[0]} to {behind[-1]} have")
+        )
+        yield Finding(
+            behind[0],
+            f"never executed: LCNT_MAX (0x{address:08x}) ends the network at layer {last}, but "
+            f"{names} processors",
+            address=address,
+        )
 
 
 def unread_channels(

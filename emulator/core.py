@@ -168,6 +168,8 @@ class Core:
         def on_read(_uc: Any, offset: int, width: int, _data: object) -> int:
             self._accesses += 1
             try:
+                if not self.bus.is_mapped(base + offset):
+                    raise self._to_nothing("reads", base + offset)
                 return read(base + offset, width)
             except Exception as exc:
                 self._fail(exc)
@@ -261,20 +263,24 @@ class Core:
             raise EmulatorError("E824", "the program calls abort()")
 
     def _invalid(
-        self, uc: Any, access: int, address: int, _size: int, _value: int, _data: object
+        self, _uc: Any, access: int, address: int, _size: int, _value: int, _data: object
     ) -> bool:
         """Remember an access to an address where nothing is mapped; the core then stops."""
-        place = self.image.function_at(uc.reg_read(self.architecture.position))
         verb = "writes to" if access in (UC_MEM_WRITE_UNMAPPED, UC_MEM_WRITE_PROT) else "reads"
-        what = (
-            "which is not writable" if access == UC_MEM_WRITE_PROT else "where the chip has nothing"
-        )
-        self._fault = EmulatorError(
+        protected = access == UC_MEM_WRITE_PROT
+        what = "which is not writable" if protected else "where the chip has nothing"
+        self._fault = self._to_nothing(verb, address, what)
+        return False
+
+    def _to_nothing(
+        self, verb: str, address: int, what: str = "where the chip has nothing"
+    ) -> EmulatorError:
+        place = self.image.function_at(self._uc.reg_read(self.architecture.position))
+        return EmulatorError(
             "E820",
             f"{place} {verb} address 0x{address:08x}, {what}",
             remedy="Check pointers and array bounds; with another APB base, name it.",
         )
-        return False
 
     def _crash(self, error: UcError) -> EmulatorError:
         position = self._uc.reg_read(self.architecture.position)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from device import Chip
 from device.chip import DEFAULT_APB_BASE, GROUPS, PROCESSORS_PER_INSTANCE
 from emulator import snoop
-from emulator.checks import Finding, unread_channels
+from emulator.checks import Finding, layers_without_part, unread_channels
 from emulator.data import DataMemory
 from emulator.decode import LayerConfig, decode_layer
 from emulator.errors import EmulatorError
@@ -126,7 +126,8 @@ class Accelerator:
         """Find the layers and check that they can run."""
         run = Run()
         first = self.memory.control_register("LCNT_MAX")["first"]
-        layers = self._sequence(first, run)
+        visited = self._links(first, run)
+        layers = _taking_part(visited)
         if not layers:
             raise EmulatorError(
                 "E831",
@@ -134,6 +135,7 @@ class Accelerator:
                 remedy="The accelerator must be configured before it is started.",
             )
         check_power(self.memory.registers, self._enabled_groups(layers))
+        run.findings += layers_without_part(self.memory, visited)
         own = DataMemory.of(self.memory)
         return _Progress(run, layers, own, own)
 
@@ -151,7 +153,7 @@ class Accelerator:
             self.memory.pushes.clear()
             progress.run.findings += _unread(progress)
 
-    def _sequence(self, number: int | None, run: Run) -> list[LayerConfig]:
+    def _links(self, number: int | None, run: Run) -> list[LayerConfig]:
         """Follow the links from a layer on; a jump back to an executed layer ends the list."""
         layers: list[LayerConfig] = []
         visited = {done.config.layer for done in run.layers}
@@ -161,7 +163,7 @@ class Accelerator:
             layers.append(decode_layer(self.memory, number))
             visited.add(number)
             number = layers[-1].next_layer
-        return [config for config in layers if any(config.enabled)]
+        return layers
 
     def _behind(
         self, run: Run, planned: list[LayerConfig], target: DataMemory
@@ -179,7 +181,7 @@ class Accelerator:
         if decision is snoop.Decision.STOP:
             return []
         if decision is snoop.Decision.NEXT_IN_ORDER and done.config.next_layer is not None:
-            return self._sequence(done.config.layer + 1, run)
+            return _taking_part(self._links(done.config.layer + 1, run))
         return planned
 
     def _enabled_groups(self, layers: list[LayerConfig]) -> set[int]:
@@ -187,9 +189,9 @@ class Accelerator:
 
         Without any control word, the network is executed as if all were.
         """
-        addresses = self.memory.addresses.control
+        addresses, registers = self.memory.addresses.control, self.memory.registers
         controls = [self.memory.control_register("CTL", group) for group in range(GROUPS)]
-        if not any(self.memory.registers.get(address) for address in addresses):
+        if not any(address in registers for address in addresses):
             return set()
         for config in layers:
             for group in config.groups:
@@ -201,6 +203,11 @@ class Accelerator:
                         remedy="Check the words that are written to its CTL register.",
                     )
         return {group for group, control in enumerate(controls) if control["enable"]}
+
+
+def _taking_part(layers: list[LayerConfig]) -> list[LayerConfig]:
+    """Return the layers that have a processor; the others do nothing."""
+    return [config for config in layers if any(config.enabled)]
 
 
 def _unread(progress: _Progress) -> Iterator[Finding]:

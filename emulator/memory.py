@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from device import Chip
 from device.chip import (
     DEFAULT_APB_BASE,
+    FAST_FIFO_INTERRUPT,
+    FAST_FIFO_STATUS,
     GROUPS,
     KERNEL_COLUMN_BYTES,
     KERNEL_COLUMN_STRIDE_BYTES,
@@ -28,11 +30,15 @@ from emulator.addresses import (
     OUTSIDE,
     REGISTERS,
     AddressMap,
+    control_registers,
+    refuse_device,
 )
 from emulator.errors import EmulatorError
 from emulator.record import Integers, KernelStream, Writes, merged_words, split_writes
 
 INSTANCES = PROCESSORS // PROCESSORS_PER_INSTANCE
+# Read-only registers of the fast FIFO
+_WITHOUT_EFFECT = (FAST_FIFO_STATUS, FAST_FIFO_INTERRUPT + 4)
 # Bits of SRAM_TEST that start a test, which also clears the memory
 _CLEAR_DATA, _CLEAR_KERNELS, _CLEAR_BIAS = 0x1, 0x4, 0x40
 
@@ -82,16 +88,24 @@ class Memory:
 
         Raises EmulatorError (E830) for an address where the accelerator has nothing.
         """
+        self._check_device(writes)
+        misaligned = writes.address % writes.size != 0
+        if misaligned.any():
+            i = int(np.argmax(misaligned))
+            self._refuse(
+                int(writes.address[i]), f"it is no multiple of the {writes.size[i]} bytes written"
+            )
         split = split_writes(writes, self.addresses)
         self._control(split.control)
         for address, values in split.pushes.items():
             self.pushes.setdefault(address, []).extend(values)
         plain = split.plain
         group, area, offset = self.addresses.split(plain.address)
-        outside = plain.where((area == OUTSIDE) & (plain.address >= self.addresses.apb_base))
-        if len(outside):
-            self._refuse(int(outside.address[0]))
+        outside = (area == OUTSIDE) & ~np.isin(plain.address, _WITHOUT_EFFECT)
+        if outside.any():
+            self._refuse(int(plain.address[np.argmax(outside)]))
         chosen = area == REGISTERS
+        self._check_registers(plain.where(chosen))
         self.registers |= merged_words(plain.where(chosen))
         chosen = area == BIAS
         self._write_bias(group[chosen], offset[chosen] // 4, plain.value[chosen])
@@ -100,6 +114,23 @@ class Memory:
         chosen = area == KERNELS
         self._write_kernel_words(plain.where(chosen), group[chosen], offset[chosen])
         self._write_streams(split.streams)
+
+    def _check_device(self, writes: Writes) -> None:
+        """Refuse a program that only writes to the control registers of another chip."""
+        own = self.addresses.control[0]
+        if own in self.registers or own in writes.address:
+            return
+        for address, chip in control_registers(self.addresses.apb_base).items():
+            # One of them alone may be a word of data memory
+            if np.isin([address, address + chip.group_stride], writes.address).all():
+                refuse_device(address, chip, self.chip)
+
+    def _check_registers(self, writes: Writes) -> None:
+        """Refuse values for registers that do not exist; zeros have no effect."""
+        names = self.addresses.register_names
+        for address in np.unique(writes.address[writes.value != 0] & ~3).tolist():
+            if address not in names:
+                self._refuse(address, "the accelerator has no register there")
 
     def _control(self, control: list[tuple[int, int]]) -> None:
         for address, value in control:

@@ -9,6 +9,7 @@ from emulator.decode import LayerConfig, Operator
 from emulator.departure import Departure, outputs_at
 from emulator.machine import Run
 from emulator.memory import Memory
+from emulator.trace import format_value
 
 
 def describe_layer(config: LayerConfig) -> str:
@@ -44,10 +45,14 @@ def describe_registers(memory: Memory, layer: int, group: int = 0) -> Iterator[s
     """Yield a line for each register of a layer that is not zero, with its fields by name."""
     yield f"Registers of layer {layer} in group {group}:"
     for name, register in memory.chip.layer_registers.items():
-        fields = memory.register(layer, name, group)
-        if any(fields.values()):
-            values = ", ".join(f"{key}={value}" for key, value in fields.items() if value)
-            yield f"  {name:11} {values:40} {register.meaning}"
+        values = memory.register(layer, name, group)
+        if any(values.values()):
+            shown = [
+                f"{field.name}={format_value(field, values[field.name])}"
+                for field in register.fields
+                if values[field.name]
+            ]
+            yield f"  {name:11} {', '.join(shown):40} {register.meaning}"
 
 
 def describe_word(run: Run, addresses: AddressMap, address: int) -> str:
@@ -63,6 +68,23 @@ def describe_departure(memory: Memory, departure: Departure) -> Iterator[str]:
     """Yield lines that tell where results depart, and the registers of that layer by field."""
     layer = departure.layer.config.layer
     yield f"First difference: {departure}"
+    yield from describe_registers(memory, layer)
+
+
+def describe_unwritten(run: Run, memory: Memory, address: int) -> Iterator[str]:
+    """Yield lines on a word that should hold a result though no executed layer wrote it."""
+    done = run.layers[-1]
+    layer, words, addresses = done.config.layer, done.words, memory.addresses
+    first, last = (
+        addresses.apb_base
+        + memory.chip.data_address(int(done.place.instance[i]), 4 * int(words[i, j]))
+        for i, j in ((0, 0), (-1, -1))
+    )
+    yield f"No executed layer wrote 0x{address:08x} ({addresses.describe(address)})."
+    yield (
+        f"Layer {layer} ran last and wrote 0x{first:08x} ({addresses.describe(first)}) "
+        f"to 0x{last:08x} ({addresses.describe(last)})."
+    )
     yield from describe_registers(memory, layer)
 
 

@@ -15,6 +15,7 @@ from itertools import pairwise
 import numpy as np
 
 from device.chip import KERNEL_COLUMN_STRIDE_BYTES, PROCESSORS_PER_GROUP
+from device.registers import Field
 from emulator.addresses import (
     BIAS,
     DATA,
@@ -89,6 +90,11 @@ def as_csv(rows: Iterable[Row]) -> str:
     return text.getvalue()
 
 
+def format_value(field: Field, value: int) -> str:
+    """Return the value of a field as text: masks, pointers and other wide fields in hexadecimal."""
+    return f"0x{value:x}" if field.width > 10 else str(value)
+
+
 def _register(address: int, word: int, addresses: AddressMap) -> Iterator[Row]:
     """Yield the fields of a register that are not zero, or one row if all are."""
     place = addresses.describe(address)
@@ -98,8 +104,7 @@ def _register(address: int, word: int, addresses: AddressMap) -> Iterator[Row]:
     if register is None or not fields:
         yield Row(*shown, "", str(word), "" if register is None else register.meaning)
     for field in fields:
-        value = field.unpack(word)
-        text = f"0x{value:x}" if field.width > 10 else str(value)
+        text = format_value(field, field.unpack(word))
         yield Row(*shown, field.name, text, field.meaning)
 
 

@@ -61,7 +61,7 @@ def read_words(path: Path) -> RecordedWords:
                     "E801", f"the recording lacks the array {missing[0]}", str(path)
                 )
             wanted = names & {*_ARRAYS, *_EXPECTED, "expected"}
-            arrays = {name: archive[name].astype(np.int64) for name in wanted}
+            arrays = {name: _words(name, archive[name], path) for name in wanted}
     except (ValueError, TypeError, zipfile.BadZipFile, EOFError) as exc:
         raise EmulatorError("E801", f"not a recording of words: {exc}", str(path)) from None
     phase, size, address, value = (arrays[name] for name in _ARRAYS)
@@ -72,6 +72,21 @@ def read_words(path: Path) -> RecordedWords:
         raise EmulatorError("E801", f"a write of {wrong} bytes: 1, 2 or 4 are possible", str(path))
     chosen = phase <= LAST_PHASE
     return RecordedWords(Writes(size, address, value).where(chosen), _expected(arrays, path))
+
+
+def _words(name: str, array: NDArray[np.generic], path: Path) -> NDArray[np.int64]:
+    """Check that an array holds integers that fit 32 bits."""
+    if not np.issubdtype(array.dtype, np.integer):
+        found = f"the type {array.dtype}"
+    elif array.size and (int(array.min()) < 0 or int(array.max()) >= 1 << 32):
+        found = f"values from {array.min()} to {array.max()}"
+    else:
+        return array.astype(np.int64)
+    raise EmulatorError(
+        "E801",
+        f"the array {name} has {found}: integers of 32 bits without sign are needed",
+        str(path),
+    )
 
 
 def _expected(arrays: Mapping[str, NDArray[np.int64]], path: Path) -> NDArray[np.int64]:

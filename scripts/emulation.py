@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import io
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +23,7 @@ from emulator.report import (
     describe_departure,
     describe_layer,
     describe_registers,
+    describe_unwritten,
     describe_word,
 )
 from emulator.trace import as_csv, as_text, trace
@@ -124,11 +126,10 @@ def explain_failure(board: Board, outcome: Outcome) -> None:
         print("The program gave up before it checked a result.")
         return
     memory = board.accelerator.memory
-    wrong = board.wrong_words()
-    departure = departure_of_words(outcome.run, addresses, wrong)
-    if departure is not None:
-        print(f"{len(wrong)} words of the output differ from what the program expects.")
-        print("\n".join(describe_departure(memory, departure)))
+    wrong, complete = board.wrong_words()
+    if wrong:
+        print(_count_wrong(len(wrong), complete))
+        print("\n".join(_explain_words(outcome.run, memory, wrong)))
         return
     # All that is known is where the program looked last
     place = addresses.describe(outcome.failed_at)
@@ -137,6 +138,22 @@ def explain_failure(board: Board, outcome: Outcome) -> None:
         print(f"It holds {describe_word(outcome.run, addresses, outcome.failed_at)}.")
         print("\n".join(describe_registers(memory, done.config.layer)))
         break
+    else:
+        print("\n".join(describe_unwritten(outcome.run, memory, outcome.failed_at)))
+
+
+def _count_wrong(count: int, complete: bool) -> str:
+    text = f"{count} words of the output differ from what the program expects."
+    return text if complete else f"At least {text}"
+
+
+def _explain_words(run: Run, memory: Memory, wrong: list[tuple[int, int, int]]) -> Iterator[str]:
+    """Yield lines that tell which layer wrote the first of the wrong words, or that none did."""
+    departure = departure_of_words(run, memory.addresses, wrong)
+    if departure is not None:
+        yield from describe_departure(memory, departure)
+    elif wrong:
+        yield from describe_unwritten(run, memory, wrong[0][0])
 
 
 def emulate_words(args: argparse.Namespace) -> int:
@@ -157,9 +174,8 @@ def emulate_words(args: argparse.Namespace) -> int:
         holds = describe_word(executed, addresses, address)
         place = f"0x{address:08x}, {holds}" if holds else f"0x{address:08x}"
         print(f"{place}: expected 0x{wanted:08x}, found 0x{found:08x}")
-    departure = departure_of_words(executed, addresses, mismatches)
-    if departure is not None:
-        print("\n".join(describe_departure(accelerator.memory, departure)))
+    for line in _explain_words(executed, accelerator.memory, mismatches):
+        print(line)
     expected = len(recording.expected)
     if not expected:
         print(f"{len(executed.layers)} layers executed; the recording expects nothing")

@@ -83,21 +83,47 @@ def simulated_channels(layer: Layer, output: Tensor) -> Iterator[SimulatedChanne
 
 def departure(result: Synthesis, record: LoaderRecord, run: Run) -> Departure | str | None:
     """Return where the emulated layers first depart from the simulation."""
-    numbering = _numbering(result)
     outputs = result.activations.outputs
     simulated = {
-        numbering.number(layer): list(simulated_channels(layer, outputs[layer.index]))
-        for layer in result.network.layers
-        if layer.index in outputs
+        number: list(simulated_channels(layer, outputs[layer.index]))
+        for number, layer in _simulated_layers(result).items()
     }
     return departure_of_layers(run, record.addresses, simulated)
+
+
+def _simulated_layers(result: Synthesis) -> dict[int, Layer]:
+    """Return the layers whose simulated output is known, by hardware layer."""
+    numbering = _numbering(result)
+    outputs = result.activations.outputs
+    return {
+        numbering.number(layer): layer for layer in result.network.layers if layer.index in outputs
+    }
+
+
+def coverage(simulated: set[int], executed: set[int]) -> Iterator[str]:
+    """Yield what a comparison without a difference has shown, and which layers it left out."""
+    if simulated == executed:
+        yield "All layers are as simulated; check_output() compares something else."
+        return
+    if simulated & executed:
+        yield f"As simulated: {_layers(simulated & executed)}."
+    if simulated - executed:
+        yield f"Simulated, but not executed: {_layers(simulated - executed)}."
+    if executed - simulated:
+        yield f"Executed, but not compared with a simulation: {_layers(executed - simulated)}."
+
+
+def _layers(numbers: set[int]) -> str:
+    names = ", ".join(map(str, sorted(numbers)))
+    return f"layer {names}" if len(numbers) == 1 else f"layers {names}"
 
 
 def _explanation(result: Synthesis, record: LoaderRecord, run: Run) -> str:
     found = departure(result, record, run)
     findings = [f"warning: {finding}" for finding in run.findings if not finding.harmless]
     if found is None:
-        lines = ["All layers are as simulated; check_output() compares something else."]
+        executed = {done.config.layer for done in run.layers}
+        lines = [*coverage(set(_simulated_layers(result)), executed)]
     elif isinstance(found, str):
         lines = [f"First difference: {found}"]
     else:

@@ -202,6 +202,27 @@ def test_biases_that_were_never_loaded() -> None:
     assert findings(words) == []
 
 
+def test_layers_behind_the_last_are_reported() -> None:
+    words = one_by_one(IMAGE, np.array([[1]]))
+    copying(words, 1, 0x800, 0x100)
+    copying(words, 2, 0x100, 0x200)
+    words.control("LCNT_MAX", last=0)
+    found = one(words)
+    assert str(found) == (
+        "layer 1: never executed: LCNT_MAX (0x50100008) ends the network at layer 0, but "
+        "layers 1 to 2 have processors"
+    )
+    assert found.address == 0x50100008
+
+
+def test_layer_without_processors_is_reported() -> None:
+    words = one_by_one(IMAGE, np.array([[1]]))
+    words.control("LCNT_MAX", last=1)
+    found = one(words)
+    assert "does nothing: ENA (0x50100714) enables no processor in any group, though" in str(found)
+    assert (found.layer, found.address) == (1, 0x50100714)
+
+
 def test_kernels_that_other_kernels_overwrite() -> None:
     words = one_by_one(IMAGE, np.array([[1]]))
     base = DEFAULT_APB_BASE + MAX78000.kernel_address(0)
@@ -228,7 +249,7 @@ def test_output_beyond_the_memory() -> None:
     assert (found.layer, found.processor, found.address) == (0, 0, data(0, 0x2000))
 
 
-@pytest.mark.parametrize("bits", [{"clock_enable": 1}, {"enable": 1}])
+@pytest.mark.parametrize("bits", [{"clock_enable": 1}, {"enable": 1}, {}])
 def test_group_that_is_not_enabled(bits: dict[str, int]) -> None:
     words = one_by_one(IMAGE, np.array([[1]]))
     words.control("CTL", **bits)

@@ -74,7 +74,7 @@ def test_failing_project_shows_where_and_the_registers(variant: Variant) -> None
         "First difference: layer 0, channel 0, row 0, column 1 (0x50402004): expected 3, found 2\n"
         in result.stdout
     )
-    assert "last_output=8" in result.stdout
+    assert "last_output=0x8" in result.stdout
     assert result.stdout.endswith("FAIL\n")
 
 
@@ -102,7 +102,7 @@ def test_program_that_prints_no_numbers_shows_the_word_it_read_last(variant: Var
     assert silent.returncode == 1
     assert "data memory instance 0 word 2049" in silent.stdout
     assert "It holds layer 0 channel 0 to 1, row 0, column 1." in silent.stdout
-    assert "last_output=8" in silent.stdout
+    assert "last_output=0x8" in silent.stdout
 
 
 @pytest.mark.parametrize("name", ["trace.txt", "trace.csv"])
@@ -239,7 +239,10 @@ def test_expected_words_may_come_as_columns_and_without_masks(
         (lambda path: change(path, size=None), "lacks the array size"),
         (lambda path: change(path, size=[4]), "differ in length"),
         (lambda path: change(path, size=lambda size: 0 * size + 3), "a write of 3 bytes"),
-        (lambda path: change(path, addr=np.array(["a"])), "not a recording of words"),
+        (lambda path: change(path, addr=np.array(["a"])), "the array addr has the type <U1"),
+        (lambda path: change(path, value=lambda v: v * 0.5), "array value has the type float64"),
+        (lambda path: change(path, value=lambda v: v + 2**40), "integers of 32 bits without sign"),
+        (lambda path: change(path, addr=lambda a: -a), "array addr has values from -13"),
         (lambda path: change(path, expected_value=None), "need an address and a value"),
         (lambda path: change(path, expected_value=[1, 2]), "need an address and a value"),
         (lambda path: path.write_bytes(path.read_bytes()[:-200]), "NumPy archive"),
@@ -253,6 +256,53 @@ def test_damaged_recording_is_refused(
     assert result.returncode == 1
     assert message in result.stderr
     assert "Traceback" not in result.stderr
+
+
+def test_recorded_words_of_another_device_are_told_so(recording: Path) -> None:
+    controls = [0x50100000, 0x50500000]
+    arrays = {"phase": [0, 0], "size": [4, 4], "addr": controls, "value": [1, 1]}
+    change(recording, **{name: lambda old, new=new: [*new, *old] for name, new in arrays.items()})
+    result = emulate("--words", recording, "--device", "MAX78002")
+    assert result.returncode == 1
+    assert "the program is for MAX78000: it writes to that chip's control" in result.stderr
+    assert "0x50100000; the device is MAX78002 [E803]" in result.stderr
+
+
+def test_project_of_another_device_is_told_so(project: Path) -> None:
+    result = emulate(project, "--device", "MAX78002")
+    assert result.returncode == 1
+    assert "error: the program is for MAX78000" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("size", "address", "message"),
+    [
+        (4, 0x4FF00000, "0x4ff00000: the accelerator has no memory there"),
+        (4, 0x50101800, "0x50101800 (group 0 register at offset 0x1800): the accelerator has no"),
+        (4, 0x50100003, "0x50100003 (group 0 CTL): it is no multiple of the 4 bytes written"),
+    ],
+)
+def test_words_to_nothing_are_refused(
+    size: int, address: int, message: str, recording: Path
+) -> None:
+    row = {"phase": 4, "size": size, "addr": address, "value": 1}
+    change(recording, **{name: lambda old, new=new: [*old, new] for name, new in row.items()})
+    result = emulate("--words", recording, "--device", "MAX78000")
+    assert result.returncode == 1
+    assert message in result.stderr
+
+
+def test_expected_word_that_no_layer_wrote_is_explained(recording: Path) -> None:
+    change(recording, expected_addr=[0x50404000])
+    result = emulate("--words", recording, "--device", "MAX78000")
+    assert result.returncode == 1
+    assert (
+        "No executed layer wrote 0x50404000 (data memory instance 0 word 4096).\n"
+        "Layer 0 ran last and wrote 0x50402000 (data memory instance 0 word 2048) to 0x5040200c "
+        "(data memory instance 0 word 2051).\n"
+        "Registers of layer 0 in group 0:\n" in result.stdout
+    )
+    assert "WPTR_BASE   pointer=0x800" in result.stdout
 
 
 def test_device_of_recorded_words_must_be_named(recording: Path) -> None:

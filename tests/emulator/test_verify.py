@@ -14,7 +14,7 @@ import pytest
 from device import MAX78000
 from device.chip import DEFAULT_APB_BASE
 from diagnostics import Diagnostic, DiagnosticError
-from scripts.loader_verify import departure, verify
+from scripts.loader_verify import coverage, departure, verify
 from synthesis.emit import ProjectOptions, emit_project, write_project
 from synthesis.options import EncodeOptions
 from synthesis.pipeline import Synthesis, synthesize
@@ -94,6 +94,17 @@ def test_first_layer_that_departs_is_named(made: tuple[Synthesis, Path], tmp_pat
     expected = f"layer 1, channel 1, row 1, column 2 (0x50400018): expected {wanted + 1}, found"
     assert expected in str(found.remedy)
     assert "max_pool=1" in str(found.remedy)  # the registers of that layer
+
+
+def test_only_layers_that_were_compared_are_called_right() -> None:
+    assert list(coverage({0, 1, 2}, {0, 1})) == [
+        "As simulated: layers 0, 1.",
+        "Simulated, but not executed: layer 2.",
+    ]
+    assert list(coverage({0}, {0, 1})) == [
+        "As simulated: layer 0.",
+        "Executed, but not compared with a simulation: layer 1.",
+    ]
 
 
 def test_nothing_departs_from_the_simulation(made: tuple[Synthesis, Path]) -> None:
