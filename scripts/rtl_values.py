@@ -133,6 +133,8 @@ def rtl_usage(args: argparse.Namespace) -> list[Diagnostic]:
         )
     if args.input_csv is None:
         found += _only_with(CAMERA, "--input-csv", args)
+    elif not (args.fast_fifo or args.fast_fifo_quad):
+        found += _only_with(("--input-fifo",), "--fast-fifo", args)
     return found
 
 

@@ -97,6 +97,11 @@ def test_weights_are_preloaded_beside_the_old_loader() -> None:
         (["--input-csv", "cam.csv"], "--input-csv", "--rtl"),
         (["--rtl", "--input-csv-format", "565"], "--input-csv-format", "--input-csv"),
         (["--rtl", "--input-fifo"], "--input-fifo", "--input-csv"),
+        (
+            ["--rtl", "--fifo", "--input-csv", "c.csv", "--input-fifo"],
+            "--input-fifo",
+            "--fast-fifo",
+        ),
     ],
 )
 def test_options_that_need_others(options: list[str], option: str, needed: str) -> None:
@@ -146,6 +151,8 @@ def test_products_exclude_each_other(
         (["--rtl", "--input-csv", "cam.csv"], "E093", ["--input-csv", "Add --fifo"]),
         (["--rtl", "--fifo", "--input-csv", "c.csv", "--input-csv-format", "565"], "E094",
          ["--input-csv-format", "565", "3 channels"]),
+        (["--rtl", "--riscv", "--fast-fifo", "--input-csv", "c.csv", "--input-fifo"], "E098",
+         ["--input-fifo", "planar"]),
         (["--rtl", "--autogen", ".", "--autogen_list", "docs"], "E096", ["--autogen_list", "docs"]),
         (["--rtl", "--autogen", ""], "E096", ["--autogen", "is empty"]),
         (["--rtl", "--queue-name", "x y"], "E071", ["--queue-name", "x y"]),

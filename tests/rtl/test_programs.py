@@ -109,6 +109,18 @@ def test_program_passes_on_the_emulated_chip(device: str, options: str, tmp_path
     assert len(running.bus.run_positions) == (4 if "one-shot" in options else 1)
 
 
+def test_ring_buffer_brings_the_camera_to_the_fast_fifo(tmp_path: Path) -> None:
+    """Input whose pixels lie together, which each word of the camera is one of."""
+    text = (ROOT / "networks/digits-chw-ai85.yaml").read_text()
+    description = tmp_path / "net.yaml"
+    description.write_text(text.replace("data_format: CHW", "data_format: HWC"))
+    options = f"--riscv --fast-fifo --input-csv cam.csv --input-fifo --config-file {description}"
+    test = generated("MAX78000", options, tmp_path / "tests")
+    words = camera_words((test / "cam.csv").read_text(), channels=1)
+    running = TestProgram(test, chip_named("MAX78000"), camera=words)
+    assert len(words) == 64 and running.run(), running.console
+
+
 def test_wrong_result_fails(tmp_path: Path) -> None:
     test = generated("MAX78000", "", tmp_path)
     text = (test / "test.c").read_text()

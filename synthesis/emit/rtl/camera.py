@@ -82,6 +82,14 @@ def camera_problems(camera: Camera, program: Program) -> Iterator[Diagnostic]:
             Place(option="--input-csv-format"),
             "Use format 888.",
         )
+    if camera.planar and camera.use_fifo:
+        yield Diagnostic(
+            "E098",
+            "the ring buffer passes whole pixels on, but a word of planar input is four pixels of a "
+            "channel",
+            Place(option="--input-fifo"),
+            "Use 'data_format: HWC', or leave out --input-fifo.",
+        )
     if camera.planar and camera.columns % _PIXELS_PER_WORD:
         yield Diagnostic(
             "E097",
