@@ -145,8 +145,8 @@ class _Starter:
 
     @property
     def expecting(self) -> bool:
-        """Whether the other core has still to run."""
-        return not self.started
+        """Expect nothing while it computes: it sleeps when it waits."""
+        return False
 
     def text(self, character: str) -> None:
         """It prints nothing."""

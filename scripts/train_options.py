@@ -47,7 +47,8 @@ def _device_and_data(parser: argparse.ArgumentParser) -> None:
     add("--data", type=values.folder, default=DEFAULTS.data, metavar="DIR",
         help="folder of the data sets (default: data)")  # fmt: skip
     add("-j", "--workers", type=values.natural_number, default=DEFAULTS.workers, metavar="N",
-        help="processes that load data sets which do not fit in memory (default: 4)")  # fmt: skip
+        help="processes that load data sets which do not fit in memory (default: 4, but no more "
+        "than processors)")  # fmt: skip
     add("--validation-split", "--valid-size", "--vs", type=values.share,
         default=DEFAULTS.validation_split, metavar="SHARE",
         help="part of the training set kept for validation; 0: validate with the test set "

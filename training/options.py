@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import Literal
 
@@ -31,7 +32,7 @@ class Options:
     act_mode_8bit: bool = False
     truncate_testset: bool = False
     data: str = "data"
-    workers: int = 4
+    workers: int = min(4, os.cpu_count() or 1)
     validation_split: float = 0.1
     use_bias: bool = False
     avg_pool_rounding: bool = False

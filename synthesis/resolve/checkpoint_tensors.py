@@ -180,6 +180,8 @@ class _CheckpointLayer:
         """Bits of a weight: from the description, else from the values and the checkpoint."""
         stated = self._scalar(f"{self.key.layer}.weight_bits", 0) or DEFAULT_BITS
         explicit = self.layer.get("quantization")
+        if explicit is not None and 0 < stated < explicit:
+            self._warn_of_wider(stated, explicit)
         if explicit is None:
             if chip.has_binary_weights and (np.abs(weights) == 1).all():
                 return BINARY
@@ -190,6 +192,18 @@ class _CheckpointLayer:
             self.problem("E206", f"weight_bits is {bits}, expected 1, 2, 4 or 8", "op")
             return None
         return bits if fit(weights, bits, self.problem) else None
+
+    def _warn_of_wider(self, stated: int, explicit: int) -> None:
+        """Warn of weights that the description takes for greater numbers than they are."""
+        complaint = self.layer.error(
+            "W234",
+            f"'quantization' is {explicit}, but the checkpoint's weights have {stated} bits: "
+            f"they count 1/{1 << (explicit - stated)} of what they should (tensor "
+            f"'{self.key.weight}' of {self.place})",
+            "quantization", "op",
+            remedy=f"Set quantization: {stated}, or leave the key out.",
+        )  # fmt: skip
+        self.problems.append(replace(complaint, severity=Severity.WARNING))
 
     def _bias(self) -> NDArray[np.int64] | None:
         """Bias in units of 128: what the file holds, divided by the weights' scale."""

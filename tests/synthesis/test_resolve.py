@@ -330,6 +330,16 @@ def from_checkpoint(
     return resolve(parse(text, "net.yaml"), chip, found)
 
 
+def test_weights_taken_for_wider_ones_warn(tmp_path: Path) -> None:
+    state = {"conv1.op.weight": weights(2, 3, 3, 3, bits=4), "conv1.weight_bits": [4.0]}
+    text = describe({**CONV, "quantization": 8}, arch="TinyNet")
+    _, warnings = from_checkpoint(tmp_path, text, sample(3, 4, 4), state)
+    assert [w.code for w in warnings] == ["W234"]
+    assert "the checkpoint's weights have 4 bits: they count 1/16" in warnings[0].message
+    text = describe({**CONV, "quantization": 4}, arch="TinyNet")
+    assert from_checkpoint(tmp_path, text, sample(3, 4, 4), state)[1] == ()
+
+
 def test_checkpoint_gives_weights_bias_bits_and_shift(tmp_path: Path) -> None:
     kernel = weights(2, 3, 3, 3, bits=4)
     state = {

@@ -128,7 +128,7 @@ def test_template_of_a_shipped_network(tiny: Train) -> None:
     assert done.output == "Saved 5 layers as net.yaml; nothing is left to fill in\n", done.error
     found = yaml.safe_load(Path("net.yaml").read_text())
     assert (found["arch"], found["dataset"]) == ("ai85net5", "MNIST")
-    assert [layer["quantization"] for layer in found["layers"]] == [8, 4, 4, 4, 4]
+    assert [layer.get("quantization") for layer in found["layers"]] == [None, 4, 4, 4, 4]
     assert found["layers"][3] == {
         "name": "conv4", "op": "Conv2d", "processors": "0x00ff.ffff.ffff.ffff", "out_offset": 0,
         "avg_pool": 2, "pool_stride": 2, "kernel_size": "3x3", "pad": 1, "activate": "ReLU",
@@ -168,3 +168,21 @@ def test_network_without_layers_has_no_template(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no layer that the accelerator computes"):
         write_template(nn.Flatten(), torch.zeros(1, 3), None, options)
     assert not list(tmp_path.iterdir())
+
+
+def test_bits_of_a_checkpoint_count_more_than_the_policy(tiny: Train) -> None:
+    Path("policy.yaml").write_text(
+        "start_epoch: 1\nweight_bits: 4\noverrides: {fc: {weight_bits: 8}}\n"
+    )
+    trained = tiny(
+        "tinyclassifier", "tinyclasses", "--qat-policy", "policy.yaml", "--epochs", "2"
+    )  # fmt: skip
+    file = str(trained.folder / "qat_checkpoint.pth.tar")
+    Path("eight.yaml").write_text("start_epoch: 1\nweight_bits: 8\n")
+    done = tiny(
+        "tinyclassifier", "tinyclasses", "--yaml-template", "net.yaml", "--qat-policy",
+        "eight.yaml", "--exp-load-weights-from", file,
+    )  # fmt: skip
+    assert done.status == 0, done.error
+    found = yaml.safe_load(Path("net.yaml").read_text())
+    assert [layer.get("quantization") for layer in found["layers"]] == [4, None]

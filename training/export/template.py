@@ -12,6 +12,7 @@ import ai8x
 from checkpoint import atomic
 from checkpoint.errors import InputError
 from device import CHIPS
+from training import qat
 from training.export.counting import dimensions
 from training.export.placing import Place, place_all
 from training.export.tracing import trace
@@ -19,6 +20,7 @@ from training.export.walk import INPUT, Entry, Walk, is_tensor_order
 from training.options import Options
 
 FILL_IN = "FILL IN"
+_DEFAULT_BITS = 8
 
 
 def write_template(
@@ -26,13 +28,15 @@ def write_template(
 ) -> str:
     """Write the layers of the network as a description, and return what is left to be done.
 
-    Batch normalization is fused and the policy gives the bits of weights. Processors and offsets
+    Batch normalization is fused. The bits of weights are those of the checkpoint that fills the
+    network, if it was trained with quantization, else the policy's; 8 bits are not written, so that
+    the loader takes what the quantized checkpoint says. Processors and offsets
     are legal starting values, or marked with FILL IN. Raises InputError for a network whose way of
     data cannot be followed or that has no layer.
     """
     assert options.yaml_template is not None
     ai8x.fuse_bn_layers(model)
-    if policy is not None:
+    if policy is not None and not qat.begun(model):
         ai8x.initiate_qat(model, policy, export=True)
     chip = next((chip for chip in CHIPS if chip.die == options.device), CHIPS[0])
     entries = Walk(model, trace(model, example), chip).entries
@@ -52,7 +56,8 @@ def write_template(
                          f"for {chip.name}", options)  # fmt: skip
     atomic.write_bytes(options.yaml_template, text.encode())
     left = text.count(FILL_IN) - 1
-    rest = f"{left} places are marked with {FILL_IN}" if left else "nothing is left to fill in"
+    places_left = "1 place is" if left == 1 else f"{left} places are"
+    rest = f"{places_left} marked with {FILL_IN}" if left else "nothing is left to fill in"
     return f"Saved {len(entries)} layers as {options.yaml_template}; {rest}"
 
 
@@ -94,6 +99,8 @@ def _layer(
     if own.gap:
         keys["write_gap"] = own.gap
     keys |= {key: value for key, value in entry.keys.items() if key != "op"}
+    if keys.get("quantization") == _DEFAULT_BITS:
+        del keys["quantization"]
     if several and entry.is_output:
         keys["output"] = True
     lines = _comment(f"{dimensions(entry.taken)} -> {dimensions(entry.given)}", "  ")
