@@ -85,8 +85,8 @@ def camera_problems(camera: Camera, program: Program) -> Iterator[Diagnostic]:
     if camera.planar and camera.use_fifo:
         yield Diagnostic(
             "E098",
-            "the ring buffer passes whole pixels on, but a word of planar input is four pixels of a "
-            "channel",
+            "the ring buffer passes whole pixels on, but the input is planar: its words are four "
+            "pixels of a channel",
             Place(option="--input-fifo"),
             "Use 'data_format: HWC', or leave out --input-fifo.",
         )
