@@ -135,6 +135,9 @@ class Checker:
         Layers may add to an image (rolling buffers), but then all their output is read with it.
         """
         writers = source.writers(self._config.layer, self._config.processors, instance, offset)
+        if self._config.input.size == (1, 1):
+            self._flattened(source, writers, instance, offset, written)
+            return
         mixed = written & (writers != writers[..., :1]) & written[..., :1]
         if not mixed.any():
             return
@@ -148,6 +151,41 @@ class Checker:
             self._config.processors[index[0]],
             (int(instance[index]), int(offset[index]) // 4),
         )
+
+    def _flattened(
+        self,
+        source: DataMemory,
+        writers: NDArray[np.int16],
+        instance: Integers,
+        offset: Integers,
+        written: NDArray[np.bool_],
+    ) -> None:
+        """Report that only a part of an image is flattened, or more than it.
+
+        The passes count its pixels; several images side by side are read completely.
+        """
+        unit, lane = np.divmod(np.array(self._config.processors), PROCESSORS_PER_INSTANCE)
+        lanes = source.writer.reshape(len(source.writer), -1, PROCESSORS_PER_INSTANCE)
+        owned = lanes[unit, :, lane]
+        sources = np.unique(writers[written]).tolist()
+        if writers.size == 1:
+            return  # layers that reset average pooling read one value
+        for layer in sources:
+            own = written & (writers == layer)
+            read, there = np.count_nonzero(own), np.count_nonzero(owned == layer)
+            if layer != OUTSIDE and read < there:
+                what = f"a part of the output of layer {layer} ({read} of {there} bytes)"
+            elif layer == OUTSIDE and len(sources) > 1:
+                names = ", ".join(f"layer {other}" for other in sources if other != OUTSIDE)
+                what = f"data that no layer wrote as if it were output of {names}"
+            else:
+                continue
+            index = np.unravel_index(np.argmax(own), own.shape)
+            self._report(
+                f"processor {{processor}} reads {what}, at data memory {{place}}",
+                self._config.processors[index[0]],
+                (int(instance[index]), int(offset[index]) // 4),
+            )
 
     def write(self, target: DataMemory, instance: Integers, offset: Integers) -> None:
         """Report output behind the memory, or on top of output that nobody has read."""
@@ -320,16 +358,26 @@ def layers_without_part(memory: Memory, visited: Sequence[LayerConfig]) -> Itera
 
 
 def unread_channels(
-    layer: int, processors: Integers, output: Integers, data: DataMemory
+    layer: int, processors: Integers, addresses: Integers, output: Integers, data: DataMemory
 ) -> Finding | None:
     """Report outputs [output, row, column] that nothing has read, though it has read others.
 
-    `processors` are those that can read them. Lanes without a channel hold nothing, or the same
+    `processors` are those that can read them, `addresses` those of their first pixels. Output that
+    nothing reads at all may be a result, so that this is only a note. Lanes without a channel hold nothing, or the same
     value in all pixels.
     """
     readers = data.readers.get(layer)
     if not readers:
-        return None
+        if not np.any(data.writer == layer):  # a stream, or overwritten, which is told elsewhere
+            return None
+        first = int(addresses[0])
+        return Finding(
+            layer,
+            f"no layer reads its output, at data memory 0x{first:08x}",
+            int(processors[0]),
+            first,
+            harmless=True,
+        )
     flat = output.reshape(len(output), -1)
     alive = np.any(flat != flat[:, :1], axis=1) if flat.shape[1] > 1 else flat[:, 0] != 0
     left = sorted(set(processors[alive].tolist()) - set(readers))
@@ -339,10 +387,13 @@ def unread_channels(
     others = ", ".join(f"layer {name}" for name in names) + (" does" if len(names) == 1 else " do")
     shown = ", ".join(map(str, left[:_SHOWN_PROCESSORS]))
     more = f" and {len(left) - _SHOWN_PROCESSORS} more" if len(left) > _SHOWN_PROCESSORS else ""
+    address = int(addresses[alive & (processors == left[0])][0])
     return Finding(
         layer,
-        f"no layer reads its output with processor {shown}{more}, though {others} with others",
+        f"no layer reads its output with processor {shown}{more}, though {others} with others: "
+        f"data memory 0x{address:08x}",
         left[0],
+        address,
     )
 
 

@@ -151,7 +151,7 @@ class Accelerator:
         progress.layers = self._behind(progress.run, rest, target)
         if not progress.layers:
             self.memory.pushes.clear()
-            progress.run.findings += _unread(progress)
+            progress.run.findings += _unread(progress, self.memory)
 
     def _links(self, number: int | None, run: Run) -> list[LayerConfig]:
         """Follow the links from a layer on; a jump back to an executed layer ends the list."""
@@ -210,11 +210,18 @@ def _taking_part(layers: list[LayerConfig]) -> list[LayerConfig]:
     return [config for config in layers if any(config.enabled)]
 
 
-def _unread(progress: _Progress) -> Iterator[Finding]:
+def _unread(progress: _Progress, memory: Memory) -> Iterator[Finding]:
     """Yield a finding for each layer of whose output a part was left out."""
-    for done in progress.run.layers:
-        processors = done.place.instance * PROCESSORS_PER_INSTANCE + done.place.lane
-        finding = unread_channels(done.config.layer, processors, done.output, progress.own)
+    for done in progress.run.layers[:-1]:
+        place = done.place
+        processors = place.instance * PROCESSORS_PER_INSTANCE + place.lane
+        words = zip(place.instance.tolist(), done.words[:, 0].tolist(), strict=True)
+        addresses = np.array(
+            [memory.addresses.apb_base + memory.chip.data_address(i, 4 * w) for i, w in words]
+        )
+        finding = unread_channels(
+            done.config.layer, processors, addresses, done.output, progress.own
+        )
         if finding is not None:
             yield finding
 

@@ -89,7 +89,7 @@ def emulate_project(args: argparse.Namespace) -> int:
         if args.trace and board.bus.addresses is not None:
             write_trace(board.bus.writes(), board.bus.addresses, Path(args.trace))
     if outcome.run is not None:
-        show_run(outcome.run, board.accelerator.memory, args)
+        show_run(outcome.run, board.accelerator.memory, args, outcome.passed)
     if outcome.passed:
         inferences = (
             "1 inference" if outcome.inferences == 1 else f"{outcome.inferences} inferences"
@@ -106,8 +106,8 @@ def show(text: str) -> None:
     print(text, end="", flush=text == "\n")
 
 
-def show_run(executed: Run, memory: Memory, args: argparse.Namespace) -> None:
-    """Show the layers of a run and what is suspicious about them."""
+def show_run(executed: Run, memory: Memory, args: argparse.Namespace, passed: bool) -> None:
+    """Show the layers of a run and what is suspicious about them; notes if it has not passed."""
     configurations = [layer.config for layer in executed.layers]
     if args.verbose:
         for config in configurations:
@@ -115,7 +115,7 @@ def show_run(executed: Run, memory: Memory, args: argparse.Namespace) -> None:
     if args.cycles:
         print("\n".join(format_cycles(network_cycles(memory, configurations))))
     for finding in executed.findings:
-        if args.verbose or not finding.harmless:
+        if args.verbose or not passed or not finding.harmless:
             print(f"{'note' if finding.harmless else 'warning'}: {finding}")
 
 
@@ -166,10 +166,10 @@ def emulate_words(args: argparse.Namespace) -> int:
     accelerator.write(recording.writes)
     executed = accelerator.run()
     words = accelerator.data_words()
-    show_run(executed, accelerator.memory, args)
+    mismatches = recording.mismatches(words)
+    show_run(executed, accelerator.memory, args, not mismatches)
     if args.dump:
         dump(words, Path(args.dump))
-    mismatches = recording.mismatches(words)
     for address, wanted, found in mismatches[:SHOWN_MISMATCHES]:
         holds = describe_word(executed, addresses, address)
         place = f"0x{address:08x}, {holds}" if holds else f"0x{address:08x}"

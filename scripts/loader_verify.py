@@ -120,7 +120,9 @@ def _layers(numbers: set[int]) -> str:
 
 def _explanation(result: Synthesis, record: LoaderRecord, run: Run) -> str:
     found = departure(result, record, run)
-    findings = [f"warning: {finding}" for finding in run.findings if not finding.harmless]
+    findings = [
+        f"{'note' if finding.harmless else 'warning'}: {finding}" for finding in run.findings
+    ]
     if found is None:
         executed = {done.config.layer for done in run.layers}
         lines = [*coverage(set(_simulated_layers(result)), executed)]

@@ -67,7 +67,8 @@ def test_processor_without_data_is_named() -> None:
 def test_output_that_is_overwritten_before_anything_reads_it() -> None:
     words = one_by_one(IMAGE, np.array([[1]]))
     copying(words, 1, 0, 0x802, pixels=2)
-    found = one(words)
+    found, rest = findings(words)
+    assert "no layer reads its output" in str(rest)
     assert "output overwrites that of layer 0 before anything has read it" in str(found)
     assert "instance 0 word 2050 (0x50402008) (2 bytes)" in str(found)
     assert (found.layer, found.processor, found.address) == (1, 0, data(0, 0x802))
@@ -104,10 +105,44 @@ def test_channel_that_no_layer_reads() -> None:
     words.layer(1, "ENA", group=0, processors=0b101)
     found = one(words)
     assert str(found) == (
-        "layer 0: no layer reads its output with processor 1, though layer 1 does with others"
+        "layer 0: no layer reads its output with processor 1, though layer 1 does with others: "
+        "data memory 0x50402000"
     )
-    assert (found.layer, found.processor) == (0, 1)
+    assert (found.layer, found.processor, found.address) == (0, 1, data(0, 0x800))
     words.layer(1, "ENA", group=0, processors=0b111)
+    assert findings(words) == []
+
+
+def test_output_that_no_layer_reads_is_noted() -> None:
+    words = one_by_one(IMAGE, np.array([[1]]))
+    copying(words, 1, 0, 0x100)
+    found = one(words)
+    assert str(found) == "layer 0: no layer reads its output, at data memory 0x50402000"
+    assert (found.harmless, found.processor, found.address) == (True, 0, data(0, 0x800))
+
+
+def flattening(words: Words, passes: int, source: int) -> None:
+    """Add a layer 1 that reads an image of one channel as one pixel in several passes."""
+    copying(words, 1, source, 0x100, pixels=1)
+    words.layer(1, "LCTL2", passes=passes - 1)
+
+
+@pytest.mark.parametrize(
+    ("passes", "source", "message", "word"),
+    [
+        (3, 0x800, "reads a part of the output of layer 0 (3 of 4 bytes)", 0x800),
+        (4, 0x801, "reads data that no layer wrote as if it were output of layer 0", 0x804),
+        (5, 0x800, "reads data that no layer wrote as if it were output of layer 0", 0x804),
+    ],
+)
+def test_wrong_part_of_a_flattened_image(passes: int, source: int, message: str, word: int) -> None:
+    words = one_by_one(IMAGE, np.array([[1]]))
+    words.pixels(IMAGE, word=0x804)
+    flattening(words, passes, source)
+    found = findings(words)[0]
+    assert message in str(found)
+    assert (found.layer, found.processor, found.address) == (1, 0, data(0, word))
+    flattening(words, 4, 0x800)
     assert findings(words) == []
 
 
