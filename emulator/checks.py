@@ -11,7 +11,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from device.chip import GROUPS, KERNEL_COLUMN_BYTES, PROCESSORS, PROCESSORS_PER_INSTANCE
+from device.chip import (
+    FIFO_DATA,
+    GROUPS,
+    KERNEL_COLUMN_BYTES,
+    PROCESSORS,
+    PROCESSORS_PER_GROUP,
+    PROCESSORS_PER_INSTANCE,
+)
 from emulator.data import OUTSIDE, DataMemory
 from emulator.decode import LayerConfig, Operator
 from emulator.errors import EmulatorError
@@ -69,7 +76,6 @@ class Checker:
             )
         if config.operator is not Operator.PASSTHROUGH and not config.kernels.bypass:
             self._kernels()
-            self._biases()
 
     def refuse_impossible(self, from_fifo: bool) -> None:
         """Refuse registers that describe no layer at all.
@@ -122,6 +128,58 @@ class Checker:
         if source.private:
             return
         self._mixture(source, instance, offset, written)
+
+    def kernel_count(self) -> None:
+        """Report fewer kernels than the outputs of a convolution need; the others count as zero."""
+        kernels, output = self._config.kernels, self._config.output
+        needed = output.slots * output.passes * self._config.input.passes
+        if output.passes > 1:  # each may have up to three lanes more than outputs
+            lanes = PROCESSORS_PER_INSTANCE - 1
+            needed -= lanes * output.passes * self._config.input.passes
+        special = kernels.bypass or kernels.four_at_once
+        if self._config.operator is not Operator.CONVOLUTION or special or kernels.count >= needed:
+            return
+        name = "MCNT" if "MCNT" in self._memory.chip.layer_registers else "MCNT1"
+        address = self._memory.addresses.apb_base + self._memory.chip.layer_address(
+            0, self._config.layer, name
+        )
+        text = (
+            f"{name} (0x{address:08x}) counts {kernels.count} kernels of each processor, but "
+            f"{output.slots * output.passes} outputs and {self._config.input.passes} passes need "
+            f"{'at least ' if output.passes > 1 else ''}{needed}"
+        )
+        self._findings.append(Finding(self._config.layer, text, address=address))
+
+    def biases(self, group: Integers, index: Integers, used: NDArray[np.bool_]) -> None:
+        """Report biases of outputs in use that were never loaded.
+
+        `group` and `index` tell where the bias of each output is; `index` is -1 without one.
+        """
+        memory, size = self._memory, self._memory.chip.bias_bytes
+        lacking = used & (index >= 0)
+        lacking &= (index >= size) | ~memory.bias_written[group, index % size]
+        if not lacking.any():
+            return
+        first = np.unravel_index(np.argmax(lacking), lacking.shape)
+        where, number = int(group[first]), int(index[first])
+        address = memory.addresses.apb_base + memory.chip.bias_address(where, number)
+        text = (
+            f"bias {number} of group {where} at 0x{address:08x} was never loaded "
+            f"({np.count_nonzero(lacking)} such biases)"
+        )
+        processor = where * PROCESSORS_PER_GROUP
+        self._findings.append(Finding(self._config.layer, text, processor, address))
+
+    def fifo_words(self, surplus: dict[int, int], needed: int) -> None:
+        """Report FIFOs (by group) that got more words than the layer reads."""
+        for group, count in surplus.items():
+            text = (
+                f"the FIFO of group {group} got {needed + count} words, the input has {needed}: "
+                "the rest is left over"
+            )
+            address = self._memory.addresses.apb_base + FIFO_DATA + 4 * group
+            processor = group * PROCESSORS_PER_GROUP
+            self._findings.append(Finding(self._config.layer, text, processor, address))
 
     def _mixture(
         self,
@@ -273,16 +331,6 @@ class Checker:
             ~written,
         )
 
-    def _biases(self) -> None:
-        """Report biases of which the first was never loaded; surplus lanes may lack the last."""
-        memory = self._memory
-        for group, offset in enumerate(self._config.output.bias_offsets):
-            if offset is None or memory.bias_written[group, offset % memory.chip.bias_bytes]:
-                continue
-            address = memory.addresses.apb_base + memory.chip.bias_address(group, offset)
-            text = f"bias {offset} of group {group} at 0x{address:08x} was never loaded"
-            self._findings.append(Finding(self._config.layer, text, address=address))
-
     def _column(self, message: str, wrong: NDArray[np.bool_]) -> None:
         """Report the first wrong kernel column of [processor, column]."""
         memory, config = self._memory, self._config
@@ -363,8 +411,8 @@ def unread_channels(
     """Report outputs [output, row, column] that nothing has read, though it has read others.
 
     `processors` are those that can read them, `addresses` those of their first pixels. Output that
-    nothing reads at all may be a result, so that this is only a note. Lanes without a channel hold nothing, or the same
-    value in all pixels.
+    nothing reads at all may be a result, so that this is only a note. Lanes without a
+    channel hold nothing, or the same value in all pixels.
     """
     readers = data.readers.get(layer)
     if not readers:

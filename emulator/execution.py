@@ -17,8 +17,9 @@ from emulator.checks import Checker, Finding
 from emulator.compute import convolve, finish, prepare
 from emulator.data import DataMemory
 from emulator.decode import LayerConfig, Operator
-from emulator.fifo import fifo_image
-from emulator.kernels import depthwise_bias, layer_bias, layer_kernels
+from emulator.errors import EmulatorError
+from emulator.fifo import fifo_image, surplus_words
+from emulator.kernels import bias_values, depthwise_bias, layer_bias, layer_kernels
 from emulator.memory import Memory
 from emulator.places import Place, input_bytes, place_of, unused_lanes, words_of
 
@@ -86,7 +87,12 @@ class LayerExecution:
         from_fifo = self._first and bool(memory.pushes)
         self._checks.refuse_impossible(from_fifo)
         read = None
+        if self._first and self._modes["fifo"] and not from_fifo:
+            raise EmulatorError(
+                "E833", f"layer {config.layer} reads the FIFOs, but they got no words"
+            )
         if from_fifo:
+            self._checks.fifo_words(*surplus_words(memory, config))
             operands = fifo_image(memory, config)
         else:
             operands, read = self._gather(source)
@@ -107,20 +113,25 @@ class LayerExecution:
         if config.operator is Operator.DEPTHWISE:
             per_channel = kernels[:, 0].swapaxes(0, 1)  # [pass, processor, row, column]
             sums = convolve(image, per_channel.reshape(-1, *config.kernels.shape), config)
-            bias = depthwise_bias(memory, config)
+            group, index = depthwise_bias(config)
+            used = np.any(per_channel, axis=(2, 3))
         else:
             # [output, pass, processor, row, column], as the channels of the image are ordered
             ordered = kernels.transpose(1, 2, 0, 3, 4)
             weights = ordered.reshape(len(ordered), -1, *config.kernels.shape)
             sums = convolve(image, weights, config)
             streams = bool(config.ring_words) and not memory.chip.has_next_layer
-            bias = layer_bias(
-                memory,
+            if not self._quad:
+                self._checks.kernel_count()
+            used = np.any(weights, axis=(1, 2, 3))
+            group, index = layer_bias(
                 config,
                 unused_lanes(config, weights, self._following),
                 skip_first=self._first and streams,
                 quad=self._quad,
             )
+        self._checks.biases(group, index, used.reshape(index.shape))
+        bias = bias_values(memory, group, index)
         return finish(sums + BIAS_UNIT * bias.reshape(-1, 1, 1), config.output)
 
     def _gather(self, source: DataMemory) -> tuple[NDArray[np.int32], _Read]:

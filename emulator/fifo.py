@@ -22,7 +22,7 @@ def fifo_image(memory: Memory, config: LayerConfig) -> NDArray[np.int32]:
     """
     inputs = config.input
     pixels = inputs.size[0] * inputs.size[1]
-    needed = -(-pixels // 4) if inputs.chw else pixels
+    needed = _needed(config)
     streams = _streams(memory, config)
     channels = []
     for processor in config.processors:
@@ -38,6 +38,23 @@ def fifo_image(memory: Memory, config: LayerConfig) -> NDArray[np.int32]:
         lane = data if inputs.chw else data[unit % PROCESSORS_PER_INSTANCE :: 4]
         channels.append(lane[:pixels].view(np.int8))
     return np.array(channels, np.int32).reshape(1, -1, *inputs.size)
+
+
+def surplus_words(memory: Memory, config: LayerConfig) -> tuple[dict[int, int], int]:
+    """Return by how many words the FIFOs of groups got too many, and how many are needed.
+
+    Where the registers do not tell the rows below the last window, these may be there.
+    """
+    needed, rest = _needed(config), config.input.stride - 1
+    limit = _needed(config, rest) if memory.chip.has_next_layer else needed
+    got = {group: len(words) for group, words in sorted(_streams(memory, config).items())}
+    return {group: count - needed for group, count in got.items() if count > limit}, needed
+
+
+def _needed(config: LayerConfig, more_rows: int = 0) -> int:
+    """Words that each FIFO delivers for the input."""
+    pixels = (config.input.size[0] + more_rows) * config.input.size[1]
+    return -(-pixels // 4) if config.input.chw else pixels
 
 
 def push_image(memory: Memory, config: LayerConfig, image: NDArray[np.integer]) -> None:

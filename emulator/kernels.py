@@ -57,10 +57,19 @@ def columns_of(config: LayerConfig) -> slice:
     return slice(first, -(-(kernels.start + size) // KERNEL_COLUMN_BYTES))
 
 
+def bias_values(memory: Memory, group: Integers, index: Integers) -> Integers:
+    """Return the biases at these places, zero where the index is -1 or behind the memory."""
+    size = memory.chip.bias_bytes
+    inside = (index >= 0) & (index < size)
+    return np.where(inside, memory.bias[group, index % size], 0).astype(np.int64)
+
+
 def layer_bias(
-    memory: Memory, config: LayerConfig, gaps: Integers, *, skip_first: bool, quad: bool
-) -> Integers:
-    """Return the bias of each output, int64 [output passes, slots], zero where there is none.
+    config: LayerConfig, gaps: Integers, *, skip_first: bool, quad: bool
+) -> tuple[Integers, Integers]:
+    """Return where the bias of each output is: group and index, int64 [output passes, slots].
+
+    The index is -1 where there is none.
 
     `gaps` [output passes, slots] counts the empty slots before each slot: they have no bias byte.
     `skip_first`: one byte stands in front of the biases.
@@ -69,19 +78,22 @@ def layer_bias(
     number = np.arange(shape[0] * shape[1]).reshape(shape)
     users = [group for group, offset in enumerate(config.output.bias_offsets) if offset is not None]
     if not users:
-        return np.zeros(shape, np.int64)
+        return np.zeros(shape, np.int64), np.full(shape, -1)
     if quad:
         group = number % _PARTS
         offsets = np.array([offset or 0 for offset in config.output.bias_offsets])[group]
-        return _bias_bytes(memory, group, offsets + number // _PARTS)
+        return group, offsets + number // _PARTS
     offset = config.output.bias_offsets[users[0]]
     assert offset is not None
     index = offset + number - gaps + int(skip_first)
-    return _bias_bytes(memory, np.full(shape, users[0]), index)
+    return np.full(shape, users[0]), index
 
 
-def depthwise_bias(memory: Memory, config: LayerConfig) -> Integers:
-    """Return the bias of each channel of a depth-wise layer, int64 [pass, processor]."""
+def depthwise_bias(config: LayerConfig) -> tuple[Integers, Integers]:
+    """Return where the biases of a depth-wise layer are: group and index, [pass, processor].
+
+    The index is -1 where there is none.
+    """
     processors = np.array(config.processors)
     group = processors // PROCESSORS_PER_GROUP
     passes = np.arange(config.input.passes)[:, None]
@@ -93,7 +105,7 @@ def depthwise_bias(memory: Memory, config: LayerConfig) -> Integers:
         base, span = depthwise_bases(config), _depthwise_spans(config)
         index = offsets + span[group] * passes + processors - base[group]
     group = np.broadcast_to(group, index.shape)
-    return np.where(offsets >= 0, _bias_bytes(memory, group, np.maximum(index, 0)), 0)
+    return group, np.where(offsets >= 0, index, -1)
 
 
 def depthwise_bases(config: LayerConfig) -> Integers:
@@ -111,11 +123,6 @@ def _depthwise_spans(config: LayerConfig) -> Integers:
         last - config.processors[0] if len(config.groups) == 1 else last % PROCESSORS_PER_GROUP
     ) + 1
     return spans
-
-
-def _bias_bytes(memory: Memory, group: Integers, index: Integers) -> Integers:
-    size = memory.chip.bias_bytes
-    return np.where(index < size, memory.bias[group, index % size], 0).astype(np.int64)
 
 
 def _outputs(config: LayerConfig) -> int:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from device import MAX78000
-from device.chip import DEFAULT_APB_BASE
+from device.chip import DEFAULT_APB_BASE, FIFO_DATA
 from emulator import EmulatorError, Finding
 from tests.emulator.by_hand import Words, one_by_one
 
@@ -231,8 +231,10 @@ def test_biases_that_were_never_loaded() -> None:
     words = one_by_one(IMAGE, np.array([[1]]), post={"bias": 1, "bias_offset": 3})
     words.bias([1, 2, 3])
     found = one(words)
-    assert str(found) == "layer 0: bias 3 of group 0 at 0x5010800c was never loaded"
-    assert (found.layer, found.address) == (0, 0x5010800C)
+    assert str(found) == (
+        "layer 0: bias 3 of group 0 at 0x5010800c was never loaded (1 such biases)"
+    )
+    assert (found.layer, found.processor, found.address) == (0, 0, 0x5010800C)
     words.bias([1, 2, 3, 4])
     assert findings(words) == []
 
@@ -256,6 +258,42 @@ def test_layer_without_processors_is_reported() -> None:
     found = one(words)
     assert "does nothing: ENA (0x50100714) enables no processor in any group, though" in str(found)
     assert (found.layer, found.address) == (1, 0x50100714)
+
+
+def test_biases_behind_the_first_must_be_loaded() -> None:
+    words = one_by_one(IMAGE, np.ones((3, 1), int), post={"bias": 1})
+    words.bias([1, 2])
+    assert "bias 2 of group 0 at 0x50108008 was never loaded" in str(one(words))
+
+
+def test_fewer_kernels_than_outputs() -> None:
+    words = one_by_one(IMAGE, np.ones((3, 1), int))
+    words.layer(0, "MCNT", first=0, last=8)
+    found = one(words)
+    assert str(found) == (
+        "layer 0: MCNT (0x50100610) counts 2 kernels of each processor, but 3 outputs and 1 "
+        "passes need 3"
+    )
+    assert found.address == 0x50100610
+
+
+def test_words_that_stay_in_a_fifo() -> None:
+    words = one_by_one(IMAGE, np.array([[1]]))
+    words.rows += [(4, DEFAULT_APB_BASE + FIFO_DATA, pixel) for pixel in range(6)]
+    found = one(words)
+    assert str(found) == (
+        "layer 0: the FIFO of group 0 got 6 words, the input has 4: the rest is left over"
+    )
+    assert (found.layer, found.address) == (0, 0x50000008)
+
+
+def test_fifos_without_any_word_are_refused() -> None:
+    words = one_by_one(IMAGE, np.array([[1]]))
+    words.control("CTL", enable=1, clock_enable=1, fifo=1)
+    with pytest.raises(EmulatorError) as caught:
+        words.run()
+    assert caught.value.code == "E833"
+    assert caught.value.message == "layer 0 reads the FIFOs, but they got no words"
 
 
 def test_kernels_that_other_kernels_overwrite() -> None:
