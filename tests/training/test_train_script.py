@@ -205,7 +205,7 @@ def test_run_that_ends_before_quantization_is_warned_of(
         ([*DIGITS, "--seed", str(1 << 63)], 2, ["--seed", "above 2**63-1"]),
         ([*DIGITS, "--momentum=-1"], 2, ["--momentum", "[0, 1)"]),
         ([*DIGITS, "--wd=-1"], 2, ["--wd", "not a number from 0"]),
-        ([*DIGITS, "--lr=-1"], 2, ["--lr", "not a number above 0"]),
+        ([*DIGITS, "--lr=-1"], 2, ["--lr", "not above 0 and at most 1e9"]),
         ([*DIGITS, "--name", "../run"], 2, ["--name", "without /"]),
         ([*DIGITS, "--name", ".."], 2, ["--name"]),
         ([*DIGITS, "--gpus", "99"], 1, ["--gpus", "no CUDA device 99"]),
