@@ -20,6 +20,7 @@ from emulator.bus import Bus
 from emulator.core import Core
 from emulator.firmware import compile_project, compile_wrapper
 from emulator.loader import OK
+from emulator.power import CPU1_CLOCK, is_running
 
 SDK = Path(__file__).resolve().parent.parent / "rtl" / "sdk"
 PHASES = ("cnn_init", "cnn_load_weights", "cnn_load_bias", "cnn_configure")
@@ -145,8 +146,8 @@ class _Starter:
 
     @property
     def expecting(self) -> bool:
-        """Expect nothing while it computes: it sleeps when it waits."""
-        return False
+        """Whether the other core was started and has still to run."""
+        return not self.started and is_running(self.core.bus.words, CPU1_CLOCK)
 
     def text(self, character: str) -> None:
         """It prints nothing."""

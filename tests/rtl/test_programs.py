@@ -80,6 +80,7 @@ RUNS = (
     ("MAX78000", "--riscv --deepsleep --riscv-exclusive"),
     ("MAX78000", "--riscv --no-riscv-cache"),
     ("MAX78000", "--riscv --fast-fifo"),
+    ("MAX78000", "--riscv --no-wfi"),
     ("MAX78000", "--fifo --no-compact-data --slow-load 2"),
     ("MAX78000", "--fifo --input-csv cam.csv"),
     ("MAX78002", ""),
