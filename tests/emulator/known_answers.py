@@ -97,9 +97,13 @@ def main() -> int:
         detail = case.error or f"{case.wrong} of {case.words} words differ"
         print(f"not matched: {case.name}: {reason} ({detail})")
     slowest = max(found, key=lambda case: case.seconds)
-    share = 1 - len(failed) / len(found)
+    checked = sum(1 for case in found if case.words or case.wrong)
+    share = 1 - len(failed) / max(checked, 1)
+    for case in found:
+        if not case.words:
+            print(f"executed, nothing expected: {case.name}")
     print(
-        f"{len(found) - len(failed)} of {len(found)} cases ({share:.1%}), "
+        f"{checked - len(failed)} of {checked} with expected words ({share:.1%}), "
         f"{sum(case.words for case in found)} expected words, "
         f"{sum(case.seconds for case in found):.1f} s; "
         f"slowest {slowest.name} with {slowest.seconds:.1f} s"
