@@ -12,6 +12,7 @@ from checkpoint.errors import InputError
 from training.discovery import DatasetEntry, ModelEntry
 from training.distillation import Distillation
 from training.options import Options
+from training.own_code import complains_itself, definition, failure, place_of
 
 
 def build_model(entry: ModelEntry, dataset: DatasetEntry, options: Options) -> nn.Module:
@@ -25,17 +26,42 @@ def build_model(entry: ModelEntry, dataset: DatasetEntry, options: Options) -> n
     keywords = _keywords(entry, dataset, options)
     try:
         model: nn.Module = entry.make(**keywords)
-    except (AssertionError, ValueError, TypeError, RuntimeError, LookupError) as exc:
+    except Exception as exc:
+        if complains_itself(exc):
+            raise
         if options.backbone_checkpoint is not None:
             _blame_backbone(exc, entry, dataset, options)
+        raise _refusal(exc, entry, dataset) from exc
+    if not isinstance(model, nn.Module):
         raise InputError(
-            "E607",
-            f"the network cannot be built for {dataset.name} ({'x'.join(map(str, dataset.input))} "
-            f"in, {len(dataset.output)} classes): {exc}",
-            "--model",
-            "Choose another network or data set, or change --device or --use-bias.",
-        ) from exc
+            "E661",
+            f"the function {entry.name} returns {type(model).__name__}; it must return the network",
+            definition(entry.make),
+            "Let it end with: return MyClass(**kwargs)",
+        )
     return model
+
+
+def _refusal(exc: Exception, entry: ModelEntry, dataset: DatasetEntry) -> InputError:
+    """Return the complaint about an exception of a network's constructor."""
+    surplus = isinstance(exc, TypeError) and "unexpected keyword argument" in str(exc)
+    if not surplus and not isinstance(exc, AssertionError | ValueError | RuntimeError | IndexError):
+        return failure(exc, f"building {entry.name}", entry.make)
+    place = place_of(exc)
+    remedy = "Choose another network or data set, or change --device or --use-bias."
+    if surplus:
+        place = place or definition(entry.make)
+        remedy = (
+            "Choose another network, or let its function and class accept **kwargs and hand them "
+            "to the layers; num_classes, num_channels and dimensions are for the class itself."
+        )
+    return InputError(
+        "E607",
+        f"the network cannot be built for {dataset.name} ({'x'.join(map(str, dataset.input))} "
+        f"in, {len(dataset.output)} classes): {exc}{f' ({place})' if place else ''}",
+        "--model",
+        remedy,
+    )
 
 
 def _blame_backbone(

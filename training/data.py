@@ -13,10 +13,15 @@ from torch.utils.data import DataLoader, Dataset, Sampler, default_collate
 from checkpoint.errors import InputError
 from training.discovery import DatasetEntry
 from training.distributed import UNDIVIDED, Share
+from training.inputs import doubt
 from training.options import Options
+from training.own_code import complains_itself, definition, failure, first_line, place_of
 from training.randomness import derived, preserved, seed_data
 
 _TRAINING, _VALIDATION, _TEST = range(3)
+_MISTAKES = (NameError, AttributeError, TypeError, ImportError)
+"""What is raised for mistakes in a program, not in files that it reads."""
+_LOOKED_AT = 8  # samples that tell whether inputs are normalized
 Batch = tuple[Tensor, Any]  # inputs [N, ...]; targets [N, ...], or a list of boxes and labels
 
 
@@ -88,7 +93,7 @@ class TensorBatches:
                 with preserved():
                     seed_data(derived(order.seed, epoch, number))
                     inputs, targets = self._dataset.batch(part)
-            except (RuntimeError, ValueError, IndexError, TypeError) as exc:
+            except Exception as exc:
                 _Failure.of(exc, f"a batch with sample {int(part[0])} of the data set").complain()
             own = order.share.of(torch.arange(len(part)))
             yield inputs[own[0] : own[-1] + 1], targets[own[0] : own[-1] + 1]
@@ -156,6 +161,10 @@ class _Failure:
     @staticmethod
     def of(exc: Exception, what: str) -> _Failure:
         """Return the failure an exception means; complaints of data sets keep their words."""
+        place = place_of(exc)
+        if isinstance(exc, _MISTAKES) and not complains_itself(exc) and place is not None:
+            said = f"{what} cannot be made: {type(exc).__name__}: {first_line(exc)}"
+            return _Failure("E662", said, place, "Correct the file.")
         remedy = "Repair or remove it in the folder of the data set (--data)."
         code = getattr(exc, "code", None)
         return _Failure(
@@ -222,13 +231,14 @@ def stack_inputs(samples: Sequence[tuple[Tensor, Any]]) -> tuple[Tensor, list[An
 class Data:
     """The three parts of a data set; only `test` exists for an evaluation.
 
-    `item` is the first test sample: input and target.
+    `item` is the first test sample: input and target. `doubt` is a warning about its inputs.
     """
 
     train: Batches | None
     validation: Batches | None
     test: Batches
     item: tuple[Tensor, Any]
+    doubt: str | None = None
 
 
 def load_data(
@@ -244,7 +254,7 @@ def load_data(
     share = share or UNDIVIDED
     with share.leader_first(), preserved():
         seed_data(seed)
-        train_set, test_set = entry.loader((options.data, options), not options.evaluate, True)
+        train_set, test_set = _load(entry, options)
     if not len(test_set):
         raise InputError("E606", f"{entry.name} has no test samples", "--dataset")
 
@@ -257,8 +267,9 @@ def load_data(
 
     test = batches(test_set, torch.arange(len(test_set)), _TEST)
     item = _first_item(test_set)
+    warning = doubt(_some_inputs(test_set), entry, options)
     if train_set is None:
-        return Data(None, None, test, item)
+        return Data(None, None, test, item, warning)
     fixed = getattr(train_set, "valid_indices", None)
     order = torch.randperm(len(train_set), generator=torch.Generator().manual_seed(0))
     if fixed is not None:
@@ -270,15 +281,52 @@ def load_data(
     if not len(rest):
         raise InputError("E606", "no training samples are left", "--validation-split")
     train = batches(train_set, rest, _TRAINING)
-    return Data(train, batches(train_set, kept, _VALIDATION) if len(kept) else test, test, item)
+    validation = batches(train_set, kept, _VALIDATION) if len(kept) else test
+    return Data(train, validation, test, item, warning)
+
+
+def _load(entry: DatasetEntry, options: Options) -> tuple[Any, Any]:
+    """Return training (None for an evaluation) and test set; InputError when there are none."""
+    try:
+        sets = entry.loader((options.data, options), not options.evaluate, True)
+    except Exception as exc:
+        if complains_itself(exc):
+            raise
+        raise failure(exc, f"the loader of {entry.name}", entry.loader) from exc
+    needed = 1 if options.evaluate else 0
+    if not (isinstance(sets, tuple | list) and len(sets) == 2):
+        found = f"{len(sets)} values" if isinstance(sets, tuple | list) else type(sets).__name__
+    elif any(not hasattr(part, "__len__") for part in sets[needed:]):
+        found = " and ".join(type(part).__name__ for part in sets)
+    else:
+        return sets[0], sets[1]
+    raise InputError(
+        "E665",
+        f"the loader of {entry.name} returns {found}; it must return the training and the test set",
+        definition(entry.loader) or "--dataset",
+        "Let it end with: return train, test",
+    )
+
+
+def _some_inputs(dataset: Any) -> list[Tensor]:
+    """Return the inputs of the first samples that can be read."""
+    count = min(_LOOKED_AT, len(dataset))
+    if hasattr(dataset, "batch"):
+        with preserved():
+            return list(dataset.batch(torch.arange(count))[0])
+    items = _Guarded(dataset).__getitems__([(0, index) for index in range(count)])
+    return [item[0] for item in items if not isinstance(item, _Failure)]
 
 
 def _first_item(dataset: Any) -> tuple[Tensor, Any]:
     """Return the first sample; InputError when it cannot be read or is no input with a target."""
     if hasattr(dataset, "batch"):
-        with preserved():
-            inputs, targets = dataset.batch(torch.tensor([0]))
-        return inputs[0], targets[0]
+        try:
+            with preserved():
+                inputs, targets = dataset.batch(torch.tensor([0]))
+            return inputs[0], targets[0]
+        except Exception as exc:
+            _Failure.of(exc, "the first sample of the data set").complain()
     (item,) = _Guarded(dataset).__getitems__([(0, 0)])
     if isinstance(item, _Failure):
         item.complain()

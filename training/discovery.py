@@ -10,22 +10,26 @@ import difflib
 import importlib.util
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
 
 from checkpoint.errors import InputError
+from training.own_code import SOURCES as SOURCES
+from training.own_code import folders, place_of
+from training.records import check_dataset, check_model, records_of
 
 Entry = TypeVar("Entry")
-SOURCES = Path(__file__).resolve().parent.parent
+Named = TypeVar("Named", "ModelEntry", "DatasetEntry")
 
 
 @dataclass(frozen=True, slots=True)
 class ModelEntry:
     """A network: `make(**keywords)` returns the module; `dim` is 1 or 2, the kind of its input.
 
-    `dr` says that it takes the keyword `dimensionality`, the length of its output.
+    `dr` says that it takes the keyword `dimensionality`, the length of its output. `notice` tells
+    that another file has an entry of this name, which does not count.
     """
 
     name: str
@@ -33,6 +37,7 @@ class ModelEntry:
     min_input: int
     dim: int
     dr: bool = False
+    notice: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +46,8 @@ class DatasetEntry:
 
     `weight` are the factors of the classes in the loss, or None. `regression` says that targets are
     numbers, `collate` makes a batch of samples (None: they are stacked), `visualize(batch, args)`
-    makes images of inputs, `fold_ratio` tells how the images were folded.
+    makes images of inputs, `fold_ratio` tells how the images were folded. `notice` is that of
+    `ModelEntry`.
     """
 
     name: str
@@ -53,28 +59,28 @@ class DatasetEntry:
     collate: Callable[..., Any] | None = None
     visualize: Callable[..., Any] | None = None
     fold_ratio: int | None = None
+    notice: str | None = None
 
 
 def find_models() -> dict[str, ModelEntry]:
-    """Return all networks by name. Raises InputError when a file cannot be imported."""
-    return {
-        record["name"]: ModelEntry(
-            record["name"],
-            _function(module, record),
-            record.get("min_input", 1),
-            record["dim"],
-            bool(record.get("dr", False)),
-        )
-        for module, record in _records("models")
-    }
+    """Return all networks by name. Raises InputError when a file or its list cannot be used."""
+    found = []
+    for module, record in _records("models"):
+        check_model(module, record)
+        name, dim = record["name"], record["dim"]
+        dr = bool(record.get("dr", False))
+        make = _function(module, record)
+        found.append((module, ModelEntry(name, make, record.get("min_input") or 1, dim, dr)))
+    return _by_name(found)
 
 
 def find_datasets() -> dict[str, DatasetEntry]:
-    """Return all data sets by name. Raises InputError when a file cannot be imported."""
-    found = {}
-    for _, record in _records("datasets"):
+    """Return all data sets by name. Raises InputError when a file or its list cannot be used."""
+    found = []
+    for module, record in _records("datasets"):
+        check_dataset(module, record)
         size = tuple(record["input"])
-        found[record["name"]] = DatasetEntry(
+        entry = DatasetEntry(
             record["name"],
             size if len(size) == 3 else (*size, 1),
             tuple(record["output"]),
@@ -85,7 +91,20 @@ def find_datasets() -> dict[str, DatasetEntry]:
             record.get("visualize"),
             record.get("fold_ratio"),
         )
-    return found
+        found.append((module, entry))
+    return _by_name(found)
+
+
+def _by_name(found: Iterable[tuple[ModuleType, Named]]) -> dict[str, Named]:
+    """Return the last entry of each name, with a notice where it replaces another."""
+    entries: dict[str, Named] = {}
+    files: dict[str, str] = {}
+    for module, entry in found:
+        name, file = entry.name, str(module.__file__)
+        if name in entries:
+            entry = replace(entry, notice=f"{name} is that of {file}, not of {files[name]}")
+        entries[name], files[name] = entry, file
+    return entries
 
 
 def choose(entries: Mapping[str, Entry], name: str, option: str) -> Entry:
@@ -99,13 +118,12 @@ def choose(entries: Mapping[str, Entry], name: str, option: str) -> Entry:
 
 def _records(kind: str) -> Iterable[tuple[ModuleType, dict[str, Any]]]:
     """Yield each record of the list `kind` in the files of the folders `kind`, in name order."""
-    folders = dict.fromkeys([SOURCES / kind, Path.cwd() / kind])
-    for folder in folders:
+    for folder in folders(kind):
         for file in sorted(folder.glob("*.py")):
             if file.stem == "__init__":
                 continue
             module = _import(file, kind)
-            for record in getattr(module, kind, ()):
+            for record in records_of(module, kind):
                 yield module, record
 
 
@@ -113,8 +131,9 @@ def _import(file: Path, kind: str) -> ModuleType:
     """Import a file whose name may hold characters that module names cannot."""
     own = file.parent == SOURCES / kind
     name = f"{kind}.{file.stem}" if own else f"{kind}_of_working_directory.{file.stem}"
-    if name in sys.modules:
-        return sys.modules[name]
+    known = sys.modules.get(name)
+    if known is not None and (own or known.__file__ == str(file)):
+        return known
     spec = importlib.util.spec_from_file_location(name, file)
     assert spec is not None
     assert spec.loader is not None
@@ -127,7 +146,7 @@ def _import(file: Path, kind: str) -> ModuleType:
         raise InputError(
             "E602",
             f"the file cannot be imported: {type(exc).__name__}: {exc}",
-            str(file),
+            place_of(exc) or str(file),
             f"Correct it, or move it out of {kind}/.",
         ) from exc
     return module

@@ -66,9 +66,10 @@ class Pass:
         try:
             loss = self.task.loss(outputs, targets)
         except (RuntimeError, ValueError, IndexError) as exc:
+            fault = self.task.fault_of_targets(targets)
             raise InputError(
                 "E633",
-                f"the loss of a batch cannot be computed: {exc}",
+                f"the loss of a batch cannot be computed: {fault or exc}",
                 "--dataset",
                 "Do targets and labels belong to this network? Compare --model and --dataset.",
             ) from exc

@@ -21,6 +21,7 @@ from training.discovery import DatasetEntry, ModelEntry, choose, find_datasets, 
 from training.distillation import Distillation, NoLoss
 from training.distributed import UNDIVIDED, Share, connected, normalize_together, share_of_process
 from training.fitting import expected, refuse
+from training.inputs import check_input
 from training.logs import Log
 from training.loop import FAST_LAYOUT, Pass, measure
 from training.observers import Context, Observer
@@ -73,6 +74,8 @@ def run(options: Options) -> None:
         if export.wanted(options):
             entry = prepared.models[options.arch]
             arguments = prepared.model, entry, prepared.dataset, prepared.policy, options
+            for notice in filter(None, (entry.notice, prepared.dataset.notice)):
+                print(f"NOTICE: {notice}")
             print(export.export(*arguments))
             return
         _compute(prepared, device, share, options)
@@ -81,6 +84,7 @@ def run(options: Options) -> None:
 def _compute(prepared: Prepared, device: torch.device, share: Share, options: Options) -> None:
     """Train or measure."""
     data = load_data(prepared.dataset, options, prepared.progress.seed, share)
+    check_input(data.item[0], prepared.dataset, options)
     task = _task(prepared, data, device, options)
     distillation = _distillation(prepared, task, data, options)
     if distillation is not None:
@@ -225,7 +229,7 @@ def _distillation(
 
 
 def _introduce(log: Log, options: Options, data: Data, prepared: Prepared) -> None:
-    """Log what the run is about."""
+    """Log what the run is about, and warn of its data."""
     chip = ai8x.dev
     assert chip is not None
     log.detail(f"Command line: {options.command_line}")
@@ -234,6 +238,9 @@ def _introduce(log: Log, options: Options, data: Data, prepared: Prepared) -> No
     listed = ", ".join(f"{name}={part.samples}" for name, part in sizes.items() if part)
     log.say(f"Dataset sizes: {listed}")
     log.text("Command line", options.command_line)
+    network = prepared.models[options.arch]
+    for warning in filter(None, (network.notice, prepared.dataset.notice, data.doubt)):
+        log.warn(warning)
     if prepared.surplus:
         source = options.resume_from or options.exp_load_weights_from
         log.warn(f"{source}: no place in the model for {', '.join(prepared.surplus)}")

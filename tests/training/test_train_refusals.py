@@ -30,7 +30,7 @@ def _parameters(**sections: str) -> None:
     ("model", "dataset", "options", "status", "messages"),
     [
         ("tinyclassifier", "tinybroken", (), 1, ["sample 7", "file is truncated", "E632"]),
-        ("tinyclassifier", "tinywronglabel", (), 1, ["Target 9 is out of bounds", "E633"]),
+        ("tinyclassifier", "tinywronglabel", (), 1, ["a label is 9", "labels are 0 to 3", "E633"]),
         ("tinyclassifier", "tinyragged", (), 1, ["different kind or shape", "E632"]),
         ("tinyclassifier", "tinyobjects", (), 1, ["holds objects in boxes", "--obj-detection"]),
         ("tinydetector", "tinyclasses", OBJECTS, 1, ["tinyclasses has no boxes: its targets are"]),

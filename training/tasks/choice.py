@@ -12,12 +12,15 @@ from checkpoint.errors import InputError
 from training.discovery import DatasetEntry
 from training.distillation import Distillation
 from training.options import Options
+from training.own_code import complains_itself, failure, first_line, place_of
 from training.tasks.classification import Classification, Segmentation
 from training.tasks.regression import Regression
 from training.tasks.task import Task, dimensions
 
 Item = tuple[Tensor, Any]
 """A sample: input and target."""
+_UNFIT = (RuntimeError, ValueError, TypeError, IndexError, AssertionError)
+"""What layers raise for tensors that they cannot take."""
 
 
 def is_regression(entry: DatasetEntry, options: Options) -> bool:
@@ -84,13 +87,19 @@ def check_fit(task: Task, model: nn.Module, item: Item, options: Options) -> Non
     try:
         with torch.no_grad():
             outputs = task.prepare(model(inputs.unsqueeze(0)))
-    except (RuntimeError, ValueError, TypeError, IndexError, AssertionError) as exc:
+    except Exception as exc:
+        if complains_itself(exc):
+            raise
+        if not isinstance(exc, _UNFIT):
+            raise failure(exc, f"the network {options.arch}", type(model).forward) from exc
+        place = place_of(exc)
+        change = f"Compare the sizes of its layers at {place}, choose" if place else "Choose"
         raise InputError(
             "E630",
             f"{options.arch} cannot take the inputs of {options.dataset}, "
-            f"{dimensions(inputs)}: {_first_line(exc)}",
+            f"{dimensions(inputs)}: {first_line(exc)}",
             "--model",
-            "Choose another network or data set, or change --out-fold-ratio.",
+            f"{change} another network or data set, or change --out-fold-ratio.",
         ) from exc
     fault = task.check(outputs, target)
     if fault is not None:
@@ -111,14 +120,10 @@ def check_teacher(
     try:
         with torch.no_grad():
             distillation.losses(torch.zeros(()), inputs, task.prepare(model(inputs)))
-    except (RuntimeError, ValueError, TypeError, IndexError, AssertionError) as exc:
+    except _UNFIT as exc:
         raise InputError(
             "E655",
-            f"{options.arch} cannot learn from {options.kd_teacher}: {_first_line(exc)}",
+            f"{options.arch} cannot learn from {options.kd_teacher}: {first_line(exc)}",
             "--kd-teacher",
             "Teacher and student take the same inputs and return outputs of the same shape.",
         ) from exc
-
-
-def _first_line(exc: BaseException) -> str:
-    return (str(exc).splitlines() or [type(exc).__name__])[0]

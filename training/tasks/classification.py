@@ -67,6 +67,18 @@ class Classification(Task):
             return f"a label is {low if low < 0 else high}; they are 0 to {self.classes - 1}"
         return None
 
+    def fault_of_targets(self, targets: Tensor) -> str | None:
+        """Name a label without a class, or targets of another type."""
+        if targets.dtype != torch.int64:
+            return f"targets of {self.options.dataset} are {targets.dtype}, not torch.int64"
+        for label in (int(targets.min()), int(targets.max())):
+            if not 0 <= label < self.classes:
+                return (
+                    f"a label is {label}, but `output` of {self.options.dataset} names "
+                    f"{self.classes} classes: labels are 0 to {self.classes - 1}"
+                )
+        return None
+
 
 class Segmentation(Classification):
     """Classification of pixels, which also measures how well regions overlap (IoU, percent)."""

@@ -68,6 +68,10 @@ class Task(ABC):
     def check(self, outputs: Any, target: Any) -> str | None:
         """Return what is wrong with prepared outputs [1, ...] for the target of a sample, if so."""
 
+    def fault_of_targets(self, targets: Any) -> str | None:  # noqa: ARG002
+        """Return why no loss can be computed for the targets of a batch, if that is known."""
+        return None
+
     # Results
 
     @abstractmethod

@@ -1,0 +1,56 @@
+"""What goes wrong inside the files of models and data sets, with the line of the file."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from checkpoint.errors import InputError
+
+SOURCES = Path(__file__).resolve().parent.parent
+KINDS = ("models", "datasets")
+
+
+def folders(kind: str) -> list[Path]:
+    """Return the folders that are searched for `kind`; later ones win."""
+    return list(dict.fromkeys([SOURCES / kind, Path.cwd() / kind]))
+
+
+def place_of(exc: BaseException) -> str | None:
+    """Return FILE:LINE of the innermost call in a file of models or data sets; None without."""
+    searched = {folder for kind in KINDS for folder in folders(kind)}
+    found = None
+    for frame, line in traceback.walk_tb(exc.__traceback__):
+        file = frame.f_code.co_filename
+        if Path(file).parent in searched:
+            found = f"{file}:{line}"
+    return found
+
+
+def definition(function: Callable[..., Any]) -> str | None:
+    """Return FILE:LINE where a function (or the call of a class) begins; None when unknown."""
+    code = getattr(getattr(function, "__init__", None), "__code__", None)
+    code = getattr(function, "__code__", code)
+    return None if code is None else f"{code.co_filename}:{code.co_firstlineno}"
+
+
+def complains_itself(exc: Exception) -> bool:
+    """Return whether an exception has a code, or is of the system: its own words are the best."""
+    return isinstance(exc, OSError | MemoryError) or isinstance(getattr(exc, "code", None), str)
+
+
+def failure(exc: Exception, what: str, function: Callable[..., Any]) -> InputError:
+    """Return the complaint that code of a model or data set, called by `function`, has failed."""
+    return InputError(
+        "E662",
+        f"{what} fails: {type(exc).__name__}: {first_line(exc)}",
+        place_of(exc) or definition(function),
+        "Correct the file.",
+    )
+
+
+def first_line(exc: BaseException) -> str:
+    """Return the first line of an exception's words, or its type."""
+    return (str(exc).splitlines() or [type(exc).__name__])[0]
