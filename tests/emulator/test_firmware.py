@@ -229,3 +229,10 @@ def test_project_of_another_tool_needs_nothing_but_its_c_files(variant: Variant)
     (folder / "cnn.c").unlink()
     (folder / "whole_network.c").write_text(text)
     assert run(folder).startswith("True")
+
+
+def test_search_for_wrong_words_that_runs_out_of_time_is_not_complete(variant: Variant) -> None:
+    board = Board.with_project(variant(("0x0f02", "0x0f03")))
+    board.run(10)
+    assert board.wrong_words() == ([(0x50402004, 0xF03, 0xF02)], True)
+    assert board.wrong_words(0.0) == ([], False)
