@@ -70,12 +70,21 @@ class Checker:
         if config.operator is Operator.PASSTHROUGH or config.kernels.bypass:
             wanted = (0,) * len(config.enabled)
         if config.with_kernels != wanted:
-            self._report(
-                f"ENA enables kernels of processors {_masks(config.with_kernels)}, "
-                f"not of {_masks(wanted)}"
-            )
+            self._kernel_masks(wanted)
         if config.operator is not Operator.PASSTHROUGH and not config.kernels.bypass:
             self._kernels()
+
+    def _kernel_masks(self, wanted: tuple[int, ...]) -> None:
+        """Report that other processors than `wanted`, masks by group, have their kernels on."""
+        masks, memory = self._config.with_kernels, self._memory
+        group = next(g for g, (a, b) in enumerate(zip(masks, wanted, strict=True)) if a != b)
+        differing = masks[group] ^ wanted[group]
+        processor = group * PROCESSORS_PER_GROUP + (differing & -differing).bit_length() - 1
+        address = memory.addresses.apb_base + memory.chip.layer_address(
+            group, self._config.layer, "ENA"
+        )
+        text = f"ENA enables kernels of processors {_masks(masks)}, not of {_masks(wanted)}"
+        self._findings.append(Finding(self._config.layer, text, processor, address))
 
     def refuse_impossible(self, from_fifo: bool) -> None:
         """Refuse registers that describe no layer at all.

@@ -227,6 +227,14 @@ def test_kernels_of_the_last_layer_that_no_processor_has() -> None:
     assert "reads kernel column 2 of the layer" in str(one(words))
 
 
+def test_processors_without_their_kernels() -> None:
+    words = one_by_one(np.repeat(IMAGE, 2, axis=0), np.ones((1, 2), int))
+    words.layer(0, "ENA", group=0, processors=0b11, kernels=0b01)
+    found = one(words)
+    assert "ENA enables kernels of processors 0000 0000 0000 0001, not of" in str(found)
+    assert (found.layer, found.processor, found.address) == (0, 1, 0x50100710)
+
+
 def test_biases_that_were_never_loaded() -> None:
     words = one_by_one(IMAGE, np.array([[1]]), post={"bias": 1, "bias_offset": 3})
     words.bias([1, 2, 3])
