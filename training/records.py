@@ -38,6 +38,7 @@ def records_of(module: ModuleType, kind: str) -> Iterator[dict[str, Any]]:
 def check_model(module: ModuleType, record: Mapping[str, Any]) -> None:
     """Raise InputError E661 for a record of a network with unusable values."""
     check = _Checker(module, "models", record)
+    check("name", str.islower, "in lower case, as --model is read")
     check("dim", _is_dimension, "1 for inputs (C, L), 2 for inputs (C, H, W)")
     check("min_input", _is_positive, "the smallest width of inputs, from 1", needed=False)
 

@@ -92,6 +92,7 @@ def test_files_without_mistakes_train_without_a_warning(own: Train) -> None:
         (', "dim": 2', "", ["'ownnet' of `models` has no 'dim'; it must be 1 for", "E661"]),
         ('"dim": 2', '"dim": "2D"', ["has the dim '2D'", "E661"]),
         ('"name": "ownnet", ', "", ["an entry of `models` has no 'name'", "E661"]),
+        ('"name": "ownnet"', '"name": "OwnNet"', ["has the name 'OwnNet'; it must be in lower"]),
         ('"min_input": 1', '"min_input": "1"', ["has the min_input '1'", "E661"]),
         ("    return Net(**kwargs)", "    Net(**kwargs)", ["returns NoneType", "own.py:15"]),
         ("bias=bias", "bias=bais", ["NameError: name 'bais'", "models/own.py:8: ", "E662"]),
