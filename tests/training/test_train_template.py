@@ -186,3 +186,11 @@ def test_bits_of_a_checkpoint_count_more_than_the_policy(tiny: Train) -> None:
     assert done.status == 0, done.error
     found = yaml.safe_load(Path("net.yaml").read_text())
     assert [layer.get("quantization") for layer in found["layers"]] == [4, None]
+
+
+def test_a_single_open_place_is_told_in_the_singular(tmp_path: Path) -> None:
+    ai8x.set_device(85, False, False, verbose=False)
+    net = torch.nn.Sequential(ai8x.Conv2d(3, 3, 1), torch.nn.Tanh(), ai8x.Conv2d(3, 3, 1))
+    options = Options(arch="net", dataset="some", yaml_template=str(tmp_path / "a.yaml"))
+    said = write_template(net, torch.zeros(1, 3, 8, 8), None, options)
+    assert said.endswith("; 1 place is marked with FILL IN")
