@@ -16,11 +16,10 @@ from training.own_code import definition
 _NORMALIZE = "Let the loader apply ai8x.normalize(args) to values 0 to 1, as the last transform."
 
 
-def check_input(inputs: Tensor, entry: DatasetEntry, options: Options) -> None:
-    """Compare the input of a sample with the data set's record and the range of the chip.
+def check_shape(inputs: Tensor, entry: DatasetEntry) -> None:
+    """Raise InputError E663 if the input of a sample has another shape than the record says.
 
-    Raises InputError E663 for another shape or type, E664 for values that the chip cannot hold:
-    numbers beyond -1 to 1, with -8 fractions or numbers beyond -128 to 127.
+    Networks that take it all the same are left in peace: records of other tools may be inexact.
     """
     shape = tuple(inputs.shape)
     if entry.input not in (shape, (*shape, 1)):
@@ -29,6 +28,14 @@ def check_input(inputs: Tensor, entry: DatasetEntry, options: Options) -> None:
             f"its record says {_times(entry.input)}",
             "Correct `input` in the list `datasets`, or what the loader returns.",
         )  # fmt: skip
+
+
+def check_input(inputs: Tensor, entry: DatasetEntry, options: Options) -> None:
+    """Compare the input of a sample with the range of the chip.
+
+    Raises InputError E663 for another type, E664 for values that the chip cannot hold: numbers
+    beyond -1 to 1, with -8 fractions or numbers beyond -128 to 127.
+    """
     if inputs.dtype != torch.float32:
         _refuse(
             entry, "E663", f"inputs of {entry.name} are {inputs.dtype}; they must be torch.float32",

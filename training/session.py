@@ -21,7 +21,7 @@ from training.discovery import DatasetEntry, ModelEntry, choose, find_datasets, 
 from training.distillation import Distillation, NoLoss
 from training.distributed import UNDIVIDED, Share, connected, normalize_together, share_of_process
 from training.fitting import expected, refuse
-from training.inputs import check_input
+from training.inputs import check_input, check_shape
 from training.logs import Log
 from training.loop import FAST_LAYOUT, Pass, measure
 from training.observers import Context, Observer
@@ -188,7 +188,11 @@ def _task(prepared: Prepared, data: Data, device: torch.device, options: Options
             "Leave out the option.",
         )  # fmt: skip
     display.check(task, options)
-    check_fit(task, prepared.model, data.item, options)
+    try:
+        check_fit(task, prepared.model, data.item, options)
+    except InputError:
+        check_shape(data.item[0], prepared.dataset)
+        raise
     task.criterion.to(device)
     source = options.resume_from or (options.exp_load_weights_from if options.evaluate else None)
     if (

@@ -113,7 +113,7 @@ def test_files_without_mistakes_train_without_a_warning(own: Train) -> None:
         ("[0, index % 4] = 0.5", "[0, 0] = 255", ["-0.5 to 255", "E664", "ai8x.normalize"]),
         ("[0, index % 4] = 0.5", "[0, 0] = torch.nan", ["not finite", "E664"]),
         ("return image, ", "return image.byte(), ", ["are torch.uint8", "E663"]),
-        ("(1, 8, 8), -0.5", "(1, 8, 9), -0.5", ["is 1x8x9, but `input`", "1x8x8", "E663"]),
+        ("(1, 8, 8), -0.5", "(1, 12, 8), -0.5", ["is 1x12x8, but `input`", "1x8x8", "E663"]),
         ("index % 4\n\n", "index % 4 + index // 3\n\n", ["a label is ", "0 to 3", "E633"]),
         (
             "index % 4\n\n", "torch.tensor(index % 4, dtype=torch.int32)\n\n",
