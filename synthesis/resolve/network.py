@@ -84,6 +84,8 @@ def resolve_what_is_sound(
     buffer = _data_buffer(description)
     builder = LayerBuilder(description, options, sample, tensors, order, buffer, found)
     layers = builder.layers()
+    if any(problem.code == "E219" for problem in problems):  # fractions: they were cut to zeros
+        found = [problem for problem in found if problem.code not in ("W219", "W233")]
     problems += _before_damage(description, found, order, damaged | bare)
     executed = tuple(builder.built[i] for i in order if i in builder.built)
     whole = not _has_errors(problems) and not damaged

@@ -330,6 +330,14 @@ def from_checkpoint(
     return resolve(parse(text, "net.yaml"), chip, found)
 
 
+def test_of_unquantized_weights_nothing_more_is_said(tmp_path: Path) -> None:
+    kernel = np.full((2, 3, 3, 3), 0.25, np.float32)
+    state = {"conv1.op.weight": kernel, "conv1.op.bias": [0.5, 0.5]}
+    with pytest.raises(DiagnosticError) as caught:
+        from_checkpoint(tmp_path, describe(CONV, arch="TinyNet"), sample(3, 4, 4), state)
+    assert [problem.code for problem in caught.value.diagnostics] == ["E219"]
+
+
 def test_weights_taken_for_wider_ones_warn(tmp_path: Path) -> None:
     state = {"conv1.op.weight": weights(2, 3, 3, 3, bits=4), "conv1.weight_bits": [4.0]}
     text = describe({**CONV, "quantization": 8}, arch="TinyNet")
