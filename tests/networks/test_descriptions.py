@@ -61,7 +61,9 @@ def test_loader_torch_and_chip_agree(deployed: Deployed, tmp_path: Path) -> None
     warnings = [d for d in made.warnings if d.severity is not Severity.NOTICE]
     machine = emulated(made.program)
     assert machine.wrong == []
-    findings = [str(finding) for finding in machine.run.findings]
+    # a result that no layer reads draws a note: the registers do not tell that it is one
+    results = tuple(f"layer {x.index}: no layer reads its output" for x in made.network.outputs())
+    findings = [str(f) for f in machine.run.findings if not str(f).startswith(results)]
     empty_history = ["W390"] if deployed is ACTIONS else []
     assert [d.code for d in warnings] == empty_history
     assert [text.split(" in ")[0] for text in findings] == [
