@@ -175,7 +175,7 @@ def test_the_words_alone_lead_to_the_expected_output(tmp_path: Path, drawn: Rand
     harmless = ["which was never written"]
     if any(layer.hardware.surplus_words for layer in network.layers):
         harmless.append("overwrites the layer's own input")
-    findings = [str(finding) for finding in machine.run.findings]
+    findings = [str(finding) for finding in machine.run.findings if not finding.harmless]
     assert [f for f in findings if not any(text in f for text in harmless)] == []
 
 
