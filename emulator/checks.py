@@ -440,6 +440,7 @@ def unread_channels(
     left = sorted(set(processors[alive].tolist()) - set(readers))
     if not left:
         return None
+    read = np.isin(processors, list(readers)).nonzero()[0]
     names = sorted(set(readers.values()))
     others = ", ".join(f"layer {name}" for name in names) + (" does" if len(names) == 1 else " do")
     shown = ", ".join(map(str, left[:_SHOWN_PROCESSORS]))
@@ -451,7 +452,8 @@ def unread_channels(
         f"data memory 0x{address:08x}",
         left[0],
         address,
-        harmless=True,  # stale kernels of other layers may fill a lane in front of the output
+        # Kernels of another layer may stand in front of those of the first channel that is read.
+        harmless=len(read) > 0 and bool(np.isin(processors, left).nonzero()[0].max() < read[0]),
     )
 
 

@@ -172,10 +172,11 @@ def test_the_words_alone_lead_to_the_expected_output(tmp_path: Path, drawn: Rand
     machine = emulated(program)
     assert machine.wrong == []
     # The layer that resets average pooling reads anything, a spread kernel behind its input.
-    harmless = ["which was never written"]
+    # Kernels of another layer may stand in front of those of the first output (a note).
+    harmless = ["which was never written", "no layer reads its output with processor"]
     if any(layer.hardware.surplus_words for layer in network.layers):
         harmless.append("overwrites the layer's own input")
-    findings = [str(finding) for finding in machine.run.findings if not finding.harmless]
+    findings = [str(finding) for finding in machine.run.findings]
     assert [f for f in findings if not any(text in f for text in harmless)] == []
 
 
