@@ -111,6 +111,17 @@ def test_channel_that_no_layer_reads() -> None:
     assert (found.layer, found.processor, found.address) == (0, 1, data(0, 0x800))
     words.layer(1, "ENA", group=0, processors=0b111)
     assert findings(words) == []
+    assert not found.harmless
+
+
+def test_channel_in_front_that_no_layer_reads_is_a_note() -> None:
+    """Kernels of another layer may stand there."""
+    words = one_by_one(IMAGE, np.array([[1], [100], [127]]))
+    copying(words, 1, 0x800, 0x100)
+    words.layer(1, "ENA", group=0, processors=0b110)
+    found = one(words)
+    assert "no layer reads its output with processor 0, though" in str(found)
+    assert found.harmless
 
 
 def test_output_that_no_layer_reads_is_noted() -> None:
