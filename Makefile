@@ -51,7 +51,8 @@ test-fast: $(DEVELOPMENT) ## run the tests that take less than ten seconds each
 	@$(PYTHON) -m pytest -n $(JOBS) -m "not slow" $(ARGS)
 
 properties: $(DEVELOPMENT) ## test many more random networks (FACTOR=20 times the default)
-	@AI8X_PROPERTIES=$(FACTOR) $(PYTHON) -m pytest -n $(JOBS) tests/synthesis/test_random_networks.py $(ARGS)
+	@AI8X_PROPERTIES=$(FACTOR) $(PYTHON) -m pytest -n $(JOBS) --hypothesis-show-statistics \
+		tests/synthesis/test_random_networks.py $(ARGS)
 
 lint: $(DEVELOPMENT) ## check style, formatting, types and import rules
 	$(PYTHON) -m ruff check .

@@ -142,9 +142,9 @@ class Checker:
         """Report fewer kernels than the outputs of a convolution need; the others count as zero."""
         kernels, output = self._config.kernels, self._config.output
         needed = output.slots * output.passes * self._config.input.passes
-        if output.passes > 1:  # each may have up to three lanes more than outputs
-            lanes = PROCESSORS_PER_INSTANCE - 1
-            needed -= lanes * output.passes * self._config.input.passes
+        if output.passes > 1:  # the share of a pass is rounded up, and then to whole words
+            surplus = PROCESSORS_PER_INSTANCE * output.passes - 1
+            needed -= surplus * self._config.input.passes
         special = kernels.bypass or kernels.four_at_once
         if self._config.operator is not Operator.CONVOLUTION or special or kernels.count >= needed:
             return

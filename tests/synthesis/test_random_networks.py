@@ -7,13 +7,13 @@ every value. `make properties` tries many more networks than the default suite.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from hypothesis import HealthCheck, Phase, event, given, settings
+from hypothesis import HealthCheck, Phase, event, example, given, settings
 from numpy.typing import NDArray
 
 import ai8x
@@ -26,6 +26,7 @@ from synthesis.place import Placement, PlaceOptions, place
 from synthesis.program import Program
 from synthesis.simulate import Activations, simulate
 from tests.synthesis import ai8x_reference, decoder, reference
+from tests.synthesis.counterexamples import COUNTEREXAMPLES
 from tests.synthesis.emulated import emulated
 from tests.synthesis.random_networks import RandomNetwork, random_networks
 
@@ -47,6 +48,13 @@ def trying(count: int) -> settings:
             HealthCheck.data_too_large,
         ],
     )
+
+
+def known_counterexamples(test: Callable[..., None]) -> Callable[..., None]:
+    """Try every network that once failed, too."""
+    for drawn in COUNTEREXAMPLES:
+        test = example(drawn=drawn)(test)
+    return test
 
 
 @pytest.fixture(autouse=True)
@@ -115,6 +123,7 @@ def test_nearly_all_drawn_networks_are_accepted(tmp_path: Path) -> None:
 
 
 @trying(150)
+@known_counterexamples
 @given(drawn=random_networks())
 def test_weights_biases_and_sample_are_what_the_words_hold(
     tmp_path: Path, drawn: RandomNetwork
@@ -164,6 +173,7 @@ def wanted_kernel(drawn: RandomNetwork, layer: Layer, which: int) -> NDArray[np.
 
 
 @trying(200)
+@known_counterexamples
 @given(drawn=random_networks())
 def test_the_words_alone_lead_to_the_expected_output(tmp_path: Path, drawn: RandomNetwork) -> None:
     network, _, _, program = encoded(drawn, tmp_path)
@@ -181,6 +191,7 @@ def test_the_words_alone_lead_to_the_expected_output(tmp_path: Path, drawn: Rand
 
 
 @trying(150)
+@known_counterexamples
 @given(drawn=random_networks())
 def test_the_simulation_computes_what_torch_does(tmp_path: Path, drawn: RandomNetwork) -> None:
     network = checked(drawn, tmp_path)
@@ -190,6 +201,7 @@ def test_the_simulation_computes_what_torch_does(tmp_path: Path, drawn: RandomNe
 
 
 @trying(150)
+@known_counterexamples
 @given(drawn=random_networks())
 def test_the_simulation_computes_what_ai8x_does(tmp_path: Path, drawn: RandomNetwork) -> None:
     network = checked(drawn, tmp_path)
