@@ -1,4 +1,4 @@
-"""What the debugging options write of each layer, prepared by `encode` and printed by `emit`.
+"""What the debugging options write of each layer, prepared by `summarize`, printed by `emit`.
 
 Source: spec/generated-project.md section 9.9.
 """

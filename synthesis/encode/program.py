@@ -21,13 +21,9 @@ from synthesis.encode.data import (
     input_blocks,
     unload_layers,
 )
-from synthesis.encode.describe import configuration, description
 from synthesis.encode.layers import layer_blocks
 from synthesis.encode.memories import bias_blocks, kernel_blocks
-from synthesis.encode.memory_log import memory_log
 from synthesis.encode.numbering import Numbering
-from synthesis.encode.statistics import statistics
-from synthesis.encode.topology import stream_ratio, topology
 from synthesis.encode.writer import RegisterWriter
 from synthesis.network import Network
 from synthesis.options import EncodeOptions
@@ -43,6 +39,12 @@ def encode(
     network: Network, placement: Placement, activations: Activations, options: EncodeOptions
 ) -> Program:
     """Return the program of a placed and simulated network."""
+    # Here, because these modules import the streams of encode; they leave with their fields.
+    from synthesis.summarize.describe import configuration, description
+    from synthesis.summarize.memory_log import memory_log
+    from synthesis.summarize.statistics import statistics
+    from synthesis.summarize.topology import stream_ratio, topology
+
     chip = network.chip
     writer = RegisterWriter(chip, options.apb_base, options.write_zero_registers)
     numbering = Numbering.of(network, options.repeat_layers)
@@ -115,6 +117,6 @@ def _layer_data(
 ) -> tuple[LayerData, ...]:
     if not options.keep_layer_data:
         return ()
-    from synthesis.encode.layer_data import layer_data  # only for debugging
+    from synthesis.summarize.layer_data import layer_data  # only for debugging
 
     return tuple(layer_data(network, activations, options))

@@ -12,8 +12,6 @@ import numpy as np
 
 from device.chip import GROUPS
 from diagnostics import Diagnostic
-from synthesis.encode.memory_log import ring_buffers
-from synthesis.encode.statistics import layer_operations, weight_bytes
 from synthesis.network import Layer, Network, Operator
 from synthesis.options import EncodeOptions
 from synthesis.place import Placement
@@ -22,6 +20,8 @@ from synthesis.place.lifetimes import DataRange, MemoryStep, memory_steps, sourc
 from synthesis.program import Program
 from synthesis.report.kernels import kernel_areas
 from synthesis.report.values import InstanceUse, LayerRow, Report, Usage
+from synthesis.summarize.memory_log import ring_buffers
+from synthesis.summarize.statistics import layer_operations, weight_bytes
 
 
 def build_report(

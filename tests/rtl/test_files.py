@@ -25,11 +25,11 @@ from synthesis.emit.rtl import test_name as name_of_test
 from synthesis.emit.rtl.camera import camera_lines
 from synthesis.emit.rtl.images import kernel_images, kernel_parts
 from synthesis.emit.rtl.timeout import Accesses, accesses, queue_name, timeout_ms
-from synthesis.encode import topology
 from synthesis.encode.streaming import Stream
 from synthesis.network import InputPort
 from synthesis.options import EncodeOptions
 from synthesis.program import ExpectedOutput, KernelBlock
+from synthesis.summarize import topology
 from tests.rtl.by_hand import FIFO, MODERN, camera, rtl_options, stored
 from tests.synthesis.programs import program, words
 

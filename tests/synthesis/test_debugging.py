@@ -12,15 +12,15 @@ import pytest
 from device import MAX78000, MAX78002, Chip
 from synthesis.check import check_chip_options
 from synthesis.crosscheck import cross_check
-from synthesis.encode.latency import latency_terms
-from synthesis.encode.products import needed_products
-from synthesis.encode.statistics import statistics
 from synthesis.network import Network
 from synthesis.options import EncodeOptions, ResolveOptions
 from synthesis.place import KernelRange, PlaceOptions, place
 from synthesis.simulate import simulate
 from synthesis.simulate.operators import accumulate
 from synthesis.simulate.passes import pass_sums
+from synthesis.summarize.latency import latency_terms
+from synthesis.summarize.products import needed_products
+from synthesis.summarize.statistics import statistics
 from tests.synthesis.networks import build, describe, mask, sample, weights
 
 CONV: dict[str, Any] = {

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from device import MAX78000, MAX78002, Chip
-from synthesis.encode.describe import configuration
 from synthesis.place import PlaceOptions, place
+from synthesis.summarize.describe import configuration
 from tests.synthesis.networks import build, describe, sample, weights
 
 CONV: dict[str, Any] = {

@@ -14,11 +14,11 @@ from device import MAX78000, MAX78002, Chip
 from synthesis.emit import check_options, emit_arrays
 from synthesis.emit.tables import hexadecimal_cells, table
 from synthesis.encode import encode
-from synthesis.encode.layer_data import output_words
 from synthesis.network import InputPort, Network
 from synthesis.options import EncodeOptions
 from synthesis.place import PlaceOptions, place
 from synthesis.simulate import simulate
+from synthesis.summarize.layer_data import output_words
 from tests.synthesis.networks import build, describe, mask, sample, weights
 from tests.synthesis.programs import options
 

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from synthesis.emit import log_text
-from synthesis.encode.memory_log import memory_log, ring_buffers
 from synthesis.network import InputPort, Network
 from synthesis.options import EncodeOptions
 from synthesis.place.lifetimes import DataRange, MemoryStep, memory_steps, numbers_text
+from synthesis.summarize.memory_log import memory_log, ring_buffers
 from tests.synthesis.networks import build, describe, mask, sample, weights
 from tests.synthesis.programs import options, program
 

@@ -12,7 +12,6 @@ import numpy as np
 from device import Chip
 from synthesis.encode.data import delivery_of, pieces_of, pixel_step
 from synthesis.encode.layers import FLATTEN_LONG
-from synthesis.encode.memory_log import ring_buffers
 from synthesis.layer_data import LayerData, OutputWords
 from synthesis.network import Layer, Network, Operator, Size, Tensor
 from synthesis.options import EncodeOptions
@@ -20,6 +19,7 @@ from synthesis.place.data import WORD_BYTES
 from synthesis.simulate import Activations, LayerTrace
 from synthesis.simulate.operators import scale
 from synthesis.simulate.passes import pass_sums
+from synthesis.summarize.memory_log import ring_buffers
 
 
 def layer_data(

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from device.chip import GROUPS
-from synthesis.encode.latency import latency_terms
 from synthesis.network import Combination, Layer, Network
 from synthesis.options import EncodeOptions
 from synthesis.place import Placement
 from synthesis.place.kernels import identity
 from synthesis.program import LayerStatistics, Operations, Statistics
+from synthesis.summarize.latency import latency_terms
 
 STARTUP_CYCLES = 1
 
@@ -42,7 +42,7 @@ def _layers(
             if layer.streaming:  # half as much again, rounded up to a tenth
                 cycles = (15 * cycles + 9) // 10
         if options.cross_check:
-            from synthesis.encode.products import needed_products  # only for debugging
+            from synthesis.summarize.products import needed_products  # only for debugging
 
             products = needed_products(layer)
         yield LayerStatistics(

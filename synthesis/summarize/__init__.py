@@ -1,0 +1,5 @@
+"""What people are told of a network: its description, cost, latency, memory and data in words.
+
+The functions read the network, its placement and its activations; accelerator words are made by
+`encode`.
+"""
