@@ -1,26 +1,11 @@
-"""The exception of this room and of the rooms above it that do not print."""
+"""What is raised when a checkpoint file cannot be read or written."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
 
-
-class InputError(Exception):
-    """An input cannot be used.
-
-    `code` is a key of docs/errors.md, `message` names the value and the limit, `place` is a file
-    name or an option, `remedy` says what to do. Scripts print it as a diagnostic.
-    """
-
-    def __init__(
-        self, code: str, message: str, place: str | None = None, remedy: str | None = None
-    ) -> None:
-        super().__init__(message)
-        self.code = code
-        self.message = message
-        self.place = place
-        self.remedy = remedy
+from diagnostics.errors import InputError
 
 
 class CheckpointError(InputError):

@@ -5,20 +5,15 @@ from __future__ import annotations
 import importlib
 from types import ModuleType
 
+from diagnostics.errors import InputError
+
 ANEW = "Delete the file, so that it is downloaded again."
 ANEW_FOLDER = "Delete the folder of the file, so that all of it is downloaded again."
 REPLACE = "Replace the file with a fresh copy, or take it out of the folder."
 
 
-class DatasetError(Exception):
-    """A data set cannot be read: `place` is a file or folder, `remedy` says what to do."""
-
-    def __init__(self, code: str, message: str, place: str, remedy: str) -> None:
-        super().__init__(message)
-        self.code = code
-        self.message = message
-        self.place = place
-        self.remedy = remedy
+class DatasetError(InputError):
+    """A data set cannot be read: `place` is a file or folder."""
 
 
 def library(name: str, purpose: str, place: str) -> ModuleType:

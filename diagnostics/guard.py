@@ -6,24 +6,11 @@ import errno
 import os
 import sys
 from collections.abc import Callable, Iterable
-from typing import Protocol, runtime_checkable
 
 import diagnostics.report as report
 from diagnostics.diagnostic import Diagnostic, DiagnosticError, Place
+from diagnostics.errors import ToolError
 from diagnostics.report import print_diagnostics
-
-
-@runtime_checkable
-class Refusal(Protocol):
-    """An exception of a room that does not import this one but says the same things.
-
-    `place` is a file name or an option, `remedy` may be None.
-    """
-
-    code: str
-    message: str
-    place: str | None
-    remedy: str | None
 
 
 def run(main: Callable[[], int | None], *, as_json: bool = False) -> int:
@@ -75,7 +62,7 @@ def diagnostics_of(exc: BaseException) -> tuple[Diagnostic, ...]:
             found = Diagnostic(
                 "E003", "out of memory", remedy="Use a smaller batch or close other programs."
             )
-        case Refusal():
+        case ToolError():
             found = Diagnostic(exc.code, exc.message, _place(exc.place), exc.remedy)
         case _:
             if os.environ.get("AI8X_TRACEBACK"):

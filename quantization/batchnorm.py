@@ -7,7 +7,7 @@ from collections.abc import Collection
 import numpy as np
 
 from checkpoint import Array, Checkpoint
-from checkpoint.errors import InputError
+from diagnostics.errors import InputError
 from quantization.arithmetic import Float32s
 
 # The fused modules divide the normalized output by 4, so that it fits the range of activations.

@@ -21,7 +21,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from checkpoint.errors import InputError
+from diagnostics.errors import InputError
 from quantization.adaptive import DataRounding, Moments, columns, weight_rows
 from quantization.options import LayerIntegers
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from checkpoint import Array, Checkpoint
-from checkpoint.errors import InputError
+from diagnostics.errors import InputError
 from quantization.arithmetic import (
     BIAS_UNIT,
     LARGEST,

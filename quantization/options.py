@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from checkpoint.errors import InputError
+from diagnostics.errors import InputError
 from quantization.arithmetic import LARGEST, Float32s
 
 WEIGHT_BITS = (1, 2, 4, 8)

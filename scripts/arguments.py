@@ -9,9 +9,9 @@ import sys
 from collections.abc import Container, Iterator, Sequence
 from typing import Any, NoReturn
 
-from checkpoint.errors import InputError
 from device import Chip, UnknownDeviceError, chip_named
 from diagnostics import Diagnostic, Place, as_json
+from diagnostics.errors import InputError
 
 _OPTION = re.compile(r"(?<!\S)--?[A-Za-z0-9][\w-]*")
 _REQUIRED = "the following arguments are required: "

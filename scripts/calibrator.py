@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 import ai8x
 from checkpoint import Checkpoint
-from checkpoint.errors import InputError
+from diagnostics.errors import InputError
 from quantization import Calibration
 from quantization.calibration import LayerChoice, calibrate
 from training.building import build_model

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 
 from checkpoint import read_checkpoint, write_checkpoint
-from checkpoint.errors import InputError
+from diagnostics.errors import InputError
 from quantization import fuse_batchnorm
 from scripts.arguments import Parser, refuse_same_file
 

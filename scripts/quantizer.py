@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from checkpoint import Checkpoint, read_checkpoint, twin_of, write_checkpoint, write_safetensors
-from checkpoint.errors import InputError
 from checkpoint.safetensors import SUFFIX
 from diagnostics import Diagnostic, DiagnosticError, Place, Severity, print_diagnostics
+from diagnostics.errors import InputError
 from quantization import (
     ClipMethod,
     QuantizationOptions,

@@ -8,7 +8,7 @@ from typing import Any
 from torch import nn
 
 from checkpoint import read_checkpoint
-from checkpoint.errors import InputError
+from diagnostics.errors import InputError
 from training.discovery import DatasetEntry, ModelEntry
 from training.distillation import Distillation
 from training.options import Options

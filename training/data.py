@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, Sampler, default_collate
 
-from checkpoint.errors import InputError
+from diagnostics.errors import InputError
 from training.discovery import DatasetEntry
 from training.distributed import UNDIVIDED, Share
 from training.inputs import doubt

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import distributed, nn
 
-from checkpoint.errors import InputError
+from diagnostics.errors import InputError
 from training.distributed import Share, together
 from training.options import Options
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
 
-from checkpoint.errors import InputError
+from diagnostics.errors import InputError
 from training.own_code import SOURCES as SOURCES
 from training.own_code import folders, place_of
 from training.records import check_dataset, check_model, records_of

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, distributed, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from checkpoint.errors import InputError
+from diagnostics.errors import InputError
 
 
 @dataclass(frozen=True, slots=True)

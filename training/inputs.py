@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from checkpoint.errors import InputError
+from diagnostics.errors import InputError
 from training.discovery import DatasetEntry
 from training.options import Options
 from training.own_code import definition

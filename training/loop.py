@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from checkpoint.errors import InputError
+from diagnostics.errors import InputError
 from training.data import Batch, Batches
 from training.diagnosis import origin_of_not_finite, total_gradient, worst_gradient
 from training.distillation import Distillation

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from checkpoint.errors import InputError
+from diagnostics.errors import InputError
 from training.boxes import decode, encode, keep_best, overlap, to_centres, to_corners
 from training.yaml_file import read_mapping, refuse_unknown_keys
 

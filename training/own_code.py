@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from checkpoint.errors import InputError
+from diagnostics.errors import InputError
 
 SOURCES = Path(__file__).resolve().parent.parent
 KINDS = ("models", "datasets")

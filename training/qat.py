@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from checkpoint.errors import InputError
+from diagnostics.errors import InputError
 from training.yaml_file import read_mapping, refuse_unknown_keys
 
 _CODE = "E604"

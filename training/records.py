@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from types import ModuleType
 from typing import Any, NoReturn
 
-from checkpoint.errors import InputError
+from diagnostics.errors import InputError
 
 _EXAMPLES = {
     "models": '[{"name": "mynet", "min_input": 1, "dim": 2}]',

@@ -7,7 +7,7 @@ from typing import Any
 from torch import Tensor
 from torch.optim import Optimizer
 
-from checkpoint.errors import InputError
+from diagnostics.errors import InputError
 
 
 def take_optimizer(optimizer: Optimizer, state: dict[str, Any], path: str) -> None:

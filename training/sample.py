@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from checkpoint import atomic
-from checkpoint.errors import InputError
+from diagnostics.errors import InputError
 from training.data import Batches
 from training.options import Options
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from torch.optim import Optimizer, lr_scheduler
 
-from checkpoint.errors import InputError
+from diagnostics.errors import InputError
 from training.schedule_arguments import (
     CODE,
     EPOCH_RANGE,

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from checkpoint.errors import InputError
+from diagnostics.errors import InputError
 from training.yaml_file import refuse_unknown_keys
 
 CODE = "E603"

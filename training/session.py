@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 import ai8x
-from checkpoint.errors import InputError
+from diagnostics.errors import InputError
 from training import checkpoints, display, export, qat
 from training.building import build_model, teach
 from training.data import Data, load_data

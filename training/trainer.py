@@ -12,7 +12,8 @@ from torch.optim import SGD, Adam, Optimizer
 
 import ai8x
 from checkpoint import atomic
-from checkpoint.errors import CheckpointError, InputError
+from checkpoint.errors import CheckpointError
+from diagnostics.errors import InputError
 from training import checkpoints, qat
 from training.data import Data
 from training.devices import forward_of

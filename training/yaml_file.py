@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from checkpoint.errors import InputError
+from diagnostics.errors import InputError
 
 
 class _Loader(yaml.SafeLoader):

@@ -15,6 +15,7 @@ from diagnostics import (
     print_diagnostics,
     run,
 )
+from diagnostics.errors import InputError
 
 
 def test_diagnostic_prints_place_message_code_and_remedy() -> None:
@@ -81,14 +82,11 @@ def test_run_turns_ctrl_c_into_a_message(capsys: pytest.CaptureFixture[str]) -> 
     assert "interrupted" in capsys.readouterr().err
 
 
-def test_run_prints_the_refusal_of_a_room_that_does_not_know_diagnostics(
+def test_run_prints_the_error_of_a_room_as_one_diagnostic(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    class Refused(Exception):
-        code, message, place, remedy = "E501", "not a checkpoint", "x.pth.tar", "Train first."
-
     def main() -> int:
-        raise Refused
+        raise InputError("E501", "not a checkpoint", "x.pth.tar", "Train first.")
 
     assert run(main) == 1
     assert capsys.readouterr().err == (
@@ -96,17 +94,14 @@ def test_run_prints_the_refusal_of_a_room_that_does_not_know_diagnostics(
     )
 
 
-class Refused(Exception):
-    """What a room raises that does not know diagnostics."""
-
-    code, message, place, remedy = "E501", "not a checkpoint", "--file", "Train first."
+REFUSED = InputError("E501", "not a checkpoint", "--file", "Train first.")
 
 
 @pytest.mark.parametrize(
     ("failure", "code", "field", "value"),
     [
         (DiagnosticError(Diagnostic("E204", "no", Place(file="a", line=3))), "E204", "line", 3),
-        (Refused(), "E501", "option", "--file"),
+        (REFUSED, "E501", "option", "--file"),
         (OSError(errno.EFBIG, "File too large", "out.bin"), "E002", "file", "out.bin"),
         (OSError(errno.EINVAL, "empty name", ""), "E002", "file", None),
         (KeyboardInterrupt(), "E001", "message", "interrupted"),

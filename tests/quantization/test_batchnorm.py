@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from checkpoint import Checkpoint
-from checkpoint.errors import InputError
+from diagnostics.errors import InputError
 from quantization import fuse_batchnorm
 
 

@@ -16,8 +16,8 @@ from torch.nn import functional
 import ai8x
 import quantize
 from checkpoint import Checkpoint, read_checkpoint, write_checkpoint
-from checkpoint.errors import InputError
 from diagnostics import run
+from diagnostics.errors import InputError
 from models.ai85digitsnet import ai85digitsnet
 from quantization import (
     Calibration,

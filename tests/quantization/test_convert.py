@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from checkpoint import Checkpoint
-from checkpoint.errors import InputError
+from diagnostics.errors import InputError
 from quantization import ClipMethod, QuantizationOptions, Quantized, quantize_checkpoint
 
 WEIGHTS = np.array([[0.5, -0.25], [0.125, 0.0]], np.float32)

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 from torch.optim import SGD, Adam, Optimizer
 
-from checkpoint.errors import InputError
+from diagnostics.errors import InputError
 from training.resuming import first_epoch, take_optimizer
 
 

@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 import ai8x
-from checkpoint.errors import InputError
+from diagnostics.errors import InputError
 from training.export.counting import count_effort, count_zeros
 from training.export.drawing import dot_text
 from training.export.tracing import trace

@@ -13,8 +13,8 @@ import yaml
 from torch import nn
 
 import ai8x
-from checkpoint.errors import InputError
 from device import MAX78000, MAX78002
+from diagnostics.errors import InputError
 from synthesis.options import EncodeOptions, ResolveOptions
 from synthesis.pipeline import synthesize
 from training import checkpoints

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch.utils.data import Dataset
 
-from checkpoint.errors import InputError
+from diagnostics.errors import InputError
 from training.data import load_data
 from training.discovery import DatasetEntry
 from training.options import Options

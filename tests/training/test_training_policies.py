@@ -11,7 +11,7 @@ import torch
 from torch.optim import lr_scheduler
 
 import ai8x
-from checkpoint.errors import InputError
+from diagnostics.errors import InputError
 from training import schedule_arguments
 from training.qat import check_layers, read_policy
 from training.schedule import Outcome, read_schedule

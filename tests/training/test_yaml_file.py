@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from checkpoint.errors import InputError
+from diagnostics.errors import InputError
 from training.yaml_file import read_mapping
 
 Train = Callable[..., Any]

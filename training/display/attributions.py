@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from checkpoint import atomic
-from checkpoint.errors import InputError
+from diagnostics.errors import InputError
 from training.display.pictures import Cell, Pixels, diverging, sheet, visible
 from training.display.scores import class_scores, probabilities
 from training.metrics import Scores

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from checkpoint.errors import InputError
+from diagnostics.errors import InputError
 from training.options import Options
 from training.tasks.classification import Classification, Segmentation
 from training.tasks.task import Task

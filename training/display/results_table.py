@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from checkpoint import atomic
-from checkpoint.errors import InputError
+from diagnostics.errors import InputError
 from training.display.scores import probabilities
 from training.metrics import Scores
 from training.observers import Context, Observer, Phase, Seen

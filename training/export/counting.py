@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 import ai8x
-from checkpoint.errors import InputError
+from diagnostics.errors import InputError
 
 _OPERATORS = (nn.Conv1d, nn.Conv2d, nn.ConvTranspose2d, nn.Linear)
 

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 import ai8x
 from checkpoint import atomic
-from checkpoint.errors import InputError
+from diagnostics.errors import InputError
 from training.export.counting import run
 
 

@@ -10,8 +10,8 @@ from torch import Tensor, nn
 
 import ai8x
 from checkpoint import atomic
-from checkpoint.errors import InputError
 from device import CHIPS
+from diagnostics.errors import InputError
 from training import qat
 from training.export.counting import dimensions
 from training.export.placing import Place, place_all

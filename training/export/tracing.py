@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, fx, nn
 
 import ai8x
-from checkpoint.errors import InputError
+from diagnostics.errors import InputError
 
 Node = Any
 """A node of `torch.fx`: input, layer, function or result."""

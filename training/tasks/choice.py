@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from checkpoint.errors import InputError
+from diagnostics.errors import InputError
 from training.discovery import DatasetEntry
 from training.distillation import Distillation
 from training.options import Options

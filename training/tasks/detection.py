@@ -8,8 +8,8 @@ from typing import Any, ClassVar, Self
 import torch
 from torch import Tensor, nn
 
-from checkpoint.errors import InputError
 from datasets.torchvision_access import torchvision
+from diagnostics.errors import InputError
 from training.discovery import DatasetEntry
 from training.metrics import Meter, Scores
 from training.multibox import MultiBoxLoss, Objects, Parameters, detect, read_parameters

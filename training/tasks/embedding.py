@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Adam, Optimizer
 
-from checkpoint.errors import InputError
+from diagnostics.errors import InputError
 from training.arcface import SubCenterArcFace
 from training.discovery import DatasetEntry
 from training.metrics import Meter, Scores
