@@ -39,10 +39,10 @@ help: ## list the commands
 setup: $(RUNTIME) ## create .venv and install what the tools need
 
 demo: $(RUNTIME) ## train, quantize, synthesize and verify a small network on bundled digits
-	@$(PYTHON) scripts/demo.py $(ARGS)
+	@$(PYTHON) tools/demo.py $(ARGS)
 
 rtl-demo: $(RUNTIME) ## simulate a generated RTL test with Icarus Verilog, and an altered one
-	@$(PYTHON) scripts/rtl_demo.py $(ARGS)
+	@$(PYTHON) tools/rtl_demo.py $(ARGS)
 
 test: $(DEVELOPMENT) ## run the whole default test suite
 	@$(PYTHON) -m pytest -n $(JOBS) $(ARGS)

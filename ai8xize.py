@@ -15,8 +15,8 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 def main() -> int:
     """Do what the command line says; return the exit status."""
-    from scripts.loader import create_project
-    from scripts.loader_options import arguments
+    from commands.loader.arguments import arguments
+    from commands.loader.create import create_project
 
     args = arguments(json=wants_json(sys.argv)).parse_args()
     if args.debug:

@@ -11,7 +11,7 @@ from diagnostics import run
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Do what the command line says."""
-    from scripts import fuser  # inside, so that `run` reports Ctrl-C meanwhile
+    from commands.fuser import fuser  # inside, so that `run` reports Ctrl-C meanwhile
 
     fuser.main(arguments)
 

@@ -10,7 +10,7 @@ from diagnostics import run
 
 def main() -> int:
     """Do what the command line says; return the exit status."""
-    from scripts import emulation  # inside, so that `run` reports Ctrl-C meanwhile
+    from commands.emulate import emulation  # inside, so that `run` reports Ctrl-C meanwhile
 
     return emulation.main()
 

@@ -11,7 +11,7 @@ from diagnostics import run
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Do what the command line says."""
-    from scripts import quantizer  # inside, so that `run` reports Ctrl-C meanwhile
+    from commands.quantize import quantizer  # inside, so that `run` reports Ctrl-C meanwhile
 
     quantizer.main(arguments)
 

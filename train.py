@@ -11,7 +11,7 @@ from diagnostics import run
 
 def main() -> int:
     """Do what the command line says."""
-    from scripts.train_options import parse
+    from commands.train.arguments import parse
 
     options = parse(sys.argv[1:])
     if "WORLD_SIZE" in os.environ:  # hints of torch.distributed would hide our own messages

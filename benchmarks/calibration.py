@@ -25,6 +25,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import ai8x
 from checkpoint import Array, Checkpoint, read_checkpoint
+from commands.quantize.calibrator import load_samples
 from quantization import (
     Calibration,
     ClipMethod,
@@ -33,7 +34,6 @@ from quantization import (
     quantize_checkpoint,
 )
 from quantization.calibration import calibrate
-from scripts.calibrator import load_samples
 from training.building import build_model
 from training.discovery import DatasetEntry, ModelEntry, choose, find_datasets, find_models
 from training.options import Options

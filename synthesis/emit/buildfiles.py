@@ -14,7 +14,7 @@ from device import Chip
 from device.chip import FLASH_BASE
 from diagnostics import Diagnostic, DiagnosticError, Place
 from synthesis.emit.options import ProjectOptions
-from synthesis.emit.templates import render
+from writing.templates import render
 
 _ARM_BUILD = {"Makefile": "make/Makefile.j2", "project.mk": "make/project.mk.j2"}
 _RISCV_BUILD = {

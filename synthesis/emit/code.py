@@ -13,9 +13,9 @@ from synthesis.emit.expected import cut
 from synthesis.emit.kernels import processor_arrays
 from synthesis.emit.options import ProjectOptions
 from synthesis.emit.statistics import format_statistics
-from synthesis.emit.templates import render
 from synthesis.emit.unload import layer_offsets, unload_code
 from synthesis.program import Block, Clear, Program, Write
+from writing.templates import render
 
 _TRIGGER_PIN_CHIPS = ("MAX78002",)  # boards whose power monitor listens to pins, not to LEDs
 

@@ -12,12 +12,12 @@ from itertools import groupby
 import numpy as np
 from numpy.typing import NDArray
 
-from synthesis.emit.arrays import macro_lines
 from synthesis.emit.expected import cut, record_stream
 from synthesis.emit.kernels import block_list, processor_arrays
 from synthesis.emit.options import ProjectOptions
-from synthesis.emit.templates import render
 from synthesis.program import Program
+from writing.arrays import macro_lines
+from writing.templates import render
 
 NamedArray = tuple[str, NDArray[np.uint8] | NDArray[np.uint32]]
 

@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from device.chip import BIAS_UNIT
-from synthesis.emit.arrays import decimal_cells
 from synthesis.emit.options import ProjectOptions
 from synthesis.emit.tables import (
     Cells,
@@ -24,6 +23,7 @@ from synthesis.emit.tables import (
 )
 from synthesis.layer_data import LayerData
 from synthesis.program import Program
+from writing.arrays import decimal_cells
 
 _PASS_MARK = 0x200000
 """Set in the offsets of the file of passes: the address that conditional execution compares."""

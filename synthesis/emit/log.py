@@ -10,11 +10,11 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from synthesis.emit.arrays import matrix_lines
 from synthesis.emit.options import ProjectOptions
 from synthesis.emit.statistics import format_latency, format_statistics
-from synthesis.emit.templates import comment
 from synthesis.program import Block, LayerLog, Program, Write
+from writing.arrays import matrix_lines
+from writing.templates import comment
 
 _LABEL_WIDTH = 5
 _LAYER_LABEL_WIDTH = 10

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from synthesis.emit.report_graph import graph_picture
 from synthesis.emit.report_maps import kernel_picture, memory_picture
-from synthesis.emit.templates import render
 from synthesis.report import Report
+from writing.templates import render
 
 _GOLDEN_ANGLE = 137.508
 """Degrees between the hues of successive layers: neighbours differ, and no hue comes twice soon."""

@@ -32,7 +32,7 @@ def test_named_make_targets_exist(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_named_scripts_exist(page: Path) -> None:
-    named = set(re.findall(r"\bscripts/\w+\.\w+", page.read_text()))
+    named = set(re.findall(r"\b(?:scripts|tools)/\w+\.\w+", page.read_text()))
     assert [script for script in named if not (ROOT / script).is_file()] == []
 
 

@@ -66,5 +66,5 @@ def test_contract_notices_a_forbidden_import(contract: dict[str, Any], empty_pro
 
 
 def test_every_package_of_the_repository_is_under_the_rules() -> None:
-    packages = {path.parent.name for path in ROOT.glob("*/__init__.py")} - {"tests", "scripts"}
+    packages = {path.parent.name for path in ROOT.glob("*/__init__.py")} - {"tests", "tools"}
     assert packages == set(ROOMS)

@@ -55,7 +55,9 @@ def strings_besides_docstrings(file: Path) -> Iterator[tuple[int, str]]:
             yield node.lineno, node.value
 
 
-@pytest.mark.parametrize("room", ["device", "checkpoint", "diagnostics", "synthesis", "emulator"])
+@pytest.mark.parametrize(
+    "room", ["device", "checkpoint", "diagnostics", "synthesis", "writing", "emulator"]
+)
 def test_importing_a_whole_room_does_not_load_torch(room: str) -> None:
     modules = [
         ".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
@@ -74,7 +76,7 @@ def test_importing_a_whole_room_does_not_load_torch(room: str) -> None:
 
 
 def test_exactly_one_module_imports_torchvision() -> None:
-    files = [*python_files(*ROOMS, "scripts"), *sorted(ROOT.glob("*.py"))]
+    files = [*python_files(*ROOMS, "tools"), *sorted(ROOT.glob("*.py"))]
     found = [str(file.relative_to(ROOT)) for file in files if "torchvision" in imported_names(file)]
     assert len(found) == 1, found
 

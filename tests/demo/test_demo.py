@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from diagnostics import DiagnosticError
-from scripts import demo
 from tests.conftest import ROOT
+from tools import demo
 
 HEAD = """
 import json, pathlib, sys, time
@@ -173,7 +173,7 @@ def test_loader_without_verification_does_not_pass(root: Path, output: Path) -> 
 def test_two_demos_in_one_folder_are_refused(output: Path) -> None:
     with demo.alone(output):
         result = subprocess.run(
-            [sys.executable, ROOT / "scripts" / "demo.py", "--output", output],
+            [sys.executable, ROOT / "tools" / "demo.py", "--output", output],
             capture_output=True,
             text=True,
             check=False,

@@ -11,14 +11,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from commands.loader.verify import coverage, departure, verify
 from device import MAX78000
 from device.chip import DEFAULT_APB_BASE
 from diagnostics import Diagnostic, DiagnosticError
-from scripts.loader_verify import coverage, departure, verify
-from synthesis.emit import ProjectOptions, emit_project, write_project
+from synthesis.emit import ProjectOptions, emit_project
 from synthesis.options import EncodeOptions
 from synthesis.pipeline import Synthesis, synthesize
 from tests.synthesis.networks import describe, files, sample, weights
+from writing.folder import write_project
 
 CONV: dict[str, Any] = {"processors": 7, "op": "Conv2d", "pad": 1, "activate": "ReLU"}
 LAYERS = (CONV, {**CONV, "max_pool": 2, "pool_stride": 2}, CONV)

@@ -33,7 +33,7 @@ DEFECT = 70
 """Exit status of a case that ended with an exception."""
 _FEWEST_FILES = 12
 _IMPORTED_LATE = (
-    "scripts.loader", "scripts.loader_options", "synthesis.resolve.onnx_tensors",
+    "commands.loader.create", "commands.loader.arguments", "synthesis.resolve.onnx_tensors",
     "synthesis.resolve.table", "zipfile",
 )  # fmt: skip
 """Modules that the loader imports within functions: here, so that no case has to."""

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from device import MAX78002
-from synthesis.emit import write_project
 from synthesis.emit.rtl import Camera, RtlOptions, emit_rtl, empty_folders, executables
 from synthesis.program import FifoStream, Power, Program
 from tests.synthesis.programs import options, program, words
+from writing.folder import write_project
 
 FIFO = program(
     inputs=(), fifo=(FifoStream(0, 0x50000008, 0x50000004, 1, words(0x04030201, 0x08070605)),)

@@ -12,8 +12,8 @@ from device import Chip
 from device.chip import DEFAULT_APB_BASE
 from emulator import AddressMap, Effect
 from emulator.record import effect_of
-from scripts.rtl_program import PHASES, TestProgram, read_data_images, read_kernel_images
 from synthesis.program import ExpectedOutput
+from tools.rtl_program import PHASES, TestProgram, read_data_images, read_kernel_images
 
 SHOWN = 10
 

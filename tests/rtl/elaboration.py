@@ -9,8 +9,8 @@ from pathlib import Path
 
 from device import Chip
 from device.chip import DEFAULT_APB_BASE
-from scripts.rtl_simulation import BENCH, SOURCES
 from synthesis.emit.rtl import chip_header
+from tools.rtl_simulation import BENCH, SOURCES
 
 WARNINGS = ("-Weverything", "-Wno-unused")
 """Names that only some tests look at are not used by the others."""

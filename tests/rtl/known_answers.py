@@ -20,7 +20,6 @@ from pathlib import Path
 
 from device import Chip
 from emulator import EmulatorError, count_words
-from scripts.rtl_program import TestProgram
 from tests.conftest import ROOT
 from tests.rtl.comparing import (
     SHOWN,
@@ -31,6 +30,7 @@ from tests.rtl.comparing import (
     wanted_of,
 )
 from tests.synthesis.golden import APB_BASE, Case, names, phases
+from tools.rtl_program import TestProgram
 
 EMBEDDED_ONLY = ("--forever", "--fixed-input")
 """Options that tests for RTL simulation do not have."""

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 import ai8xize
-from scripts.loader_options import arguments
-from scripts.loader_values import encode_options, project_options, resolve_options
-from scripts.rtl_values import is_rtl, rtl_options, rtl_usage
+from commands.loader.arguments import arguments
+from commands.loader.rtl_values import is_rtl, rtl_options, rtl_usage
+from commands.loader.values import encode_options, project_options, resolve_options
 from synthesis.emit.rtl import RtlOptions
 from synthesis.emit.rtl import test_name as name_of_test
 from synthesis.pipeline import synthesize

@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 
 from device import MAX78000, MAX78002
-from synthesis.emit import folder_name
 from synthesis.emit.rtl import (
     Camera,
     check_rtl_options,
@@ -32,6 +31,7 @@ from synthesis.program import ExpectedOutput, KernelBlock
 from synthesis.summarize import topology
 from tests.rtl.by_hand import FIFO, MODERN, camera, rtl_options, stored
 from tests.synthesis.programs import program, words
+from writing.folder import folder_name
 
 PRELOADED = rtl_options(preload_data=True, preload_weights=True, result_output=True)
 NARROW = ExpectedOutput(words(0x50400000, 0x50408004), words(0xFFFF, 0xFFFF0000),

@@ -8,11 +8,11 @@ import pytest
 
 pytest.importorskip("unicorn", reason="needs the emulator (requirements-emulator.txt)")
 
-from scripts.rtl_program import TestProgram
 from tests.rtl.by_hand import rtl_options, stored
 from tests.rtl.comparing import differences, found_in, wanted_of
 from tests.rtl.known_answers import answer
 from tests.synthesis.programs import program
+from tools.rtl_program import TestProgram
 
 SAMPLE = (
     "max78002-mnist-riscv",

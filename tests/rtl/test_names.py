@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 
 from diagnostics import DiagnosticError
-from synthesis.emit.files import distinct
 from synthesis.emit.rtl import emit_rtl
 from synthesis.program import Program
 from tests.rtl.by_hand import FIFO, camera, rtl_options
 from tests.synthesis.programs import program
+from writing.files import distinct
 
 
 def test_distinct_files_are_kept() -> None:

@@ -14,13 +14,13 @@ pytest.importorskip("unicorn", reason="needs the emulator (requirements-emulator
 from device import chip_named
 from emulator.architecture import CORTEX_M4, RISCV
 from emulator.firmware import SDK, compiler
-from scripts.rtl_program import SDK as RTL_SDK
-from scripts.rtl_program import TestProgram, camera_words
 from synthesis.emit.rtl import emit_rtl
 from synthesis.program import Program
 from tests.conftest import ROOT
 from tests.rtl.by_hand import FIFO, MODERN, camera, rtl_options, stored
 from tests.synthesis.programs import program
+from tools.rtl_program import SDK as RTL_SDK
+from tools.rtl_program import TestProgram, camera_words
 
 STRICT = ["-std=gnu11", "-O2", "-ffreestanding", "-Wall", "-Wextra", "-Wcast-align", "-Werror"]
 VARIANTS: dict[str, tuple[Program, dict[str, Any], dict[str, Any]]] = {

@@ -11,9 +11,9 @@ import pytest
 
 pytest.importorskip("unicorn", reason="needs the emulator (requirements-emulator.txt)")
 
-from scripts.rtl_demo import alter_expected_word
-from scripts.rtl_simulation import CameraFile, missing_tools, simulate
 from tests.conftest import ROOT
+from tools.rtl_demo import alter_expected_word
+from tools.rtl_simulation import CameraFile, missing_tools, simulate
 
 pytestmark = pytest.mark.skipif(
     missing_tools() is not None, reason=f"the simulator is not installed: {missing_tools()}"

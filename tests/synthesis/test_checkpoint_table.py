@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import torch
 
+from commands.loader.arguments import arguments
+from commands.loader.create import create_project
 from device import MAX78000
-from scripts.loader import create_project
-from scripts.loader_options import arguments
 from synthesis.resolve.table import checkpoint_table
 from tests.synthesis.networks import describe, files, mask, sample, weights
 

@@ -1,4 +1,4 @@
-"""The pages that scripts/make_docs.py writes are complete and up to date."""
+"""The pages that tools/make_docs.py writes are complete and up to date."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from scripts.make_docs import SOURCES, errors_page, explanations, pages
 from synthesis.check import CONSTRAINTS
 from synthesis.parse.keys import GLOBAL_KEYS, LAYER_KEYS
 from tests.conftest import ROOT
+from tools.make_docs import SOURCES, errors_page, explanations, pages
 
 PAGES = pages(ROOT)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
 def test_committed_page_is_up_to_date(page: Path) -> None:
-    assert page.read_text() == PAGES[page], "run scripts/make_docs.py"
+    assert page.read_text() == PAGES[page], "run tools/make_docs.py"
 
 
 def test_every_code_of_the_source_has_a_row() -> None:
@@ -59,7 +59,7 @@ def test_messages_keep_what_is_fixed_and_blank_the_rest(tmp_path: Path) -> None:
 
 def test_check_names_old_pages_and_writes_nothing(tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, ROOT / "scripts" / "make_docs.py", "--check"],
+        [sys.executable, ROOT / "tools" / "make_docs.py", "--check"],
         cwd=tmp_path,
         capture_output=True,
         text=True,

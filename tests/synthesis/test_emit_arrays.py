@@ -13,8 +13,8 @@ from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 
 from synthesis.emit import check_options, emit_arrays
-from synthesis.emit.arrays import macro_lines, matrix_lines
 from tests.synthesis.programs import options, program
+from writing.arrays import macro_lines, matrix_lines
 
 
 def test_macro_has_eight_words_per_line_and_no_comma_at_the_end() -> None:

@@ -13,9 +13,9 @@ import pytest
 
 from device import MAX78002
 from diagnostics import DiagnosticError
-from synthesis.emit import write_project
 from synthesis.emit.buildfiles import build_files, depth
 from tests.synthesis.programs import options
+from writing.folder import write_project
 
 ODD = 'R&D <a> "b" \u00e9'
 

@@ -7,8 +7,8 @@ import json
 
 import pytest
 
-from scripts.loader_options import arguments
-from scripts.loader_values import project_options, resolve_options
+from commands.loader.arguments import arguments
+from commands.loader.values import project_options, resolve_options
 from synthesis.network import InputPort
 
 REQUIRED = ["--device", "MAX78000", "--config-file", "a", "--prefix", "b", "--test-dir", "c"]

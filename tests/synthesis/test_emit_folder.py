@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from diagnostics import DiagnosticError
-from synthesis.emit import check_folder, folder_name, write_project
-from synthesis.emit.manifest import MANIFEST
+from writing.folder import check_folder, folder_name, write_project
+from writing.manifest import MANIFEST
 
 FILES: dict[str, str | bytes] = {
     "main.c": "int x;\n",

@@ -12,10 +12,11 @@ from typing import Any
 import pytest
 
 from device import MAX78002
-from synthesis.emit import check_options, write_project
+from synthesis.emit import check_options
 from synthesis.emit.buildfiles import build_files
 from synthesis.program import FifoStream, Power
 from tests.synthesis.programs import emit, options, program, store, words
+from writing.folder import write_project
 
 FAST = FifoStream(0, 0x400C0410, 0x400C0404, 2, words(1, 2, 3))
 VARIANTS: dict[str, dict[str, Any]] = {

@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from scripts.loader_options import arguments
-from scripts.loader_values import encode_options, resolve_options
+from commands.loader.arguments import arguments
+from commands.loader.values import encode_options, resolve_options
 from synthesis.pipeline import synthesize
 from synthesis.program import Program
 from synthesis.words import phase_words

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from scripts.loader import create_project
-from scripts.loader_options import arguments
-from synthesis.emit.manifest import MANIFEST
+from commands.loader.arguments import arguments
+from commands.loader.create import create_project
 from tests.conftest import ROOT
+from writing.manifest import MANIFEST
 
 RESOURCES = """\
 Weight memory: 23,584 bytes out of 442,368 bytes total (5.3%)

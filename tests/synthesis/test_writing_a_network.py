@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from commands.loader.arguments import arguments
+from commands.loader.create import create_project
+from commands.loader.values import encode_options, resolve_options
 from device import MAX78000, MAX78002
 from diagnostics import Severity
-from scripts.loader import create_project
-from scripts.loader_options import arguments
-from scripts.loader_values import encode_options, resolve_options
 from synthesis.network import channels_per_pass, passes
 from synthesis.pipeline import synthesize
 from tests.conftest import ROOT

@@ -5,7 +5,7 @@ from __future__ import annotations
 from device import Chip
 from device.chip import GROUPS, PROCESSORS_PER_GROUP, PROCESSORS_PER_INSTANCE
 from synthesis.emit.rtl.images import kernel_parts
-from synthesis.emit.templates import render
+from writing.templates import render
 
 
 def chip_header(chip: Chip, apb_base: int) -> str:

@@ -10,8 +10,8 @@ from dataclasses import replace
 from synthesis.emit.code import program_values
 from synthesis.emit.rtl.options import RtlOptions
 from synthesis.emit.rtl.timeout import timeout_ms
-from synthesis.emit.templates import render
 from synthesis.program import Block, Program, TimerStart
+from writing.templates import render
 
 _FLASH_WORDS = {"MAX78000": 0x83FF, "MAX78002": 0x283FF}
 """Last word of the flash memory's model."""

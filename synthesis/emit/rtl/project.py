@@ -14,15 +14,15 @@ from numpy.typing import NDArray
 
 from synthesis.emit import headers
 from synthesis.emit.expected import cut
-from synthesis.emit.files import distinct
 from synthesis.emit.log import log_text
 from synthesis.emit.rtl import images
 from synthesis.emit.rtl.camera import camera_lines
 from synthesis.emit.rtl.options import SIMULATED, RtlOptions
 from synthesis.emit.rtl.program import bench_file, test_file, wrapper_file
 from synthesis.emit.rtl.timeout import latency_lines
-from synthesis.emit.templates import render
 from synthesis.program import ExpectedOutput, Program
+from writing.files import distinct
+from writing.templates import render
 
 _VERIFIER = "verify-output.py"
 _DEBUG = "debug"

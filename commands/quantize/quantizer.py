@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from checkpoint import Checkpoint, read_checkpoint, twin_of, write_checkpoint, write_safetensors
 from checkpoint.safetensors import SUFFIX
+from commands.arguments import Parser, chip, refuse_same_file
 from diagnostics import Diagnostic, DiagnosticError, Place, Severity, print_diagnostics
 from diagnostics.errors import InputError
 from quantization import (
@@ -23,7 +24,6 @@ from quantization import (
     weight_names,
 )
 from quantization.options import WEIGHT_BITS
-from scripts.arguments import Parser, chip, refuse_same_file
 
 DEFAULT_SCALE = 0.85
 DEFAULT_DEVIATIONS = 2.0
@@ -46,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         checkpoint = without_batchnorm(checkpoint, args)
         if args.calibrate is not None:
-            from scripts.calibrator import choose_integers  # here: it needs torch
+            from commands.quantize.calibrator import choose_integers  # here: it needs torch
 
             bits = bits_by_layer(checkpoint, options)
             options = replace(options, calibration=choose_integers(checkpoint, bits, args))

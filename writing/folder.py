@@ -14,7 +14,7 @@ from pathlib import Path
 
 from checkpoint.atomic import umask
 from diagnostics import Diagnostic, DiagnosticError, Place
-from synthesis.emit.manifest import MANIFEST, manifest, stale_files
+from writing.manifest import MANIFEST, manifest, stale_files
 
 KEPT = frozenset({"project.mk"})  # the user's own settings: written once, never replaced
 _LONGEST = 245  # of the name and the folder above it, as the vendor's file systems take it

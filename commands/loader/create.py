@@ -9,33 +9,32 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from diagnostics import Diagnostic, DiagnosticError, Place, Severity
-from scripts.loader_messages import audible, refuse_errors, report, tell
-from scripts.loader_rtl import create_test
-from scripts.loader_values import (
+from commands.loader.messages import audible, refuse_errors, report, tell
+from commands.loader.rtl_test import create_test
+from commands.loader.rtl_values import is_rtl, rtl_options, rtl_usage
+from commands.loader.values import (
     command_line,
     encode_options,
     project_folder,
     project_options,
     resolve_options,
 )
-from scripts.rtl_values import is_rtl, rtl_options, rtl_usage
+from diagnostics import Diagnostic, DiagnosticError, Place, Severity
 from synthesis import __version__
 from synthesis.emit import (
     ProjectOptions,
-    check_folder,
     check_options,
     emit_arrays,
     emit_project,
     format_resources,
     log_text,
-    write_project,
 )
 from synthesis.emit.rtl import check_rtl_options, list_problems
 from synthesis.network import Network
 from synthesis.pipeline import MEMORY_CODES, Synthesis, examine, has_errors, synthesize, what_fits
 from synthesis.place import Placement
 from synthesis.program import Program
+from writing.folder import check_folder, write_project
 
 
 def create_project(args: argparse.Namespace) -> int:
@@ -74,7 +73,7 @@ def create_project(args: argparse.Namespace) -> int:
     report(shown, args)
     tell(f"Wrote {len(files)} files to {folder}", args)
     if args.verify:
-        from scripts.loader_verify import verify  # needs unicorn, which other runs do without
+        from commands.loader.verify import verify  # needs unicorn, which other runs do without
 
         check_output = args.kat and not args.fixed_input
         for line in verify(

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
+from commands.loader.rtl_arguments import CAMERA, SIMULATION_ONLY
 from diagnostics import Diagnostic, Place, Severity
-from scripts.rtl_options import CAMERA, SIMULATION_ONLY
 from synthesis.emit import ProjectOptions
 from synthesis.emit.rtl import Camera, RtlOptions
 from synthesis.emit.rtl.options import DEFAULT_TOP_LEVEL

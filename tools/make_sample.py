@@ -3,8 +3,8 @@
 
 The 8x8 image is enlarged to the size asked for, so that no image of another collection is copied:
 
-    scripts/make_sample.py --size 28 tests/sample_mnist.npy
-    scripts/make_sample.py --size 8 tests/sample_digits.npy
+    tools/make_sample.py --size 28 tests/sample_mnist.npy
+    tools/make_sample.py --size 8 tests/sample_digits.npy
 """
 
 from __future__ import annotations

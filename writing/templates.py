@@ -12,16 +12,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemBytecodeCache, FileSystemLoader, StrictUndefined
 from jinja2.bccache import Bucket
 
-from synthesis.program import Check, Clear, TimerStart, Wait, Write
-
-TEMPLATES = Path(__file__).resolve().parent.parent.parent / "templates"
-_STEPS = {
-    "write": Write,
-    "wait": Wait,
-    "check": Check,
-    "clear": Clear,
-    "timer_start": TimerStart,
-}
+TEMPLATES = Path(__file__).resolve().parent.parent / "templates"
 
 
 def render(template: str, **values: Any) -> str:
@@ -68,15 +59,18 @@ def _environment() -> Environment:
         "make": make,
         "property": property_value,
     }
-    environment.tests |= {
-        name: (lambda step, kind=kind: isinstance(step, kind)) for name, kind in _STEPS.items()
-    }
+    environment.tests["of_class"] = of_class
     return environment
 
 
 def _is_html(template: str | None) -> bool:
     """Whether all values are escaped as HTML; elsewhere each place has a filter of its own."""
     return template is not None and template.endswith((".html.j2", ".svg.j2"))
+
+
+def of_class(value: object, name: str) -> bool:
+    """Whether the class of a value has this name: `{% if step is of_class "Write" %}`."""
+    return type(value).__name__ == name
 
 
 def hexadecimal(value: int, digits: int = 8) -> str:

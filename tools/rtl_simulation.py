@@ -12,8 +12,8 @@ from pathlib import Path
 
 from device import Chip, chip_named
 from device.chip import DEFAULT_APB_BASE
-from scripts.rtl_program import TestBus, TestProgram, camera_words
 from synthesis.emit.rtl import chip_header
+from tools.rtl_program import TestBus, TestProgram, camera_words
 
 ROOT = Path(__file__).resolve().parent.parent
 BENCH, VPI = ROOT / "rtl" / "bench", ROOT / "rtl" / "vpi"
@@ -76,7 +76,7 @@ def simulate(
     has_program = any(test.glob("*.c"))
     if has_program:
         _execute(test, chip, work, apb_base, camera)
-    silicon = [sys.executable, str(ROOT / "scripts" / "rtl_silicon.py"), "--device", device]
+    silicon = [sys.executable, str(ROOT / "tools" / "rtl_silicon.py"), "--device", device]
     macros = {
         "TARGET_DIR": str(test),
         "WORK_DIR": str(work),

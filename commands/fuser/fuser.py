@@ -6,9 +6,9 @@ import argparse
 from collections.abc import Sequence
 
 from checkpoint import read_checkpoint, write_checkpoint
+from commands.arguments import Parser, refuse_same_file
 from diagnostics.errors import InputError
 from quantization import fuse_batchnorm
-from scripts.arguments import Parser, refuse_same_file
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

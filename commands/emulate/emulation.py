@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from checkpoint.atomic import write_bytes
+from commands.arguments import Parser, chip
 from device.chip import ACCELERATOR_ALIGNMENT, DEFAULT_APB_BASE, HIGHEST_APB_BASE
 from emulator import Accelerator, AddressMap, Board, EmulatorError, Outcome, Run, Writes
 from emulator.cycles import format_cycles, network_cycles
@@ -28,7 +29,6 @@ from emulator.report import (
 )
 from emulator.trace import as_csv, as_text, trace
 from emulator.words import read_words
-from scripts.arguments import Parser, chip
 
 SHOWN_MISMATCHES = 10
 

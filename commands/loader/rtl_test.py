@@ -8,13 +8,10 @@ from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
+from commands.loader.messages import audible, refuse_errors, report, tell
+from commands.loader.rtl_values import with_network
 from diagnostics import Diagnostic
-from scripts.loader_messages import audible, refuse_errors, report, tell
-from scripts.rtl_values import with_network
-from synthesis.emit import check_folder, emit_arrays, folder_name, write_project
-from synthesis.emit.files import distinct
-from synthesis.emit.folder import KEPT
-from synthesis.emit.manifest import MANIFEST
+from synthesis.emit import emit_arrays
 from synthesis.emit.rtl import (
     RtlOptions,
     add_test,
@@ -26,6 +23,9 @@ from synthesis.emit.rtl import (
     test_name,
 )
 from synthesis.pipeline import Synthesis
+from writing.files import distinct
+from writing.folder import KEPT, check_folder, folder_name, write_project
+from writing.manifest import MANIFEST
 
 
 def create_test(

@@ -1,16 +1,16 @@
 """The command line of ai8xize.py: options in the groups of the manual.
 
-What they mean is in `scripts.loader_values`. Source: spec/network-description.md section 1.7.
+What they mean is in `commands.loader.values`. Source: spec/network-description.md section 1.7.
 """
 
 from __future__ import annotations
 
 import argparse
 
+from commands.arguments import Parser, Refused, chip
+from commands.loader.rtl_arguments import add_product_options, add_rtl_options
 from device import chip_named
 from device.chip import DEFAULT_APB_BASE
-from scripts.arguments import Parser, Refused, chip
-from scripts.rtl_options import add_product_options, add_rtl_options
 from synthesis import __version__
 
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Write docs/errors.md, docs/network-description.md and networks/schema.json from the code.
 
-scripts/make_docs.py            write these files
-scripts/make_docs.py --check    write nothing; status 1 if a file is not up to date
+tools/make_docs.py            write these files
+tools/make_docs.py --check    write nothing; status 1 if a file is not up to date
 """
 
 from __future__ import annotations
@@ -29,8 +29,9 @@ from synthesis.parse.schema import description_schema
 ROOT = Path(__file__).resolve().parent.parent
 CODE = re.compile(r"[EWN]\d{3}")
 SOURCES = (
-    "*.py", "scripts/*.py", "checkpoint/**/*.py", "datasets/**/*.py", "diagnostics/**/*.py",
-    "emulator/**/*.py", "quantization/**/*.py", "synthesis/**/*.py", "training/**/*.py",
+    "*.py", "checkpoint/**/*.py", "commands/**/*.py", "datasets/**/*.py", "diagnostics/**/*.py",
+    "emulator/**/*.py", "quantization/**/*.py", "synthesis/**/*.py", "tools/*.py",
+    "training/**/*.py", "writing/**/*.py",
 )  # fmt: skip
 RANGES = (
     (0, 69, "Files and system"),
@@ -190,7 +191,7 @@ def errors_page(found: Mapping[str, Explanation]) -> str:
         "",
         f"`{BLANK}` stands for what differs from case to case.",
         "",
-        "This page is written by `scripts/make_docs.py` from the code; do not edit it.",
+        "This page is written by `tools/make_docs.py` from the code; do not edit it.",
     ]
     for low, high, title in RANGES:
         codes = sorted((c for c in found if low <= int(c[1:]) <= high), key=lambda c: (c[1:], c))
@@ -224,7 +225,7 @@ def description_page() -> str:
         "channels, where data stands in memory, and how the layers are connected.",
         "[Writing a network description](writing-a-network.md) explains how to choose all that.",
         "",
-        "This page is written by `scripts/make_docs.py` from the tables that the parser uses; do",
+        "This page is written by `tools/make_docs.py` from the tables that the parser uses; do",
         "not edit it.",
         "",
         "```yaml",

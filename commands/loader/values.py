@@ -11,11 +11,12 @@ import shlex
 import sys
 from pathlib import Path
 
-from scripts.rtl_values import is_block_level, is_rtl, preloads_weights
+from commands.loader.rtl_values import is_block_level, is_rtl, preloads_weights
 from synthesis import __version__
-from synthesis.emit import ProjectOptions, folder_name
+from synthesis.emit import ProjectOptions
 from synthesis.network import InputPort
 from synthesis.options import EncodeOptions, ResolveOptions
+from writing.folder import folder_name
 
 
 def resolve_options(args: argparse.Namespace) -> ResolveOptions:

@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))  # started as a script, Python looks beside this file only
 
 from diagnostics import Diagnostic, DiagnosticError, run  # noqa: E402
-from scripts.rtl_simulation import missing_tools, simulate  # noqa: E402
+from tools.rtl_simulation import missing_tools, simulate  # noqa: E402
 
 NETWORK = (
     "--device", "MAX78000", "--config-file", "networks/mnist-chw-ai85.yaml",

@@ -7,9 +7,9 @@ import shlex
 from collections.abc import Sequence
 from typing import Any
 
-from scripts import train_displays
-from scripts import train_values as values
-from scripts.arguments import Parser, Refused
+from commands.arguments import Parser, Refused
+from commands.train import converters as values
+from commands.train import displays
 from training.options import Options
 
 DEFAULTS = Options(arch="", dataset="")
@@ -207,7 +207,7 @@ def parse(arguments: Sequence[str]) -> Options:
         allow_abbrev=False,
     )
     for add in (
-        _device_and_data, _training, _checkpoints, _display, train_displays.add_options, _detection,
+        _device_and_data, _training, _checkpoints, _display, displays.add_options, _detection,
         _distillation, _embedding, _compatibility,
     ):  # fmt: skip
         add(parser)
@@ -243,7 +243,7 @@ def _check(parser: argparse.ArgumentParser, found: argparse.Namespace) -> None:
         "--kd-teacher-wt: must be 0, the teacher does not learn": found.kd_teacher_wt != 0,
         "--kd-distill-wt: it and --kd-student-wt are 0, nothing would be learned":
         found.kd_teacher is not None and found.kd_distill_wt == found.kd_student_wt == 0,
-        **train_displays.conflicts(found),
+        **displays.conflicts(found),
     }  # fmt: skip
     for message, applies in wrong.items():
         if applies:

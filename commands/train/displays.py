@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import get_args
 
-from scripts import train_values as values
+from commands.train import converters as values
 from training.options import Summary
 
 

@@ -1,0 +1,1 @@
+"""The body of quantize.py."""

@@ -1,0 +1,1 @@
+"""What developers of the project run: documentation pages, demonstrations, RTL simulation."""
