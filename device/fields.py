@@ -23,12 +23,17 @@ class FieldOverflowError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """Bits `low` to `low + width - 1` of a register and what they mean."""
+    """Bits `low` to `low + width - 1` of a register and what they mean.
+
+    `rule` says how firmware finds the value, in the quantities that docs/hardware/execution.md
+    defines; it is text for the published register map.
+    """
 
     name: str
     low: int
     width: int
     meaning: str
+    rule: str = ""
 
     @property
     def limit(self) -> int:
@@ -50,13 +55,15 @@ class Field:
 class Register:
     """A 32-bit register: its number in the chip's numbering and its fields.
 
-    Fields may overlap where the hardware gives bits a second meaning; packing ORs them.
+    Fields may overlap where the hardware gives bits a second meaning; packing ORs them. `meaning`
+    is a title, `about` a text for the published register map.
     """
 
     name: str
     number: int
     meaning: str
     fields: tuple[Field, ...] = ()
+    about: str = ""
     by_name: Mapping[str, Field] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -77,6 +84,6 @@ class Register:
         return {f.name: f.unpack(word) for f in self.fields}
 
 
-def flag(name: str, bit: int, meaning: str) -> Field:
+def flag(name: str, bit: int, meaning: str, rule: str = "") -> Field:
     """Return a field of one bit."""
-    return Field(name, bit, 1, meaning)
+    return Field(name, bit, 1, meaning, rule)
