@@ -30,7 +30,8 @@ from tabulate import tabulate  # noqa: E402
 from device import CHIPS  # noqa: E402
 from device.chip import DEFAULT_APB_BASE  # noqa: E402
 from emulator import Board, EmulatorError, Run, compile_project  # noqa: E402
-from emulator.words import read_words, run_words  # noqa: E402
+from emulator.machine.accelerator import run_words  # noqa: E402
+from emulator.words.recording import read_words  # noqa: E402
 
 NETWORK, CHECKPOINT = "mnist-chw-ai85", "mnist-ai85net5-qat8-q"
 SLOWEST = 5

@@ -6,18 +6,18 @@ runs a whole program from reset, `Accelerator` executes recorded words.
 Source: spec/machine.md, spec/sdk-stubs.md.
 """
 
-from emulator.addresses import AddressMap
-from emulator.board import Board, Outcome
-from emulator.checks import Finding
-from emulator.compare import Difference, compare, count_words
+from emulator.checks.finding import Finding
 from emulator.errors import EmulatorError
-from emulator.execution import LayerRun
-from emulator.firmware import compile_project
-from emulator.loader import PHASES, LoaderRecord, run_loader
-from emulator.machine import Accelerator, Run
-from emulator.program import Program
-from emulator.record import Effect, Writes
-from emulator.words import RecordedWords, run_words
+from emulator.firmware.board import Board, Outcome
+from emulator.firmware.compiling import compile_project
+from emulator.firmware.loader import PHASES, LoaderRecord, run_loader
+from emulator.loaded_network import Program
+from emulator.machine.accelerator import Accelerator, Run, run_words
+from emulator.machine.execution import LayerRun
+from emulator.words.addresses import AddressMap
+from emulator.words.compare import Difference, compare, count_words
+from emulator.words.recording import RecordedWords
+from emulator.words.writes import Effect, Writes
 
 __all__ = [
     "PHASES",

@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from device import Chip, chip_named
 from device.chip import DEFAULT_APB_BASE
 from emulator import Accelerator, EmulatorError, Writes
-from emulator.cycles import STARTUP_CYCLES, network_cycles
+from emulator.report.cycles import STARTUP_CYCLES, network_cycles
 
 
 def register_writes(folder: Path) -> Iterator[tuple[int, int, int]]:

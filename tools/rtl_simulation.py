@@ -12,8 +12,9 @@ from pathlib import Path
 
 from device import Chip, chip_named
 from device.chip import DEFAULT_APB_BASE
+from emulator.firmware.rtl_bus import TestBus
 from synthesis.emit.rtl import chip_header
-from tools.rtl_program import TestBus, TestProgram, camera_words
+from tools.rtl_program import TestProgram, camera_words
 
 ROOT = Path(__file__).resolve().parent.parent
 BENCH, VPI = ROOT / "rtl" / "bench", ROOT / "rtl" / "vpi"

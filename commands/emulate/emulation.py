@@ -17,18 +17,18 @@ from checkpoint.atomic import write_bytes
 from commands.arguments import Parser, chip
 from device.chip import ACCELERATOR_ALIGNMENT, DEFAULT_APB_BASE, HIGHEST_APB_BASE
 from emulator import Accelerator, AddressMap, Board, EmulatorError, Outcome, Run, Writes
-from emulator.cycles import format_cycles, network_cycles
-from emulator.departure import departure_of_words, outputs_at
-from emulator.memory import Memory
-from emulator.report import (
+from emulator.report.cycles import format_cycles, network_cycles
+from emulator.report.departure import departure_of_words, outputs_at
+from emulator.report.describe import (
     describe_departure,
     describe_layer,
     describe_registers,
     describe_unwritten,
     describe_word,
 )
-from emulator.trace import as_csv, as_text, trace
-from emulator.words import read_words
+from emulator.report.trace import as_csv, as_text, trace
+from emulator.state.memory import Memory
+from emulator.words.recording import read_words
 
 SHOWN_MISMATCHES = 10
 

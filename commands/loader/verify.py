@@ -7,10 +7,10 @@ from pathlib import Path
 
 from diagnostics import Diagnostic, DiagnosticError, Place
 from emulator import Run, compare, count_words, run_loader
-from emulator.cycles import format_cycles, network_cycles
-from emulator.departure import Departure, SimulatedChannel, departure_of_layers
-from emulator.loader import LoaderRecord
-from emulator.report import describe_departure
+from emulator.firmware.loader import LoaderRecord
+from emulator.report.cycles import format_cycles, network_cycles
+from emulator.report.departure import Departure, SimulatedChannel, departure_of_layers
+from emulator.report.describe import describe_departure
 from synthesis.encode.data import delivery_of, pieces_of
 from synthesis.encode.numbering import Numbering
 from synthesis.network import Layer, Tensor

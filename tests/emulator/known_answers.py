@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 from device import CHIPS, Chip
 from device.chip import DEFAULT_APB_BASE
 from emulator import EmulatorError
-from emulator.words import read_words, run_words
+from emulator.machine.accelerator import run_words
+from emulator.words.recording import read_words
 
 REQUIRED = 0.98
 

@@ -10,8 +10,8 @@ import pytest
 from device import MAX78000
 from device.chip import DEFAULT_APB_BASE
 from emulator import Accelerator, EmulatorError
-from emulator.cycles import STARTUP_CYCLES, Cycles, format_cycles, network_cycles
-from emulator.words import read_words
+from emulator.report.cycles import STARTUP_CYCLES, Cycles, format_cycles, network_cycles
+from emulator.words.recording import read_words
 from tests.emulator.by_hand import Words, one_by_one
 
 OTHER_LAYERS = {  # the estimate is for other layers than those in the registers

@@ -9,7 +9,7 @@ import pytest
 
 from device import MAX78000
 from emulator import Board, EmulatorError, compile_project
-from emulator.firmware import target_of
+from emulator.firmware.compiling import target_of
 
 Variant = Callable[..., Path]
 

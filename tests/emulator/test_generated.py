@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from emulator import Board
-from emulator.firmware import compile_project
+from emulator.firmware.compiling import compile_project
 from tests.conftest import ROOT
 
 

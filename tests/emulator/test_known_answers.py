@@ -10,7 +10,8 @@ import pytest
 from device import MAX78000
 from device.chip import DEFAULT_APB_BASE
 from emulator import RecordedWords, Writes
-from emulator.words import read_words, run_words
+from emulator.machine.accelerator import run_words
+from emulator.words.recording import read_words
 from tests.emulator.known_answers import EXCEPTIONS, REQUIRED, answer, answers
 
 SELECTION = (

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from device import MAX78000
 from emulator import AddressMap, Program, Writes
-from emulator.departure import (
+from emulator.report.departure import (
     Departure,
     SimulatedChannel,
     departure_of_layers,

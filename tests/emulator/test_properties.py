@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from device import CHIPS, MAX78000, Chip
 from device.chip import DEFAULT_APB_BASE
 from emulator import AddressMap, EmulatorError, Writes
-from emulator.compute import finish
-from emulator.decode import Output, WritePointer
-from emulator.record import effect_of
+from emulator.decode.layer import Output, WritePointer
+from emulator.machine.arithmetic import finish
+from emulator.words.writes import effect_of
 from tests.emulator.by_hand import Words, one_by_one
 
 SMALL = st.integers(1, 4)

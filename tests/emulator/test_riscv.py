@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from emulator import Board, EmulatorError, compile_project
-from emulator.architecture import RISCV
-from emulator.firmware import compile_wrapper
+from emulator.cpu.architecture import RISCV
+from emulator.firmware.compiling import compile_wrapper
 
 Pair = Callable[..., Path]
 START = "    MXC_SYS_ClockEnable(MXC_SYS_PERIPH_CLOCK_CPU1);\n"

@@ -10,8 +10,8 @@ import pytest
 from device import MAX78002
 from device.chip import DEFAULT_APB_BASE, GROUPS
 from emulator import Accelerator
-from emulator.snoop import CONDITION
-from emulator.words import read_words
+from emulator.machine.snoop import CONDITION
+from emulator.words.recording import read_words
 from tests.emulator.by_hand import Words
 
 WATCHED = 0x1001  # the word of pixel 1 of the output

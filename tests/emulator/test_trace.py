@@ -7,7 +7,7 @@ import numpy as np
 from device import MAX78000, MAX78002
 from device.chip import DEFAULT_APB_BASE, FAST_FIFO_DATA, FIFO_DATA
 from emulator import AddressMap, Writes
-from emulator.trace import Row, as_csv, as_text, trace
+from emulator.report.trace import Row, as_csv, as_text, trace
 from tests.emulator.by_hand import Words, one_by_one
 
 

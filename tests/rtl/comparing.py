@@ -11,7 +11,7 @@ import numpy as np
 from device import Chip
 from device.chip import DEFAULT_APB_BASE
 from emulator import AddressMap, Effect
-from emulator.record import effect_of
+from emulator.words.writes import effect_of
 from synthesis.program import ExpectedOutput
 from tools.rtl_program import PHASES, TestProgram, read_data_images, read_kernel_images
 

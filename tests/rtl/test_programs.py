@@ -12,8 +12,8 @@ import pytest
 pytest.importorskip("unicorn", reason="needs the emulator (requirements-emulator.txt)")
 
 from device import chip_named
-from emulator.architecture import CORTEX_M4, RISCV
-from emulator.firmware import SDK, compiler
+from emulator.cpu.architecture import CORTEX_M4, RISCV
+from emulator.firmware.compiling import SDK, compiler
 from synthesis.emit.rtl import emit_rtl
 from synthesis.program import Program
 from tests.conftest import ROOT

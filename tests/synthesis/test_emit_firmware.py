@@ -14,9 +14,9 @@ pytest.importorskip("unicorn", reason="needs the emulator (requirements-emulator
 
 from device import MAX78002
 from emulator import compare, run_loader
-from emulator.bus import Bus
-from emulator.core import MEMORY_BYTES, RAM, Core
-from emulator.firmware import SDK, compile_project, compiler
+from emulator.cpu.core import MEMORY_BYTES, RAM, Core
+from emulator.firmware.bus import Bus
+from emulator.firmware.compiling import SDK, compile_project, compiler
 from synthesis.program import (
     Block,
     Check,

@@ -96,9 +96,9 @@ def test_same_bytes_as_from_memory_and_registers_are_put_back(
     layers: tuple[UnloadLayer, ...], unroll: int, tmp_path: Path
 ) -> None:
     pytest.importorskip("unicorn", reason="needs the emulator (requirements-emulator.txt)")
-    from emulator.bus import Bus
-    from emulator.core import MEMORY_BYTES, RAM, Core
-    from emulator.firmware import compile_project
+    from emulator.cpu.core import MEMORY_BYTES, RAM, Core
+    from emulator.firmware.bus import Bus
+    from emulator.firmware.compiling import compile_project
 
     made = program(unload=layers)
     results = []

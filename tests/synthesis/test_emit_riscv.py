@@ -148,7 +148,7 @@ def test_what_needs_the_riscv_core(changes: dict[str, Any], found: list[tuple[st
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_compiles_for_the_core_that_runs_it(variant: str, tmp_path: Path) -> None:
     pytest.importorskip("ziglang", reason="needs a compiler for RISC-V")
-    from emulator.firmware import SDK
+    from emulator.firmware.compiling import SDK
 
     changes = VARIANTS[variant]
     arm = f"{changes.get('c_filename', 'main')}.c"

@@ -7,9 +7,9 @@ import pytest
 
 pytest.importorskip("unicorn", reason="needs the emulator (requirements-emulator.txt)")
 
-from emulator.bus import Bus
-from emulator.core import MEMORY_BYTES, RAM, Core
-from emulator.firmware import compile_project
+from emulator.cpu.core import MEMORY_BYTES, RAM, Core
+from emulator.firmware.bus import Bus
+from emulator.firmware.compiling import compile_project
 from tests.synthesis.programs import emit, program, store
 
 INPUT = RAM + MEMORY_BYTES // 2

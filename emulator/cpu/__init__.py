@@ -1,0 +1,1 @@
+"""A core that runs compiled programs, whatever stands on its bus."""

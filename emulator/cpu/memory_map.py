@@ -1,0 +1,68 @@
+"""Flash and SRAM of the core, and whether a program fits into them.
+
+Source: spec/sdk-stubs.md section 4.3.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from device import Chip
+from device.chip import FLASH_BASE, SRAM_BASE
+from emulator.cpu.elf import Image
+from emulator.errors import EmulatorError
+
+ROOMY_BYTES = 0x2000000
+"""Flash and SRAM of a core that stands for no chip; tests keep their buffers there."""
+
+
+@dataclass(frozen=True, slots=True)
+class CoreMemory:
+    """Sizes of flash and SRAM in bytes; `owner` is what messages call them by.
+
+    Another program takes the first `flash_taken` bytes of the flash.
+    """
+
+    flash_bytes: int = ROOMY_BYTES
+    sram_bytes: int = ROOMY_BYTES
+    owner: str = "emulator"
+    flash_taken: int = 0
+
+    @classmethod
+    def of(cls, chip: Chip) -> CoreMemory:
+        """Return the memory that a chip has."""
+        return cls(chip.flash_bytes, chip.sram_bytes, chip.name)
+
+    def without_flash(self, used_bytes: int) -> CoreMemory:
+        """Return what is left when another program takes so many bytes of flash."""
+        return replace(self, flash_taken=used_bytes)
+
+    def check(self, image: Image) -> None:
+        """Raise EmulatorError (E813), with the sizes, if a program does not fit."""
+        for name, needed, size in (
+            ("flash", flash_use(image) + self.flash_taken, self.flash_bytes),
+            ("SRAM", sram_use(image), self.sram_bytes),
+        ):
+            if needed > size:
+                raise EmulatorError(
+                    "E813",
+                    f"the program needs {needed} bytes of {name}, the {self.owner} has {size}",
+                    remedy="Shorten constants and buffers of the program, e.g. with a smaller "
+                    "sample or network.",
+                )
+
+
+def flash_use(image: Image) -> int:
+    """Bytes of flash: code, constants, and the first values of the variables in SRAM."""
+    initial = sum(len(data) for address, data in image.segments if address >= SRAM_BASE)
+    return _end(image, FLASH_BASE, SRAM_BASE) - FLASH_BASE + initial
+
+
+def sram_use(image: Image) -> int:
+    """Bytes of SRAM that variables take; the stack comes on top."""
+    return _end(image, SRAM_BASE, 1 << 32) - SRAM_BASE
+
+
+def _end(image: Image, first: int, last: int) -> int:
+    """End of what stands between two addresses."""
+    return max((a + size for a, size in image.areas if first <= a < last), default=first)

@@ -1,0 +1,352 @@
+"""From layer registers to what a layer is: the inverse of encoding.
+
+Source: spec/machine.md section 2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from device.chip import GROUPS, PROCESSORS_PER_GROUP
+from emulator.state.memory import INSTANCES, Memory
+
+WIDE_WORDS = 4  # words of a pixel and instance with 32-bit output
+_WEIGHT_BITS = (8, 1, 2, 4)
+_COLUMN_UNITS = 8  # kernel addresses count eighths of an 8-bit kernel
+_FLATTEN_STEP = 16  # the upper field of flattened passes counts these
+
+Pair = tuple[int, int]
+
+
+class Operator(Enum):
+    """What a layer does with its channels."""
+
+    CONVOLUTION = "convolution"
+    DEPTHWISE = "depth-wise convolution"
+    PASSTHROUGH = "pass-through"
+
+
+class Combination(Enum):
+    """How several operands become one; the values are the register's."""
+
+    SUB = 0
+    ADD = 1
+    OR = 2
+    XOR = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """What a layer reads and what happens before the operator. Pairs are (rows, columns).
+
+    `size` is the input before pooling, `pooled` after it (or after sub-sampling by `stride`).
+    `passes` counts groups of up to 64 channels, or all pixels of a flattened image. `read_word` is
+    the first word in each data memory instance, `read_gap` the words left out between pixels.
+    """
+
+    size: Pair
+    pooled: Pair
+    pad: Pair
+    pooling: bool
+    max_pool: bool
+    pool: Pair
+    pool_dilation: Pair
+    stride: int
+    operands: int
+    combination: Combination
+    pool_first: bool
+    passes: int
+    chw: bool
+    read_word: int
+    read_gap: int
+
+
+@dataclass(frozen=True, slots=True)
+class Kernels:
+    """Where a layer's kernels are: `start` in bytes of every processor's kernel stream.
+
+    `first` is the kernel address in the register's unit (eighths of an 8-bit kernel), `count` the
+    number of kernels of each processor, `shape` (rows, columns).
+    """
+
+    shape: Pair
+    bits: int
+    first: int
+    start: int
+    count: int
+    bypass: bool
+    four_at_once: bool
+
+
+@dataclass(frozen=True, slots=True)
+class WritePointer:
+    """Where output starts: data memory instance (0 to 15) and word."""
+
+    instance: int
+    word: int
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """What happens after the operator, and where results go.
+
+    `slots` are the outputs of one pass, counted from lane 0 of the first data memory instance.
+    `bias_offsets` and `pointers` have one entry for each group; a group without bias has None.
+    """
+
+    slots: int
+    passes: int
+    gap: int
+    wide: bool
+    shift: int
+    relu: bool
+    absolute: bool
+    bias_offsets: tuple[int | None, ...]
+    pointers: tuple[WritePointer, ...]
+
+    @property
+    def step(self) -> int:
+        """Words between two output passes of a pixel."""
+        return (WIDE_WORDS if self.wide else 1) * (self.gap + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class LayerConfig:
+    """One hardware layer as its registers say.
+
+    `enabled` and `with_kernels` are 16-bit masks of the processors of each group. `stream_start`
+    and `ring_words` are not zero for layers that stream. `next_layer` is None after the last.
+    """
+
+    layer: int
+    operator: Operator
+    enabled: tuple[int, ...]
+    with_kernels: tuple[int, ...]
+    broadcast: bool
+    transposed: bool
+    conv1d: bool
+    input: Input
+    kernels: Kernels
+    output: Output
+    stream_start: int
+    ring_words: int
+    next_layer: int | None
+
+    @property
+    def processors(self) -> tuple[int, ...]:
+        """Numbers (0 to 63) of the processors that take part, ascending."""
+        return tuple(
+            group * PROCESSORS_PER_GROUP + unit
+            for group, mask in enumerate(self.enabled)
+            for unit in range(PROCESSORS_PER_GROUP)
+            if mask >> unit & 1
+        )
+
+    @property
+    def groups(self) -> tuple[int, ...]:
+        """Groups that have a processor of the layer."""
+        return tuple(group for group, mask in enumerate(self.enabled) if mask)
+
+    @property
+    def output_size(self) -> Pair:
+        """Rows and columns of the output."""
+        if self.operator is Operator.PASSTHROUGH:
+            return self.input.pooled
+        stretch = 2 if self.transposed else 1
+        rows, columns = (
+            stretch * length + 2 * pad - kernel + 1
+            for length, pad, kernel in zip(
+                self.input.pooled, self.input.pad, self.kernels.shape, strict=True
+            )
+        )
+        return rows, columns
+
+
+def decode_layer(memory: Memory, layer: int) -> LayerConfig:
+    """Decode the registers of a hardware layer.
+
+    They are read from group 0, except those that may differ from group to group.
+    """
+    enable = [memory.register(layer, "ENA", group) for group in range(GROUPS)]
+    post = memory.register(layer, "POST")
+    lctl = memory.register(layer, "LCTL")
+    operator = _operator(post, lctl)
+    broadcast = (
+        operator is Operator.DEPTHWISE
+        and bool(lctl.get("depthwise_broadcast"))
+        and not memory.register(layer, "WPTR_TOFFS")["words"]
+    )
+    streams = layer < memory.chip.max_streaming_layers
+    conv1d = bool(memory.register(layer, "ONED")["conv1d"])
+    return LayerConfig(
+        layer=layer,
+        operator=operator,
+        enabled=tuple(word["processors"] for word in enable),
+        with_kernels=tuple(word["kernels"] for word in enable),
+        broadcast=broadcast,
+        transposed=bool(post["transposed"]),
+        conv1d=conv1d,
+        input=_input(memory, layer),
+        kernels=_kernels(memory, layer),
+        output=_output(memory, layer, operator, 4 if post["calcx4"] or broadcast else 1),
+        stream_start=memory.register(layer, "STREAM1")["start"] if streams else 0,
+        ring_words=memory.register(layer, "FMAX")["words"] if streams else 0,
+        next_layer=_next_layer(memory, layer),
+    )
+
+
+def _operator(post: dict[str, int], lctl: dict[str, int]) -> Operator:
+    if post["depthwise"]:
+        return Operator.DEPTHWISE
+    if post["time_slots"] and not lctl.get("bypass"):
+        return Operator.PASSTHROUGH
+    return Operator.CONVOLUTION
+
+
+def _passes(memory: Memory, layer: int) -> int:
+    post = memory.register(layer, "POST")
+    high = post["flatten_high"] if post["flatten"] else 0
+    return high * _FLATTEN_STEP + memory.register(layer, "LCTL2")["passes"] + 1
+
+
+def _input(memory: Memory, layer: int) -> Input:
+    oned, lctl = memory.register(layer, "ONED"), memory.register(layer, "LCTL")
+    transposed = bool(memory.register(layer, "POST")["transposed"])
+    windows = memory.register(layer, "PRCNT"), memory.register(layer, "PCCNT")
+    dilation = windows[0].get("dilation", 0) + 1, windows[1].get("dilation", 0) + 1
+    pool = windows[0]["last"] // dilation[0] + 1, windows[1]["last"] // dilation[1] + 1
+    stride_register = memory.register(layer, "STRIDE")
+    stride = 1 if transposed else stride_register["stride"] + 1
+    operands = oned["operands"] + 1 if oned["elementwise"] else 1
+    passes = _passes(memory, layer)
+    decode_size = _size_of_max78002 if memory.chip.has_next_layer else _size_of_max78000
+    size, pooled, pad = decode_size(memory, layer, stride, pool, dilation)
+    if oned["conv1d"]:
+        size, pooled, pad = (size[0], 1), (pooled[0], 1), (pad[0], 0)
+    if transposed:  # the registers count the stretched image, which is not what is pooled
+        size = size[0] // 2, size[1] // 2
+        reach = [(width - 1) * step for width, step in zip(pool, dilation, strict=True)]
+        pooled = size[0] - reach[0], size[1] - reach[1]
+    # Flattened layers keep the distance of their channels' passes: their gap is none
+    gap = stride_register.get("words", 0) // (stride * operands * passes) - 1
+    return Input(
+        size=size,
+        pooled=pooled,
+        pad=pad,
+        pooling=bool(lctl["pool"]),
+        max_pool=bool(lctl["max_pool"]),
+        pool=pool,
+        pool_dilation=dilation,
+        stride=stride,
+        operands=operands,
+        combination=Combination(oned["operation"]),
+        pool_first=bool(oned["pool_first"]),
+        passes=passes,
+        chw=bool(lctl["chw"]),
+        read_word=memory.register(layer, "RPTR_BASE")["word"],
+        read_gap=max(gap, 0),
+    )
+
+
+def _size_of_max78000(
+    memory: Memory, layer: int, stride: int, pool: Pair, _dilation: Pair
+) -> tuple[Pair, Pair, Pair]:
+    """Size, pooled size and pad: the registers count rows and columns with padding."""
+    counts = memory.register(layer, "RCNT"), memory.register(layer, "CCNT")
+    pad = counts[0]["pad"], counts[1]["pad"]
+    size = counts[0]["last"] + 1 - 2 * pad[0], counts[1]["last"] + 1 - 2 * pad[1]
+    pooled = (size[0] + stride - pool[0]) // stride, (size[1] + stride - pool[1]) // stride
+    return size, pooled, pad
+
+
+def _size_of_max78002(
+    memory: Memory, layer: int, stride: int, pool: Pair, dilation: Pair
+) -> tuple[Pair, Pair, Pair]:
+    """Size, pooled size and pad: the registers count up to the last window's first pixel.
+
+    Rows below the last window are not in the registers, nor are they read.
+    """
+    counts = memory.register(layer, "RCNT"), memory.register(layer, "CCNT")
+    pad = (
+        counts[0]["pad"] + 1 if counts[0]["padded"] else 0,
+        counts[1]["pad"] + 1 if counts[1]["padded"] else 0,
+    )
+    pooled = counts[0]["last"] // stride + 1, counts[1]["last"] // stride + 1
+    rows = (pooled[0] - 1) * stride + (pool[0] - 1) * dilation[0] + 1
+    return (rows, counts[1]["last"] + counts[1]["skip"]), pooled, pad
+
+
+def _kernels(memory: Memory, layer: int) -> Kernels:
+    oned, lctl = memory.register(layer, "ONED"), memory.register(layer, "LCTL")
+    post = memory.register(layer, "POST")
+    shape = (3, 3)
+    if oned["conv1d"]:
+        shape = (oned["kernel_length"], 1)
+    elif "kernel_rows" in lctl:
+        shape = (lctl["kernel_rows"] + 1, lctl["kernel_columns"] + 1)
+    elif oned["kernel_length"] == 1:
+        shape = (1, 1)
+    if "MCNT" in memory.chip.layer_registers:
+        mcnt = memory.register(layer, "MCNT")
+        first, last = mcnt["first"], mcnt["last"]
+    else:
+        first = memory.register(layer, "MCNT2")["first"]
+        last = memory.register(layer, "MCNT1")["last"]
+    bypass = bool(lctl.get("bypass"))
+    bits = _WEIGHT_BITS[post["weight_size"]]
+    unit = _COLUMN_UNITS if bypass else bits
+    return Kernels(
+        shape=shape,
+        bits=bits,
+        first=first,
+        start=first // _COLUMN_UNITS * shape[0] * shape[1] + oned["kernel_remainder"],
+        count=(last - first) // unit + 1,
+        bypass=bypass,
+        four_at_once=bool(post["calcx4"]),
+    )
+
+
+def _output(memory: Memory, layer: int, operator: Operator, bias_unit: int) -> Output:
+    lctl, lctl2 = memory.register(layer, "LCTL"), memory.register(layer, "LCTL2")
+    posts = [memory.register(layer, "POST", group) for group in range(GROUPS)]
+    wide = bool(lctl["wide"])
+    passes, gap = 1, lctl2["write_step"]
+    channel_step = memory.register(layer, "WPTR_CHOFFS")["words"]
+    if operator is Operator.PASSTHROUGH:
+        passes = _passes(memory, layer)
+    elif channel_step:
+        gap = channel_step // (WIDE_WORDS if wide else 1) - 1
+        passes = (lctl2["write_step"] + 1) // max(gap + 1, 1)
+    unit = _COLUMN_UNITS if lctl.get("bypass") else _WEIGHT_BITS[posts[0]["weight_size"]]
+    shift = posts[0]["shift"]
+    return Output(
+        slots=lctl2["last_output"] // unit + 1,
+        passes=passes,
+        gap=gap,
+        wide=wide,
+        shift=-shift if posts[0]["shift_right"] else shift,
+        relu=bool(lctl["relu"]),
+        absolute=bool(posts[0]["absolute"]),
+        bias_offsets=tuple(p["bias_offset"] * bias_unit if p["bias"] else None for p in posts),
+        pointers=tuple(_pointer(memory, layer, group) for group in range(GROUPS)),
+    )
+
+
+def _pointer(memory: Memory, layer: int, group: int) -> WritePointer:
+    pointer = memory.register(layer, "WPTR_BASE", group)["pointer"]
+    instance, word = divmod(pointer, 1 << memory.chip.write_pointer_shift)
+    return WritePointer(instance % INSTANCES, word)
+
+
+def _next_layer(memory: Memory, layer: int) -> int | None:
+    """Source: spec/machine.md section 7."""
+    if layer == memory.control_register("LCNT_MAX")["last"]:
+        return None
+    if memory.chip.has_next_layer:
+        following = memory.register(layer, "NXTLYR")
+        if following["stop"]:
+            return None
+        if following["jump"]:
+            return following["layer"]
+    return layer + 1

@@ -1,0 +1,148 @@
+"""Where the inputs of a layer are in data memory, and where its outputs go.
+
+Source: spec/machine.md sections 3, 6 and, for gaps, 8.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from device.chip import PROCESSORS_PER_GROUP, PROCESSORS_PER_INSTANCE
+from emulator.decode.layer import LayerConfig, Operator
+from emulator.decode.weights import depthwise_bases
+from emulator.state.memory import INSTANCES
+
+Integers = NDArray[np.int64]
+
+_LANES = PROCESSORS_PER_INSTANCE
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where outputs go: int64 arrays [output] of data memory instance, lane and first word."""
+
+    instance: Integers
+    lane: Integers
+    word: Integers
+
+
+def input_bytes(config: LayerConfig, instance_bytes: int) -> tuple[Integers, Integers]:
+    """Return the data memory instances and byte offsets of what a layer reads.
+
+    Both are [processor, operand, pass, pixel]; offsets wrap at the end of the instance.
+    """
+    inputs = config.input
+    pixels = np.arange(inputs.size[0] * inputs.size[1])
+    processors = np.array(config.processors).reshape(-1, 1, 1, 1)
+    if inputs.chw:
+        offset = 4 * inputs.read_word + pixels + 0 * processors
+    else:
+        steps = pixels * inputs.passes + np.arange(inputs.passes)[:, None]
+        words = (
+            inputs.read_word
+            + steps * inputs.operands * (inputs.read_gap + 1)
+            + np.arange(inputs.operands)[:, None, None]
+        )
+        offset = 4 * words + processors % _LANES
+    offset = offset % instance_bytes
+    return np.broadcast_to(processors // _LANES, offset.shape), offset
+
+
+def place_of(config: LayerConfig) -> Place:
+    """Return where the outputs of a layer go, in the order in which the layer computes them."""
+    if config.operator is Operator.PASSTHROUGH:
+        return _passthrough_place(config)
+    if config.operator is Operator.DEPTHWISE:
+        return _depthwise_place(config)
+    return _convolution_place(config)
+
+
+def words_of(config: LayerConfig, place: Place, pixels: int) -> Integers:
+    """Return the words of the outputs' pixels, [output, pixel]; those of 32 bits come first.
+
+    The word counts from the start of the data memory instance and may lie behind its end.
+    """
+    step = config.output.step * config.output.passes
+    words: Integers = place.word[:, None] + np.arange(pixels) * step
+    return words + place.lane[:, None] if config.output.wide else words
+
+
+def _convolution_place(config: LayerConfig) -> Place:
+    """Place of the outputs of a convolution: pass by pass, slot by slot."""
+    output = config.output
+    slot = np.tile(np.arange(output.slots), output.passes)
+    number = np.repeat(np.arange(output.passes), output.slots)
+    start = output.pointers[0]
+    return Place(
+        (start.instance + slot // _LANES) % INSTANCES,
+        slot % _LANES,
+        start.word + number * output.step,
+    )
+
+
+def _depthwise_place(config: LayerConfig) -> Place:
+    """Place of the channels of a depth-wise layer, each group with its own write pointer."""
+    output, processors = config.output, np.array(config.processors)
+    group = processors // PROCESSORS_PER_GROUP
+    start = np.array([pointer.instance for pointer in output.pointers])[group]
+    word = np.array([pointer.word for pointer in output.pointers])[group]
+    if config.broadcast:
+        instance, lane = processors // _LANES, processors % _LANES
+    else:
+        first_lane = max(config.kernels.count // config.input.passes - 1, 0)
+        slot = processors - depthwise_bases(config)[group] + first_lane
+        instance, lane = (start + slot // _LANES) % INSTANCES, slot % _LANES
+    return _repeated(config, instance, lane, word)
+
+
+def _passthrough_place(config: LayerConfig) -> Place:
+    """Place of the channels of a pass-through layer: the used processors close up."""
+    slots, instances, words = [], [], []
+    for group in config.groups:
+        pointer = config.output.pointers[group]
+        units = [p for p in config.processors if p // PROCESSORS_PER_GROUP == group]
+        slots += [n + units[0] % _LANES for n in range(len(units))]
+        instances += [pointer.instance] * len(units)
+        words += [pointer.word] * len(units)
+    slot = np.array(slots)
+    instance = (np.array(instances) + slot // _LANES) % INSTANCES
+    return _repeated(config, instance, slot % _LANES, np.array(words))
+
+
+def _repeated(config: LayerConfig, instance: Integers, lane: Integers, word: Integers) -> Place:
+    """Repeat the place of each processor for every pass: [pass, processor] in one axis."""
+    passes = config.input.passes
+    number = np.repeat(np.arange(passes), len(lane))
+    return Place(
+        np.tile(instance, passes),
+        np.tile(lane, passes),
+        np.tile(word, passes) + number * config.output.step,
+    )
+
+
+def unused_lanes(config: LayerConfig, weights: Integers, following: LayerConfig | None) -> Integers:
+    """Count for each slot the unused lanes before it, [output passes, slots]: biases skip them.
+
+    A lane is unused if all its kernels are zero and the next layer, reading this output, does not
+    enable its processor. Source: spec/machine.md section 8.
+    """
+    output = config.output
+    empty = ~weights.any(axis=(1, 2, 3)).reshape(output.passes, output.slots)
+    start = output.pointers[0]
+    if following is None or following.input.read_word != start.word:
+        return np.zeros(empty.shape, np.int64)
+    readers = set(following.processors)
+    processors = (start.instance * _LANES + np.arange(output.slots)) % (INSTANCES * _LANES)
+    unread = np.array([processor not in readers for processor in processors])
+    gaps = empty & unread
+    if output.passes == 1:
+        # Lanes before the first output have bias bytes of their own. Their kernels are not loaded;
+        # those of another layer may stand there.
+        read = np.flatnonzero(~unread)
+        gaps[0, : read[0] if len(read) else output.slots] = False
+    flat = gaps.reshape(-1)
+    counted: Integers = np.cumsum(flat) - flat
+    return counted.reshape(empty.shape)

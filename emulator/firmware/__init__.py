@@ -1,0 +1,1 @@
+"""Compiled projects: compiling them, the bus of a chip, loader functions, whole programs."""

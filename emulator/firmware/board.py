@@ -1,0 +1,236 @@
+"""A chip with firmware: the cores, the bus and the accelerator together, running main().
+
+Source: spec/sdk-stubs.md section 5, spec/generated-project.md 3.7 (what programs print).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from device import Chip
+from device.chip import DEFAULT_APB_BASE
+from emulator.cpu.core import DEFAULT_SECONDS, Core
+from emulator.cpu.elf import Image
+from emulator.cpu.memory_map import CoreMemory, flash_use
+from emulator.errors import EmulatorError
+from emulator.firmware.bus import Bus
+from emulator.firmware.compiling import compile_project, compile_wrapper, target_of
+from emulator.machine.accelerator import Accelerator, Run
+from emulator.state.power import CPU1_CLOCK, check_clock, is_running
+
+PASS, FAIL = "*** PASS ***", "*** FAIL ***"
+PROBING_SECONDS = 2.0
+WAKE_INTERRUPT = 63
+"""Number of the interrupt with which the RISC-V core wakes the Arm core."""
+_SEMAPHORE_INTERRUPT, _WAKE = 0x4003E040, 1 << 16
+_HEXADECIMAL = re.compile(r"0x([0-9a-fA-F]{1,8})\b")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a program ended: what it printed and what main() returned (None: it did not return).
+
+    `run` is the last inference, `inferences` their number; `failed_at` the address of the data word
+    that the program read last before it reported failure.
+    """
+
+    console: str
+    exit_code: int | None
+    inferences: int
+    run: Run | None
+    failed_at: int | None
+
+    @property
+    def passed(self) -> bool:
+        """Whether the program reported success and never failure."""
+        return PASS in self.console and FAIL not in self.console
+
+
+class Board:
+    """A board with a compiled program. `on_text` gets what it prints, as it prints it.
+
+    With a `wrapper`, that program runs on the Arm core, and starts `image` on the RISC-V core. The
+    device is found out from the first register that the program writes, unless `chip` is given;
+    only with `chip` are flash and SRAM as small as they are.
+    """
+
+    def __init__(
+        self,
+        image: Image,
+        chip: Chip | None = None,
+        apb_base: int = DEFAULT_APB_BASE,
+        on_text: Callable[[str], None] = lambda _text: None,
+        wrapper: Image | None = None,
+    ) -> None:
+        self.bus = Bus(chip, apb_base)
+        memory = CoreMemory.of(chip) if chip else CoreMemory()
+        self.wrapper: Core | None = None
+        if wrapper is not None:
+            self.wrapper = Core(wrapper, self.bus, _Starter(self), memory)
+            memory = memory.without_flash(flash_use(wrapper))
+        self.core = Core(image, self.bus, self, memory)
+        self.console = ""
+        self.inferences = 0
+        self.last_run: Run | None = None
+        self.time_limit = DEFAULT_SECONDS
+        self._on_text = on_text
+        self._captured: str | None = None  # what is printed while check_output() is tried
+        self._accelerator: Accelerator | None = None
+        self._applied = 0  # writes of the bus that the accelerator has seen
+
+    @classmethod
+    def with_project(
+        cls,
+        project: Path | str,
+        chip: Chip | None = None,
+        apb_base: int = DEFAULT_APB_BASE,
+        on_text: Callable[[str], None] = lambda _text: None,
+    ) -> Board:
+        """Compile a generated project for the board; its Makefile tells the chip, unless given.
+
+        Of a project for the RISC-V core both programs are compiled. Raises EmulatorError as
+        `compile_project` does, and if the program does not fit the chip (E813).
+        """
+        project = Path(project)
+        images = compile_project(project), compile_wrapper(project)
+        return cls(images[0], chip or target_of(project), apb_base, on_text, images[1])
+
+    @property
+    def accelerator(self) -> Accelerator:
+        """The accelerator with everything applied that was written so far."""
+        if self._accelerator is None:
+            if self.bus.addresses is None:
+                raise EmulatorError("E834", "the accelerator is started before it was set up")
+            self._accelerator = Accelerator(self.bus.addresses.chip, self.bus.apb_base)
+        self._accelerator.write(self.bus.writes(self._applied))
+        self._applied = len(self.bus.log)
+        return self._accelerator
+
+    def run(self, time_limit: float = DEFAULT_SECONDS) -> Outcome:
+        """Run main() from reset until it returns, fails, or starts over after it has passed.
+
+        Raises EmulatorError: access to nothing (E820), no main() (E821), no end within
+        `time_limit` seconds (E822), sleep without end (E825), and as Accelerator.run does.
+        """
+        self.time_limit = time_limit
+        exit_code = (self.wrapper or self.core).run(time_limit)
+        failed_at = self.bus.reads[-1] if FAIL in self.console and self.bus.reads else None
+        return Outcome(self.console, exit_code, self.inferences, self.last_run, failed_at)
+
+    def wrong_words(
+        self, seconds: float = PROBING_SECONDS
+    ) -> tuple[list[tuple[int, int, int]], bool]:
+        """Return the words that check_output() complains of: address, expected, found.
+
+        With them comes whether these are all, or time ended the search.
+        If it stops at the first, it is called again with that word put right. Empty if the program
+        has no such function, or one that does not print the three numbers.
+        """
+        found: dict[int, tuple[int, int]] = {}
+        new = None
+        deadline = time.monotonic() + seconds
+        try:
+            while self.core.has("check_output") and time.monotonic() < deadline:
+                new = [wrong for wrong in self._complaints(seconds) if wrong[0] not in found]
+                if not new:
+                    break
+                for address, expected, value in new:
+                    found[address] = expected, value
+                    self.bus.words[address] ^= expected ^ value
+        finally:
+            self._captured = None
+            for address, (expected, value) in found.items():
+                self.bus.words[address] ^= expected ^ value
+        in_time = new == [] and time.monotonic() < deadline
+        return [(address, *values) for address, values in found.items()], in_time
+
+    def _complaints(self, seconds: float) -> list[tuple[int, int, int]]:
+        """Call check_output() and return what it prints: address, expected, found."""
+        self._captured = ""
+        with contextlib.suppress(EmulatorError):  # too slow, or not what it is called
+            self.core.call("check_output", time_limit=seconds)
+        numbers = [int(text, 16) for text in _HEXADECIMAL.findall(self._captured)]
+        words = zip(numbers[::3], numbers[1::3], numbers[2::3], strict=False)
+        return [word for word in words if word[0] in self.bus.words]
+
+    def text(self, character: str) -> None:
+        """The program prints a character; a report of failure ends the run."""
+        if self._captured is not None:
+            self._captured += character
+            return
+        self.console += character
+        self._on_text(character)
+        if character == "\n" and FAIL in self.console:
+            self.core.stop()
+
+    @property
+    def expecting(self) -> bool:
+        """Whether the network was started."""
+        return self.bus.start_requested
+
+    def wait(self, sleeping: bool) -> int:
+        """The program waits: run the network if it was started, which causes the interrupt."""
+        if PASS in self.console:  # from here on everything repeats
+            self.core.stop()
+            return 0
+        if self.bus.start_requested and self.accelerator.input_complete():
+            self._infer()
+            return self.core.architecture.cnn_interrupt
+        if sleeping:
+            reason = (
+                "the FIFOs hold less than an image"
+                if self.bus.start_requested
+                else "the accelerator was not started"
+            )
+            raise EmulatorError("E825", f"the program sleeps and nothing wakes it: {reason}")
+        return 0
+
+    def run_second(self) -> int:
+        """The Arm core waits: run the RISC-V core, which ends that; return the interrupt."""
+        if not is_running(self.bus.words, CPU1_CLOCK):
+            raise EmulatorError("E825", "the Arm core sleeps, but it did not start the RISC-V core")
+        self.core.run(self.time_limit)
+        if self.bus.words.get(_SEMAPHORE_INTERRUPT, 0) & _WAKE:
+            return WAKE_INTERRUPT
+        if PASS not in self.console and FAIL not in self.console:
+            raise EmulatorError("E825", "the RISC-V program ends without waking the Arm core")
+        assert self.wrapper is not None
+        self.wrapper.stop()
+        return 0
+
+    def _infer(self) -> None:
+        check_clock(self.bus.words)
+        self.last_run = self.accelerator.start()
+        self.inferences += self.accelerator.is_finished
+        self.bus.words.update(self.accelerator.result_words())
+        self.bus.finish()
+        self.bus.reads = []
+
+
+class _Starter:
+    """What the Arm core's program does beside a RISC-V core."""
+
+    def __init__(self, board: Board) -> None:
+        self._board = board
+        self._done = False
+
+    @property
+    def expecting(self) -> bool:
+        """Whether the RISC-V core was started and has not finished."""
+        return not self._done and is_running(self._board.bus.words, CPU1_CLOCK)
+
+    def text(self, character: str) -> None:
+        """The program prints a character."""
+        self._board.text(character)
+
+    def wait(self, sleeping: bool) -> int:
+        """The program waits for the RISC-V core."""
+        if not sleeping and not self.expecting:
+            return 0
+        self._done = True
+        return self._board.run_second()

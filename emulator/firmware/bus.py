@@ -1,0 +1,190 @@
+"""The bus behind the emulated core: the accelerator, and peripherals that remember what they got.
+
+Every write to the accelerator and to its power registers is recorded with the phase it belongs to.
+Source: spec/sdk-stubs.md sections 4 and 5.
+"""
+
+from __future__ import annotations
+
+from device import Chip
+from device.chip import (
+    ACCELERATOR_BYTES,
+    DEFAULT_APB_BASE,
+    FAST_FIFO_CONTROL,
+    FAST_FIFO_DATA,
+    FAST_FIFO_STATUS,
+    FIFO_STATUS,
+    POWER_CONTROL,
+    POWER_REGISTERS,
+)
+from emulator.state.power import CLOCK_GATES
+from emulator.words.addresses import (
+    INSTANCES_PER_GROUP,
+    AddressMap,
+    control_registers,
+    refuse_device,
+)
+from emulator.words.writes import WriteLog, Writes, column_words, merged_words, split_writes
+
+PERIPHERALS, PERIPHERAL_BYTES = 0x40000000, 0x100000
+_PLL_CONTROL, _PLL_ENABLED, _PLL_READY = 0x40000010, 1, 2
+# Memory tests end at once and find nothing: the "done" bits of all of them, no error bit
+_TESTS_DONE = 0x0A3C0000
+
+
+class Bus:
+    """Words by address, a record of writes, and registers that act.
+
+    The chip shows itself by the first write to a group's control register, unless it is given.
+    `start_requested` tells that the master group was enabled and the network has not run since.
+    """
+
+    def __init__(self, chip: Chip | None = None, apb_base: int = DEFAULT_APB_BASE) -> None:
+        self.apb_base = apb_base
+        self._first, self._end = apb_base, apb_base + ACCELERATOR_BYTES
+        self.words: dict[int, int] = dict.fromkeys(CLOCK_GATES, 0xFFFFFFFF)
+        self.log = WriteLog()
+        self.start_requested = False
+        self.addresses: AddressMap | None = None
+        self.reads: list[int] | None = None  # addresses read, while this is a list
+        self._status: dict[int, int] = {apb_base + FIFO_STATUS: 0, FAST_FIFO_STATUS: 0}
+        self._transposer: tuple[int, int] | None = None  # group, next pixel
+        self._kernels: tuple[int, dict[int, int]] = (0, {})
+        self._chips = control_registers(apb_base)
+        self._is_set_up = False  # no control register was written yet
+        if chip is not None:
+            self._identify(chip)
+
+    def writes(self, first: int = 0, end: int | None = None) -> Writes:
+        """Return the recorded writes number `first` to `end`."""
+        return self.log.writes(first, end)
+
+    def is_accelerator(self, address: int) -> bool:
+        """Whether writes to an address are recorded."""
+        return (
+            self.apb_base <= address < self.apb_base + ACCELERATOR_BYTES
+            or FAST_FIFO_CONTROL <= address <= FAST_FIFO_DATA
+            or POWER_CONTROL <= address < POWER_CONTROL + 4 * POWER_REGISTERS
+        )
+
+    def write(self, address: int, size: int, value: int) -> None:
+        """Store 1, 2 or 4 bytes."""
+        if self._first <= address < self._end or self.is_accelerator(address):
+            self.log.append(size, address, value)
+        if size == 4:
+            self.words[address] = value
+        else:
+            shift, mask = 8 * (address & 3), (1 << 8 * size) - 1
+            old = self.words.get(address & ~3, 0)
+            self.words[address & ~3] = old & ~(mask << shift) | (value & mask) << shift
+        if not self._is_set_up:
+            chip = self._chips.get(address)
+            if chip is None:
+                return
+            if self.addresses is None:
+                self._identify(chip)
+            elif self.addresses.chip is not chip:
+                refuse_device(address, chip, self.addresses.chip)
+            self._is_set_up = True
+        if address in self._controls:
+            self._control(address, value)
+
+    def read(self, address: int, size: int) -> int:
+        """Load 1, 2 or 4 bytes."""
+        word = address & ~3
+        if self.reads is not None:
+            self.reads.append(word)
+        value = self._status.get(word)
+        if value is None:
+            value = self._special(word)
+        if value is None:
+            value = self.words.get(word, 0)
+        return value >> 8 * (address & 3) & (1 << 8 * size) - 1
+
+    def is_mapped(self, address: int) -> bool:
+        """Whether anything can be read at an address; all is said to be, while the chip is open."""
+        if self.addresses is None or not self._first <= address < self._end:
+            return True
+        return self.addresses.has_something_at(address)
+
+    def finish(self) -> None:
+        """Note that the network has run: the groups that took part report it."""
+        assert self.addresses is not None
+        self.start_requested = False
+        fields = self.addresses.chip.control_registers["CTL"].by_name
+        for address in self.addresses.control:
+            word = self.words.get(address, 0)
+            if fields["enable"].unpack(word):
+                self.words[address] = word | fields["done"].pack(1)
+
+    def _identify(self, chip: Chip) -> None:
+        self.addresses = AddressMap(chip, self.apb_base)
+        self._controls = {a: group for group, a in enumerate(self.addresses.control)}
+        self._status |= dict.fromkeys(self.addresses.memory_tests, _TESTS_DONE)
+
+    def _control(self, address: int, value: int) -> None:
+        """A control register was written: start, stop, or prepare the transposing read port."""
+        assert self.addresses is not None
+        register = self.addresses.chip.control_registers["CTL"].unpack(value)
+        group = self._controls[address]
+        if group == 0:  # the master group
+            self.start_requested = bool(register["enable"])
+        self._transposer = (group, -1) if register["mlator"] else None
+
+    def _special(self, word: int) -> int | None:
+        """Return what a register that is not plain memory reads, else None."""
+        if word == _PLL_CONTROL:
+            enabled = self.words.get(word, 0) & _PLL_ENABLED
+            return self.words.get(word, 0) | (_PLL_READY if enabled else 0)
+        if self.addresses is None or not self.is_accelerator(word):
+            return None
+        if self._transposer and word == self.addresses.transposers[self._transposer[0]]:
+            return self._transposed()
+        offset = (word - self.apb_base - self.addresses.chip.cnn_offset) % (
+            self.addresses.chip.group_stride
+        )
+        if self.addresses.chip.kernel_offset <= offset < self.addresses.chip.data_offset:
+            return self._kernel_words().get(word, 0)
+        return None
+
+    def _kernel_words(self) -> dict[int, int]:
+        """The kernel memories as plain reads see them, decoded anew after further writes."""
+        length, words = self._kernels
+        if length != len(self.log):
+            assert self.addresses is not None
+            split = split_writes(self.writes(length), self.addresses)
+            words = merged_words(split.plain, words)
+            for stream in split.streams:
+                words.update(column_words(stream, self.addresses))
+            self._kernels = (len(self.log), words)
+        return words
+
+    def _transposed(self) -> int:
+        """Four successive pixels of one byte lane; the first read after selecting it is void.
+
+        Source: spec/registers.md 5.9: hardware layer 0 holds the position (write pointer) and the
+        number of passes to leave out.
+        """
+        assert self.addresses is not None and self._transposer is not None
+        group, pixel = self._transposer
+        self._transposer = (group, pixel + 1)
+        if pixel < 0:
+            return 0
+        chip = self.addresses.chip
+
+        def register(name: str) -> dict[str, int]:
+            address = self.apb_base + chip.layer_address(group, 0, name)
+            return chip.layer_registers[name].unpack(self.words.get(address, 0))
+
+        control = chip.control_registers["CTL"].unpack(self.words[self.addresses.control[group]])
+        pointer = register("WPTR_BASE")["pointer"] + register("LCTL2")["passes"]
+        instance, word = divmod(pointer, 1 << chip.write_pointer_shift)
+        start = self.apb_base + chip.data_address(
+            group * INSTANCES_PER_GROUP + instance % INSTANCES_PER_GROUP, 4 * word
+        )
+        shift = 8 * control["mlator_lane"]
+        value = 0
+        for i in range(4):
+            byte = self.words.get(start + 4 * (4 * pixel + i), 0) >> shift & 0xFF
+            value |= byte << 8 * i
+        return value

@@ -1,0 +1,102 @@
+"""A program of the accelerator to try with inputs of one's own, for notebooks and tests.
+
+program = Program.of_project("build/mnist", "MAX78000")
+run = program.run(image)  # int8 [channel, row, column]
+print(run.output(), run.findings)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from device import Chip, chip_named
+from device.chip import DEFAULT_APB_BASE
+from emulator.decode.fifo import push_image
+from emulator.decode.layer import LayerConfig, decode_layer
+from emulator.decode.locations import input_bytes
+from emulator.firmware.loader import run_loader
+from emulator.machine.accelerator import Accelerator, Run
+from emulator.state.memory import Memory
+from emulator.words.recording import read_words
+from emulator.words.writes import Writes
+
+
+@dataclass(frozen=True)
+class Program:
+    """Everything that is written to an accelerator before it starts, its input included."""
+
+    chip: Chip
+    writes: Writes
+    apb_base: int = DEFAULT_APB_BASE
+
+    @classmethod
+    def of_project(
+        cls, project: Path | str, chip_name: str, apb_base: int = DEFAULT_APB_BASE
+    ) -> Program:
+        """Compile a generated project and take what its loader functions write.
+
+        Raises EmulatorError as `run_loader` does.
+        """
+        record = run_loader(project, chip_name, apb_base=apb_base)
+        return cls(record.chip, record.bus.writes(), apb_base)
+
+    @classmethod
+    def of_words(
+        cls, recording: Path | str, chip_name: str, apb_base: int = DEFAULT_APB_BASE
+    ) -> Program:
+        """Take recorded words (.npz). Raises EmulatorError (E801), OSError."""
+        return cls(chip_named(chip_name), read_words(Path(recording)).writes, apb_base)
+
+    @property
+    def first_layer(self) -> LayerConfig:
+        """The configuration of the layer that reads the input."""
+        memory = self._loaded().memory
+        return decode_layer(memory, memory.control_register("LCNT_MAX")["first"])
+
+    @property
+    def input_shape(self) -> tuple[int, int, int]:
+        """Channels, rows and columns of the input; operands count as channels."""
+        config = self.first_layer
+        inputs = config.input
+        channels = inputs.operands * inputs.passes * len(config.processors)
+        return channels, *inputs.size
+
+    def run(self, image: NDArray[np.integer] | None = None) -> Run:
+        """Execute the network from the start, with the program's own input or another.
+
+        `image`: integers from -128 to 127, [channel, row, column] as in `input_shape`. Raises
+        ValueError for another shape or range, and EmulatorError as Accelerator.run does.
+        """
+        accelerator = self._loaded()
+        if image is not None:
+            self._set_input(accelerator.memory, np.asarray(image))
+        return accelerator.run()
+
+    def _loaded(self) -> Accelerator:
+        accelerator = Accelerator(self.chip, self.apb_base)
+        accelerator.write(self.writes)
+        return accelerator
+
+    def _set_input(self, memory: Memory, image: NDArray[np.integer]) -> None:
+        shape = self.input_shape
+        if image.shape != shape or not np.issubdtype(image.dtype, np.integer):
+            raise ValueError(
+                f"the input must be integers of shape {shape}, not {image.dtype} {image.shape}"
+            )
+        if image.size and (image.min() < -128 or image.max() > 127):
+            raise ValueError("the input must have values from -128 to 127")
+        config = self.first_layer
+        if memory.pushes:
+            push_image(memory, config, image)
+            return
+        inputs = config.input
+        instance, offset = input_bytes(config, memory.data_bytes.shape[1])
+        # Channels: operands outside, then passes, processors inside
+        values = image.astype(np.int8).view(np.uint8)
+        values = values.reshape(inputs.operands, inputs.passes, len(config.processors), -1)
+        memory.data_bytes[instance, offset] = values.transpose(2, 0, 1, 3)
+        memory.data_written[instance, offset] = True

@@ -1,0 +1,1 @@
+"""The accelerator that executes layers: arithmetic, one layer, the layers in order."""

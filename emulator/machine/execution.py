@@ -1,0 +1,168 @@
+"""Executing one layer: read the operands, compute, write the outputs.
+
+Source: spec/machine.md sections 3 and 5 to 7.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from device.chip import BIAS_UNIT
+from emulator.checks import impossible, loaded, loaded_kernels, overwrites, reads
+from emulator.checks.finding import Finding, LayerReport
+from emulator.decode.fifo import fifo_image, surplus_words
+from emulator.decode.layer import LayerConfig, Operator
+from emulator.decode.locations import Place, input_bytes, place_of, unused_lanes, words_of
+from emulator.decode.weights import bias_values, depthwise_bias, layer_bias, layer_kernels
+from emulator.errors import EmulatorError
+from emulator.machine.arithmetic import convolve, finish, prepare
+from emulator.state.data_memory import DataMemory
+from emulator.state.memory import Memory
+
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class LayerRun:
+    """One executed layer: its configuration, and where its outputs went.
+
+    `output` is int64 [output, row, column], in the order of the outputs in `place`: output passes,
+    in each the lanes from lane 0 of the first data memory instance on, used or not.
+    """
+
+    config: LayerConfig
+    output: Integers
+    place: Place
+
+    @property
+    def words(self) -> Integers:
+        """Word of each output's pixels in its data memory instance, int64 [output, pixel]."""
+        return words_of(self.config, self.place, self.output[0].size)
+
+
+@dataclass(frozen=True)
+class _Read:
+    """The bytes that a layer read: instances and offsets, both int64 [processor, ..., pixel]."""
+
+    instance: Integers
+    offset: Integers
+
+
+class LayerExecution:
+    """A layer to execute: its configuration, and those of the layers behind it.
+
+    `first` marks the start layer. What is suspicious goes to `findings`.
+    """
+
+    def __init__(
+        self,
+        memory: Memory,
+        config: LayerConfig,
+        later: Sequence[LayerConfig],
+        findings: list[Finding],
+        *,
+        first: bool,
+    ) -> None:
+        self._memory = memory
+        self._modes = memory.control_register("CTL")
+        self._first = first
+        self._quad = first and bool(self._modes["fifo_quad"])
+        self._following = later[0] if later else None
+        self._report = LayerReport(memory, config, findings)
+        loaded_kernels.check_kernels(self._report, later)
+        if self._quad:  # the groups share the outputs; all see the channels of group 0
+            config = dataclasses.replace(config, enabled=(config.enabled[0], 0, 0, 0))
+        self._config = config
+
+    def run(self, source: DataMemory, target: DataMemory) -> LayerRun:
+        """Execute the layer.
+
+        Raises EmulatorError: impossible registers (E832), missing FIFO words (E833).
+        """
+        memory, config = self._memory, self._config
+        from_fifo = self._first and bool(memory.pushes)
+        impossible.refuse_impossible(self._report, from_fifo)
+        read = None
+        if self._first and self._modes["fifo"] and not from_fifo:
+            raise EmulatorError(
+                "E833", f"layer {config.layer} reads the FIFOs, but they got no words"
+            )
+        if from_fifo:
+            loaded.check_fifo_words(self._report, *surplus_words(memory, config))
+            operands = fifo_image(memory, config)
+        else:
+            operands, read = self._gather(source)
+        image = prepare(operands, config, rounding=bool(self._modes["average_rounding"]))
+        if config.operator is Operator.PASSTHROUGH:
+            output = image.astype(np.int64)
+        else:
+            output = self._operate(image)
+        done = LayerRun(config, output, place_of(config))
+        self._store(done, target, None if source.private else read)
+        return done
+
+    def _operate(self, image: NDArray[np.int32]) -> Integers:
+        """Convolve, add the bias, scale and activate: int64 [output, row, column]."""
+        memory, config = self._memory, self._config
+        binary = bool(self._modes["binary"])
+        kernels = layer_kernels(memory, config, binary=binary, quad=self._quad)
+        if config.operator is Operator.DEPTHWISE:
+            per_channel = kernels[:, 0].swapaxes(0, 1)  # [pass, processor, row, column]
+            sums = convolve(image, per_channel.reshape(-1, *config.kernels.shape), config)
+            group, index = depthwise_bias(config)
+            used = np.any(per_channel, axis=(2, 3))
+        else:
+            # [output, pass, processor, row, column], as the channels of the image are ordered
+            ordered = kernels.transpose(1, 2, 0, 3, 4)
+            weights = ordered.reshape(len(ordered), -1, *config.kernels.shape)
+            sums = convolve(image, weights, config)
+            streams = bool(config.ring_words) and not memory.chip.has_next_layer
+            if not self._quad:
+                loaded_kernels.check_kernel_count(self._report)
+            used = np.any(weights, axis=(1, 2, 3))
+            group, index = layer_bias(
+                config,
+                unused_lanes(config, weights, self._following),
+                skip_first=self._first and streams,
+                quad=self._quad,
+            )
+        loaded.check_biases(self._report, group, index, used.reshape(index.shape))
+        bias = bias_values(memory, group, index)
+        return finish(sums + BIAS_UNIT * bias.reshape(-1, 1, 1), config.output)
+
+    def _gather(self, source: DataMemory) -> tuple[NDArray[np.int32], _Read]:
+        """Read the operands [operand, channel, row, column] from data memory."""
+        inputs = self._config.input
+        instance, offset = input_bytes(self._config, source.data.shape[1])
+        reads.check_reads(self._report, source, instance, offset)
+        # Channels: passes outside, processors inside
+        values = source.read(instance, offset).astype(np.int32).transpose(1, 2, 0, 3)
+        image = values.reshape(offset.shape[1], -1, *inputs.size)
+        return image, _Read(instance, offset)
+
+    def _store(self, done: LayerRun, target: DataMemory, read: _Read | None) -> None:
+        """Write the outputs to data memory."""
+        words, place = done.words, done.place
+        instance = np.broadcast_to(place.instance[:, None], words.shape)
+        values = done.output.reshape(len(words), -1)
+        if done.config.output.wide:
+            offset = 4 * words[..., None] + np.arange(4)
+            instance = np.broadcast_to(instance[..., None], offset.shape)
+            data = values.astype("<i4").tobytes()
+        else:
+            offset = 4 * words + place.lane[:, None]
+            data = values.astype(np.int8).tobytes()
+        if not target.private:
+            overwrites.check_writes(self._report, target, instance, offset)
+            if read is not None:
+                pixels = np.arange(words.shape[1])
+                overwrites.check_own_input(
+                    self._report, (read.instance, read.offset), (place.instance, words, pixels)
+                )
+        stored = np.frombuffer(data, np.uint8).reshape(offset.shape)
+        target.write(instance, offset, stored, done.config.layer)

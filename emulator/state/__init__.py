@@ -1,0 +1,1 @@
+"""What writes leave in an accelerator: registers, memories, power."""

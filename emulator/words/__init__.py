@@ -1,0 +1,1 @@
+"""Words at bus addresses: what stands where, what was written, recordings, comparing them."""
