@@ -34,8 +34,8 @@ from quantization import (
     quantize_checkpoint,
 )
 from quantization.calibration import calibrate
-from training.building import build_model
-from training.discovery import DatasetEntry, ModelEntry, choose, find_datasets, find_models
+from training.catalog.discovery import DatasetEntry, ModelEntry, choose, find_datasets, find_models
+from training.network.building import build_model
 from training.options import Options
 
 METHODS: dict[str, dict[str, Any]] = {

@@ -31,7 +31,7 @@ from datasets.kws import KeywordDataset
 from datasets.kws_cache import SHIFT, Prepared
 from datasets.torchvision_access import torchvision
 from models.ai85net import ai85net5
-from training.data import Order, TensorBatches
+from training.data.batches import Order, TensorBatches
 
 ARGS = Namespace(act_mode_8bit=False, truncate_testset=False)
 SETS: dict[str, tuple[tuple[int, int, int], RandomAffine | None, RandomCrop | None]] = {

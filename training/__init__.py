@@ -1,12 +1,9 @@
 """What train.py is made of.
 
-`options` are the user's decisions, `discovery` finds models and data sets, `data` serves batches,
-`building` makes the network and `fitting` tells whether a checkpoint belongs to it, `tasks` know
-the loss and the measure of each kind of network (`boxes` and `multibox` are what detectors need,
-`arcface` what embeddings do), `distillation` learns from a teacher, `devices`
-says where to compute. `schedule` changes the learning rate, `qat` reads the policy of
-quantization-aware training, `metrics` counts, `loop` is one pass of training or evaluation,
-`trainer` the sequence of epochs, `observers` look on. `checkpoints` reads and writes the
-interchange format, `logs` keeps the log folder, `sample` writes a test image for the network
-loader, `session` ties them together.
+`options` are the user's decisions and `session` carries out a run. `catalog` finds models and data
+sets, `network` makes the network and says whether a checkpoint belongs to it, `data` serves
+batches, `tasks` know the loss and the measure of each kind of network, `losses` holds what PyTorch
+has not. `policies` reads the YAML files of schedules and quantization-aware training, `compute`
+chooses devices and divides the work, `loop` runs the epochs, `saving` keeps checkpoints and logs.
+`display` and `export` look on or write other files for a network.
 """

@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from typing import Literal
 
-from training.discovery import SOURCES
+from training.catalog.discovery import SOURCES
 
 Summary = Literal[
     "sparsity", "compute", "model", "modules", "png", "png_simplified", "png_w_params", "onnx",

@@ -13,28 +13,36 @@ from torch import nn
 
 import ai8x
 from diagnostics.errors import InputError
-from training import checkpoints, display, export, qat
-from training.building import build_model, teach
-from training.data import Data, load_data
-from training.devices import compute_device, explained, forward_of, set_deterministic
-from training.discovery import DatasetEntry, ModelEntry, choose, find_datasets, find_models
-from training.distillation import Distillation, NoLoss
-from training.distributed import UNDIVIDED, Share, connected, normalize_together, share_of_process
-from training.fitting import expected, refuse
-from training.inputs import check_input, check_shape
-from training.logs import Log
-from training.loop import FAST_LAYOUT, Pass, measure
-from training.observers import Context, Observer
+from training import display, export
+from training.catalog.discovery import DatasetEntry, ModelEntry, choose, find_datasets, find_models
+from training.compute.devices import compute_device, explained, forward_of, set_deterministic
+from training.compute.distributed import (
+    UNDIVIDED,
+    Share,
+    connected,
+    normalize_together,
+    share_of_process,
+)
+from training.compute.randomness import new_seed, seed_everything
+from training.data.batches import Data, load_data
+from training.data.inputs import check_input, check_shape
+from training.data.sample import save_sample
+from training.loop.observers import Context, Observer
+from training.loop.passes import FAST_LAYOUT, Pass, measure
+from training.loop.trainer import Trainer
+from training.network.building import build_model, teach
+from training.network.distillation import Distillation, NoLoss
+from training.network.fitting import expected, refuse
 from training.options import Options
-from training.progress import SETTINGS, Progress, progress_of
-from training.randomness import new_seed, seed_everything
-from training.sample import save_sample
-from training.schedule import ScheduleFile, read_schedule
+from training.policies import qat
+from training.policies.schedule import ScheduleFile, read_schedule
+from training.saving import checkpoints
+from training.saving.logs import Log
+from training.saving.progress import SETTINGS, Progress, progress_of
 from training.tasks.choice import check_fit, check_teacher, task_of
 from training.tasks.classification import Classification
 from training.tasks.relations import Relations
 from training.tasks.task import Task
-from training.trainer import Trainer
 
 OBSERVERS: tuple[Callable[[Context], Observer | None], ...] = display.MAKERS
 """Each makes an observer if the options ask for it."""

@@ -19,8 +19,8 @@ from checkpoint import Checkpoint
 from diagnostics.errors import InputError
 from quantization import Calibration
 from quantization.calibration import LayerChoice, calibrate
-from training.building import build_model
-from training.discovery import DatasetEntry, ModelEntry, choose, find_datasets, find_models
+from training.catalog.discovery import DatasetEntry, ModelEntry, choose, find_datasets, find_models
+from training.network.building import build_model
 from training.options import Options
 
 _SHOWN = 6  # tensors named in a message

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 import ai8x
 from checkpoint import Checkpoint
 from quantization import QuantizationOptions, quantize_checkpoint
-from training.discovery import find_models
+from training.catalog.discovery import find_models
 
 WIDTHS = {"weight_bits": 8, "bias_bits": 8, "quantize_activation": True}
 Run = Callable[[nn.Module, Tensor], Any]

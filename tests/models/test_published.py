@@ -15,7 +15,7 @@ import ai8x
 from checkpoint import read_checkpoint
 from tests.models.cases import BIAS
 from tests.models.random_weights import WIDTHS, Case
-from training import checkpoints
+from training.saving import checkpoints
 
 # The two networks for MNIST are in test_networks.py.
 FILES: dict[str, tuple[Case, int]] = {

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 import ai8x
 from tests.models.cases import BIAS, CASES, COUNTED, LARGE, title
 from tests.models.random_weights import Case, qat_network, quantized, simulated
-from training.discovery import find_models
+from training.catalog.discovery import find_models
 
 
 @pytest.fixture(autouse=True)

@@ -20,8 +20,8 @@ from models.ai85net import ai85net5
 from synthesis.options import EncodeOptions, ResolveOptions
 from synthesis.pipeline import synthesize
 from tests.conftest import ROOT
-from training import checkpoints
 from training.options import Options
+from training.saving import checkpoints
 
 TRAINED = ROOT / "trained"
 WIDTHS = {"weight_bits": 8, "bias_bits": 8, "quantize_activation": True}

@@ -31,7 +31,7 @@ from tests.networks.deployed import (
     with_random_weights,
 )
 from tests.synthesis.emulated import emulated
-from training import checkpoints
+from training.saving import checkpoints
 
 ACTIONS = BY_FILE["actiontcn-ai85"]
 

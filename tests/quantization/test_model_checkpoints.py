@@ -23,7 +23,7 @@ from torch import Tensor, nn
 import ai8x
 from checkpoint import Checkpoint, read_checkpoint
 from tests.conftest import SHARED
-from training.discovery import ModelEntry, find_models
+from training.catalog.discovery import ModelEntry, find_models
 
 SIMULATED = {"weight_bits": 8, "bias_bits": 8, "quantize_activation": True}
 OLD_NAMES = re.compile(r"\.(conv2d|conv1d|linear)\.")

@@ -11,7 +11,7 @@ from torch import nn
 from torch.optim import SGD, Adam, Optimizer
 
 from diagnostics.errors import InputError
-from training.resuming import first_epoch, take_optimizer
+from training.saving.resuming import first_epoch, take_optimizer
 
 
 def _stepped(kind: type[Optimizer]) -> tuple[nn.Linear, Any]:

@@ -14,7 +14,7 @@ from torch import nn
 import ai8x
 from checkpoint import read_checkpoint
 from tests.training.conftest import Done
-from training.diagnosis import origin_of_not_finite
+from training.network.diagnosis import origin_of_not_finite
 
 Train = Callable[..., Done]
 POLICY = "start_epoch: 2\nweight_bits: 8\n"

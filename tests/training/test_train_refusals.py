@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 import torch
 
-from training import session, trainer
-from training.observers import Context, Observer, Seen
+from training import session
+from training.loop.observers import Context, Observer, Seen
+from training.loop.passes import trainer
 
 Train = Callable[..., Any]
 OBJECTS = ("--obj-detection", "--obj-detection-params", "objects.yaml")

@@ -17,9 +17,9 @@ from device import MAX78000, MAX78002
 from diagnostics.errors import InputError
 from synthesis.options import EncodeOptions, ResolveOptions
 from synthesis.pipeline import synthesize
-from training import checkpoints
 from training.export.template import write_template
 from training.options import Options
+from training.saving import checkpoints
 
 Train = Callable[..., Any]
 CHIPS = {85: MAX78000, 87: MAX78002}

@@ -12,9 +12,10 @@ from torch import nn
 import ai8x
 from checkpoint import atomic, read_checkpoint
 from checkpoint.errors import CheckpointError
-from training import checkpoints, fitting
-from training.discovery import DatasetEntry, ModelEntry
+from training.catalog.discovery import DatasetEntry, ModelEntry
+from training.network import fitting
 from training.options import Options
+from training.saving import checkpoints
 
 
 @pytest.fixture(autouse=True)

@@ -9,8 +9,8 @@ import torch
 from torch.utils.data import Dataset
 
 from diagnostics.errors import InputError
-from training.data import load_data
-from training.discovery import DatasetEntry
+from training.catalog.discovery import DatasetEntry
+from training.data.batches import load_data
 from training.options import Options
 
 

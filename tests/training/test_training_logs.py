@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from training.logs import Log
+from training.saving.logs import Log
 
 
 @pytest.fixture(autouse=True)

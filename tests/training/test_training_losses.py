@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.nn import functional
 
-from training.arcface import SubCenterArcFace
-from training.boxes import decode, encode, keep_best, overlap, to_centres, to_corners
-from training.distillation import DISTILLED, Distillation, divergence
-from training.metrics import OBJECTIVE, OVERALL, Tally
-from training.multibox import MultiBoxLoss, Objects, Parameters, detect
+from training.loop.metrics import OBJECTIVE, OVERALL, Tally
+from training.losses.arcface import SubCenterArcFace
+from training.losses.boxes import decode, encode, keep_best, overlap, to_centres, to_corners
+from training.losses.multibox import MultiBoxLoss, Objects, Parameters, detect
+from training.network.distillation import DISTILLED, Distillation, divergence
 from training.tasks.classification import ClassificationMeter, SegmentationMeter, overlaps
 from training.tasks.regression import SquaredErrors
 

@@ -12,9 +12,9 @@ from torch.optim import lr_scheduler
 
 import ai8x
 from diagnostics.errors import InputError
-from training import schedule_arguments
-from training.qat import check_layers, read_policy
-from training.schedule import Outcome, read_schedule
+from training.policies import schedule_arguments
+from training.policies.qat import check_layers, read_policy
+from training.policies.schedule import Outcome, read_schedule
 
 ONE = "lr_schedulers: {lr: {class: ExponentialLR, gamma: 0.5}}\npolicies: "
 POLICIES = Path(__file__).resolve().parents[2] / "policies"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from diagnostics.errors import InputError
-from training.yaml_file import read_mapping
+from training.policies.yaml_file import read_mapping
 
 Train = Callable[..., Any]
 

@@ -7,7 +7,7 @@ only then.
 from __future__ import annotations
 
 from training.display.requirements import check
-from training.observers import Context, Observer
+from training.loop.observers import Context, Observer
 from training.options import Options
 
 __all__ = ["MAKERS", "check"]

@@ -13,8 +13,8 @@ from checkpoint import atomic
 from diagnostics.errors import InputError
 from training.display.pictures import Cell, Pixels, diverging, sheet, visible
 from training.display.scores import class_scores, probabilities
-from training.metrics import Scores
-from training.observers import Context, Observer, Phase, Seen
+from training.loop.metrics import Scores
+from training.loop.observers import Context, Observer, Phase, Seen
 from training.tasks.classification import Classification
 
 BACKGROUND = 100

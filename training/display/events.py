@@ -11,8 +11,8 @@ from torch import Tensor, nn
 
 from training.display.pictures import confusion_picture, visible
 from training.display.scores import probabilities
-from training.metrics import Scores
-from training.observers import Context, Observer, Phase, Seen
+from training.loop.metrics import Scores
+from training.loop.observers import Context, Observer, Phase, Seen
 
 _THRESHOLDS = 127
 _POINTS = 100

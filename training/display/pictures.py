@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 from torch import Tensor
 
-from training.discovery import DatasetEntry
+from training.catalog.discovery import DatasetEntry
 from training.options import Options
 
 Pixels = NDArray[np.uint8]

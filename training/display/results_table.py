@@ -16,8 +16,8 @@ from torch import Tensor, nn
 from checkpoint import atomic
 from diagnostics.errors import InputError
 from training.display.scores import probabilities
-from training.metrics import Scores
-from training.observers import Context, Observer, Phase, Seen
+from training.loop.metrics import Scores
+from training.loop.observers import Context, Observer, Phase, Seen
 from training.tasks.classification import Classification
 
 _PARTS = ("ytrue", "ypred", "x")

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from training.discovery import DatasetEntry, ModelEntry
+from training.catalog.discovery import DatasetEntry, ModelEntry
 from training.options import Options
 
 

@@ -12,12 +12,12 @@ import ai8x
 from checkpoint import atomic
 from device import CHIPS
 from diagnostics.errors import InputError
-from training import qat
 from training.export.counting import dimensions
 from training.export.placing import Place, place_all
 from training.export.tracing import trace
 from training.export.walk import INPUT, Entry, Walk, is_tensor_order
 from training.options import Options
+from training.policies import qat
 
 FILL_IN = "FILL IN"
 _DEFAULT_BITS = 8

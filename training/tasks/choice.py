@@ -9,10 +9,10 @@ import torch
 from torch import Tensor, nn
 
 from diagnostics.errors import InputError
-from training.discovery import DatasetEntry
-from training.distillation import Distillation
+from training.catalog.discovery import DatasetEntry
+from training.catalog.own_code import complains_itself, failure, first_line, place_of
+from training.network.distillation import Distillation
 from training.options import Options
-from training.own_code import complains_itself, failure, first_line, place_of
 from training.tasks.classification import Classification, Segmentation
 from training.tasks.regression import Regression
 from training.tasks.task import Task, dimensions

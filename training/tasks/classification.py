@@ -8,8 +8,8 @@ from typing import Any, ClassVar, Self
 import torch
 from torch import Tensor, nn
 
-from training.discovery import DatasetEntry
-from training.metrics import Meter, Scores, confusion_matrix
+from training.catalog.discovery import DatasetEntry
+from training.loop.metrics import Meter, Scores, confusion_matrix
 from training.options import Options
 from training.tasks.task import Task, dimensions
 

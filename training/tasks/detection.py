@@ -10,9 +10,9 @@ from torch import Tensor, nn
 
 from datasets.torchvision_access import torchvision
 from diagnostics.errors import InputError
-from training.discovery import DatasetEntry
-from training.metrics import Meter, Scores
-from training.multibox import MultiBoxLoss, Objects, Parameters, detect, read_parameters
+from training.catalog.discovery import DatasetEntry
+from training.loop.metrics import Meter, Scores
+from training.losses.multibox import MultiBoxLoss, Objects, Parameters, detect, read_parameters
 from training.options import Options
 from training.tasks.task import Task, dimensions
 

@@ -9,9 +9,9 @@ from torch import Tensor, nn
 from torch.optim import Adam, Optimizer
 
 from diagnostics.errors import InputError
-from training.arcface import SubCenterArcFace
-from training.discovery import DatasetEntry
-from training.metrics import Meter, Scores
+from training.catalog.discovery import DatasetEntry
+from training.loop.metrics import Meter, Scores
+from training.losses.arcface import SubCenterArcFace
 from training.options import Options
 from training.tasks.classification import Classification, ClassificationMeter
 from training.tasks.task import dimensions

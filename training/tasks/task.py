@@ -11,8 +11,8 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 import ai8x
-from training.discovery import DatasetEntry
-from training.metrics import Meter, Scores
+from training.catalog.discovery import DatasetEntry
+from training.loop.metrics import Meter, Scores
 from training.options import Options
 
 

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from checkpoint.errors import CheckpointError
-from training.building import build_model
-from training.discovery import DatasetEntry, ModelEntry, find_datasets
+from training.catalog.discovery import DatasetEntry, ModelEntry, find_datasets
+from training.network.building import build_model
 from training.options import Options
 
 _ROWS = 24

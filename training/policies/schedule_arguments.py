@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from diagnostics.errors import InputError
-from training.yaml_file import refuse_unknown_keys
+from training.policies.yaml_file import refuse_unknown_keys
 
 CODE = "E603"
 _NOTATION = "YAML takes numbers without quotes, and with a point before e: 1.0e-4."

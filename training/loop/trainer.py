@@ -14,17 +14,18 @@ import ai8x
 from checkpoint import atomic
 from checkpoint.errors import CheckpointError
 from diagnostics.errors import InputError
-from training import checkpoints, qat
-from training.data import Data
-from training.devices import forward_of
-from training.logs import Log
-from training.loop import Pass, evaluate, measure, report, train_epoch
-from training.metrics import Scores
+from training.compute.devices import forward_of
+from training.compute.randomness import derived, seed_everything
+from training.data.batches import Data
+from training.loop.metrics import Scores
+from training.loop.passes import Pass, evaluate, measure, report, train_epoch
 from training.options import Options
-from training.progress import KEY, Epoch, Progress
-from training.randomness import derived, seed_everything
-from training.resuming import first_epoch, take_optimizer
-from training.schedule import Outcome, Schedule, ScheduleFile
+from training.policies import qat
+from training.policies.schedule import Outcome, Schedule, ScheduleFile
+from training.saving import checkpoints
+from training.saving.logs import Log
+from training.saving.progress import KEY, Epoch, Progress
+from training.saving.resuming import first_epoch, take_optimizer
 
 DEFAULT_RATE = 0.1
 OPTIMIZERS: dict[str, Literal["sgd", "adam"]] = {"SGD": "sgd", "Adam": "adam"}

@@ -11,12 +11,12 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, Sampler, default_collate
 
 from diagnostics.errors import InputError
-from training.discovery import DatasetEntry
-from training.distributed import UNDIVIDED, Share
-from training.inputs import doubt
+from training.catalog.discovery import DatasetEntry
+from training.catalog.own_code import complains_itself, definition, failure, first_line, place_of
+from training.compute.distributed import UNDIVIDED, Share
+from training.compute.randomness import derived, preserved, seed_data
+from training.data.inputs import doubt
 from training.options import Options
-from training.own_code import complains_itself, definition, failure, first_line, place_of
-from training.randomness import derived, preserved, seed_data
 
 _TRAINING, _VALIDATION, _TEST = range(3)
 _MISTAKES = (NameError, AttributeError, TypeError, ImportError)

@@ -12,14 +12,14 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from diagnostics.errors import InputError
-from training.data import Batch, Batches
-from training.diagnosis import origin_of_not_finite, total_gradient, worst_gradient
-from training.distillation import Distillation
-from training.distributed import UNDIVIDED, Share, average_gradients
-from training.logs import Log, batch_line, training_values
-from training.metrics import OVERALL, Scores, Tally
-from training.observers import Observers, Seen
+from training.compute.distributed import UNDIVIDED, Share, average_gradients
+from training.data.batches import Batch, Batches
+from training.loop.metrics import OVERALL, Scores, Tally
+from training.loop.observers import Observers, Seen
+from training.network.diagnosis import origin_of_not_finite, total_gradient, worst_gradient
+from training.network.distillation import Distillation
 from training.options import Options
+from training.saving.logs import Log, batch_line, training_values
 from training.tasks.task import Task
 
 # Channels of a pixel side by side: pooling and convolution are faster with images and kernels so.

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from diagnostics.errors import InputError
-from training.discovery import DatasetEntry
+from training.catalog.discovery import DatasetEntry
+from training.catalog.own_code import definition
 from training.options import Options
-from training.own_code import definition
 
 _NORMALIZE = "Let the loader apply ai8x.normalize(args) to values 0 to 1, as the last transform."
 

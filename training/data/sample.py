@@ -9,7 +9,7 @@ import numpy as np
 
 from checkpoint import atomic
 from diagnostics.errors import InputError
-from training.data import Batches
+from training.data.batches import Batches
 from training.options import Options
 
 

@@ -8,10 +8,10 @@ from typing import Any, Literal
 
 from torch import Tensor, nn
 
-from training.discovery import DatasetEntry
-from training.logs import Log
-from training.metrics import Scores
+from training.catalog.discovery import DatasetEntry
+from training.loop.metrics import Scores
 from training.options import Options
+from training.saving.logs import Log
 from training.tasks.task import Task
 
 Phase = Literal["training", "validation", "test"]

@@ -10,7 +10,7 @@ import torch
 from torch import distributed, nn
 
 from diagnostics.errors import InputError
-from training.distributed import Share, together
+from training.compute.distributed import Share, together
 from training.options import Options
 
 

@@ -11,8 +11,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from diagnostics.errors import InputError
-from training.boxes import decode, encode, keep_best, overlap, to_centres, to_corners
-from training.yaml_file import read_mapping, refuse_unknown_keys
+from training.losses.boxes import decode, encode, keep_best, overlap, to_centres, to_corners
+from training.policies.yaml_file import read_mapping, refuse_unknown_keys
 
 _CODE = "E639"
 _MATCH = 0.5

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from torch.optim import Optimizer, lr_scheduler
 
 from diagnostics.errors import InputError
-from training.schedule_arguments import (
+from training.policies.schedule_arguments import (
     CODE,
     EPOCH_RANGE,
     LISTED_EPOCHS,
@@ -19,7 +19,7 @@ from training.schedule_arguments import (
     check_class,
     refuse_old_sections,
 )
-from training.yaml_file import read_mapping, refuse_unknown_keys
+from training.policies.yaml_file import read_mapping, refuse_unknown_keys
 
 MODEL, LOSS = "lr_scheduler", "loss_lr_scheduler"
 """What a scheduler steers: the optimizer of the model, or that of the loss (--dr)."""

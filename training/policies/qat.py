@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from diagnostics.errors import InputError
-from training.yaml_file import read_mapping, refuse_unknown_keys
+from training.policies.yaml_file import read_mapping, refuse_unknown_keys
 
 _CODE = "E604"
 _KEYS = ("start_epoch", "weight_bits", "shift_quantile", "overrides")

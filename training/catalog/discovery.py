@@ -16,9 +16,9 @@ from types import ModuleType
 from typing import Any, TypeVar
 
 from diagnostics.errors import InputError
-from training.own_code import SOURCES as SOURCES
-from training.own_code import folders, place_of
-from training.records import check_dataset, check_model, records_of
+from training.catalog.own_code import SOURCES as SOURCES
+from training.catalog.own_code import folders, place_of
+from training.catalog.records import check_dataset, check_model, records_of
 
 Entry = TypeVar("Entry")
 Named = TypeVar("Named", "ModelEntry", "DatasetEntry")

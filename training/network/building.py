@@ -9,10 +9,10 @@ from torch import nn
 
 from checkpoint import read_checkpoint
 from diagnostics.errors import InputError
-from training.discovery import DatasetEntry, ModelEntry
-from training.distillation import Distillation
+from training.catalog.discovery import DatasetEntry, ModelEntry
+from training.catalog.own_code import complains_itself, definition, failure, place_of
+from training.network.distillation import Distillation
 from training.options import Options
-from training.own_code import complains_itself, definition, failure, place_of
 
 
 def build_model(entry: ModelEntry, dataset: DatasetEntry, options: Options) -> nn.Module:

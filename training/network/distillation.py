@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from training.metrics import OBJECTIVE, OVERALL
+from training.loop.metrics import OBJECTIVE, OVERALL
 
 DISTILLED = "Distill Loss"
 """How far the outputs are from the teacher's, before its weight and temperature are applied."""

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from diagnostics.errors import InputError
+from diagnostics.errors import InputError, ToolError
 
-SOURCES = Path(__file__).resolve().parent.parent
+SOURCES = Path(__file__).resolve().parents[2]
 KINDS = ("models", "datasets")
 
 
@@ -37,8 +37,8 @@ def definition(function: Callable[..., Any]) -> str | None:
 
 
 def complains_itself(exc: Exception) -> bool:
-    """Return whether an exception has a code, or is of the system: its own words are the best."""
-    return isinstance(exc, OSError | MemoryError) or isinstance(getattr(exc, "code", None), str)
+    """Return whether an exception's own message is the best: errors of a tool or the system."""
+    return isinstance(exc, OSError | MemoryError | ToolError)
 
 
 def failure(exc: Exception, what: str, function: Callable[..., Any]) -> InputError:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from checkpoint import atomic
-from training.metrics import OBJECTIVE, OVERALL, Scores
+from training.loop.metrics import OBJECTIVE, OVERALL, Scores
 
 DETAIL = (
     logging.DEBUG

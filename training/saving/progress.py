@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeGuard
 
-from training.metrics import Scores
+from training.loop.metrics import Scores
 from training.options import Options
 
 KEY = "run"

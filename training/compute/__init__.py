@@ -1,0 +1,1 @@
+"""Where and how a run is computed: devices, processes, random numbers."""

@@ -1,0 +1,1 @@
+"""Batches of samples, and what the samples must be."""

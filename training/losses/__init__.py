@@ -1,0 +1,1 @@
+"""Losses beyond those of PyTorch, and the arithmetic of boxes."""

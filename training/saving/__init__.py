@@ -1,0 +1,1 @@
+"""What a run leaves behind: checkpoints with the progress of the run, and its log folder."""
