@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from checkpoint import atomic, read_checkpoint
-from training.loop.passes import trainer
+from training.loop import trainer
 
 Train = Callable[..., Any]
 WRITE = ("tinyclassifier", "tinyclasses", "--epochs", "3", "--out-dir", "logs")

@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from training import session
+from training.loop import trainer
 from training.loop.observers import Context, Observer, Seen
-from training.loop.passes import trainer
 
 Train = Callable[..., Any]
 OBJECTS = ("--obj-detection", "--obj-detection-params", "objects.yaml")

@@ -17,7 +17,7 @@ import torch
 import train
 from checkpoint import read_checkpoint
 from diagnostics import run
-from training.loop.passes import trainer
+from training.loop import trainer
 
 ROOT = Path(__file__).resolve().parents[2]
 DIGITS = ["--model", "ai85digitsnet", "--dataset", "digits"]
