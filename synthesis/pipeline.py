@@ -23,6 +23,8 @@ from synthesis.place import Placement, PlaceOptions, place_what_fits
 from synthesis.program import Program
 from synthesis.resolve import resolve, resolve_what_is_sound
 from synthesis.simulate import Activations, simulate
+from synthesis.summarize import summarize
+from synthesis.summary import Summary
 
 MEMORY_CODES = frozenset(
     {"E341", "E342", "E401", "E402", "E403", "E404", "E407", "E408", "E409", "E410", "E411"}
@@ -47,6 +49,7 @@ class Synthesis:
     placement: Placement
     activations: Activations
     program: Program
+    summary: Summary
     warnings: tuple[Diagnostic, ...]
 
 
@@ -156,7 +159,8 @@ def synthesize(
         if not activations.outputs[layer.index].any()
     )
     program = encode(network, placement, activations, encoding)
-    return Synthesis(network, placement, activations, program, (*warnings, *silent))
+    summary = summarize(network, placement, activations, encoding)
+    return Synthesis(network, placement, activations, program, summary, (*warnings, *silent))
 
 
 def what_fits(

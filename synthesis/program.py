@@ -9,16 +9,12 @@ Source: spec/registers.md section 5, spec/memory.md, spec/generated-project.md.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from device import Chip
-from diagnostics import Place
-
-if TYPE_CHECKING:
-    from synthesis.layer_data import LayerData
 
 Words = NDArray[np.uint32]
 
@@ -233,131 +229,39 @@ class Power:
 
 
 @dataclass(frozen=True, slots=True)
-class Operations:
-    """Operation counts of a layer."""
-
-    macc: int = 0
-    comp: int = 0
-    add: int = 0
-    mul: int = 0
-    bitwise: int = 0
-
-    @property
-    def total(self) -> int:
-        """All operations together."""
-        return self.macc + self.comp + self.add + self.mul + self.bitwise
-
-
-@dataclass(frozen=True, slots=True)
-class LatencyTerms:
-    """The estimate of a layer's cycles: quantities by name, and the summands.
-
-    Each summand is (name, count, cycles): their products add up to the cycles of the layer,
-    before the addition for streaming.
-    """
-
-    quantities: tuple[tuple[str, int], ...]
-    summands: tuple[tuple[str, int, int], ...]
-
-    @property
-    def total(self) -> int:
-        """Cycles of the layer."""
-        return sum(count * cycles for _, count, cycles in self.summands)
-
-
-@dataclass(frozen=True, slots=True)
-class LayerStatistics:
-    """Cost of one layer; `cycles` is None where the chip's timing is not known."""
-
-    index: int
-    name: str | None
-    operations: Operations
-    cycles: int | None
-    cycles_estimated: bool = False
-    latency: LatencyTerms | None = None
-    """How the cycles come about, where that was asked for."""
-    products: int | None = None
-    """Multiplications that cannot be left out, where they were counted."""
-    place: Place = field(default_factory=Place)
-    """Where the layer stands in the description."""
-
-
-@dataclass(frozen=True, slots=True)
-class Statistics:
-    """Cost of the network: operations, memory in bytes, cycles."""
-
-    layers: tuple[LayerStatistics, ...]
-    repeat: int
-    weight_bytes: int
-    weight_bytes_total: int
-    bias_bytes: int
-    bias_bytes_total: int
-    startup_cycles: int
-
-
-@dataclass(frozen=True, slots=True)
-class LayerLog:
-    """What the verbose log says of one layer's data (all arrays int64, [channel, row, column])."""
-
-    index: int
-    title: str
-    input: NDArray[np.int64]
-    weights: NDArray[np.int64] | None
-    bias: NDArray[np.int64] | None
-    accumulator: NDArray[np.int64]
-    output: NDArray[np.int64]
-    unactivated: NDArray[np.int64] | None = None
-    """The output before its activation, if it has one."""
-
-
-@dataclass(frozen=True, slots=True)
 class Program:
     """Everything that reaches the accelerator, phase by phase, and what to expect of it.
 
     Phases are named after the functions of the generated C: power (cnn_enable), init, kernels,
-    biases, configure, inputs (load_input), start. `description` is the network in words, one line
-    per layer; `configuration` lists (heading, rows of (name, value)) for the log; `kernel_map` is
-    int16 [processor, column] holding the layer that owns a column, or -1.
+    biases, configure, inputs (load_input), start. What people are told of it is in `Summary`.
     """
 
     chip: Chip
     apb_base: int
     groups: tuple[int, ...]
     express: bool
-    description: tuple[str, ...]
     power: Power
     init: tuple[Block, ...]
     kernels: tuple[KernelBlock, ...]
     biases: tuple[BiasBlock, ...]
     configure: tuple[Block, ...]
-    input_text: str
     inputs: tuple[InputBlock, ...]
     start: tuple[Block, ...]
     interrupt_mask: int
-    control_addresses: tuple[int, ...]
     expected: ExpectedOutput
     unload: tuple[UnloadLayer, ...]
     output_count: int
     output_width: Literal[8, 32]
     softmax_shift: int
-    statistics: Statistics
-    configuration: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
-    kernel_map: NDArray[np.int16]
-    layer_logs: tuple[LayerLog, ...]
-    layer_data: tuple[LayerData, ...] = ()
-    """For the files of the debugging options."""
     snoop_results: tuple[Write, ...] = ()
     """Registers of conditional execution with the values they should hold after the inference."""
     fifo: tuple[FifoStream, ...] = ()
     """Input through FIFOs, word by word in turn; `inputs` is empty then."""
-    memory_log: tuple[str, ...] = ()
-    """The data memory at each executed layer, one line each; for the verbose log."""
-    result: NDArray[np.int64] = field(default_factory=lambda: np.zeros((0, 0, 0), np.int64))
-    """What the simulation computed, [channel, row, column]."""
-    topology: str = ""
-    """The executed layers in short, for the names of RTL simulation tests."""
-    stream_ratio: float = 1.0
-    """By how much streaming layers stretch the accesses to the FIFOs."""
+
+    @property
+    def control_addresses(self) -> tuple[int, ...]:
+        """Addresses of the control registers of the groups."""
+        return tuple(self.apb_base + self.chip.control_address(g, "CTL") for g in self.groups)
 
     @property
     def master_control(self) -> int:

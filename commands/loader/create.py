@@ -24,6 +24,7 @@ from synthesis import __version__
 from synthesis.emit import (
     ProjectOptions,
     check_options,
+    check_outputs,
     emit_arrays,
     emit_project,
     format_resources,
@@ -33,7 +34,6 @@ from synthesis.emit.rtl import check_rtl_options, list_problems
 from synthesis.network import Network
 from synthesis.pipeline import MEMORY_CODES, Synthesis, examine, has_errors, synthesize, what_fits
 from synthesis.place import Placement
-from synthesis.program import Program
 from writing.folder import check_folder, write_project
 
 
@@ -60,16 +60,18 @@ def create_project(args: argparse.Namespace) -> int:
     if test is not None:
         shown = create_test(test, result, complaints, args)
         if args.report is not None:
-            write_report(args, result.network, result.placement, shown, result.program)
+            write_report(args, result.network, result.placement, shown, result)
         return 0
-    complaints = check_options(options, result.program)
+    complaints = check_options(options)
+    complaints += check_outputs(options, result.program, result.summary)
     refuse_errors(complaints)
     shown = audible((*complaints, *result.warnings), args)
     options = replace(options, messages=tuple(map(str, shown)))
-    files = emit_project(result.program, options) | emit_arrays(result.program, options)
+    texts = emit_project(result.program, result.summary, options)
+    files = texts | emit_arrays(result.summary, options)
     write_project(files, folder, overwrite=args.overwrite)
     if args.report is not None:
-        write_report(args, result.network, result.placement, shown, result.program)
+        write_report(args, result.network, result.placement, shown, result)
     report(shown, args)
     tell(f"Wrote {len(files)} files to {folder}", args)
     if args.verify:
@@ -81,7 +83,7 @@ def create_project(args: argparse.Namespace) -> int:
         ):
             tell(line, args)
     if args.verbose:
-        tell(details(result.program, options, folder), args)
+        tell(details(result, options, folder), args)
     return 0
 
 
@@ -106,14 +108,14 @@ def examined(args: argparse.Namespace, complaints: list[Diagnostic]) -> tuple[Di
     return warnings
 
 
-def details(program: Program, options: ProjectOptions, folder: Path) -> str:
+def details(result: Synthesis, options: ProjectOptions, folder: Path) -> str:
     """Return the memory use and where the verbose log is, or the log itself if there is no file."""
     if options.log_filename is None:
-        return log_text(program, options).rstrip("\n")
+        return log_text(result.program, result.summary, options).rstrip("\n")
     return "\n".join(
         (
-            *format_resources(program.statistics),
-            *program.memory_log[-1:],
+            *format_resources(result.summary.statistics),
+            *result.summary.memory_log[-1:],
             f"Kernel map, data memory map, registers and data: {folder / options.log_filename}",
         )
     )
@@ -153,9 +155,9 @@ def write_report(
     network: Network,
     placement: Placement,
     diagnostics: Iterable[Diagnostic],
-    program: Program | None = None,
+    made: Synthesis | None = None,
 ) -> None:
-    """Write the page of --report; without a program the network was refused."""
+    """Write the page of --report; without what was made of it the network was refused."""
     from checkpoint import atomic
     from synthesis.emit.report import report_page
     from synthesis.report import build_report
@@ -167,7 +169,8 @@ def write_report(
         name=args.prefix,
         command_line=command_line(),
         tool=f"ai8xize.py {__version__}",
-        program=program,
+        program=None if made is None else made.program,
+        summary=None if made is None else made.summary,
         diagnostics=diagnostics,
     )
     atomic.write_bytes(args.report, report_page(gathered).encode("utf-8", "backslashreplace"))

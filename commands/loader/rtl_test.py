@@ -38,7 +38,7 @@ def create_test(
 
     Raises DiagnosticError where the options do not fit the network or the folder exists.
     """
-    name = folder_name(test_name(args.prefix, result.program), args.test_dir)
+    name = folder_name(test_name(args.prefix, result.summary), args.test_dir)
     folder = Path(args.test_dir, name)
     options = with_network(options, name, folder, result.network)
     found = dict.fromkeys((*complaints, *check_rtl_options(options, args.test_dir, result.program)))
@@ -47,9 +47,9 @@ def create_test(
     shown = audible((*found, *result.warnings), args)
     messages = tuple(map(str, shown))
     options = replace(options, project=replace(options.project, messages=messages))
-    arrays = emit_arrays(result.program, options.project)
+    arrays = emit_arrays(result.summary, options.project)
     files: dict[str, str | bytes] = distinct(
-        chain(emit_rtl(result.program, options).items(), arrays.items()),
+        chain(emit_rtl(result.program, result.summary, options).items(), arrays.items()),
         reserved={*empty_folders(options), *KEPT, MANIFEST},
     )
     write_project(
@@ -63,7 +63,7 @@ def create_test(
     tell(f"Wrote {len(files)} files to {folder}", args)
     if options.regression_folder is not None:
         test_list = Path(options.regression_folder, options.regression_list)
-        line = regression_line(result.program, options)
+        line = regression_line(result.program, result.summary, options)
         added = add_test(test_list, line)
         tell(f"{'Added' if added else 'Already there:'} {line} in {test_list}", args)
     return shown

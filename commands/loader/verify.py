@@ -61,7 +61,7 @@ def verify(
 def cycle_table(result: Synthesis, record: LoaderRecord, run: Run) -> list[str]:
     """Return the cycles of the executed registers, beside those of the network loader."""
     numbering = _numbering(result)
-    statistics = {s.index: s.cycles for s in result.program.statistics.layers}
+    statistics = {s.index: s.cycles for s in result.summary.statistics.layers}
     analytic = {
         numbering.number(layer): cycles
         for layer in result.network.layers

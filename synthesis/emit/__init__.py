@@ -1,4 +1,4 @@
-"""Last stage: a `Program` becomes the text of a C project.
+"""Last stage: a `Program` and its `Summary` become the text of a C project.
 
 Texts of generated files stand in `templates/`; the modules here prepare values for them, one module
 per output. Nothing here knows networks or touches the disk; `writing.folder` writes the files.
@@ -7,12 +7,14 @@ Source: spec/generated-project.md.
 
 from synthesis.emit.log import log_text
 from synthesis.emit.options import ProjectOptions, check_options
+from synthesis.emit.outputs import check_outputs
 from synthesis.emit.project import emit_arrays, emit_project
 from synthesis.emit.statistics import format_latency, format_resources, format_statistics
 
 __all__ = [
     "ProjectOptions",
     "check_options",
+    "check_outputs",
     "emit_arrays",
     "emit_project",
     "format_latency",

@@ -15,19 +15,20 @@ from synthesis.emit.options import ProjectOptions
 from synthesis.emit.statistics import format_statistics
 from synthesis.emit.unload import layer_offsets, unload_code
 from synthesis.program import Block, Clear, Program, Write
+from synthesis.summary import Summary
 from writing.templates import render
 
 _TRIGGER_PIN_CHIPS = ("MAX78002",)  # boards whose power monitor listens to pins, not to LEDs
 
 
-def header_file(program: Program, options: ProjectOptions) -> str:
+def header_file(program: Program, summary: Summary, options: ProjectOptions) -> str:
     """Return cnn.h."""
-    return render("c/cnn.h.j2", **program_values(program, options))
+    return render("c/cnn.h.j2", **program_values(program, summary, options))
 
 
-def api_file(program: Program, options: ProjectOptions) -> str:
+def api_file(program: Program, summary: Summary, options: ProjectOptions) -> str:
     """Return the file with the functions that drive the accelerator."""
-    return render("c/cnn.c.j2", **program_values(program, options))
+    return render("c/cnn.c.j2", **program_values(program, summary, options))
 
 
 def wrapper_file(program: Program, options: ProjectOptions) -> str:
@@ -35,20 +36,21 @@ def wrapper_file(program: Program, options: ProjectOptions) -> str:
     return render("c/wrapper.c.j2", program=program, options=options)
 
 
-def main_file(program: Program, options: ProjectOptions) -> str:
+def main_file(program: Program, summary: Summary, options: ProjectOptions) -> str:
     """Return the program that runs the network; without an API file it holds all functions."""
-    values = program_values(program, options)
+    values = program_values(program, summary, options)
     if options.softmax:
-        values["softmax_offset"] = _softmax_offset(program)
+        values["softmax_offset"] = _softmax_offset(program, summary)
     return render("c/main.c.j2", **values)
 
 
-def program_values(program: Program, options: ProjectOptions) -> dict[str, Any]:
+def program_values(program: Program, summary: Summary, options: ProjectOptions) -> dict[str, Any]:
     """Return what the templates of C programs need."""
     unroll_mlator = options.unroll_mlator if options.mlator else None
     code = unload_code(program.unload, options.unroll_wide, options.unroll_8bit, unroll_mlator)
     return {
         "program": program,
+        "summary": summary,
         "options": options,
         "init": _written(program.init),
         "configure": _written(program.configure),
@@ -59,8 +61,8 @@ def program_values(program: Program, options: ProjectOptions) -> dict[str, Any]:
         "kernel_stride": program.chip.kernel_stride,
         "column_bytes": KERNEL_COLUMN_STRIDE_BYTES,
         "expected": cut(program.expected, options.max_checklines),
-        "last_layer": program.statistics.layers[-1].index,
-        "statistics": format_statistics(program.statistics),
+        "last_layer": summary.last_layer.index,
+        "statistics": format_statistics(summary.statistics),
         "trigger_pins": options.energy and program.chip.name in _TRIGGER_PIN_CHIPS,
     }
 
@@ -75,12 +77,12 @@ def _written(blocks: tuple[Block, ...]) -> list[Block]:
     return kept
 
 
-def _softmax_offset(program: Program) -> int:
+def _softmax_offset(program: Program, summary: Summary) -> int:
     """Return where the values to classify start in the result of `cnn_unload`, in words.
 
     The layer is the one executed last; it must be among the delivered ones.
     """
-    last = program.statistics.layers[-1]
+    last = summary.last_layer
     final = last.index
     offsets = layer_offsets(program.unload)
     found = [

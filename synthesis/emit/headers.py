@@ -16,6 +16,7 @@ from synthesis.emit.expected import cut, record_stream
 from synthesis.emit.kernels import block_list, processor_arrays
 from synthesis.emit.options import ProjectOptions
 from synthesis.program import Program
+from synthesis.summary import Summary
 from writing.arrays import macro_lines
 from writing.templates import render
 
@@ -43,14 +44,14 @@ def weights_header(program: Program, options: ProjectOptions) -> str:
     return _header("Weights and biases", options, macros)
 
 
-def sample_header(program: Program, options: ProjectOptions) -> str:
+def sample_header(program: Program, summary: Summary, options: ProjectOptions) -> str:
     """Return the sample; without macros where a fixed pattern replaces it."""
     arrays: list[NamedArray] = [(f"SAMPLE_INPUT_{s.number}", s.stored) for s in program.fifo]
     if not options.fixed_input:
         for number, blocks in groupby(program.inputs, lambda block: block.number):
             words = np.concatenate([block.words for block in blocks])
             arrays.append((f"SAMPLE_INPUT_{number}", words))
-    return _header(f"Sample input, {program.input_text}", options, arrays)
+    return _header(f"Sample input, {summary.input_text}", options, arrays)
 
 
 def expected_header(program: Program, options: ProjectOptions) -> str:

@@ -22,7 +22,7 @@ from synthesis.emit.tables import (
     table,
 )
 from synthesis.layer_data import LayerData
-from synthesis.program import Program
+from synthesis.summary import Summary
 from writing.arrays import decimal_cells
 
 _PASS_MARK = 0x200000
@@ -30,9 +30,9 @@ _PASS_MARK = 0x200000
 _NOTHING = np.zeros(0, np.int64)
 
 
-def intermediate_files(program: Program, options: ProjectOptions) -> dict[str, bytes]:
+def intermediate_files(summary: Summary, options: ProjectOptions) -> dict[str, bytes]:
     """Return the contents of the files that were asked for by their path in the folder."""
-    layers = program.layer_data
+    layers = summary.layer_data
     files: dict[str, bytes] = {}
     if options.log_intermediate:
         files[f"{options.output_filename}.csv"] = b"".join(map(_words, layers))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from device.chip import KERNEL_COLUMN_BYTES, KERNEL_COLUMN_STRIDE_BYTES
+from device.chip import KERNEL_COLUMN_BYTES, KERNEL_COLUMN_STRIDE_BYTES, PROCESSORS
 from synthesis.program import KernelBlock, Program, Words
 
 _WORDS_PER_COLUMN = KERNEL_COLUMN_STRIDE_BYTES // 4
@@ -57,9 +57,7 @@ def processor_arrays(program: Program) -> list[KernelArray]:
             # a block may go on into the next processor
             place = base + offset // stride * stride
             columns.setdefault(place, {})[offset % stride] = data.tobytes()
-    processors = {
-        program.apb_base + program.chip.kernel_address(p): p for p in range(len(program.kernel_map))
-    }
+    processors = {program.apb_base + program.chip.kernel_address(p): p for p in range(PROCESSORS)}
     return [
         _processor_array(base, processors[base], columns[base], express=program.express)
         for base in sorted(columns)

@@ -10,9 +10,11 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from device import Chip
 from synthesis.emit.options import ProjectOptions
 from synthesis.emit.statistics import format_latency, format_statistics
-from synthesis.program import Block, LayerLog, Program, Write
+from synthesis.program import Block, Program, Write
+from synthesis.summary import LayerLog, Summary
 from writing.arrays import matrix_lines
 from writing.templates import comment
 
@@ -20,24 +22,24 @@ _LABEL_WIDTH = 5
 _LAYER_LABEL_WIDTH = 10
 
 
-def log_text(program: Program, options: ProjectOptions) -> str:
+def log_text(program: Program, summary: Summary, options: ProjectOptions) -> str:
     """Return the text of the log; the details only if it is verbose."""
     parts = [f"{comment(options.command_line)}\n{program.chip.name}\n\n{options.name}\n\n"]
     if options.verbose and options.messages:
         parts.append("Messages:\n" + "\n".join(options.messages) + "\n\n")
     if options.verbose:
-        parts += _details(program, options)
-    parts.append("\n".join(format_statistics(program.statistics)) + "\n")
+        parts += _details(program, summary, options)
+    parts.append("\n".join(format_statistics(summary.statistics)) + "\n")
     return "".join(parts)
 
 
-def _details(program: Program, options: ProjectOptions) -> Iterator[str]:
-    yield f"Kernel map:\n{kernel_map(program)}\n"
-    if program.memory_log:
+def _details(program: Program, summary: Summary, options: ProjectOptions) -> Iterator[str]:
+    yield f"Kernel map:\n{kernel_map(program.chip, summary)}\n"
+    if summary.memory_log:
         yield "Data memory (byte offsets in memory instances):\n"
-        yield "\n".join(program.memory_log) + "\n\n"
+        yield "\n".join(summary.memory_log) + "\n\n"
     yield f"Global registers:\n{_registers(program.init, program, _LABEL_WIDTH)}\n"
-    for heading, rows in program.configuration:
+    for heading, rows in summary.configuration:
         yield f"{heading}:\n"
         yield "".join(f"{name:<28} = {value}\n" for name, value in rows)
         yield "\n"
@@ -45,12 +47,12 @@ def _details(program: Program, options: ProjectOptions) -> Iterator[str]:
     layers = _registers(own, program, _LAYER_LABEL_WIDTH)
     yield f"Layer register configuration:\n{layers}\n"
     yield f"Global registers:\n{_registers((*others, *program.start), program, _LABEL_WIDTH)}\n"
-    final = program.statistics.layers[-1].index
+    final = summary.last_layer.index
     outputs = {final if layer.layer < 0 else layer.layer for layer in program.unload}
-    for layer in program.layer_logs:
+    for layer in summary.layer_logs:
         matrices = not options.short_log or layer.index in outputs
         yield from _layer(layer, options.kernel_format, matrices=matrices)
-    latency = format_latency(program.statistics)
+    latency = format_latency(summary.statistics)
     if latency:
         yield "\n".join(latency) + "\n\n"
 
@@ -80,19 +82,19 @@ def _registers(blocks: Iterable[Block], program: Program, width: int) -> str:
     return "".join(lines)
 
 
-def kernel_map(program: Program) -> str:
+def kernel_map(chip: Chip, summary: Summary) -> str:
     """Return one line per processor with the layer that owns each kernel column, X: none.
 
     Source: spec/memory.md section 1.8.
     """
-    count = len(program.statistics.layers)
-    owners = program.kernel_map
+    count = len(summary.statistics.layers)
+    owners = summary.kernel_map
     count = max(count, int(owners.max(initial=-1)) + 1)
     width = 1 if count < 10 else len(str(count)) + 1
     names = ["X", *map(str, range(count))]
     cells = np.array([name.rjust(width).encode() for name in names], f"S{width}")
     rows = cells[owners.astype(np.intp) + 1].view(np.uint8).reshape(len(owners), -1)
-    capacities = [program.chip.kernel_capacity(p) for p in range(len(owners))]
+    capacities = [chip.kernel_capacity(p) for p in range(len(owners))]
     rule = "-" * (width * max(capacities)) + "\n"
     lines = (
         row[: width * capacity].tobytes().decode("ascii") + "\n"

@@ -12,13 +12,10 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from diagnostics import Diagnostic, Place, Severity
-from synthesis.emit.unload import layer_offsets, port_obstacle
-from synthesis.program import Program
 
 _TIMERS = 6
 _PORTS = 4
 _PINS = 31
-_LARGEST_SOFTMAX = 32767  # the index of vendor code that takes the result is a signed 16-bit number
 _NONE = "none"
 _UNROLLED = 8
 """How many reads of the transposing port follow each other unless the options say."""
@@ -161,11 +158,8 @@ class ProjectOptions:
         return self.clock_trim if self.clock_trim and any(self.clock_trim) else None
 
 
-def check_options(options: ProjectOptions, program: Program | None = None) -> list[Diagnostic]:
-    """Return complaints about options that cannot be honoured.
-
-    With a program, those that depend on the network are found as well.
-    """
+def check_options(options: ProjectOptions) -> list[Diagnostic]:
+    """Return complaints about options that cannot be honoured, whatever the network is."""
     found = [*_names(options), *_ranges(options), *_cores(options), *_formats(options)]
     if options.timer is not None and options.energy and not options.no_timer:
         found.append(
@@ -187,10 +181,6 @@ def check_options(options: ProjectOptions, program: Program | None = None) -> li
             )
         )
     found += _debugging(options)
-    if program is not None and options.softmax:
-        found += _softmax(program)
-    if program is not None and options.uses_unload and not options.ignore_mlator_warning:
-        found += _mlator(options, program)
     return found
 
 
@@ -346,20 +336,6 @@ def _debugging(options: ProjectOptions) -> Iterator[Diagnostic]:
         )
 
 
-def _mlator(options: ProjectOptions, program: Program) -> Iterator[Diagnostic]:
-    """Output layers that the transposing ports cannot read, or could read."""
-    place, silence = Place(option="--mlator"), "--ignore-mlator-warning silences this."
-    for layer, start in zip(program.unload, layer_offsets(program.unload), strict=False):
-        index = program.statistics.layers[-1].index if layer.layer < 0 else layer.layer
-        obstacle = port_obstacle(layer, start)
-        if options.mlator and obstacle:
-            message = f"layer {index} is read without it: {obstacle}"
-            yield Diagnostic("W071", message, place, silence, Severity.WARNING)
-        elif not options.mlator and obstacle is None:
-            message = f"it would speed up reading the output of layer {index}"
-            yield Diagnostic("N072", message, place, silence, Severity.NOTICE)
-
-
 def _formats(options: ProjectOptions) -> Iterator[Diagnostic]:
     if options.kernel_format is None:
         return
@@ -371,23 +347,4 @@ def _formats(options: ProjectOptions) -> Iterator[Diagnostic]:
             f"{options.kernel_format!r} does not format a number: {exc}",
             Place(option="--kernel-format"),
             "Use a format of Python such as {0:4} or {0:02x}.",
-        )
-
-
-def _softmax(program: Program) -> Iterator[Diagnostic]:
-    place = program.statistics.layers[-1].place.with_option("--softmax")
-    if program.output_count > _LARGEST_SOFTMAX:
-        yield Diagnostic(
-            "E074",
-            f"the output has {program.output_count} values, softmax takes {_LARGEST_SOFTMAX}",
-            place,
-            "Leave out --softmax.",
-        )
-    if program.output_width == 8:
-        yield Diagnostic(
-            "W074",
-            "the output has 8 bits, which is coarse for softmax",
-            place,
-            "Use output_width: 32 in the last layer.",
-            Severity.WARNING,
         )

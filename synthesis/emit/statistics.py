@@ -5,7 +5,7 @@ Source: spec/generated-project.md sections 8.3 and 8.4.
 
 from __future__ import annotations
 
-from synthesis.program import LatencyTerms, LayerStatistics, Operations, Statistics
+from synthesis.summary import LatencyTerms, LayerStatistics, Operations, Statistics
 
 
 def format_statistics(statistics: Statistics) -> list[str]:

@@ -22,6 +22,7 @@ from synthesis.report.kernels import kernel_areas
 from synthesis.report.values import InstanceUse, LayerRow, Report, Usage
 from synthesis.summarize.memory_log import ring_buffers
 from synthesis.summarize.statistics import layer_operations, weight_bytes
+from synthesis.summary import Summary
 
 
 def build_report(
@@ -33,17 +34,18 @@ def build_report(
     command_line: str = "",
     tool: str = "",
     program: Program | None = None,
+    summary: Summary | None = None,
     diagnostics: Iterable[Diagnostic] = (),
 ) -> Report:
     """Return the report of a placed network.
 
-    Without a program (the network was refused) the latency is not known, and `placement` may lack
-    layers for which there was no room.
+    Without a program and its summary (the network was refused) the latency is not known, and
+    `placement` may lack layers for which there was no room.
     """
-    cycles = _cycles(program)
+    cycles = _cycles(summary)
     total = None
-    if program is not None and cycles:
-        total = program.statistics.startup_cycles + sum(cycles.values())
+    if summary is not None and cycles:
+        total = summary.statistics.startup_cycles + sum(cycles.values())
     rows = tuple(_rows(network, placement, cycles))
     steps = tuple(memory_steps(network, ring_buffers(network, options)))
     return Report(
@@ -67,11 +69,11 @@ def build_report(
     )
 
 
-def _cycles(program: Program | None) -> dict[int, int]:
+def _cycles(summary: Summary | None) -> dict[int, int]:
     """Return the estimate of every layer by index; empty where it is not known of all."""
-    if program is None:
+    if summary is None:
         return {}
-    layers = program.statistics.layers
+    layers = summary.statistics.layers
     known = {layer.index: layer.cycles for layer in layers if layer.cycles is not None}
     return known if len(known) == len(layers) else {}
 

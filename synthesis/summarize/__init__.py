@@ -3,3 +3,7 @@
 The functions read the network, its placement and its activations; accelerator words are made by
 `encode`.
 """
+
+from synthesis.summarize.summary import summarize
+
+__all__ = ["summarize"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from device.chip import GROUPS, PROCESSORS_PER_INSTANCE
 from synthesis.network import Layer, Operator, Size, group_slice
 from synthesis.place import KernelRange
-from synthesis.program import LatencyTerms
+from synthesis.summary import LatencyTerms
 
 
 def latency_terms(layer: Layer, kernels: KernelRange) -> LatencyTerms:

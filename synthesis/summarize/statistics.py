@@ -12,8 +12,8 @@ from synthesis.network import Combination, Layer, Network
 from synthesis.options import EncodeOptions
 from synthesis.place import Placement
 from synthesis.place.kernels import identity
-from synthesis.program import LayerStatistics, Operations, Statistics
 from synthesis.summarize.latency import latency_terms
+from synthesis.summary import LayerStatistics, Operations, Statistics
 
 STARTUP_CYCLES = 1
 

@@ -34,7 +34,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Synthesis, Path]:
     kernels = [weights(3, 3, 3, 3, seed=i) for i in range(len(LAYERS))]
     resolving = files(folder, sample(3, 8, 8), kernels, [])
     result = synthesize(str(path), MAX78000, resolving, EncodeOptions())
-    write_project(emit_project(result.program, ProjectOptions("net")), folder / "net")
+    project = emit_project(result.program, result.summary, ProjectOptions("net"))
+    write_project(project, folder / "net")
     return result, folder / "net"
 
 

@@ -87,7 +87,7 @@ def _kernel_bytes(description: str, name: str) -> int:
     )
     config_file = str(ROOT / "networks" / f"{description}.yaml")
     made = synthesize(config_file, MAX78000, resolving, EncodeOptions())
-    return made.program.statistics.weight_bytes
+    return made.summary.statistics.weight_bytes
 
 
 def test_mixed_widths_need_less_than_half_the_kernel_memory() -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from device import MAX78002
 from synthesis.emit.rtl import Camera, RtlOptions, emit_rtl, empty_folders, executables
 from synthesis.program import FifoStream, Power, Program
-from tests.synthesis.programs import options, program, words
+from tests.synthesis.programs import options, program, summary, words
 from writing.folder import write_project
 
 FIFO = program(
@@ -38,7 +38,7 @@ def camera(**changes: Any) -> Camera:
 def stored(made: Program, chosen: RtlOptions, folder: Path) -> Path:
     """Write a test."""
     write_project(
-        emit_rtl(made, chosen),
+        emit_rtl(made, summary(), chosen),
         folder,
         executables=executables(chosen),
         empty_folders=empty_folders(chosen),

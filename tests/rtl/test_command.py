@@ -194,11 +194,11 @@ def test_name_of_a_published_network(monkeypatch: pytest.MonkeyPatch) -> None:
          "--test-dir", "t", "--repeat-layers", "2", "--rtl"]
     )  # fmt: skip
     made = synthesize(args.config_file, args.device, resolve_options(args), encode_options(args))
-    assert name_of_test("mnist", made.program) == (
+    assert name_of_test("mnist", made.summary) == (
         "mnist-1x28x28b_0x0s1p1m60_relu-60x28x28l_max2x2s2p2m60_relu-60x16x16l_max2x2s2p1m56_relu"
         "-56x8x8l_avg2x2s2p1m12_relu-12x4x4lf_0x0s1p0m10_repeat2"
     )
-    assert made.program.stream_ratio == 1
+    assert made.summary.stream_ratio == 1
 
 
 def test_folder_and_list_are_written_once(

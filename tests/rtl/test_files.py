@@ -30,7 +30,7 @@ from synthesis.options import EncodeOptions
 from synthesis.program import ExpectedOutput, KernelBlock
 from synthesis.summarize import topology
 from tests.rtl.by_hand import FIFO, MODERN, camera, rtl_options, stored
-from tests.synthesis.programs import program, words
+from tests.synthesis.programs import program, statistics, summary, words
 from writing.folder import folder_name
 
 PRELOADED = rtl_options(preload_data=True, preload_weights=True, result_output=True)
@@ -39,7 +39,7 @@ NARROW = ExpectedOutput(words(0x50400000, 0x50408004), words(0xFFFF, 0xFFFF0000)
 
 
 def files_of(**changes: Any) -> set[str]:
-    return set(emit_rtl(program(), rtl_options(**changes)))
+    return set(emit_rtl(program(), summary(), rtl_options(**changes)))
 
 
 def test_a_test_consists_of_program_bench_and_data() -> None:
@@ -49,26 +49,26 @@ def test_a_test_consists_of_program_bench_and_data() -> None:
 
 
 def test_images_replace_what_the_program_loads() -> None:
-    found = set(emit_rtl(program(), PRELOADED))
+    found = set(emit_rtl(program(), summary(), PRELOADED))
     assert not found & {"weights.h", "sampledata.h", "sampleoutput.h"}
     assert {"data/DRAM_x16_0_proc_0_ram_0.dat", "masks/MRAM_x16_0_proc_0_ram_0.dat",
             "data-expected/DRAM_x16_0_proc_4_ram_0.dat", "verify-output.py"} <= found  # fmt: skip
 
 
 def test_words_can_be_stored_one_by_one() -> None:
-    files = emit_rtl(program(), rtl_options(compact_data=False))
+    files = emit_rtl(program(), summary(), rtl_options(compact_data=False))
     assert "sampledata.h" not in files
     assert "*((volatile uint32_t *) 0x5040000c) = 0x100f0e0d;" in files["test.c"]
 
 
 def test_riscv_core_has_a_program_of_its_own() -> None:
-    files = emit_rtl(program(), rtl_options({"riscv": True}))
+    files = emit_rtl(program(), summary(), rtl_options({"riscv": True}))
     assert {"test.c", "test_riscv.c"} <= set(files)
     assert "`define RISCV_PROG_SOURCE test_riscv.c\n" in files["run_test.sv"]
 
 
 def test_expected_digits_without_mask_are_x() -> None:
-    files = emit_rtl(program(expected=NARROW), PRELOADED)
+    files = emit_rtl(program(expected=NARROW), summary(), PRELOADED)
     assert files["data-expected/DRAM_x16_0_proc_0_ram_0.dat"] == "@0000 XXXX7f80\n"
     assert files["data-expected/DRAM_x16_0_proc_4_ram_0.dat"] == "@0001 8556XXXX\n"
 
@@ -98,14 +98,14 @@ def test_large_kernel_memories_have_parts(column: int, part: int, place: int) ->
 def test_data_beyond_a_part_of_max78002_goes_to_the_next_image() -> None:
     address = 0x50000000 + MAX78002.data_address(5, 0x4004)
     expected = ExpectedOutput(words(address), words(0xFFFFFFFF), words(7))
-    files = emit_rtl(replace(MODERN, expected=expected), rtl_options(result_output=True))
+    files = emit_rtl(replace(MODERN, expected=expected), summary(), rtl_options(result_output=True))
     assert files["data-expected/DRAM_x16_1_proc_4_ram_1.dat"] == "@0001 00000007\n"
 
 
 def test_block_level_test_lists_writes_and_answer() -> None:
     layers = np.array([0, 1], np.int64)
     made = program(express=False, kernels=(), expected=replace(NARROW, layers=layers))
-    files = emit_rtl(made, rtl_options(top_level=None))
+    files = emit_rtl(made, summary(), rtl_options(top_level=None))
     assert "test.c" not in files
     assert files["input.mem"].startswith("@0000 50001000\n@0001 00000000\n@0002 50100000\n")
     assert files["output.mem"].splitlines() == [
@@ -118,9 +118,9 @@ def test_block_level_test_lists_writes_and_answer() -> None:
 
 
 def test_name_tells_the_layers() -> None:
-    made = program(topology="-1x4x4b_0x0s1p1m2")
-    assert name_of_test("net", made) == "net-1x4x4b_0x0s1p1m2"
-    repeated = replace(made, statistics=replace(made.statistics, repeat=2))
+    told = summary(topology="-1x4x4b_0x0s1p1m2")
+    assert name_of_test("net", told) == "net-1x4x4b_0x0s1p1m2"
+    repeated = replace(told, statistics=replace(told.statistics, repeat=2))
     assert name_of_test("net", repeated) == "net-1x4x4b_0x0s1p1m2_repeat2"
 
 
@@ -139,7 +139,7 @@ def test_folder_that_leaves_no_room_for_a_name_is_refused() -> None:
 
 
 def test_line_without_top_level_has_no_folder_for_it() -> None:
-    line = regression_line(program(), rtl_options(top_level=None, queue_name="night"))
+    line = regression_line(program(), summary(), rtl_options(top_level=None, queue_name="night"))
     assert line == "tests/net/run_test:night"
 
 
@@ -152,8 +152,8 @@ def test_accesses_are_counted() -> None:
 
 
 def test_long_tests_go_to_another_queue() -> None:
-    assert queue_name(program(), rtl_options(timeout_ms=50)) == "short"
-    assert queue_name(program(), rtl_options(timeout_ms=51)) == "long"
+    assert queue_name(program(), summary(), rtl_options(timeout_ms=50)) == "short"
+    assert queue_name(program(), summary(), rtl_options(timeout_ms=51)) == "long"
 
 
 @pytest.mark.parametrize(
@@ -169,14 +169,11 @@ def test_long_tests_go_to_another_queue() -> None:
 )
 def test_time_out_of_mnist(shared: dict[str, Any], changes: dict[str, Any], expected: int) -> None:
     """The figures of the reference tool, which has one cycle for the network there."""
-    made = program()
-    layers = tuple(replace(layer, cycles=0) for layer in made.statistics.layers)
-    made = replace(
-        made,
-        statistics=replace(made.statistics, layers=layers),
-        inputs=(replace(made.inputs[0], words=np.zeros(300, np.uint32)),),
-    )
-    assert timeout_ms(made, rtl_options(shared, **changes)) == expected
+    layers = tuple(replace(layer, cycles=0) for layer in statistics().layers)
+    told = summary(statistics=statistics(layers=layers))
+    (sample,) = program().inputs
+    made = program(inputs=(replace(sample, words=np.zeros(300, np.uint32)),))
+    assert timeout_ms(made, told, rtl_options(shared, **changes)) == expected
 
 
 def test_streams_stretch_the_accesses(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -192,10 +189,12 @@ def test_streams_stretch_the_accesses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_estimated_cycles_count() -> None:
-    made = program()
-    slow = replace(made.statistics.layers[0], cycles=4_000_000)
-    longer = replace(made, statistics=replace(made.statistics, layers=(slow,)))
-    difference = timeout_ms(longer, rtl_options()) - timeout_ms(made, rtl_options())
+    slow = replace(statistics().layers[0], cycles=4_000_000)
+    times = [
+        timeout_ms(program(), told, rtl_options())
+        for told in (summary(), summary(statistics=statistics(layers=(slow,))))
+    ]
+    difference = times[1] - times[0]
     assert difference in (98, 99, 100)
 
 

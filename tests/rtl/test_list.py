@@ -11,7 +11,7 @@ import pytest
 
 from synthesis.emit.rtl import add_test, list_problems, regression_line
 from tests.rtl.by_hand import rtl_options
-from tests.synthesis.programs import program
+from tests.synthesis.programs import program, summary
 
 PROCESSES, TESTS_EACH = 6, 20
 
@@ -39,7 +39,7 @@ def test_no_line_is_lost_when_processes_write_at_the_same_time(tmp_path: Path) -
 def test_test_joins_the_list_once(tmp_path: Path) -> None:
     test_list = tmp_path / "autogen_list"
     test_list.write_text("tests/cnn/other/run_test:long")
-    line = regression_line(program(), rtl_options())
+    line = regression_line(program(), summary(), rtl_options())
     assert line == "tests/cnn/net/run_test:short"
     assert add_test(test_list, line) and not add_test(test_list, line)
     assert test_list.read_text() == "tests/cnn/other/run_test:long\ntests/cnn/net/run_test:short\n"

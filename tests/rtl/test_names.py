@@ -10,7 +10,7 @@ from diagnostics import DiagnosticError
 from synthesis.emit.rtl import emit_rtl
 from synthesis.program import Program
 from tests.rtl.by_hand import FIFO, camera, rtl_options
-from tests.synthesis.programs import program
+from tests.synthesis.programs import program, summary
 from writing.files import distinct
 
 
@@ -44,9 +44,9 @@ def test_any_name_given_to_two_files_is_refused(name: str, taken: str) -> None:
         changed = replace(chosen, runtest_filename=given)
     else:
         changed = replace(chosen, project=replace(chosen.project, **{name: given}))
-    before, count = emit_rtl(made, chosen), len(emit_rtl(made, chosen))
+    before, count = emit_rtl(made, summary(), chosen), len(emit_rtl(made, summary(), chosen))
     assert taken in before
     try:
-        assert len(emit_rtl(made, changed)) == count
+        assert len(emit_rtl(made, summary(), changed)) == count
     except DiagnosticError as refusal:
         assert "E072" in str(refusal)

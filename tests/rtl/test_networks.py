@@ -33,13 +33,13 @@ def test_images_and_program_hold_the_words_of_the_project(
     deployed: Deployed, tmp_path: Path
 ) -> None:
     checkpoint, _ = with_random_weights(deployed, tmp_path)
-    made = deployed.synthesized(tmp_path, checkpoint).program
-    write_project(emit_project(made, PLAIN), tmp_path / "embedded")
+    made = deployed.synthesized(tmp_path, checkpoint)
+    write_project(emit_project(made.program, made.summary, PLAIN), tmp_path / "embedded")
     embedded = run_loader(tmp_path / "embedded", deployed.chip.name).effect()
     checked = RtlOptions(TEST, result_output=True)  # thousands of comparisons take compilers long
-    write_project(emit_rtl(made, checked), tmp_path / "test")
+    write_project(emit_rtl(made.program, made.summary, checked), tmp_path / "test")
     program = TestProgram(tmp_path / "test", deployed.chip)
     assert differences(found_in(program, deployed.chip), wanted_of(embedded)) == []
-    write_project(emit_rtl(made, IMAGES), tmp_path / "images")
-    found = image_differences(tmp_path / "images", deployed.chip, embedded, made.expected)
+    write_project(emit_rtl(made.program, made.summary, IMAGES), tmp_path / "images")
+    found = image_differences(tmp_path / "images", deployed.chip, embedded, made.program.expected)
     assert found == []

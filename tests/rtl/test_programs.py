@@ -18,7 +18,7 @@ from synthesis.emit.rtl import emit_rtl
 from synthesis.program import Program
 from tests.conftest import ROOT
 from tests.rtl.by_hand import FIFO, MODERN, camera, rtl_options, stored
-from tests.synthesis.programs import program
+from tests.synthesis.programs import program, summary
 from tools.rtl_program import SDK as RTL_SDK
 from tools.rtl_program import TestProgram, camera_words
 
@@ -57,7 +57,7 @@ def test_compiles_without_warnings(variant: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_statements_are_indented_by_depth(variant: str) -> None:
     made, shared, changes = VARIANTS[variant]
-    for name, text in emit_rtl(made, rtl_options(shared, **changes)).items():
+    for name, text in emit_rtl(made, summary(), rtl_options(shared, **changes)).items():
         if not name.endswith(".c"):
             continue
         depth = 0

@@ -13,7 +13,7 @@ from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 
 from synthesis.emit import check_options, emit_arrays
-from tests.synthesis.programs import options, program
+from tests.synthesis.programs import options, summary
 from writing.arrays import macro_lines, matrix_lines
 
 
@@ -58,9 +58,9 @@ def test_numbers_are_right_aligned(values: list[list[int]], text: str) -> None:
 
 def test_result_of_the_simulation_becomes_a_numpy_file() -> None:
     result = np.arange(-6, 6).reshape(2, 3, 2)
-    made = program(result=result)
-    assert emit_arrays(made, options()) == {}
-    content = emit_arrays(made, options(sample_numpy_filename="out.npy"))["out.npy"]
+    told = summary(result=result)
+    assert emit_arrays(told, options()) == {}
+    content = emit_arrays(told, options(sample_numpy_filename="out.npy"))["out.npy"]
     loaded = np.load(io.BytesIO(content), allow_pickle=False)
     assert loaded.dtype == np.int64 and np.array_equal(loaded, result)
 

@@ -13,12 +13,13 @@ from numpy.typing import NDArray
 from device import MAX78000, MAX78002, Chip
 from synthesis.emit import check_options, emit_arrays
 from synthesis.emit.tables import hexadecimal_cells, table
-from synthesis.encode import encode
 from synthesis.network import InputPort, Network
 from synthesis.options import EncodeOptions
 from synthesis.place import PlaceOptions, place
 from synthesis.simulate import simulate
+from synthesis.summarize import summarize
 from synthesis.summarize.layer_data import output_words
+from synthesis.summary import Summary
 from tests.synthesis.networks import build, describe, mask, sample, weights
 from tests.synthesis.programs import options
 
@@ -46,15 +47,15 @@ def written(
 ) -> dict[str, bytes]:
     """Return the files of a network of one layer."""
     made, _ = build(folder, describe(layer), data, kernels, biases, chip)
-    return emit_arrays(program_of(made), options(**asked))
+    return emit_arrays(summary_of(made), options(**asked))
 
 
-def program_of(network: Network) -> Any:
+def summary_of(network: Network) -> Summary:
     """Run the remaining stages and keep everything."""
     settings = EncodeOptions(keep_layer_data=True, keep_pass_sums=True)
     placement = place(network, PlaceOptions(overlap_data=True))
     activations = simulate(network, average_rounding=False, keep_traces=True)
-    return encode(network, placement, activations, settings)
+    return summarize(network, placement, activations, settings)
 
 
 def records(content: bytes) -> list[NDArray[Any]]:
@@ -118,7 +119,7 @@ def test_targets_of_streams_are_ring_buffers(tmp_path: Path) -> None:
     text = describe({**conv, "data_format": "HWC"}, {**conv, "processors": 15, "in_offset": 0x2000})
     kernels = [weights(4, 1, 3, 3), weights(4, 4, 3, 3)]
     made, _ = build(tmp_path, text, sample(1, 16, 16), kernels, input_port=InputPort.FIFO)
-    first, second = program_of(made).layer_data
+    first, second = summary_of(made).layer_data
     ring = int(second.settings[3], 16)
     assert 0 < ring < 256
     assert np.unique(first.words.offsets).tolist() == list(range(0x800, 0x800 + ring))
@@ -162,7 +163,7 @@ def test_what_a_layer_lacks_is_an_empty_record(tmp_path: Path) -> None:
     layer = {**layer, "output_processors": 1}
     data = np.concatenate([DATA, DATA])
     made, _ = build(tmp_path, describe(layer), data)
-    files = emit_arrays(program_of(made), options(log_intermediate=True))
+    files = emit_arrays(summary_of(made), options(log_intermediate=True))
     operands, pooled, value, _, output = records(files["data.npy"])
     assert operands.shape == (2, 1, 2, 4) and pooled.shape == (0,)
     assert value.tolist() == output.tolist() == (2 * DATA).clip(-128, 127).tolist()
@@ -210,7 +211,7 @@ def test_accumulators_after_every_pass(tmp_path: Path) -> None:
 def test_operands_of_a_layer_without_weights(tmp_path: Path) -> None:
     layer = {"processors": 1, "op": "none", "operands": 2, "eltwise": "sub", "output_processors": 1}
     made, _ = build(tmp_path, describe(layer), np.concatenate([DATA, DATA - 1]))
-    files = emit_arrays(program_of(made), options(debug_computation=True))
+    files = emit_arrays(summary_of(made), options(debug_computation=True))
     lines = files["compute-0.csv"].decode().splitlines()
     assert lines[:2] == ["channel,row,column,operand0,operand1,output", "0,0,0,-100,-101,1"]
 

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from synthesis.emit import check_options, format_latency, format_statistics, log_text
-from synthesis.program import Block, LatencyTerms, LayerStatistics, Operations, Write
-from tests.synthesis.programs import options, program, statistics
+from synthesis.program import Block, Write
+from synthesis.summary import LatencyTerms, LayerStatistics, Operations
+from tests.synthesis.programs import options, program, statistics, summary
 
 STATISTICS = """\
 SUMMARY OF OPS
@@ -24,7 +25,7 @@ Bias memory:   10 bytes out of 2,048 bytes total (0.5%)
 
 
 def test_short_log_is_command_part_name_and_statistics() -> None:
-    text = log_text(program(), options(command_line="ai8xize.py -x"))
+    text = log_text(program(), summary(), options(command_line="ai8xize.py -x"))
     assert text == "ai8xize.py -x\nMAX78000\n\nnet\n\n" + STATISTICS
 
 
@@ -78,29 +79,29 @@ def test_needed_products_follow_the_operations() -> None:
 
 def test_messages_are_repeated_in_the_verbose_log() -> None:
     messages = ("option --timer: warning: x [W070]", "other")
-    text = log_text(program(), options(verbose=True, messages=messages))
+    text = log_text(program(), summary(), options(verbose=True, messages=messages))
     assert "\nnet\n\nMessages:\noption --timer: warning: x [W070]\nother\n\nKernel map:" in text
-    assert "Messages" not in log_text(program(), options(messages=messages))
+    assert "Messages" not in log_text(program(), summary(), options(messages=messages))
 
 
 def test_registers_that_belong_to_no_layer_stand_apart() -> None:
     fifo = Block("FIFO control", (Write(0x50000000, 0x1908, "FIFO control", "F00"),))
     made = program(configure=(*program().configure, fifo))
-    text = log_text(made, options(verbose=True))
+    text = log_text(made, summary(), options(verbose=True))
     layers, others = text.split("Layer register configuration:\n")[1].split("Global registers:\n")
     assert "F00" not in layers and others.startswith("F00   (00000000): 00001908 // FIFO control\n")
 
 
 def test_output_is_printed_before_its_activation_too() -> None:
-    (layer,) = program().layer_logs
-    made = program(layer_logs=(replace(layer, unactivated=layer.output - 1),))
-    text = log_text(made, options(verbose=True))
+    (layer,) = summary().layer_logs
+    told = summary(layer_logs=(replace(layer, unactivated=layer.output - 1),))
+    text = log_text(program(), told, options(verbose=True))
     assert "OUTPUT BEFORE ACTIVATION, 1x4x4\n-9 -8 -7 -6\n" in text
-    assert "BEFORE" not in log_text(program(), options(verbose=True))
+    assert "BEFORE" not in log_text(program(), summary(), options(verbose=True))
 
 
 def test_verbose_log_lists_registers_with_stars_for_suppressed_ones() -> None:
-    text = log_text(program(), options(verbose=True))
+    text = log_text(program(), summary(), options(verbose=True))
     assert "R00   (00100000): 00100008 // Stop SM\n" in text
     assert "F1024 (00001000): 00000000 // AON control\n" in text
     assert "L0 G0 R01  (00100090): 00000000 // Columns *\n" in text
@@ -109,7 +110,8 @@ def test_verbose_log_lists_registers_with_stars_for_suppressed_ones() -> None:
 
 
 def test_kernel_map_has_a_line_per_processor() -> None:
-    lines = log_text(program(), options(verbose=True)).split("Kernel map:\n")[1].splitlines()
+    text = log_text(program(), summary(), options(verbose=True))
+    lines = text.split("Kernel map:\n")[1].splitlines()
     assert lines[0] == lines[65] == "-" * 768
     assert lines[1] == "0" + "X" * 767
     assert lines[2][126:132] == "XX11XX"
@@ -118,12 +120,12 @@ def test_kernel_map_has_a_line_per_processor() -> None:
 def test_kernel_map_of_many_layers_has_wider_cells() -> None:
     owners = np.full((64, 768), -1, np.int16)
     owners[0, :2] = (3, 11)
-    text = log_text(program(kernel_map=owners), options(verbose=True))
+    text = log_text(program(), summary(kernel_map=owners), options(verbose=True))
     assert "\n  3 11  X" in text
 
 
 def test_layer_data_is_printed_as_matrices() -> None:
-    text = log_text(program(), options(verbose=True))
+    text = log_text(program(), summary(), options(verbose=True))
     assert "LAYER 0 (CONV2D)...\n" in text
     assert "INPUT, 1x4x4\n-8 -7 -6 -5\n-4 -3 -2 -1\n 0  1  2  3\n 4  5  6  7\n" in text
     assert "WEIGHTS, 1x1x3x3\n0 1 2\n3 4 5\n6 7 8\n" in text
@@ -132,13 +134,13 @@ def test_layer_data_is_printed_as_matrices() -> None:
 
 
 def test_short_log_leaves_out_data_of_inner_layers() -> None:
-    text = log_text(program(), options(verbose=True, short_log=True))
+    text = log_text(program(), summary(), options(verbose=True, short_log=True))
     assert "INPUT, 1x4x4\n\n" in text
     assert "-8000" not in text
 
 
 def test_weights_are_printed_in_the_format_that_was_asked_for() -> None:
-    text = log_text(program(), options(verbose=True, kernel_format="{0:03x}"))
+    text = log_text(program(), summary(), options(verbose=True, kernel_format="{0:03x}"))
     assert "WEIGHTS, 1x1x3x3\n000 001 002\n003 004 005\n006 007 008\n\n" in text
     assert "BIAS, 1\n3\n" in text
 

@@ -4,22 +4,38 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from device import MAX78000, MAX78002
-from synthesis.emit import check_options
+from diagnostics import Diagnostic
+from synthesis.emit import check_outputs
 from synthesis.emit.unload import unload_code
 from synthesis.encode.mlator import TransposerWords
-from synthesis.program import UnloadLayer
-from tests.synthesis.programs import DATA, OFFSET, WIDE, emit, options, planar, program, store
+from synthesis.program import Program, UnloadLayer
+from tests.synthesis.programs import (
+    DATA,
+    OFFSET,
+    WIDE,
+    emit,
+    options,
+    planar,
+    program,
+    store,
+    summary,
+)
 
 BASE = 0x50000000
 
 
 TWO_GROUPS = planar(((2, 3), (0, 1), (), (), (1,)), 24)
 ONE_CHANNEL = planar(((3,),), 11)
+
+
+def outputs(made: Program, **changes: Any) -> list[Diagnostic]:
+    return [*check_outputs(options(**changes), made, summary())]
 
 
 def test_words_name_instance_offset_and_lane() -> None:
@@ -67,25 +83,25 @@ def test_reads_are_unrolled(
 def test_other_layers_are_read_as_always_and_named(layer: UnloadLayer, reason: str) -> None:
     assert unload_code([layer], 8, 1, 8) == unload_code([layer], 8, 1)
     made = program(unload=(layer,))
-    (found,) = check_options(options(mlator=True), made)
+    (found,) = outputs(made, mlator=True)
     assert (found.code, found.message) == ("W071", f"layer 1 is read without it: {reason}")
-    assert check_options(options(mlator=True, ignore_mlator_warning=True), made) == []
-    assert check_options(options(), made) == []
+    assert outputs(made, mlator=True, ignore_mlator_warning=True) == []
+    assert outputs(made) == []
 
 
 def test_layer_behind_an_odd_number_of_bytes_is_read_as_always() -> None:
     both = unload_code([ONE_CHANNEL, TWO_GROUPS], 8, 1, 8)
     assert both.outputs[0].transposed and both.outputs[1].runs
-    found = check_options(options(mlator=True), program(unload=(ONE_CHANNEL, TWO_GROUPS)))
+    found = outputs(program(unload=(ONE_CHANNEL, TWO_GROUPS)), mlator=True)
     assert [d.message for d in found] == [
         "layer 1 is read without it: it starts at byte 11 of the result, not at a whole word"
     ]
 
 
 def test_users_are_told_what_the_ports_could_do() -> None:
-    (found,) = check_options(options(), program(unload=(TWO_GROUPS,)))
+    (found,) = outputs(program(unload=(TWO_GROUPS,)))
     assert found.code == "N072"
-    assert check_options(options(unload=False), program(unload=(TWO_GROUPS,))) == []
+    assert outputs(program(unload=(TWO_GROUPS,)), unload=False) == []
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from synthesis.emit import check_options
-from tests.synthesis.programs import options, program
+from synthesis.emit import check_options, check_outputs
+from tests.synthesis.programs import options, program, summary
 
 
 def codes(**changes: Any) -> list[tuple[str, str]]:
@@ -69,12 +69,12 @@ def test_timer_is_dropped_with_energy() -> None:
 
 
 def test_softmax_of_an_image_is_refused() -> None:
-    found = check_options(options(softmax=True), program(output_count=40000))
+    found = [*check_outputs(options(softmax=True), program(output_count=40000), summary())]
     assert [d.code for d in found] == ["E074"]
 
 
 def test_softmax_of_8_bit_outputs_warns() -> None:
-    (found,) = check_options(options(softmax=True), program(output_width=8))
+    (found,) = check_outputs(options(softmax=True), program(output_width=8), summary())
     assert str(found) == (
         "option --softmax: warning: the output has 8 bits, which is coarse for softmax [W074]\n"
         "  Use output_width: 32 in the last layer."

@@ -26,6 +26,7 @@ from synthesis.place import PlaceOptions, place_what_fits
 from synthesis.report import KernelArea, Report, build_report
 from synthesis.report.kernels import kernel_areas
 from synthesis.simulate import simulate
+from synthesis.summarize import summarize
 from tests.conftest import ROOT
 from tests.synthesis.networks import build, describe, files, mask, sample, weights
 
@@ -48,12 +49,19 @@ def make(
     network, _ = build(folder, describe(*layers), data, kernels, chip=chip, **options)
     encoding = EncodeOptions()
     placement, problems = place_what_fits(network, PlaceOptions(overlap_data=True))
-    program = None
+    program = summary = None
     if encoded:
         activations = simulate(network, average_rounding=False)
         program = encode(network, placement, activations, encoding)
+        summary = summarize(network, placement, activations, encoding)
     return build_report(
-        network, placement, encoding, name=name, program=program, diagnostics=problems
+        network,
+        placement,
+        encoding,
+        name=name,
+        program=program,
+        summary=summary,
+        diagnostics=problems,
     )
 
 

@@ -14,7 +14,7 @@ from synthesis.options import EncodeOptions
 from synthesis.place.lifetimes import DataRange, MemoryStep, memory_steps, numbers_text
 from synthesis.summarize.memory_log import memory_log, ring_buffers
 from tests.synthesis.networks import build, describe, mask, sample, weights
-from tests.synthesis.programs import options, program
+from tests.synthesis.programs import options, program, summary
 
 Keys = Mapping[str, Any]
 CONV = {"op": "conv2d", "kernel_size": "3x3", "pad": 1, "processors": mask(4)}
@@ -143,5 +143,6 @@ def test_runs_of_numbers_are_shortened() -> None:
 
 
 def test_verbose_log_prints_the_lines_in_a_section() -> None:
-    text = log_text(program(memory_log=("layer 0: a", "layer 1: b")), options(verbose=True))
+    told = summary(memory_log=("layer 0: a", "layer 1: b"))
+    text = log_text(program(), told, options(verbose=True))
     assert "Data memory (byte offsets in memory instances):\nlayer 0: a\nlayer 1: b\n\n" in text

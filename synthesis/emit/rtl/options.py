@@ -13,6 +13,7 @@ from diagnostics import Diagnostic, Place, Severity
 from synthesis.emit.options import ProjectOptions, file_names, is_plain
 from synthesis.emit.rtl.camera import Camera, camera_problems
 from synthesis.program import Program
+from synthesis.summary import Summary
 
 DEFAULT_TOP_LEVEL = "cnn"
 _LONGEST_PATH = 255
@@ -84,10 +85,10 @@ class RtlOptions:
         return self.compact_data and not self.preload_data
 
 
-def test_name(prefix: str, program: Program) -> str:
+def test_name(prefix: str, summary: Summary) -> str:
     """Return the name of a test: the prefix and the layers of the network."""
-    repeat = program.statistics.repeat
-    return f"{prefix}{program.topology}{f'_repeat{repeat}' if repeat > 1 else ''}"
+    repeat = summary.statistics.repeat
+    return f"{prefix}{summary.topology}{f'_repeat{repeat}' if repeat > 1 else ''}"
 
 
 def check_rtl_options(

@@ -11,6 +11,7 @@ from synthesis.emit.code import program_values
 from synthesis.emit.rtl.options import RtlOptions
 from synthesis.emit.rtl.timeout import timeout_ms
 from synthesis.program import Block, Program, TimerStart
+from synthesis.summary import Summary
 from writing.templates import render
 
 _FLASH_WORDS = {"MAX78000": 0x83FF, "MAX78002": 0x283FF}
@@ -21,12 +22,12 @@ _THREE_CHANNELS = {
 }
 
 
-def test_file(program: Program, options: RtlOptions) -> str:
+def test_file(program: Program, summary: Summary, options: RtlOptions) -> str:
     """Return the program that runs the network."""
     project = options.project
     if options.result_output or not options.expected_header:
         project = replace(project, sample_output_filename="none")
-    values = program_values(replace(program, start=_untimed(program.start)), project)
+    values = program_values(replace(program, start=_untimed(program.start)), summary, project)
     needs_copies = options.sample_header and not program.fifo and options.camera is None
     return render(
         "rtl/test.c.j2",
@@ -46,7 +47,7 @@ def wrapper_file(program: Program, options: RtlOptions) -> str:
     return render("rtl/wrapper.c.j2", program=program, options=project, cache=project.riscv_cache)
 
 
-def bench_file(program: Program, options: RtlOptions) -> str:
+def bench_file(program: Program, summary: Summary, options: RtlOptions) -> str:
     """Return the part of the test bench that belongs to this test."""
     template = "rtl/run_block.sv.j2" if options.block_level else "rtl/run_test.sv.j2"
     return render(
@@ -54,7 +55,7 @@ def bench_file(program: Program, options: RtlOptions) -> str:
         program=program,
         options=options.project,
         rtl=options,
-        timeout_ms=timeout_ms(program, options),
+        timeout_ms=timeout_ms(program, summary, options),
         flash_last=_FLASH_WORDS[program.chip.name],
     )
 

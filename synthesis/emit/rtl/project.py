@@ -21,6 +21,7 @@ from synthesis.emit.rtl.options import SIMULATED, RtlOptions
 from synthesis.emit.rtl.program import bench_file, test_file, wrapper_file
 from synthesis.emit.rtl.timeout import latency_lines
 from synthesis.program import ExpectedOutput, Program
+from synthesis.summary import Summary
 from writing.files import distinct
 from writing.templates import render
 
@@ -28,22 +29,24 @@ _VERIFIER = "verify-output.py"
 _DEBUG = "debug"
 
 
-def emit_rtl(program: Program, options: RtlOptions) -> dict[str, str]:
+def emit_rtl(program: Program, summary: Summary, options: RtlOptions) -> dict[str, str]:
     """Return the text of every file by its path in the test's folder.
 
     Raises DiagnosticError (E072) if two files have the same path.
     """
-    return distinct(_files(program, options), reserved=SIMULATED | {*empty_folders(options)})
+    return distinct(
+        _files(program, summary, options), reserved=SIMULATED | {*empty_folders(options)}
+    )
 
 
-def _files(program: Program, options: RtlOptions) -> Iterator[tuple[str, str]]:
+def _files(program: Program, summary: Summary, options: RtlOptions) -> Iterator[tuple[str, str]]:
     """Yield every file: path and text."""
     project = options.project
-    yield options.runtest_filename, bench_file(program, options)
+    yield options.runtest_filename, bench_file(program, summary, options)
     if options.block_level:
         yield from _block_files(program, options)
     else:
-        yield from _program_files(program, options)
+        yield from _program_files(program, summary, options)
     if options.preload_data:
         yield from images.input_images(program).items()
     if options.preload_weights:
@@ -54,11 +57,11 @@ def _files(program: Program, options: RtlOptions) -> Iterator[tuple[str, str]]:
         yield _VERIFIER, render("rtl/verify-output.py.j2")
     if options.camera is not None:
         yield options.camera.filename, camera_lines(options.camera)
-    latency = latency_lines(program)
+    latency = latency_lines(summary.statistics)
     if latency is not None:
         yield "latency.txt", latency
     if project.log_filename is not None:
-        yield project.log_filename, log_text(program, project)
+        yield project.log_filename, log_text(program, summary, project)
 
 
 def empty_folders(options: RtlOptions) -> tuple[str, ...]:
@@ -72,9 +75,11 @@ def executables(options: RtlOptions) -> tuple[str, ...]:
     return (_VERIFIER,) if options.result_output else ()
 
 
-def _program_files(program: Program, options: RtlOptions) -> Iterator[tuple[str, str]]:
+def _program_files(
+    program: Program, summary: Summary, options: RtlOptions
+) -> Iterator[tuple[str, str]]:
     project = options.project
-    yield project.program_filename, test_file(program, options)
+    yield project.program_filename, test_file(program, summary, options)
     if project.riscv:
         yield project.main_filename, wrapper_file(program, options)
     if not options.preload_weights:
@@ -82,7 +87,7 @@ def _program_files(program: Program, options: RtlOptions) -> Iterator[tuple[str,
         yield project.weight_filename, headers.weights_header(weights, project)
     if options.sample_header:
         shown = program if options.camera is None else replace(program, inputs=(), fifo=())
-        yield project.sample_filename, headers.sample_header(shown, project)
+        yield project.sample_filename, headers.sample_header(shown, summary, project)
     if options.expected_header:
         yield project.sample_output_filename, headers.expected_header(program, project)
 

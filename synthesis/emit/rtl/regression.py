@@ -16,16 +16,17 @@ from diagnostics import Diagnostic, Place
 from synthesis.emit.rtl.options import RtlOptions
 from synthesis.emit.rtl.timeout import queue_name
 from synthesis.program import Program
+from synthesis.summary import Summary
 
 _TEST = "run_test"
 _PERMISSIONS = 0o7777
 
 
-def regression_line(program: Program, options: RtlOptions) -> str:
+def regression_line(program: Program, summary: Summary, options: RtlOptions) -> str:
     """Return the line of a test: its path and its queue."""
     parts = ("tests", options.top_level, options.project.name, _TEST)
     path = "/".join(part for part in parts if part is not None)
-    return f"{path}:{queue_name(program, options)}"
+    return f"{path}:{queue_name(program, summary, options)}"
 
 
 def list_problems(options: RtlOptions) -> Iterator[Diagnostic]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from synthesis.emit.rtl.options import RtlOptions
 from synthesis.program import Block, Check, Clear, Program, Wait, Write
+from synthesis.summary import Statistics, Summary
 
 _CYCLE_NS = 25
 _ARM_ACCESS_NS, _RISCV_ACCESS_NS, _FAST_FIFO_ACCESS_NS = 500, 1000, 100
@@ -31,15 +32,15 @@ class Accesses:
     fifo_writes: int = 0
 
 
-def timeout_ms(program: Program, options: RtlOptions) -> int:
+def timeout_ms(program: Program, summary: Summary, options: RtlOptions) -> int:
     """Return the time-out in milliseconds, as given or as the program needs."""
     if options.timeout_ms is not None:
         return options.timeout_ms
     project, counted = options.project, accesses(program, options)
     access = _RISCV_ACCESS_NS if project.riscv else _ARM_ACCESS_NS
-    cycles = estimated_cycles(program)
+    cycles = estimated_cycles(summary.statistics)
     if cycles is not None:
-        ratio = program.stream_ratio if counted.fifo_writes else 1.0
+        ratio = summary.stream_ratio if counted.fifo_writes else 1.0
         cost = _FAST_FIFO_ACCESS_NS if project.fast_fifo else access
         time = _CYCLE_NS * cycles + access * (counted.reads + counted.writes)
         time += int(cost * ratio) * (counted.fifo_reads + counted.fifo_writes) + _MARGIN_NS
@@ -49,7 +50,7 @@ def timeout_ms(program: Program, options: RtlOptions) -> int:
         time = 10_000_000 * (3 + (_WRITE_UNITS * writes + _READ_UNITS * reads) // 10**6)
     if project.zero_sram:
         time += _MEMORY_TESTS_NS
-    weights = program.statistics.weight_bytes
+    weights = summary.statistics.weight_bytes
     if not options.preload_weights:
         time += weights * access // 4
     if project.checks_weights:
@@ -57,28 +58,28 @@ def timeout_ms(program: Program, options: RtlOptions) -> int:
     return max(_LEAST_MS, time // 10**6)
 
 
-def queue_name(program: Program, options: RtlOptions) -> str:
+def queue_name(program: Program, summary: Summary, options: RtlOptions) -> str:
     """Return the queue that runs the test."""
     if options.queue_name is not None:
         return options.queue_name
-    return "long" if timeout_ms(program, options) > _LONG_MS else "short"
+    return "long" if timeout_ms(program, summary, options) > _LONG_MS else "short"
 
 
-def estimated_cycles(program: Program) -> int | None:
+def estimated_cycles(statistics: Statistics) -> int | None:
     """Return the cycles of the network, None where the chip's timing is not known."""
-    layers = [layer.cycles for layer in program.statistics.layers]
+    layers = [layer.cycles for layer in statistics.layers]
     if not all(isinstance(cycles, int) for cycles in layers):
         return None
-    return program.statistics.startup_cycles + sum(c for c in layers if c is not None)
+    return statistics.startup_cycles + sum(c for c in layers if c is not None)
 
 
-def latency_lines(program: Program) -> str | None:
+def latency_lines(statistics: Statistics) -> str | None:
     """Return the text of latency.txt: total, start-up, layers; None where it is not known."""
-    total = estimated_cycles(program)
-    if total is None or any(layer.cycles_estimated for layer in program.statistics.layers):
+    total = estimated_cycles(statistics)
+    if total is None or any(layer.cycles_estimated for layer in statistics.layers):
         return None
-    layers = [layer.cycles for layer in program.statistics.layers]
-    return "".join(f"{n}\n" for n in (total, program.statistics.startup_cycles, *layers))
+    layers = [layer.cycles for layer in statistics.layers]
+    return "".join(f"{n}\n" for n in (total, statistics.startup_cycles, *layers))
 
 
 def accesses(program: Program, options: RtlOptions) -> Accesses:

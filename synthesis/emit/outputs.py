@@ -1,0 +1,59 @@
+"""Options about the outputs of a network that this one does not honour.
+
+Source: spec/generated-project.md sections 5 and 6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from diagnostics import Diagnostic, Place, Severity
+from synthesis.emit.options import ProjectOptions
+from synthesis.emit.unload import layer_offsets, port_obstacle
+from synthesis.program import Program
+from synthesis.summary import Summary
+
+_LARGEST_SOFTMAX = 32767  # the index of vendor code that takes the result is a signed 16-bit number
+
+
+def check_outputs(
+    options: ProjectOptions, program: Program, summary: Summary
+) -> Iterator[Diagnostic]:
+    """Complain about options that do not suit the outputs of the network."""
+    if options.softmax:
+        yield from _softmax(program, summary)
+    if options.uses_unload and not options.ignore_mlator_warning:
+        yield from _mlator(options, program, summary)
+
+
+def _softmax(program: Program, summary: Summary) -> Iterator[Diagnostic]:
+    place = summary.last_layer.place.with_option("--softmax")
+    if program.output_count > _LARGEST_SOFTMAX:
+        yield Diagnostic(
+            "E074",
+            f"the output has {program.output_count} values, softmax takes {_LARGEST_SOFTMAX}",
+            place,
+            "Leave out --softmax.",
+        )
+    if program.output_width == 8:
+        yield Diagnostic(
+            "W074",
+            "the output has 8 bits, which is coarse for softmax",
+            place,
+            "Use output_width: 32 in the last layer.",
+            Severity.WARNING,
+        )
+
+
+def _mlator(options: ProjectOptions, program: Program, summary: Summary) -> Iterator[Diagnostic]:
+    """Output layers that the transposing ports cannot read, or could read."""
+    place, silence = Place(option="--mlator"), "--ignore-mlator-warning silences this."
+    for layer, start in zip(program.unload, layer_offsets(program.unload), strict=False):
+        index = summary.last_layer.index if layer.layer < 0 else layer.layer
+        obstacle = port_obstacle(layer, start)
+        if options.mlator and obstacle:
+            message = f"layer {index} is read without it: {obstacle}"
+            yield Diagnostic("W071", message, place, silence, Severity.WARNING)
+        elif not options.mlator and obstacle is None:
+            message = f"it would speed up reading the output of layer {index}"
+            yield Diagnostic("N072", message, place, silence, Severity.NOTICE)

@@ -1,0 +1,66 @@
+"""Put the parts together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from synthesis.network import Network
+from synthesis.options import EncodeOptions
+from synthesis.place import Placement
+from synthesis.simulate import Activations
+from synthesis.summarize.describe import configuration, description
+from synthesis.summarize.memory_log import memory_log
+from synthesis.summarize.statistics import statistics
+from synthesis.summarize.topology import stream_ratio, topology
+from synthesis.summary import LayerLog, Summary
+
+if TYPE_CHECKING:
+    from synthesis.layer_data import LayerData
+
+
+def summarize(
+    network: Network, placement: Placement, activations: Activations, options: EncodeOptions
+) -> Summary:
+    """Return what people are told of a placed and simulated network."""
+    first = network.first
+    return Summary(
+        description=tuple(description(network, options.repeat_layers)),
+        input_text=f"{first.in_channels}x{first.in_dim[0]}x{first.in_dim[1]}",
+        statistics=statistics(network, placement, options),
+        configuration=configuration(network, placement),
+        kernel_map=placement.kernel_memory.owner,
+        result=activations.outputs[network.terminating.index],
+        topology=topology(network),
+        stream_ratio=stream_ratio(network, options),
+        memory_log=tuple(memory_log(network, options)) if options.keep_layer_logs else (),
+        layer_logs=tuple(_layer_logs(network, activations)) if options.keep_layer_logs else (),
+        layer_data=_layer_data(network, activations, options),
+    )
+
+
+def _layer_logs(network: Network, activations: Activations) -> Iterator[LayerLog]:
+    for layer in map(network.layer, network.simulated):
+        trace = activations.traces.get(layer.index)
+        if trace is not None:
+            weights = layer.weights
+            yield LayerLog(
+                layer.index,
+                layer.operator.value.upper(),
+                trace.input,
+                None if weights is None else weights.astype("int64"),
+                layer.bias,
+                trace.accumulator,
+                trace.output,
+                trace.clipped if layer.activation else None,
+            )
+
+
+def _layer_data(
+    network: Network, activations: Activations, options: EncodeOptions
+) -> tuple[LayerData, ...]:
+    if not options.keep_layer_data:
+        return ()
+    from synthesis.summarize.layer_data import layer_data  # only for debugging
+
+    return tuple(layer_data(network, activations, options))
