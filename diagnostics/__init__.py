@@ -9,17 +9,30 @@ and sample, 3xx constraints of the hardware, 4xx placement, 5xx checkpoint files
 7xx quantization, 8xx emulator and compiler. E is an error, W a warning, N a notice.
 """
 
-from diagnostics.diagnostic import Diagnostic, DiagnosticError, Place, Severity
+from diagnostics.diagnostic import (
+    NO_EFFECTS,
+    Diagnostic,
+    DiagnosticError,
+    Effects,
+    Place,
+    Severity,
+    has_errors,
+    refuse_errors,
+)
 from diagnostics.guard import diagnostics_of, run
 from diagnostics.report import as_json, print_diagnostics
 
 __all__ = [
+    "NO_EFFECTS",
     "Diagnostic",
     "DiagnosticError",
+    "Effects",
     "Place",
     "Severity",
     "as_json",
     "diagnostics_of",
+    "has_errors",
     "print_diagnostics",
+    "refuse_errors",
     "run",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 
 class Severity(enum.StrEnum):
@@ -39,6 +39,22 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
+class Effects:
+    """What follows from a complaint for what else can be said; it is never printed.
+
+    After an error the facts that it `blocks` are not known; a complaint that `needs` one of them
+    may be no more than a consequence. `silenced_by` is the option that hides the complaint.
+    """
+
+    blocks: frozenset[str] = frozenset()
+    needs: frozenset[str] = frozenset()
+    silenced_by: str | None = None
+
+
+NO_EFFECTS = Effects()
+
+
+@dataclass(frozen=True, slots=True)
 class Diagnostic:
     """One complaint.
 
@@ -51,6 +67,7 @@ class Diagnostic:
     place: Place | None = None
     remedy: str | None = None
     severity: Severity = Severity.ERROR
+    effects: Effects = field(default=NO_EFFECTS, compare=False, repr=False)
 
     def __str__(self) -> str:
         where = f"{self.place}: " if self.place else ""
@@ -66,3 +83,15 @@ class DiagnosticError(Exception):
             diagnostics = (diagnostics,)
         self.diagnostics = tuple(diagnostics)
         super().__init__("\n".join(map(str, self.diagnostics)))
+
+
+def has_errors(diagnostics: Iterable[Diagnostic]) -> bool:
+    """Whether there is an error among them."""
+    return any(d.severity is Severity.ERROR for d in diagnostics)
+
+
+def refuse_errors(diagnostics: Iterable[Diagnostic]) -> None:
+    """Raise DiagnosticError with all of them if there is an error among them."""
+    found = tuple(diagnostics)
+    if has_errors(found):
+        raise DiagnosticError(found)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from device import Chip
 from device.chip import GROUPS, PROCESSORS, PROCESSORS_PER_GROUP
-from diagnostics import Diagnostic, Place, Severity
+from diagnostics import NO_EFFECTS, Diagnostic, Effects, Place, Severity
 from synthesis.network_validation import validate_network
 
 Tensor = NDArray[np.int64]
@@ -235,10 +235,12 @@ class Layer:
         keys: str | tuple[str, ...] = (),
         remedy: str | None = None,
         severity: Severity = Severity.ERROR,
+        effects: Effects = NO_EFFECTS,
     ) -> Diagnostic:
         """Return a diagnostic about this layer at the position of one of its keys."""
         keys = (keys,) if isinstance(keys, str) else keys
-        return Diagnostic(code, f"{self}: {message}", self.place_of(*keys), remedy, severity)
+        place = self.place_of(*keys)
+        return Diagnostic(code, f"{self}: {message}", place, remedy, severity, effects)
 
     @property
     def has_weights(self) -> bool:

@@ -42,8 +42,8 @@ class ResolveOptions:
     input_split: int = 1
     camera_format: int | None = None
     """Pixels of three channels in 15 (555) or 16 bits (565): lower bits of the sample are lost."""
-    tolerated: frozenset[str] = frozenset()
-    """Codes of constraints whose violation only warns."""
+    waiving: frozenset[str] = frozenset()
+    """Options that turn violations of some constraints into warnings, see `Constraint`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,16 +6,16 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from device import Chip
-from diagnostics import Diagnostic, DiagnosticError, Severity
+from diagnostics import Diagnostic, DiagnosticError, Severity, has_errors
 from synthesis.check import (
-    BEGINNING_CODES,
-    SIZE_CODES,
+    CONSTRAINTS,
     check,
     check_chip_options,
     check_repetition,
     check_sound_layers,
 )
 from synthesis.encode import Numbering, check_limits, encode
+from synthesis.facts import Fact, blocked, effects
 from synthesis.network import Network
 from synthesis.options import EncodeOptions, ResolveOptions
 from synthesis.parse import parse_file, parse_sound_parts_of, position
@@ -25,18 +25,6 @@ from synthesis.resolve import resolve, resolve_what_is_sound
 from synthesis.simulate import Activations, simulate
 from synthesis.summarize import summarize
 from synthesis.summary import Summary
-
-MEMORY_CODES = frozenset(
-    {"E341", "E342", "E401", "E402", "E403", "E404", "E407", "E408", "E409", "E410", "E411"}
-)
-"""Complaints that something does not fit: the network itself is sound."""
-UNPLACEABLE_CODES = frozenset((
-    "E306", "E313", "E314", "E315", "E316", "E317", "E320", "E321", "E323", "E324", "E325",
-    "E326", "E327", "E331", "E343", "E344", "E345", "E359", "E360", "E361",
-))  # fmt: skip
-"""Complaints about layers that have no place in the memories, or too large a one to look at."""
-TOO_LARGE_CODES = frozenset({"E340", "E341", "E342"})
-"""Complaints about addresses beyond the memory: what overlaps there is not known."""
 
 _SIZE_CONTRADICTIONS = ("E216", "E217", "E218")
 
@@ -64,9 +52,9 @@ def _checked(
     known = resolve_what_is_sound(description, chip, options)
     found = (*description.errors, *known.problems)
     if known.network is not None:
-        return known.network, (*found, *check(known.network, options.tolerated))
+        return known.network, (*found, *check(known.network, options.waiving))
     rest = check_sound_layers(
-        known.layers, chip, known.damaged, known.bare, known.suspect, options.tolerated
+        known.layers, chip, known.damaged, known.bare, known.suspect, options.waiving
     )
     if known.beginning is not None:
         rest += _of_the_beginning(known.beginning, options, placing)
@@ -79,7 +67,7 @@ def _no_consequences(
     found: Iterable[Diagnostic], constraints: Iterable[Diagnostic]
 ) -> Iterator[Diagnostic]:
     """Leave out contradictions of sizes behind a layer that got another size than was meant."""
-    wrong = [position(d) for d in constraints if d.code in SIZE_CODES]
+    wrong = [position(d) for d in constraints if Fact.SIZES in d.effects.blocks]
     for diagnostic in found:
         late = bool(wrong) and position(diagnostic) > min(wrong)
         if not (late and diagnostic.code in _SIZE_CONTRADICTIONS):
@@ -90,17 +78,13 @@ def _of_the_beginning(
     network: Network, options: ResolveOptions, placing: PlaceOptions
 ) -> list[Diagnostic]:
     """Return the errors of the sound layers in front that hold whatever comes behind."""
-    errors = [d for d in check(network, options.tolerated) if d.severity is Severity.ERROR]
-    found = [d for d in errors if d.code in BEGINNING_CODES]
-    if not {d.code for d in errors} & (UNPLACEABLE_CODES | SIZE_CODES | TOO_LARGE_CODES):
+    errors = [d for d in check(network, options.waiving) if d.severity is Severity.ERROR]
+    lasting = {entry.code for entry in CONSTRAINTS if entry.holds_for_prefix}
+    found = [d for d in errors if d.code in lasting]
+    if not blocked(errors) & {Fact.PLACES, Fact.SIZES, Fact.OVERLAPS}:
         _, problems = place_what_fits(network, placing)
         found += [p for p in problems if p.severity is Severity.ERROR]
     return found
-
-
-def has_errors(diagnostics: Iterable[Diagnostic]) -> bool:
-    """Whether there is an error among them."""
-    return any(d.severity is Severity.ERROR for d in diagnostics)
 
 
 def examine(
@@ -120,10 +104,10 @@ def examine(
         raise DiagnosticError((*found, *complaints))
     layers = Numbering.of(network, encoding.repeat_layers).count
     found = (*found, *complaints, *check_repetition(layers, chip, network.final.place))
-    errors = {d.code for d in found if d.severity is Severity.ERROR}
-    if errors & (UNPLACEABLE_CODES | SIZE_CODES):
+    unknown = blocked(found)
+    if unknown & {Fact.PLACES, Fact.SIZES}:
         raise DiagnosticError(sorted(found, key=position))
-    if errors & TOO_LARGE_CODES:
+    if Fact.OVERLAPS in unknown:
         options = replace(options, overlap_data=True)
     placement, problems = place_what_fits(network, options)
     found = (*found, *problems, *check_limits(network, encoding))
@@ -153,7 +137,12 @@ def synthesize(
         cross_check(network, placement, activations)
     silent = tuple(
         layer.diagnostic(
-            "W390", "all outputs are zero", "op", "Check weights and shifts.", Severity.WARNING
+            "W390",
+            "all outputs are zero",
+            "op",
+            "Check weights and shifts.",
+            Severity.WARNING,
+            effects(silenced_by="--no-warn-zero"),
         )
         for layer in map(network.layer, network.simulated)
         if not activations.outputs[layer.index].any()
@@ -166,7 +155,7 @@ def synthesize(
 def what_fits(
     config_file: str, chip: Chip, resolving: ResolveOptions, encoding: EncodeOptions
 ) -> tuple[Network, Placement, tuple[Diagnostic, ...]]:
-    """Place what fits of a network that is refused for MEMORY_CODES alone.
+    """Place what fits of a network that is refused for want of room alone.
 
     Returns the complaints of the placement too; data may lie anywhere, even beyond the memory.
     Raises DiagnosticError if the network cannot be resolved.

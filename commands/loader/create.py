@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from commands.loader.messages import audible, refuse_errors, report, tell
+from commands.loader.messages import print_line, report, visible
 from commands.loader.rtl_test import create_test
 from commands.loader.rtl_values import is_rtl, rtl_options, rtl_usage
 from commands.loader.values import (
@@ -19,7 +19,14 @@ from commands.loader.values import (
     project_options,
     resolve_options,
 )
-from diagnostics import Diagnostic, DiagnosticError, Place, Severity
+from diagnostics import (
+    Diagnostic,
+    DiagnosticError,
+    Place,
+    Severity,
+    has_errors,
+    refuse_errors,
+)
 from synthesis import __version__
 from synthesis.emit import (
     ProjectOptions,
@@ -31,8 +38,9 @@ from synthesis.emit import (
     log_text,
 )
 from synthesis.emit.rtl import check_rtl_options, list_problems
+from synthesis.facts import Fact
 from synthesis.network import Network
-from synthesis.pipeline import MEMORY_CODES, Synthesis, examine, has_errors, synthesize, what_fits
+from synthesis.pipeline import Synthesis, examine, synthesize, what_fits
 from synthesis.place import Placement
 from writing.folder import check_folder, write_project
 
@@ -43,7 +51,7 @@ def create_project(args: argparse.Namespace) -> int:
     if args.display_checkpoint:
         from synthesis.resolve.table import checkpoint_table
 
-        tell(checkpoint_table(args.config_file, args.device, resolve_options(args)), args)
+        print_line(checkpoint_table(args.config_file, args.device, resolve_options(args)), args)
     options, folder = project_options(args), project_folder(args)
     test = rtl_options(args, options) if is_rtl(args) else None
     complaints = [*rtl_usage(args), *check_options(test.project if test else options)]
@@ -53,8 +61,8 @@ def create_project(args: argparse.Namespace) -> int:
         complaints += complaints_of_folder(folder, args)
     if args.check_only or has_errors(complaints):
         warnings = examined(args, complaints)
-        report(audible((*complaints, *warnings), args), args)
-        tell(f"No errors in {args.config_file}", args)
+        report(visible((*complaints, *warnings), args), args)
+        print_line(f"No errors in {args.config_file}", args)
         return 0
     result = synthesized(args)
     if test is not None:
@@ -65,7 +73,7 @@ def create_project(args: argparse.Namespace) -> int:
     complaints = check_options(options)
     complaints += check_outputs(options, result.program, result.summary)
     refuse_errors(complaints)
-    shown = audible((*complaints, *result.warnings), args)
+    shown = visible((*complaints, *result.warnings), args)
     options = replace(options, messages=tuple(map(str, shown)))
     texts = emit_project(result.program, result.summary, options)
     files = texts | emit_arrays(result.summary, options)
@@ -73,7 +81,7 @@ def create_project(args: argparse.Namespace) -> int:
     if args.report is not None:
         write_report(args, result.network, result.placement, shown, result)
     report(shown, args)
-    tell(f"Wrote {len(files)} files to {folder}", args)
+    print_line(f"Wrote {len(files)} files to {folder}", args)
     if args.verify:
         from commands.loader.verify import verify  # needs unicorn, which other runs do without
 
@@ -81,9 +89,9 @@ def create_project(args: argparse.Namespace) -> int:
         for line in verify(
             result, folder, apb_base=args.apb_base, check_output=check_output, cycles=args.verbose
         ):
-            tell(line, args)
+            print_line(line, args)
     if args.verbose:
-        tell(details(result, options, folder), args)
+        print_line(details(result, options, folder), args)
     return 0
 
 
@@ -178,8 +186,8 @@ def write_report(
 
 def report_refusal(args: argparse.Namespace, refusal: DiagnosticError) -> None:
     """Show what fits of a network that is refused only because something else does not."""
-    errors = {d.code for d in refusal.diagnostics if d.severity is Severity.ERROR}
-    if not errors <= MEMORY_CODES:
+    errors = (d for d in refusal.diagnostics if d.severity is Severity.ERROR)
+    if not all(Fact.ROOM in d.effects.blocks for d in errors):
         return
     network, placement, problems = what_fits(
         args.config_file, args.device, resolve_options(args), encode_options(args)

@@ -6,8 +6,7 @@ import argparse
 import sys
 from collections.abc import Iterable
 
-from diagnostics import Diagnostic, DiagnosticError, as_json, print_diagnostics
-from synthesis.pipeline import has_errors
+from diagnostics import Diagnostic, as_json, print_diagnostics
 
 
 def report(diagnostics: Iterable[Diagnostic], args: argparse.Namespace) -> None:
@@ -18,20 +17,15 @@ def report(diagnostics: Iterable[Diagnostic], args: argparse.Namespace) -> None:
         print_diagnostics(diagnostics)
 
 
-def tell(text: str, args: argparse.Namespace) -> None:
+def print_line(text: str, args: argparse.Namespace) -> None:
     """Print a line for people; it must not stand between the messages for an editor."""
     print(text, file=sys.stderr if args.diagnostics == "json" else sys.stdout)
 
 
-def refuse_errors(diagnostics: Iterable[Diagnostic]) -> None:
-    """Raise if there is an error among them."""
-    found = tuple(diagnostics)
-    if has_errors(found):
-        raise DiagnosticError(found)
-
-
-def audible(diagnostics: Iterable[Diagnostic], args: argparse.Namespace) -> list[Diagnostic]:
-    """Leave out what the user does not want to hear."""
-    silenced = {"W390"} if args.no_warn_zero else set()
-    silenced |= {"N332", "N333"} if args.ignore_energy_warning else set()
-    return [d for d in diagnostics if d.code not in silenced]
+def visible(diagnostics: Iterable[Diagnostic], args: argparse.Namespace) -> list[Diagnostic]:
+    """Leave out what the user asked not to be told."""
+    given = {
+        "--no-warn-zero": args.no_warn_zero,
+        "--ignore-energy-warning": args.ignore_energy_warning,
+    }
+    return [d for d in diagnostics if not given.get(d.effects.silenced_by or "")]

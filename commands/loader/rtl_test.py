@@ -8,9 +8,9 @@ from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
-from commands.loader.messages import audible, refuse_errors, report, tell
+from commands.loader.messages import print_line, report, visible
 from commands.loader.rtl_values import with_network
-from diagnostics import Diagnostic
+from diagnostics import Diagnostic, refuse_errors
 from synthesis.emit import emit_arrays
 from synthesis.emit.rtl import (
     RtlOptions,
@@ -44,7 +44,7 @@ def create_test(
     found = dict.fromkeys((*complaints, *check_rtl_options(options, args.test_dir, result.program)))
     refuse_errors(found)
     check_folder(folder, overwrite=args.overwrite)
-    shown = audible((*found, *result.warnings), args)
+    shown = visible((*found, *result.warnings), args)
     messages = tuple(map(str, shown))
     options = replace(options, project=replace(options.project, messages=messages))
     arrays = emit_arrays(result.summary, options.project)
@@ -60,10 +60,10 @@ def create_test(
         empty_folders=empty_folders(options),
     )
     report(shown, args)
-    tell(f"Wrote {len(files)} files to {folder}", args)
+    print_line(f"Wrote {len(files)} files to {folder}", args)
     if options.regression_folder is not None:
         test_list = Path(options.regression_folder, options.regression_list)
         line = regression_line(result.program, result.summary, options)
         added = add_test(test_list, line)
-        tell(f"{'Added' if added else 'Already there:'} {line} in {test_list}", args)
+        print_line(f"{'Added' if added else 'Already there:'} {line} in {test_list}", args)
     return shown

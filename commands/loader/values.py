@@ -46,15 +46,17 @@ def resolve_options(args: argparse.Namespace) -> ResolveOptions:
         camera_format=args.input_csv_format if is_rtl(args) else None,
         skip_yaml_layers=args.skip_yaml_layers,
         reshape_inputs=args.reshape_inputs,
-        tolerated=_tolerated(args),
+        waiving=_waiving(args),
     )
 
 
-def _tolerated(args: argparse.Namespace) -> frozenset[str]:
-    """Return the codes of constraints that only warn."""
-    groups = {"E325"} if args.ignore_bias_groups else set()
-    limits = {"E311", "E330", "E335"} if args.ignore_hw_limits else set()
-    return frozenset(groups | limits)
+def _waiving(args: argparse.Namespace) -> frozenset[str]:
+    """Return the options given that turn violations of constraints into warnings."""
+    given = {
+        "--ignore-bias-groups": args.ignore_bias_groups,
+        "--ignore-hw-limits": args.ignore_hw_limits,
+    }
+    return frozenset(option for option, wanted in given.items() if wanted)
 
 
 def input_port(args: argparse.Namespace) -> InputPort:

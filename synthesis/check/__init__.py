@@ -7,20 +7,18 @@ Source: spec/network-description.md section 1.6, spec/registers.md section 9.
 
 from synthesis.check import data, layout, misplaced, operators, simulation, sources, streaming
 from synthesis.check.constraint import (
-    BEGINNING_CODES,
     CONSTRAINTS,
-    SIZE_CODES,
     Constraint,
+    Kind,
     check,
     check_sound_layers,
 )
 from synthesis.check.options import check_chip_options, check_repetition
 
 __all__ = [
-    "BEGINNING_CODES",
     "CONSTRAINTS",
-    "SIZE_CODES",
     "Constraint",
+    "Kind",
     "check",
     "check_chip_options",
     "check_repetition",

@@ -1,12 +1,19 @@
-"""How constraints are declared, collected and run."""
+"""How constraints are declared, collected and run.
+
+What follows from a violation stands in the declaration of its constraint, nowhere else.
+"""
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable, Collection, Container, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
 
 from device import Chip
-from diagnostics import Diagnostic, Severity
+from diagnostics import Diagnostic, Effects, Severity
+from synthesis.facts import Fact, Facts, effects
 from synthesis.network import Layer, Network
 
 
@@ -19,7 +26,35 @@ class Finding:
     remedy: str | None = None
 
 
-LayerTest = Callable[[Layer, Chip], Iterator[Finding]]
+class Kind(enum.StrEnum):
+    """What a constraint is true of; targets without the accelerator run those of networks only."""
+
+    NETWORK = "network"
+    HARDWARE = "hardware"
+
+
+class Of(enum.Enum):
+    """The layer that another complaint is about, seen from the layer of this one."""
+
+    SAME = enum.auto()
+    PREVIOUS = enum.auto()
+    NEXT = enum.auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Covered:
+    """A complaint that says the same and is left out: its code, and of which layer it is.
+
+    It stays if that layer states the key `unless` itself.
+    """
+
+    code: str
+    of: Of = Of.SAME
+    unless: str = ""
+
+
+LayerTest = Callable[[Layer, Any], Iterator[Finding]]
+"""Takes a layer and the chip; constraints of the kind NETWORK make no use of the chip."""
 NetworkTest = Callable[[Layer, Network], Iterator[Finding]]
 
 
@@ -28,17 +63,24 @@ class Constraint:
     """A test that every layer has to pass; `reason` is the docstring of its function.
 
     Either it looks at the layer alone or at the whole network. With `derived`, it needs more than
-    the layer's keys: sizes and channels, which follow from weights and from the layers before.
+    the layer's keys: sizes and channels, which follow from weights and from the layers before. With
+    `holds_for_prefix`, what it finds is wrong whatever layers come behind. The option `waived_by`
+    turns its errors into warnings.
     """
 
     code: str
+    kind: Kind
     name: str
     reason: str
     severity: Severity
     test: LayerTest | NetworkTest
+    effects: Effects
     alone: LayerTest | None = None
     whole: NetworkTest | None = None
     derived: bool = False
+    holds_for_prefix: bool = False
+    covers: Covered | None = None
+    waived_by: str | None = None
 
     def findings(self, layer: Layer, network: Network) -> Iterator[Finding]:
         """Test a layer of a resolved network."""
@@ -47,34 +89,76 @@ class Constraint:
         assert self.whole is not None
         return self.whole(layer, network)
 
-    def complain(self, layer: Layer, finding: Finding, tolerated: Container[str]) -> Diagnostic:
-        """Return the diagnostic of a finding; if the code is tolerated it is a warning."""
-        severity = Severity.WARNING if self.code in tolerated else self.severity
-        return layer.diagnostic(self.code, finding.message, finding.keys, finding.remedy, severity)
+    def complain(self, layer: Layer, finding: Finding, waiving: Container[str]) -> Diagnostic:
+        """Return the diagnostic of a finding; a warning if an option waives the constraint."""
+        severity = Severity.WARNING if self.waived_by in waiving else self.severity
+        return layer.diagnostic(
+            self.code, finding.message, finding.keys, finding.remedy, severity, self.effects
+        )
 
 
 CONSTRAINTS: list[Constraint] = []
 
 
 def constraint(
-    code: str, severity: Severity = Severity.ERROR
+    code: str,
+    kind: Kind,
+    severity: Severity = Severity.ERROR,
+    *,
+    blocks: Facts = (),
+    needs: Facts = (),
+    covers: Covered | None = None,
+    holds_for_prefix: bool = False,
+    waived_by: str | None = None,
+    silenced_by: str | None = None,
 ) -> Callable[[NetworkTest], NetworkTest]:
     """Register a function that tests a layer within its network as the constraint of a code."""
 
     def register(test: NetworkTest) -> NetworkTest:
-        CONSTRAINTS.append(Constraint(code, *_described(test), severity, test, whole=test))
+        entry = Constraint(
+            code,
+            kind,
+            *_described(test),
+            severity,
+            test,
+            effects(blocks, needs, silenced_by),
+            whole=test,
+            holds_for_prefix=holds_for_prefix,
+            covers=covers,
+            waived_by=waived_by,
+        )
+        CONSTRAINTS.append(entry)
         return test
 
     return register
 
 
 def layer_constraint(
-    code: str, severity: Severity = Severity.ERROR, *, derived: bool = False
+    code: str,
+    kind: Kind,
+    severity: Severity = Severity.ERROR,
+    *,
+    derived: bool = False,
+    blocks: Facts = (),
+    needs: Facts = (),
+    holds_for_prefix: bool = False,
+    waived_by: str | None = None,
 ) -> Callable[[LayerTest], LayerTest]:
     """Register a function that tests a layer by itself as the constraint of a code."""
 
     def register(test: LayerTest) -> LayerTest:
-        entry = Constraint(code, *_described(test), severity, test, alone=test, derived=derived)
+        entry = Constraint(
+            code,
+            kind,
+            *_described(test),
+            severity,
+            test,
+            effects(blocks, needs),
+            alone=test,
+            derived=derived,
+            holds_for_prefix=holds_for_prefix,
+            waived_by=waived_by,
+        )
         CONSTRAINTS.append(entry)
         return test
 
@@ -85,28 +169,13 @@ def _described(test: LayerTest | NetworkTest) -> tuple[str, str]:
     return test.__name__.replace("_", " "), " ".join((test.__doc__ or "").split())
 
 
-SIZE_CODES = frozenset({"E302", "E303", "E304", "E305", "E312", "E313", "E349"})
-"""Errors that give a layer and those behind it other sizes than were meant."""
-CONSEQUENCES = frozenset(
-    {"E306", "E309", "E320", "E321", "E341", "E342", "E343", "E344", "E360", "E361", "N332"}
-)
-"""What may be wrong only because of an earlier error in a size."""
-BEGINNING_CODES = frozenset(
-    {"E315", "E320", "E322", "E323", "E325", "E326", "E349", "E350", "E351", "E355", "E356"}
-    | {"E358", "E359", "E360", "E361"}
-)
-"""Constraints between layers that hold whatever comes behind."""
-_HIDES = {"E361": "E360", "E360": "E320"}
-"""Of two complaints about a layer that say the same, the first."""
-
-
 def check(
-    network: Network, tolerated: Container[str] = (), *, consequences: bool = False
+    network: Network, waiving: Container[str] = (), *, consequences: bool = False
 ) -> list[Diagnostic]:
     """Return every complaint about a network, in the order of its layers.
 
-    Those whose code is tolerated are warnings. Consequences of other errors are left out unless
-    they are asked for.
+    Options in `waiving` turn errors of some constraints into warnings. Consequences of other errors
+    are left out unless they are asked for.
     """
     position = {index: place for place, index in enumerate(network.order)}
     found = [
@@ -115,36 +184,43 @@ def check(
         for entry in CONSTRAINTS
         for finding in entry.findings(layer, network)
     ]
-    wrong = [position.get(layer.index, 0) for layer, e, _ in found if e.code in SIZE_CODES]
+    wrong = [
+        position.get(layer.index, 0)
+        for layer, entry, _ in found
+        if Fact.SIZES in entry.effects.blocks
+    ]
     first = min(wrong, default=len(position))
-    codes = {(layer.index, entry.code) for layer, entry, _ in found}
-    hidden = {(index, _HIDES[code]) for index, code in codes if code in _HIDES}
-    hidden |= _said_by_the_next_layer(network, codes)
+    covered = _covered(network, {(layer.index, entry.covers) for layer, entry, _ in found})
     return [
-        entry.complain(layer, finding, tolerated)
+        entry.complain(layer, finding, waiving)
         for layer, entry, finding in found
         if consequences
         or (
-            (layer.index, entry.code) not in hidden
-            and not (entry.code in CONSEQUENCES and position.get(layer.index, 0) >= first)
+            (layer.index, entry.code) not in covered
+            and not (Fact.SIZES in entry.effects.needs and position.get(layer.index, 0) >= first)
         )
     ]
 
 
-def _said_by_the_next_layer(
-    network: Network, codes: Collection[tuple[int, str]]
+def _covered(
+    network: Network, found: Collection[tuple[int, Covered | None]]
 ) -> set[tuple[int, str]]:
-    """Return complaints about a key of a neighbour, of which that neighbour complains itself."""
-    found = set()
-    for layer in network.executed():
-        previous = network.predecessor(layer)
-        if previous is None:
-            continue
-        if (layer.index, "E320") in codes and "output_processors" not in previous.places:
-            found.add((previous.index, "E321"))
-        if (previous.index, "E342") in codes and "in_offset" not in layer.places:
-            found.add((layer.index, "E341"))
-    return found
+    """Return the complaints, by layer and code, for which another one says the same.
+
+    `found` are the layers complained about and what these complaints cover.
+    """
+    neighbours = tuple(pairwise(network.executed()))
+    others = {
+        Of.SAME: {layer.index: layer for layer in network.layers},
+        Of.PREVIOUS: {layer.index: previous for previous, layer in neighbours},
+        Of.NEXT: {layer.index: following for layer, following in neighbours},
+    }
+    result = set()
+    for index, covered in found:
+        other = others[covered.of].get(index) if covered else None
+        if covered and other and covered.unless not in other.places:
+            result.add((other.index, covered.code))
+    return result
 
 
 def check_sound_layers(
@@ -153,7 +229,7 @@ def check_sound_layers(
     damaged: Container[int],
     bare: Container[int] = (),
     suspect: Container[int] = (),
-    tolerated: Container[str] = (),
+    waiving: Container[str] = (),
 ) -> list[Diagnostic]:
     """Return the errors that can be told of a network of which only some layers are known.
 
@@ -168,7 +244,7 @@ def check_sound_layers(
         if layer.index in damaged:
             continue
         found += [
-            entry.complain(layer, finding, tolerated)
+            entry.complain(layer, finding, waiving)
             for entry in CONSTRAINTS
             if entry.alone is not None
             and entry.severity is Severity.ERROR

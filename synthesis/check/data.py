@@ -6,12 +6,13 @@ from collections.abc import Iterator
 
 from device import Chip
 from diagnostics import Severity
-from synthesis.check.constraint import Finding, constraint, layer_constraint
+from synthesis.check.constraint import Covered, Finding, Kind, Of, constraint, layer_constraint
+from synthesis.facts import Fact
 from synthesis.network import Layer, Network
 from synthesis.place.data import WORD_BYTES
 
 
-@layer_constraint("E340")
+@layer_constraint("E340", Kind.HARDWARE, blocks=Fact.OVERLAPS)
 def out_offset_is_in_memory(layer: Layer, chip: Chip) -> Iterator[Finding]:
     """The write pointer addresses the data memories of a group and nothing else."""
     limit = chip.out_offset_limit
@@ -25,7 +26,9 @@ def out_offset_is_in_memory(layer: Layer, chip: Chip) -> Iterator[Finding]:
         )
 
 
-@layer_constraint("E341", derived=True)
+@layer_constraint(
+    "E341", Kind.HARDWARE, derived=True, blocks=(Fact.OVERLAPS, Fact.ROOM), needs=Fact.SIZES
+)
 def input_fits_its_memory(layer: Layer, chip: Chip) -> Iterator[Finding]:
     """All channels that share a memory instance must fit into it, unless the layer streams."""
     if layer.streaming:
@@ -43,7 +46,13 @@ def input_fits_its_memory(layer: Layer, chip: Chip) -> Iterator[Finding]:
         )
 
 
-@constraint("E342")
+@constraint(
+    "E342",
+    Kind.HARDWARE,
+    blocks=(Fact.OVERLAPS, Fact.ROOM),
+    needs=Fact.SIZES,
+    covers=Covered("E341", Of.NEXT, unless="in_offset"),
+)
 def output_fits_its_memory(layer: Layer, network: Network) -> Iterator[Finding]:
     """All outputs that share a memory instance must fit into it, from out_offset on."""
     if layer.streaming and layer is not network.terminating:
@@ -65,7 +74,7 @@ def output_fits_its_memory(layer: Layer, network: Network) -> Iterator[Finding]:
         )
 
 
-@layer_constraint("E343", derived=True)
+@layer_constraint("E343", Kind.HARDWARE, derived=True, blocks=Fact.PLACES, needs=Fact.SIZES)
 def dimensions_fit_the_counters(layer: Layer, chip: Chip) -> Iterator[Finding]:
     """Rows and columns are counted in fields of 10 (MAX78000) or 11 bits, padding included."""
     limit = chip.max_dimension
@@ -89,7 +98,7 @@ def dimensions_fit_the_counters(layer: Layer, chip: Chip) -> Iterator[Finding]:
             )
 
 
-@layer_constraint("E344", derived=True)
+@layer_constraint("E344", Kind.HARDWARE, derived=True, blocks=Fact.PLACES, needs=Fact.SIZES)
 def frame_fits_its_counter(layer: Layer, chip: Chip) -> Iterator[Finding]:
     """The words of a frame are counted in 21 bits."""
     words = layer.in_dim[0] * layer.in_dim[1] * layer.in_passes
@@ -99,7 +108,7 @@ def frame_fits_its_counter(layer: Layer, chip: Chip) -> Iterator[Finding]:
         )
 
 
-@layer_constraint("E345", derived=True)
+@layer_constraint("E345", Kind.HARDWARE, derived=True, blocks=Fact.PLACES)
 def write_gap_fits_its_field(layer: Layer, chip: Chip) -> Iterator[Finding]:
     """The step from one output word to the next is a field of 4 (MAX78000) or 8 bits."""
     limit = chip.layer_registers["LCTL2"].by_name["write_step"].limit
@@ -112,7 +121,7 @@ def write_gap_fits_its_field(layer: Layer, chip: Chip) -> Iterator[Finding]:
         )
 
 
-@layer_constraint("E346", derived=True)
+@layer_constraint("E346", Kind.HARDWARE, derived=True)
 def read_gap_limits(layer: Layer, chip: Chip) -> Iterator[Finding]:
     """Skipping words while reading is a feature of MAX78002, for a single pass."""
     if layer.read_gap and not chip.has_read_gap:
@@ -121,7 +130,7 @@ def read_gap_limits(layer: Layer, chip: Chip) -> Iterator[Finding]:
         yield Finding(f"'read_gap' with {layer.in_passes} input passes", "read_gap")
 
 
-@layer_constraint("W347", Severity.WARNING)
+@layer_constraint("W347", Kind.HARDWARE, Severity.WARNING)
 def offsets_are_words(layer: Layer, _: Chip) -> Iterator[Finding]:
     """The hardware addresses words; the last two bits of an offset are lost."""
     for key, value in (("in_offset", layer.in_offset), ("out_offset", layer.out_offset)):
@@ -129,7 +138,7 @@ def offsets_are_words(layer: Layer, _: Chip) -> Iterator[Finding]:
             yield Finding(f"'{key}' is 0x{value:x}, not a multiple of {WORD_BYTES}", key)
 
 
-@constraint("W348", Severity.WARNING)
+@constraint("W348", Kind.HARDWARE, Severity.WARNING)
 def input_is_where_it_was_written(layer: Layer, network: Network) -> Iterator[Finding]:
     """Data is read where the layer before wrote it, unless it comes from elsewhere."""
     previous = network.predecessor(layer)
@@ -141,7 +150,7 @@ def input_is_where_it_was_written(layer: Layer, network: Network) -> Iterator[Fi
         )
 
 
-@constraint("E349")
+@constraint("E349", Kind.NETWORK, blocks=Fact.SIZES, holds_for_prefix=True)
 def sample_fits_the_input(layer: Layer, network: Network) -> Iterator[Finding]:
     """The sample must be what the first layer reads."""
     if layer is not network.first:
@@ -157,7 +166,7 @@ def sample_fits_the_input(layer: Layer, network: Network) -> Iterator[Finding]:
         )
 
 
-@constraint("W339", Severity.WARNING)
+@constraint("W339", Kind.NETWORK, Severity.WARNING)
 def final_output_is_among_the_outputs(layer: Layer, network: Network) -> Iterator[Finding]:
     """Once a layer is marked as output, only marked layers are checked and delivered."""
     marked = [x for x in network.layers if x.is_output]
@@ -171,7 +180,7 @@ def final_output_is_among_the_outputs(layer: Layer, network: Network) -> Iterato
         )
 
 
-@constraint("E338")
+@constraint("E338", Kind.HARDWARE)
 def split_input_limits(layer: Layer, network: Network) -> Iterator[Finding]:
     """Parts of an image are whole rows of one channel; all of them must fit into its memory."""
     parts = network.input_parts
@@ -198,7 +207,7 @@ def split_input_limits(layer: Layer, network: Network) -> Iterator[Finding]:
         )
 
 
-@constraint("W380", Severity.WARNING)
+@constraint("W380", Kind.HARDWARE, Severity.WARNING)
 def split_input_is_read_by_own_programs(layer: Layer, network: Network) -> Iterator[Finding]:
     """The layer's registers describe a whole image; parts of it stand apart, with rows repeated.
 

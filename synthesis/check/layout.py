@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from device import Chip
 from device.chip import PROCESSORS_PER_INSTANCE
-from synthesis.check.constraint import Finding, constraint, layer_constraint
+from synthesis.check.constraint import Covered, Finding, Kind, Of, constraint, layer_constraint
+from synthesis.facts import Fact
 from synthesis.network import Layer, Network, group_slice, lowest_bit
 from synthesis.place.data import instances
 
@@ -26,7 +27,14 @@ def _suggestion(mask: int, count: int) -> str:
     return mask_text((1 << count) - 1 << first)
 
 
-@constraint("E320")
+@constraint(
+    "E320",
+    Kind.HARDWARE,
+    blocks=Fact.PLACES,
+    needs=Fact.SIZES,
+    covers=Covered("E321", Of.PREVIOUS, unless="output_processors"),
+    holds_for_prefix=True,
+)
 def processors_match_channels(layer: Layer, network: Network) -> Iterator[Finding]:
     """Each processor handles one channel of a pass, so their numbers must be equal."""
     processors = network.input_processors if layer is network.first else layer.processors
@@ -45,7 +53,7 @@ def processors_match_channels(layer: Layer, network: Network) -> Iterator[Findin
         )
 
 
-@constraint("E321")
+@constraint("E321", Kind.HARDWARE, blocks=Fact.PLACES, needs=Fact.SIZES)
 def output_processors_match_channels(layer: Layer, network: Network) -> Iterator[Finding]:
     """Each output channel of a pass goes to one processor of the next layer."""
     found, wanted = layer.output_processors.bit_count(), layer.out_share
@@ -70,14 +78,14 @@ def _next_line(layer: Layer, network: Network) -> int | None:
     return following.place_of("processors").line if following else None
 
 
-@constraint("E322")
+@constraint("E322", Kind.HARDWARE, holds_for_prefix=True)
 def planar_input_is_first(layer: Layer, network: Network) -> Iterator[Finding]:
     """Layers write interleaved data, so only the network's input can be planar."""
     if layer.channels_first and layer is not network.first:
         yield Finding("'data_format' is CHW on a later layer", "data_format", "Remove the key.")
 
 
-@layer_constraint("E323", derived=True)
+@layer_constraint("E323", Kind.HARDWARE, derived=True, blocks=Fact.PLACES, holds_for_prefix=True)
 def planar_processors_are_spread(layer: Layer, _: Chip) -> Iterator[Finding]:
     """A word of planar data belongs to one channel, so each memory instance feeds one processor."""
     if not layer.channels_first:
@@ -102,7 +110,7 @@ def planar_processors_are_spread(layer: Layer, _: Chip) -> Iterator[Finding]:
         )
 
 
-@constraint("E324")
+@constraint("E324", Kind.HARDWARE, blocks=Fact.PLACES)
 def first_group_is_used(layer: Layer, network: Network) -> Iterator[Finding]:
     """Group 0 starts the others, so something must run in it."""
     if layer is network.first and 0 not in network.groups_used:
@@ -113,7 +121,13 @@ def first_group_is_used(layer: Layer, network: Network) -> Iterator[Finding]:
         )
 
 
-@constraint("E325")
+@constraint(
+    "E325",
+    Kind.HARDWARE,
+    blocks=Fact.PLACES,
+    holds_for_prefix=True,
+    waived_by="--ignore-bias-groups",
+)
 def bias_group_is_used(layer: Layer, network: Network) -> Iterator[Finding]:
     """A bias can only be added in a group that takes part."""
     used = ", ".join(map(str, network.groups_used))
@@ -126,7 +140,7 @@ def bias_group_is_used(layer: Layer, network: Network) -> Iterator[Finding]:
             )
 
 
-@constraint("E326")
+@constraint("E326", Kind.HARDWARE, blocks=Fact.PLACES, holds_for_prefix=True)
 def passthrough_outputs_are_packed(layer: Layer, network: Network) -> Iterator[Finding]:
     """Passing data keeps its order inside a group, without gaps."""
     if layer.has_weights:
@@ -147,7 +161,7 @@ def passthrough_outputs_are_packed(layer: Layer, network: Network) -> Iterator[F
             )
 
 
-@layer_constraint("E327", derived=True)
+@layer_constraint("E327", Kind.HARDWARE, derived=True, blocks=Fact.PLACES)
 def channel_limits(layer: Layer, chip: Chip) -> Iterator[Finding]:
     """The pass counters end at 16 passes of 64 channels."""
     limit = chip.max_channels

@@ -14,7 +14,7 @@ import numpy as np
 from device import Chip
 from device.chip import KERNEL_COLUMN_BYTES, PROCESSORS_PER_INSTANCE
 from diagnostics import Severity
-from synthesis.check.constraint import Finding, constraint, layer_constraint
+from synthesis.check.constraint import Finding, Kind, constraint, layer_constraint
 from synthesis.network import Layer, Network, Operator, lowest_bit
 
 _CONSEQUENCE = "; the chip will compute something else than the known answer"
@@ -55,7 +55,7 @@ def _begins_in_step(layer: Layer) -> bool:
     )
 
 
-@layer_constraint("W318", Severity.WARNING, derived=True)
+@layer_constraint("W318", Kind.HARDWARE, Severity.WARNING, derived=True)
 def narrow_weights_fill_their_passes(layer: Layer, _: Chip) -> Iterator[Finding]:
     """The vendor's tool stores narrow weights out of step if the last pass is not full.
 
@@ -77,7 +77,7 @@ def narrow_weights_fill_their_passes(layer: Layer, _: Chip) -> Iterator[Finding]
         )
 
 
-@layer_constraint("W319", Severity.WARNING, derived=True)
+@layer_constraint("W319", Kind.HARDWARE, Severity.WARNING, derived=True)
 def flattened_outputs_begin_in_lane_0(layer: Layer, _: Chip) -> Iterator[Finding]:
     """The vendor's tool stores flattened weights out of step for outputs in upper lanes."""
     if layer.flatten and layer.weights is not None and not _begins_in_step(layer):
@@ -88,7 +88,7 @@ def flattened_outputs_begin_in_lane_0(layer: Layer, _: Chip) -> Iterator[Finding
         )
 
 
-@layer_constraint("W334", Severity.WARNING, derived=True)
+@layer_constraint("W334", Kind.HARDWARE, Severity.WARNING, derived=True)
 def narrow_outputs_begin_in_lane_0(layer: Layer, _: Chip) -> Iterator[Finding]:
     """The vendor's tool places narrow weights of outputs in upper lanes as if they had 8 bits.
 
@@ -106,7 +106,7 @@ def narrow_outputs_begin_in_lane_0(layer: Layer, _: Chip) -> Iterator[Finding]:
     )
 
 
-@layer_constraint("W370", Severity.WARNING, derived=True)
+@layer_constraint("W370", Kind.HARDWARE, Severity.WARNING, derived=True)
 def outputs_of_passes_begin_in_lane_0(layer: Layer, _: Chip) -> Iterator[Finding]:
     """The empty lanes in front of the outputs count in every pass, but are stored once."""
     ordinary = layer.weights is not None and not (layer.depthwise or layer.flatten)
@@ -119,7 +119,7 @@ def outputs_of_passes_begin_in_lane_0(layer: Layer, _: Chip) -> Iterator[Finding
         )
 
 
-@layer_constraint("W371", Severity.WARNING, derived=True)
+@layer_constraint("W371", Kind.HARDWARE, Severity.WARNING, derived=True)
 def gaps_are_whole_columns(layer: Layer, _: Chip) -> Iterator[Finding]:
     """The vendor's tool leaves a column free for each unused processor, whatever a kernel takes."""
     mask = layer.output_processors >> lowest_bit(layer.output_processors)
@@ -139,7 +139,7 @@ def gaps_are_whole_columns(layer: Layer, _: Chip) -> Iterator[Finding]:
         )
 
 
-@layer_constraint("W372", Severity.WARNING, derived=True)
+@layer_constraint("W372", Kind.HARDWARE, Severity.WARNING, derived=True)
 def binary_kernels_are_not_filled_up(layer: Layer, _: Chip) -> Iterator[Finding]:
     """Binary weights are -1 or +1; the zeros that make a kernel larger become +1."""
     stored = layer.hardware.weights
@@ -153,7 +153,7 @@ def binary_kernels_are_not_filled_up(layer: Layer, _: Chip) -> Iterator[Finding]
         )
 
 
-@layer_constraint("W373", Severity.WARNING)
+@layer_constraint("W373", Kind.HARDWARE, Severity.WARNING)
 def transposed_convolution_without_pool_stride(layer: Layer, _: Chip) -> Iterator[Finding]:
     """The registers of a transposed convolution have no place for the stride of pooling."""
     stride = max(layer.pooling.stride)
@@ -165,7 +165,7 @@ def transposed_convolution_without_pool_stride(layer: Layer, _: Chip) -> Iterato
         )
 
 
-@layer_constraint("W374", Severity.WARNING, derived=True)
+@layer_constraint("W374", Kind.HARDWARE, Severity.WARNING, derived=True)
 def spread_kernels_lead_to_plain_output(layer: Layer, _: Chip) -> Iterator[Finding]:
     """The invalid outputs in front of the valid ones are counted as single words."""
     if layer.hardware.leading_bytes and (layer.output_width == 32 or layer.write_gap):
@@ -177,7 +177,7 @@ def spread_kernels_lead_to_plain_output(layer: Layer, _: Chip) -> Iterator[Findi
         )
 
 
-@constraint("W375", Severity.WARNING)
+@constraint("W375", Kind.HARDWARE, Severity.WARNING)
 def flattened_sample_is_interleaved(layer: Layer, network: Network) -> Iterator[Finding]:
     """Pixels become passes where channels are interleaved in memory, and only there."""
     port = network.input_port
@@ -192,7 +192,7 @@ def flattened_sample_is_interleaved(layer: Layer, network: Network) -> Iterator[
         )
 
 
-@layer_constraint("W376", Severity.WARNING, derived=True)
+@layer_constraint("W376", Kind.HARDWARE, Severity.WARNING, derived=True)
 def wide_outputs_fill_their_lanes(layer: Layer, _: Chip) -> Iterator[Finding]:
     """The known answer expects zeros in unused lanes; kernels of other layers may stand there.
 
@@ -208,7 +208,7 @@ def wide_outputs_fill_their_lanes(layer: Layer, _: Chip) -> Iterator[Finding]:
         )
 
 
-@layer_constraint("W377", Severity.WARNING)
+@layer_constraint("W377", Kind.HARDWARE, Severity.WARNING)
 def depthwise_outputs_have_the_gaps_of_the_inputs(layer: Layer, _: Chip) -> Iterator[Finding]:
     """Channels that are convolved each for itself keep their distances to each other."""
     inputs, outputs = layer.processors, layer.output_processors
@@ -222,7 +222,7 @@ def depthwise_outputs_have_the_gaps_of_the_inputs(layer: Layer, _: Chip) -> Iter
         )
 
 
-@layer_constraint("W378", Severity.WARNING, derived=True)
+@layer_constraint("W378", Kind.HARDWARE, Severity.WARNING, derived=True)
 def bypassed_kernels_are_not_widened(layer: Layer, _: Chip) -> Iterator[Finding]:
     """In and behind streaming layers 1x1 kernels run as 3x3; bypassed ones have no zeros."""
     if layer.bypass and layer.widened:

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from device import Chip
 from device.chip import PROCESSORS, PROCESSORS_PER_GROUP, PROCESSORS_PER_INSTANCE
 from diagnostics import Severity
-from synthesis.check.constraint import Finding, constraint, layer_constraint
+from synthesis.check.constraint import Finding, Kind, constraint, layer_constraint
+from synthesis.facts import Fact
 from synthesis.network import MAX_TAPS, Layer, Network, Operator, lowest_bit
 
 MAX_SHIFT = 15
@@ -17,7 +18,7 @@ MAX_POOL_REACH = 15
 MAX_OPERANDS_POOL_LAST = 2
 
 
-@layer_constraint("E301", derived=True)
+@layer_constraint("E301", Kind.HARDWARE, derived=True)
 def shift_fits_its_field(layer: Layer, _: Chip) -> Iterator[Finding]:
     """The shifter moves sums by at most 15 bits; narrow weights already use 4, 6 or 7 of them."""
     if layer.has_weights and abs(layer.shift) > MAX_SHIFT:
@@ -32,17 +33,20 @@ def shift_fits_its_field(layer: Layer, _: Chip) -> Iterator[Finding]:
         )
 
 
-@layer_constraint("E302")
+@layer_constraint("E302", Kind.NETWORK, blocks=Fact.SIZES)
+def padding_surrounds_a_kernel(layer: Layer, _: object) -> Iterator[Finding]:
+    """Only a kernel reaches over the edge of the image."""
+    pad = max(layer.pad)
+    if pad and not layer.has_weights:
+        yield Finding(f"'pad' is {pad} on a layer without a kernel", "pad", "Remove the key.")
+
+
+@layer_constraint("E302", Kind.HARDWARE, blocks=Fact.SIZES)
 def pad_is_small(layer: Layer, _: Chip) -> Iterator[Finding]:
     """The image is padded by at most two rows and columns, and by less than the kernel."""
-    pad = max(layer.pad)
-    if not layer.has_weights:
-        if pad:
-            yield Finding(f"'pad' is {pad} on a layer without a kernel", "pad", "Remove the key.")
+    if not layer.has_weights or layer.operator is Operator.CONVTRANSPOSE2D:
         return
-    limit = min(MAX_PAD, max(layer.kernel) - 1)
-    if layer.operator is Operator.CONVTRANSPOSE2D:
-        return
+    pad, limit = max(layer.pad), min(MAX_PAD, max(layer.kernel) - 1)
     if pad > limit:
         rows, columns = layer.kernel
         yield Finding(
@@ -52,14 +56,19 @@ def pad_is_small(layer: Layer, _: Chip) -> Iterator[Finding]:
         )
 
 
-@layer_constraint("E303")
+@layer_constraint("E303", Kind.NETWORK, blocks=Fact.SIZES)
+def output_padding_needs_a_transposed_convolution(layer: Layer, _: object) -> Iterator[Finding]:
+    """A transposed convolution has outputs of several sizes to choose from, no other operator."""
+    if layer.output_pad and layer.operator is not Operator.CONVTRANSPOSE2D:
+        yield Finding(
+            f"'output_pad' is {layer.output_pad}, only ConvTranspose2d has one", "output_pad"
+        )
+
+
+@layer_constraint("E303", Kind.HARDWARE, blocks=Fact.SIZES)
 def transposed_padding(layer: Layer, _: Chip) -> Iterator[Finding]:
     """A transposed convolution is an ordinary one on a stretched image, padded by 0 to 2."""
     if layer.operator is not Operator.CONVTRANSPOSE2D:
-        if layer.output_pad:
-            yield Finding(
-                f"'output_pad' is {layer.output_pad}, only ConvTranspose2d has one", "output_pad"
-            )
         return
     if max(layer.hardware.pad) > MAX_PAD or min(layer.hardware.pad) < 0:
         yield Finding(f"'pad' is {layer.pad[0]}, the limits are 0 and {MAX_PAD}", "pad")
@@ -67,7 +76,7 @@ def transposed_padding(layer: Layer, _: Chip) -> Iterator[Finding]:
         yield Finding(f"'output_pad' is {layer.output_pad}, only 1 is possible", "output_pad")
 
 
-@layer_constraint("E304")
+@layer_constraint("E304", Kind.HARDWARE, blocks=Fact.SIZES)
 def pooling_fits_its_fields(layer: Layer, chip: Chip) -> Iterator[Finding]:
     """The pooling window reaches over at most 16 rows and columns; only MAX78002 dilates it."""
     pooling = layer.pooling
@@ -86,7 +95,7 @@ def pooling_fits_its_fields(layer: Layer, chip: Chip) -> Iterator[Finding]:
         )
 
 
-@layer_constraint("E305", derived=True)
+@layer_constraint("E305", Kind.HARDWARE, derived=True, blocks=Fact.SIZES)
 def pool_stride_is_square(layer: Layer, _: Chip) -> Iterator[Finding]:
     """One register field holds the stride of rows and columns."""
     rows, columns = layer.pooling.stride
@@ -98,7 +107,7 @@ def pool_stride_is_square(layer: Layer, _: Chip) -> Iterator[Finding]:
         )
 
 
-@layer_constraint("E306", derived=True)
+@layer_constraint("E306", Kind.HARDWARE, derived=True, blocks=Fact.PLACES, needs=Fact.SIZES)
 def flatten_limits(layer: Layer, _: Chip) -> Iterator[Finding]:
     """A flattened layer reads each pixel as a pass of its own, and has 256 passes."""
     if not layer.flatten:
@@ -130,7 +139,7 @@ def flatten_limits(layer: Layer, _: Chip) -> Iterator[Finding]:
         )
 
 
-@constraint("E307")
+@constraint("E307", Kind.HARDWARE)
 def final_wide_layer_has_no_activation(layer: Layer, network: Network) -> Iterator[Finding]:
     """32-bit sums leave the accumulator as they are; nothing can be done to them afterwards."""
     if layer.output_width == 32 and layer.activation and layer is network.final:
@@ -141,15 +150,15 @@ def final_wide_layer_has_no_activation(layer: Layer, network: Network) -> Iterat
         )
 
 
-@constraint("W307", Severity.WARNING)
+@constraint("W307", Kind.HARDWARE, Severity.WARNING)
 def inner_wide_layer(layer: Layer, network: Network) -> Iterator[Finding]:
     """The next layer reads bytes; a 32-bit output can only be read by the processor."""
     if layer.output_width == 32 and layer is not network.final and not layer.is_output:
         yield Finding("32-bit output of a layer that feeds another", "output_width")
 
 
-@layer_constraint("E308", derived=True)
-def passthrough_is_plain(layer: Layer, _: Chip) -> Iterator[Finding]:
+@layer_constraint("E308", Kind.NETWORK, derived=True)
+def passthrough_is_plain(layer: Layer, _: object) -> Iterator[Finding]:
     """Data that passes through is neither shifted, widened nor flattened."""
     if layer.has_weights:
         return
@@ -167,7 +176,7 @@ def passthrough_is_plain(layer: Layer, _: Chip) -> Iterator[Finding]:
         )
 
 
-@layer_constraint("E309", derived=True)
+@layer_constraint("E309", Kind.HARDWARE, derived=True, needs=Fact.SIZES)
 def passthrough_pooling_passes(layer: Layer, chip: Chip) -> Iterator[Finding]:
     """MAX78000 pools passing data of more than 64 channels only down to a single pixel."""
     limit = chip.passthrough_pool_passes
@@ -182,7 +191,7 @@ def passthrough_pooling_passes(layer: Layer, chip: Chip) -> Iterator[Finding]:
         )
 
 
-@layer_constraint("E310", derived=True)
+@layer_constraint("E310", Kind.HARDWARE, derived=True)
 def combination_limits(layer: Layer, chip: Chip) -> Iterator[Finding]:
     """Operands are combined in front of two-dimensional operators, with few buffers."""
     if not layer.combination:
@@ -210,7 +219,7 @@ def combination_limits(layer: Layer, chip: Chip) -> Iterator[Finding]:
         )
 
 
-@layer_constraint("E311")
+@layer_constraint("E311", Kind.HARDWARE, waived_by="--ignore-hw-limits")
 def combination_with_bias(layer: Layer, chip: Chip) -> Iterator[Finding]:
     """MAX78002 uses the same adder for the bias and for combining operands."""
     if (
@@ -226,7 +235,7 @@ def combination_with_bias(layer: Layer, chip: Chip) -> Iterator[Finding]:
         )
 
 
-@layer_constraint("E312")
+@layer_constraint("E312", Kind.HARDWARE, blocks=Fact.SIZES)
 def dilation_limits(layer: Layer, _: Chip) -> Iterator[Finding]:
     """Only one-dimensional kernels can be spread."""
     if layer.dilation == 1 or not layer.has_weights:
@@ -240,7 +249,7 @@ def dilation_limits(layer: Layer, _: Chip) -> Iterator[Finding]:
         yield Finding("'dilation' with a kernel of one tap", "dilation")
 
 
-@layer_constraint("E313", derived=True)
+@layer_constraint("E313", Kind.HARDWARE, derived=True, blocks=(Fact.SIZES, Fact.PLACES))
 def groups_limits(layer: Layer, chip: Chip) -> Iterator[Finding]:
     """Channels are convolved together or, on MAX78002, each for itself."""
     if layer.groups == 1:
@@ -257,7 +266,7 @@ def groups_limits(layer: Layer, chip: Chip) -> Iterator[Finding]:
         )
 
 
-@constraint("E314")
+@constraint("E314", Kind.HARDWARE, blocks=Fact.PLACES)
 def binary_weights(layer: Layer, network: Network) -> Iterator[Finding]:
     """Weights of -1 and +1 are a mode of MAX78002, for all 1-bit layers of a network together."""
     if layer.weight_bits >= 0:
@@ -270,7 +279,7 @@ def binary_weights(layer: Layer, network: Network) -> Iterator[Finding]:
         yield Finding("binary weights in a network with 1-bit weights", "quantization")
 
 
-@constraint("E315")
+@constraint("E315", Kind.HARDWARE, blocks=Fact.PLACES, holds_for_prefix=True)
 def features_of_the_chip(layer: Layer, network: Network) -> Iterator[Finding]:
     """Kernel bypass, reading ahead and calculating four outputs at a time came with MAX78002."""
     if network.chip.has_extended_modes:
@@ -287,7 +296,7 @@ def features_of_the_chip(layer: Layer, network: Network) -> Iterator[Finding]:
             yield Finding(f"'{key}' is not supported by {network.chip.name}", key, remedy)
 
 
-@layer_constraint("E316")
+@layer_constraint("E316", Kind.HARDWARE, blocks=Fact.PLACES)
 def depthwise_layout(layer: Layer, _: Chip) -> Iterator[Finding]:
     """Channels that are convolved each for itself keep their lanes or move by whole instances."""
     if not layer.depthwise:
@@ -308,7 +317,7 @@ def depthwise_layout(layer: Layer, _: Chip) -> Iterator[Finding]:
         yield Finding("'bias_group' on a depth-wise layer", "bias_group")
 
 
-@layer_constraint("E317", derived=True)
+@layer_constraint("E317", Kind.HARDWARE, derived=True, blocks=Fact.PLACES)
 def spread_kernel_limits(layer: Layer, chip: Chip) -> Iterator[Finding]:
     """A kernel that is spread over more than nine samples runs on two-dimensional hardware."""
     taps, dilation = layer.kernel[0], layer.dilation
@@ -336,7 +345,7 @@ def spread_kernel_limits(layer: Layer, chip: Chip) -> Iterator[Finding]:
         )
 
 
-@layer_constraint("E330", derived=True)
+@layer_constraint("E330", Kind.HARDWARE, derived=True, waived_by="--ignore-hw-limits")
 def padded_series_of_many_channels(layer: Layer, chip: Chip) -> Iterator[Finding]:
     """MAX78002 pads a Conv1d in a single pass only."""
     wide = layer.operator is Operator.CONV1D and layer.pad[0] > 0 and layer.in_passes > 1
@@ -349,7 +358,7 @@ def padded_series_of_many_channels(layer: Layer, chip: Chip) -> Iterator[Finding
         )
 
 
-@layer_constraint("E331", derived=True)
+@layer_constraint("E331", Kind.HARDWARE, derived=True, blocks=Fact.PLACES)
 def calcx4_outputs(layer: Layer, _: Chip) -> Iterator[Finding]:
     """Four outputs are calculated at a time, so their number must be a multiple of four."""
     if layer.calcx4 and layer.has_weights and layer.out_channels % 4:
@@ -360,7 +369,7 @@ def calcx4_outputs(layer: Layer, _: Chip) -> Iterator[Finding]:
         )
 
 
-@layer_constraint("E335", derived=True)
+@layer_constraint("E335", Kind.HARDWARE, derived=True, waived_by="--ignore-hw-limits")
 def calcx4_passes(layer: Layer, _: Chip) -> Iterator[Finding]:
     """Calculating four outputs at a time in several passes takes the kernels of all processors."""
     if layer.calcx4 and layer.out_passes > 1 and layer.processors.bit_count() < PROCESSORS:
@@ -372,7 +381,9 @@ def calcx4_passes(layer: Layer, _: Chip) -> Iterator[Finding]:
         )
 
 
-@constraint("N332", Severity.NOTICE)
+@constraint(
+    "N332", Kind.HARDWARE, Severity.NOTICE, needs=Fact.SIZES, silenced_by="--ignore-energy-warning"
+)
 def channels_fill_their_instances(layer: Layer, network: Network) -> Iterator[Finding]:
     """Four channels share a memory access; unused lanes cost energy all the same."""
     if layer is not network.first and not layer.channels_first and layer.in_channels % 4:
@@ -382,21 +393,21 @@ def channels_fill_their_instances(layer: Layer, network: Network) -> Iterator[Fi
         )
 
 
-@constraint("N333", Severity.NOTICE)
+@constraint("N333", Kind.HARDWARE, Severity.NOTICE, silenced_by="--ignore-energy-warning")
 def first_layer_pools(layer: Layer, network: Network) -> Iterator[Finding]:
     """Pooling the input costs time that a smaller sample would not."""
     if layer is network.first and layer.pooling.reduces:
         yield Finding("the first layer pools its input", ("max_pool", "avg_pool", "pool_stride"))
 
 
-@layer_constraint("W335", Severity.WARNING, derived=True)
-def flatten_of_a_single_pixel(layer: Layer, _: Chip) -> Iterator[Finding]:
+@layer_constraint("W335", Kind.NETWORK, Severity.WARNING, derived=True)
+def flatten_of_a_single_pixel(layer: Layer, _: object) -> Iterator[Finding]:
     """Flattening turns pixels into channels; of a single pixel there is nothing to turn."""
     if layer.flatten and layer.pooled_dim == (1, 1):
         yield Finding("'flatten' of 1x1 pixels changes nothing", "flatten", "Remove the key.")
 
 
-@constraint("N336", Severity.NOTICE)
+@constraint("N336", Kind.HARDWARE, Severity.NOTICE)
 def passthrough_behind_passthrough(layer: Layer, network: Network) -> Iterator[Finding]:
     """Each layer that only moves data costs time; one layer can move, combine and pool it."""
     previous = network.predecessor(layer)
@@ -415,7 +426,7 @@ def passthrough_behind_passthrough(layer: Layer, network: Network) -> Iterator[F
         yield Finding(f"{previous} passes its data through too, one layer can do both", "op")
 
 
-@layer_constraint("N338", Severity.NOTICE)
+@layer_constraint("N338", Kind.HARDWARE, Severity.NOTICE)
 def depthwise_moves_its_channels(layer: Layer, _: Chip) -> Iterator[Finding]:
     """Channels that are convolved each for itself are written faster where they were read."""
     if layer.depthwise and not layer.broadcast:

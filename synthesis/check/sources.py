@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from diagnostics import Severity
-from synthesis.check.constraint import Finding, constraint
+from synthesis.check.constraint import Covered, Finding, Kind, constraint
 from synthesis.check.layout import mask_text
+from synthesis.facts import Fact
 from synthesis.network import Layer, Network, Operator, lowest_bit
 from synthesis.place.data import WORD_BYTES
 
@@ -21,7 +22,14 @@ def _sources(layer: Layer, network: Network) -> tuple[Layer, ...]:
     return tuple(network.layer(i) for i in indices if i >= 0)
 
 
-@constraint("E360")
+@constraint(
+    "E360",
+    Kind.NETWORK,
+    blocks=Fact.PLACES,
+    needs=Fact.SIZES,
+    covers=Covered("E320"),
+    holds_for_prefix=True,
+)
 def input_has_as_many_values_as_read(layer: Layer, network: Network) -> Iterator[Finding]:
     """What a layer reads must be exactly what was written: channels times pixels."""
     if layer is network.first or min(layer.sources or (0,)) < 0:
@@ -64,7 +72,7 @@ def _remedy_of_sizes(layer: Layer, sources: tuple[Layer, ...]) -> str:
     )
 
 
-@constraint("W368", Severity.WARNING)
+@constraint("W368", Kind.NETWORK, Severity.WARNING)
 def channels_are_skipped_on_demand(layer: Layer, network: Network) -> Iterator[Finding]:
     """All channels of a source are read unless the loader is told to leave some out."""
     if layer.channel_skip and not network.reshapes_inputs:
@@ -75,9 +83,16 @@ def channels_are_skipped_on_demand(layer: Layer, network: Network) -> Iterator[F
         )
 
 
-@constraint("E361")
+@constraint(
+    "E361",
+    Kind.NETWORK,
+    blocks=Fact.PLACES,
+    needs=Fact.SIZES,
+    covers=Covered("E360"),
+    holds_for_prefix=True,
+)
 def operands_agree(layer: Layer, network: Network) -> Iterator[Finding]:
-    """Operands lie next to each other: same channels, same size, same processors."""
+    """Operands are combined value by value: same channels, same size."""
     if not layer.combination or layer.sources is None:
         return
     sources = _sources(layer, network)
@@ -87,6 +102,21 @@ def operands_agree(layer: Layer, network: Network) -> Iterator[Finding]:
     if len({s.out_dim for s in sources}) > 1:
         sizes = ", ".join(f"{s.out_dim[0]}x{s.out_dim[1]}" for s in sources)
         yield Finding(f"the operands have the sizes {sizes}, they must be equal", "in_sequences")
+
+
+@constraint(
+    "E361",
+    Kind.HARDWARE,
+    blocks=Fact.PLACES,
+    needs=Fact.SIZES,
+    covers=Covered("E360"),
+    holds_for_prefix=True,
+)
+def operands_share_processors(layer: Layer, network: Network) -> Iterator[Finding]:
+    """A processor reads all operands of a channel from its own memory, next to each other."""
+    if not layer.combination or layer.sources is None:
+        return
+    sources = _sources(layer, network)
     if len({s.output_processors for s in sources}) > 1:
         maps = ", ".join(mask_text(s.output_processors) for s in sources)
         yield Finding(
@@ -96,7 +126,7 @@ def operands_agree(layer: Layer, network: Network) -> Iterator[Finding]:
         )
 
 
-@constraint("W362", Severity.WARNING)
+@constraint("W362", Kind.HARDWARE, Severity.WARNING)
 def gaps_interleave_the_inputs(layer: Layer, network: Network) -> Iterator[Finding]:
     """Each of n operands or passes leaves n - 1 words free after its own, which the others fill."""
     if layer.sources is None or len(layer.sources) < 2:
@@ -129,7 +159,7 @@ def _joined_as_passes(layer: Layer, sources: tuple[Layer, ...]) -> bool:
     return any(a.output_processors & b.output_processors for a, b in pairwise(sources))
 
 
-@constraint("W363", Severity.WARNING)
+@constraint("W363", Kind.HARDWARE, Severity.WARNING)
 def gaps_of_the_inputs_are_skipped(layer: Layer, network: Network) -> Iterator[Finding]:
     """Words that the layers before left free are read as data unless they are skipped."""
     sources = _sources(layer, network)
@@ -155,7 +185,7 @@ def gaps_of_the_inputs_are_skipped(layer: Layer, network: Network) -> Iterator[F
     )
 
 
-@constraint("W364", Severity.WARNING)
+@constraint("W364", Kind.HARDWARE, Severity.WARNING)
 def inputs_come_from_the_processors_read(layer: Layer, network: Network) -> Iterator[Finding]:
     """A processor reads its own memory; what no source wrote there is left from before."""
     sources = _sources(layer, network)
@@ -174,7 +204,7 @@ def inputs_come_from_the_processors_read(layer: Layer, network: Network) -> Iter
         )
 
 
-@constraint("W365", Severity.WARNING)
+@constraint("W365", Kind.HARDWARE, Severity.WARNING)
 def concatenated_inputs_are_apart(layer: Layer, network: Network) -> Iterator[Finding]:
     """Inputs that are joined by channel stand on processors of their own, in rising order."""
     sources = _sources(layer, network)
@@ -199,7 +229,7 @@ def concatenated_inputs_are_apart(layer: Layer, network: Network) -> Iterator[Fi
             )
 
 
-@constraint("W366", Severity.WARNING)
+@constraint("W366", Kind.HARDWARE, Severity.WARNING)
 def inputs_are_where_they_are_read(layer: Layer, network: Network) -> Iterator[Finding]:
     """Data is read from in_offset on; operand i stands i words behind."""
     sources = _sources(layer, network)
@@ -218,7 +248,7 @@ def inputs_are_where_they_are_read(layer: Layer, network: Network) -> Iterator[F
             )
 
 
-@constraint("W367", Severity.WARNING)
+@constraint("W367", Kind.NETWORK, Severity.WARNING)
 def image_behind_a_series(layer: Layer, network: Network) -> Iterator[Finding]:
     """A series has one column; a two-dimensional kernel sees only padding beside it."""
     previous = network.predecessor(layer)

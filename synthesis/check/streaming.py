@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from device import Chip
 from device.chip import FIFO_LANES, FIFOS, PROCESSORS_PER_GROUP
 from diagnostics import Severity
-from synthesis.check.constraint import Finding, constraint, layer_constraint
+from synthesis.check.constraint import Finding, Kind, constraint, layer_constraint
 from synthesis.check.layout import mask_text
+from synthesis.facts import Fact
 from synthesis.network import InputPort, Layer, Network
 
 _FIFO_GROUPS = range(FIFOS)
@@ -18,7 +19,7 @@ _INTERLEAVED = sum(
 _PLANAR = sum(1 << PROCESSORS_PER_GROUP * group for group in _FIFO_GROUPS)
 
 
-@constraint("E350")
+@constraint("E350", Kind.HARDWARE, holds_for_prefix=True)
 def streaming_begins_with_the_first_layer(layer: Layer, network: Network) -> Iterator[Finding]:
     """Rows can only be worked on as they arrive if they arrive that way in every layer before."""
     previous = network.predecessor(layer) if layer.index in network.order else None
@@ -30,7 +31,7 @@ def streaming_begins_with_the_first_layer(layer: Layer, network: Network) -> Ite
         )
 
 
-@constraint("E351")
+@constraint("E351", Kind.HARDWARE, holds_for_prefix=True)
 def streaming_needs_a_fifo(layer: Layer, network: Network) -> Iterator[Finding]:
     """Data that lies in memory already does not arrive in rows."""
     if not layer.streaming or layer is not network.first or network.input_port.is_fifo:
@@ -43,7 +44,7 @@ def streaming_needs_a_fifo(layer: Layer, network: Network) -> Iterator[Finding]:
         )
 
 
-@constraint("E352")
+@constraint("E352", Kind.HARDWARE)
 def streaming_layers_limit(layer: Layer, network: Network) -> Iterator[Finding]:
     """There are stream registers for eight layers."""
     limit = network.chip.max_streaming_layers
@@ -52,7 +53,7 @@ def streaming_layers_limit(layer: Layer, network: Network) -> Iterator[Finding]:
         yield Finding(f"{count} streaming layers, the limit is {limit}", "streaming")
 
 
-@constraint("E359")
+@constraint("E359", Kind.HARDWARE, blocks=Fact.PLACES, holds_for_prefix=True)
 def stream_goes_on_with_the_next_slot(layer: Layer, _: Network) -> Iterator[Finding]:
     """Layers that stream run at the same time, each on the rows of the one configured before."""
     if layer.streaming and layer.next_layer not in (None, layer.index + 1):
@@ -64,7 +65,7 @@ def stream_goes_on_with_the_next_slot(layer: Layer, _: Network) -> Iterator[Find
         )
 
 
-@layer_constraint("N337", Severity.NOTICE)
+@layer_constraint("N337", Kind.HARDWARE, Severity.NOTICE)
 def small_kernels_stream_as_large_ones(layer: Layer, _: Chip) -> Iterator[Finding]:
     """Line buffers work on rows of 3x3 kernels, so a 1x1 kernel gets eight zeros around it."""
     if layer.widened:
@@ -74,7 +75,7 @@ def small_kernels_stream_as_large_ones(layer: Layer, _: Chip) -> Iterator[Findin
         )
 
 
-@constraint("E353")
+@constraint("E353", Kind.HARDWARE)
 def last_streaming_layer_is_padded(layer: Layer, network: Network) -> Iterator[Finding]:
     """MAX78000 ends a stream with rows of padding."""
     if not network.chip.pads_last_stream or not layer.streaming or not layer.has_weights:
@@ -84,7 +85,7 @@ def last_streaming_layer_is_padded(layer: Layer, network: Network) -> Iterator[F
         yield Finding("the last streaming layer has no padding", ("pad", "streaming"))
 
 
-@layer_constraint("E354")
+@layer_constraint("E354", Kind.HARDWARE)
 def streaming_operators(layer: Layer, chip: Chip) -> Iterator[Finding]:
     """A flattened image has no rows; MAX78002 streams through convolutions only."""
     if not layer.streaming:
@@ -95,7 +96,7 @@ def streaming_operators(layer: Layer, chip: Chip) -> Iterator[Finding]:
         yield Finding("'streaming' on a layer without a convolution", "streaming")
 
 
-@constraint("E355")
+@constraint("E355", Kind.HARDWARE, holds_for_prefix=True)
 def fifo_reaches_the_processors(layer: Layer, network: Network) -> Iterator[Finding]:
     """Each FIFO is wired to the first processors of one group."""
     if layer is not network.first or not network.input_port.is_fifo:
@@ -117,7 +118,7 @@ def fifo_reaches_the_processors(layer: Layer, network: Network) -> Iterator[Find
         )
 
 
-@constraint("E356")
+@constraint("E356", Kind.HARDWARE, holds_for_prefix=True)
 def fast_fifo_limits(layer: Layer, network: Network) -> Iterator[Finding]:
     """The fast FIFO is a single one and feeds a convolution with 8-bit output."""
     if layer is not network.first or not network.input_port.is_fast:
@@ -134,14 +135,14 @@ def fast_fifo_limits(layer: Layer, network: Network) -> Iterator[Finding]:
         yield Finding("the fast FIFO feeds a layer without a convolution", "op")
 
 
-@layer_constraint("W357", Severity.WARNING, derived=True)
+@layer_constraint("W357", Kind.HARDWARE, Severity.WARNING, derived=True)
 def streaming_with_bias(layer: Layer, chip: Chip) -> Iterator[Finding]:
     """MAX78000 reads the bias of a streaming layer one byte too early; the loader works around."""
     if layer.streaming and layer.bias is not None and chip.skips_stream_bias:
         yield Finding("a bias in a streaming layer", ("streaming", "op"))
 
 
-@constraint("E358")
+@constraint("E358", Kind.HARDWARE, holds_for_prefix=True)
 def synthesized_input_limits(layer: Layer, network: Network) -> Iterator[Finding]:
     """Words of a progression hold whole pixels and fill the image in rounds of equal length."""
     made = network.progression

@@ -15,6 +15,7 @@ from device.chip import PART_BYTES
 from diagnostics import Diagnostic, Place, Severity
 from synthesis.encode.control import is_pipelined, power
 from synthesis.encode.streaming import Stream, passes_before, streams
+from synthesis.facts import NO_ROOM
 from synthesis.network import Layer, Network
 from synthesis.options import EncodeOptions
 from synthesis.place.data import WORD_BYTES, instances
@@ -177,6 +178,7 @@ def _room(ring: _Ring, network: Network, severity: Severity) -> Iterator[Diagnos
             if ring.size < limit
             else _REDUCE,
             severity,
+            effects=NO_ROOM,
         )
 
 
@@ -194,6 +196,7 @@ def _reach(ring: _Ring, network: Network, severity: Severity) -> Iterator[Diagno
             f"Use an out_offset of 0x{ring.end + WORD_BYTES + layer.hardware.leading_bytes:x} "
             "or more, or other output_processors.",
             severity,
+            effects=NO_ROOM,
         )
     last = layer.out_offset + ring.size
     if layer is network.terminating:
@@ -205,6 +208,7 @@ def _reach(ring: _Ring, network: Network, severity: Severity) -> Iterator[Diagno
             ("out_offset", "in_offset"),
             f"Use an in_offset of 0x{last + WORD_BYTES:x} or more, or other output_processors.",
             severity,
+            effects=NO_ROOM,
         )
 
 
@@ -225,6 +229,7 @@ def _collisions(rings: list[_Ring], severity: Severity) -> Iterator[Diagnostic]:
                 ("in_offset", "out_offset"),
                 "Move one of them with in_offset and out_offset, or to other processors.",
                 severity,
+                effects=NO_ROOM,
             )
 
 
@@ -240,6 +245,7 @@ def _parts(network: Network) -> Iterator[Diagnostic]:
                 f"{seen[part]} ({_part_text(part)})",
                 ("in_offset", "readahead"),
                 f"Move it to another part, or {layer.without('readahead')}.",
+                effects=NO_ROOM,
             )
         if layer.streaming:
             seen.setdefault(part, layer)
@@ -266,6 +272,7 @@ def _own_parts(layer: Layer) -> Iterator[Diagnostic]:
                 f"({_part_text(part)})",
                 ("out_offset", "in_offset", "readahead"),
                 f"Move one of them to another part, or {layer.without('readahead')}.",
+                effects=NO_ROOM,
             )
 
 

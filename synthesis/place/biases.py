@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from device.chip import GROUPS, PROCESSORS_PER_GROUP, PROCESSORS_PER_INSTANCE
 from diagnostics import Diagnostic
+from synthesis.facts import NO_ROOM
 from synthesis.network import InputPort, Layer, Network, bits, group_slice, lowest_bit
 from synthesis.place.kernels import start_lane
 
@@ -127,6 +128,7 @@ class _BiasMemory:
             f"the bias needs {length} bytes, group {group} has {left} of {self.capacity} left",
             ("bias_group", "op"),
             "Remove the bias of large layers (--no-bias) or permit more groups.",
+            effects=NO_ROOM,
         )
 
     def add_in_one_group(self, layer: Layer, permitted: tuple[int, ...]) -> BiasRange | None:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from device.chip import PROCESSORS, PROCESSORS_PER_INSTANCE
 from diagnostics import Diagnostic, Severity
+from synthesis.facts import NO_ROOM
 from synthesis.network import Layer, Network
 
 INSTANCES = PROCESSORS // PROCESSORS_PER_INSTANCE
@@ -123,4 +124,5 @@ def _complaint(
         if free is None
         else f"The lowest out_offset that leaves it alone is 0x{free:x}.",
         severity,
+        NO_ROOM,
     )

@@ -22,6 +22,7 @@ from device.chip import (
     PROCESSORS_PER_GROUP,
 )
 from diagnostics import Diagnostic, Severity
+from synthesis.facts import NO_ROOM
 from synthesis.network import InputPort, Layer, Network, bits, lowest_bit
 from synthesis.place.allocation import ALIGNMENT, ColumnSearch, NoRoomError
 from synthesis.place.packing import Packed, pack_layer
@@ -295,6 +296,7 @@ class _Placer:
                 ("processors", "quantization"),
                 "Use fewer channels, narrower weights ('quantization') or processors "
                 "that other layers do not use.",
+                effects=NO_ROOM,
             )
         )
 
@@ -320,5 +322,6 @@ class _Placer:
                 f"{first} to {last} of {capacity}",
                 ("output_processors", "processors"),
                 "Use output processors without gaps that begin at a multiple of 4.",
+                effects=NO_ROOM,
             )
         )
