@@ -5,7 +5,10 @@ Nothing here computes a network. `Chip` values hold the numbers, `registers` the
 Source: spec/registers.md sections 1, 2 and 4, spec/memory.md section 3.1.
 """
 
-from device.chip import CHIPS, MAX78000, MAX78002, Chip, UnknownDeviceError, chip_named
+from device.chip import Chip, MemoryTest
+from device.family import CHIPS, UnknownDeviceError, chip_named, known_chips
+from device.max78000 import MAX78000
+from device.max78002 import MAX78002
 from device.registers import SNOOP_REGISTERS, SNOOP_RESULTS, Field, FieldOverflowError, Register
 
 __all__ = [
@@ -17,7 +20,9 @@ __all__ = [
     "Chip",
     "Field",
     "FieldOverflowError",
+    "MemoryTest",
     "Register",
     "UnknownDeviceError",
     "chip_named",
+    "known_chips",
 ]

@@ -1,4 +1,4 @@
-"""The chips: sizes, limits and address arithmetic of the accelerator.
+"""What a chip is: sizes, limits and address arithmetic of the accelerator.
 
 Source: spec/registers.md sections 1 and 2, spec/memory.md sections 1.8 and 3.1, spec/sdk-stubs.md
 4.3 (flash and SRAM of the core).
@@ -9,12 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from device.registers import (
-    MAX78000_LAYER_REGISTERS,
-    MAX78002_LAYER_REGISTERS,
-    Register,
-    control_registers,
-)
+from device.registers import Register
 
 GROUPS = 4
 PROCESSORS_PER_GROUP = 16
@@ -22,10 +17,6 @@ PROCESSORS = GROUPS * PROCESSORS_PER_GROUP
 PROCESSORS_PER_INSTANCE = 4
 KERNEL_COLUMN_BYTES = 9
 KERNEL_COLUMN_STRIDE_BYTES = 16
-MEMORY_PART_COLUMNS = 1024
-"""MAX78002: columns of each of the four ordinary parts of a processor's kernel memory."""
-PART_BYTES = 0x4000
-"""MAX78002: parts of a data memory instance that can be accessed at the same time."""
 BIAS_UNIT = 128
 FLASH_BASE = 0x10000000
 SRAM_BASE = 0x20000000
@@ -50,6 +41,23 @@ POWER_REGISTERS = 4
 FIFO_LANES = 4
 """Each FIFO feeds the first processors of one group."""
 STREAM_REGISTERS = ("STREAM1", "STREAM2", "FMAX")
+
+
+_FLASH_LINE_BYTES = 16
+_FLASH_INFORMATION_BYTES = 0x4000
+"""Beside the flash memory that programs use, for data of the chip's maker."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryTest:
+    """A built-in self test of one kind of memory, which also clears it: words of SRAM_TEST."""
+
+    memory: str
+    start: int
+    done: int
+    """Bits that must all be set when it has ended."""
+    failed: int
+    """Bits of which one means an error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +85,19 @@ class Chip:
     kernel_stride: int
     kernel_columns: int
     kernel_columns_first: int
+    """Columns of the first processor of each group, which may have more than the others."""
+    kernel_parts: int
+    """Parts of a processor's kernel memory that are read at the same time.
+
+    The ordinary columns are divided evenly among them; so are the further ones of the first
+    processor of a group, in parts behind those.
+    """
     data_offset: int
     instance_stride: int
     instance_bytes: int
     instance_words: int
     data_parts: int
-    """Parts of a data memory instance; their size is PART_BYTES if there are several."""
+    """Parts of a data memory instance that can be accessed at the same time."""
     out_offset_limit: int
     write_pointer_shift: int
     max_layers: int
@@ -100,6 +115,8 @@ class Chip:
     max_unpipelined_mhz: int
     clock_dividers: tuple[int, ...]
     default_switch_delay_ms: int
+    memory_tests: tuple[MemoryTest, ...]
+    """Self tests that fill the memories with zeros, in the order in which they run."""
     layer_registers: Mapping[str, Register]
     control_registers: Mapping[str, Register]
 
@@ -131,6 +148,10 @@ class Chip:
     estimates_latency: bool
     needs_average_reset: bool
     synchronizes_fifo: bool
+    has_trigger_pins: bool
+    """The power monitor of the vendor's boards listens to pins, not to LEDs."""
+    has_renamed_registers: bool
+    """The RTL simulation model uses the SDK's later names of clock, power and camera registers."""
 
     def group(self, group: int) -> int:
         """Byte offset of a group's block of registers and memories."""
@@ -169,6 +190,30 @@ class Chip:
             + column * KERNEL_COLUMN_STRIDE_BYTES
         )
 
+    @property
+    def kernel_part_columns(self) -> int:
+        """Columns of each ordinary part of a kernel memory."""
+        return self.kernel_columns // self.kernel_parts
+
+    @property
+    def kernel_further_part_columns(self) -> int:
+        """Columns of each part that only the first processor of a group has; 0: there are none."""
+        return (self.kernel_columns_first - self.kernel_columns) // self.kernel_parts
+
+    def kernel_part(self, column: int) -> tuple[int, int]:
+        """Return the part of a kernel memory that holds a column, and the place in that part."""
+        if column < self.kernel_columns:
+            return divmod(column, self.kernel_part_columns)
+        part, place = divmod(column - self.kernel_columns, self.kernel_further_part_columns)
+        return self.kernel_parts + part, place
+
+    def kernel_column(self, part: int, place: int) -> int:
+        """Return the column at a place of a part; the inverse of `kernel_part`."""
+        if part < self.kernel_parts:
+            return part * self.kernel_part_columns + place
+        further = (part - self.kernel_parts) * self.kernel_further_part_columns
+        return self.kernel_columns + further + place
+
     def kernel_capacity(self, processor: int) -> int:
         """Kernel columns of a processor; on MAX78002 the first of each group has more."""
         first = processor % PROCESSORS_PER_GROUP == 0
@@ -180,158 +225,16 @@ class Chip:
         return self.group(group) + self.data_offset + quad * self.instance_stride + offset
 
     @property
+    def data_part_bytes(self) -> int:
+        """Size of the parts of a data memory instance."""
+        return self.instance_bytes // self.data_parts
+
+    @property
+    def flash_lines(self) -> int:
+        """Lines of 128 bits in a model of the flash memory, information block included."""
+        return (self.flash_bytes + _FLASH_INFORMATION_BYTES) // _FLASH_LINE_BYTES
+
+    @property
     def kernel_bytes(self) -> int:
         """Size of all kernel memories together."""
         return KERNEL_COLUMN_BYTES * sum(map(self.kernel_capacity, range(PROCESSORS)))
-
-
-MAX78000 = Chip(
-    name="MAX78000",
-    die=85,
-    flash_bytes=0x80000,
-    sram_bytes=0x20000,
-    cnn_offset=0x100000,
-    group_stride=0x400000,
-    layer_registers_offset=0x10,
-    layer_register_stride=0x80,
-    layer_stride=4,
-    stream_layer_stride=4,
-    bias_offset=0x8000,
-    bias_bytes=512,
-    tram_offset=0x10000,
-    tram_stride=4096 * 4,
-    tram_words=3072,
-    kernel_offset=0x80000,
-    kernel_stride=0x4000,
-    kernel_columns=768,
-    kernel_columns_first=768,
-    data_offset=0x300000,
-    instance_stride=0x8000,
-    instance_bytes=0x8000,
-    instance_words=2048,
-    data_parts=1,
-    out_offset_limit=0x20000,
-    write_pointer_shift=13,
-    max_layers=32,
-    max_start_layer=0,
-    max_dimension=1024,
-    max_channels=1024,
-    max_streaming_layers=8,
-    max_pool_dilation=1,
-    max_pool=16,
-    max_pool_stride=16,
-    max_frame_words=1 << 21,
-    passthrough_pool_passes=1,
-    apb_clock_mhz=50,
-    pll_clock_mhz=None,
-    max_unpipelined_mhz=50,
-    clock_dividers=(1, 2, 4, 8, 16),
-    default_switch_delay_ms=0,
-    layer_registers=MAX78000_LAYER_REGISTERS,
-    control_registers=control_registers(frame_size_number=612, mlator_number=1024),
-    has_depthwise=False,
-    has_binary_weights=False,
-    has_next_layer=False,
-    has_extended_modes=False,
-    has_read_gap=False,
-    counts_by_step=False,
-    streams_by_line=False,
-    pads_last_stream=True,
-    streams_passthrough=True,
-    skips_stream_bias=True,
-    places_flatten_bias_first=True,
-    pads_series_of_passes=True,
-    combines_with_bias=True,
-    combines_passes_as_rows=True,
-    has_pipeline=False,
-    clears_registers=False,
-    estimates_latency=True,
-    needs_average_reset=False,
-    synchronizes_fifo=True,
-)
-
-MAX78002 = Chip(
-    name="MAX78002",
-    die=87,
-    flash_bytes=0x280000,
-    sram_bytes=0x60000,
-    cnn_offset=0x1000000,
-    group_stride=0x1000000,
-    layer_registers_offset=0x100000,
-    layer_register_stride=4,
-    layer_stride=0x100,
-    stream_layer_stride=4,
-    bias_offset=0x180000,
-    bias_bytes=2048,
-    tram_offset=0x200000,
-    tram_stride=16384 * 4,
-    tram_words=12288,
-    kernel_offset=0x400000,
-    kernel_stride=0x20000,
-    kernel_columns=4096,
-    kernel_columns_first=5120,
-    data_offset=0x800000,
-    instance_stride=0x20000,
-    instance_bytes=0x14000,
-    instance_words=8192,
-    data_parts=5,
-    out_offset_limit=0x50000,
-    write_pointer_shift=15,
-    max_layers=128,
-    max_start_layer=127,
-    max_dimension=2048,
-    max_channels=1024,
-    max_streaming_layers=8,
-    max_pool_dilation=16,
-    max_pool=16,
-    max_pool_stride=16,
-    max_frame_words=1 << 21,
-    passthrough_pool_passes=65536,
-    apb_clock_mhz=60,
-    pll_clock_mhz=200,
-    max_unpipelined_mhz=50,
-    clock_dividers=(1, 2, 4, 8, 16),
-    default_switch_delay_ms=10,
-    layer_registers=MAX78002_LAYER_REGISTERS,
-    control_registers=control_registers(
-        frame_size_number=0x42018, mlator_number=0x44000, snoop_number=0x42020
-    ),
-    has_depthwise=True,
-    has_binary_weights=True,
-    has_next_layer=True,
-    has_extended_modes=True,
-    has_read_gap=True,
-    counts_by_step=True,
-    streams_by_line=True,
-    pads_last_stream=False,
-    streams_passthrough=False,
-    skips_stream_bias=False,
-    places_flatten_bias_first=False,
-    pads_series_of_passes=False,
-    combines_with_bias=False,
-    combines_passes_as_rows=False,
-    has_pipeline=True,
-    clears_registers=True,
-    estimates_latency=False,
-    needs_average_reset=True,
-    synchronizes_fifo=False,
-)
-
-CHIPS = (MAX78000, MAX78002)
-
-
-class UnknownDeviceError(ValueError):
-    """No chip has the name that was given."""
-
-
-def chip_named(name: str) -> Chip:
-    """Return the chip of a name such as MAX78000, 78000, AI85 or 85, in any case.
-
-    Raises UnknownDeviceError, whose text lists what is accepted.
-    """
-    text = name.lower().removeprefix("max").removeprefix("ai")
-    for chip in CHIPS:
-        if text in (str(chip.die), chip.name.removeprefix("MAX")):
-            return chip
-    accepted = ", ".join(f"{c.name} (or {c.die})" for c in CHIPS)
-    raise UnknownDeviceError(f"{name!r} is not a supported device; choose {accepted}")

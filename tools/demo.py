@@ -27,7 +27,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))  # started as a script, Python looks beside this file only
 
-from device.chip import MAX78000  # noqa: E402
+from device import MAX78000  # noqa: E402
 from diagnostics import Diagnostic, DiagnosticError, run  # noqa: E402
 
 TRAIN = "scripts/train_digits.sh"

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from device import Chip
-from device.chip import DEFAULT_APB_BASE, FLASH_BASE, KERNEL_COLUMN_STRIDE_BYTES, PART_BYTES
+from device.chip import DEFAULT_APB_BASE, FLASH_BASE, KERNEL_COLUMN_STRIDE_BYTES
 from emulator import EmulatorError, Writes
 from emulator.cpu.core import Core
 from emulator.firmware.compiling import compile_project, compile_wrapper
@@ -182,7 +182,7 @@ def read_data_images(folder: Path, chip: Chip, apb_base: int) -> dict[int, str]:
     words = {}
     for group, processor, part, place, digits in _entries(folder, "DRAM"):
         instance = (_QUAD * _QUAD * group + processor) // _QUAD
-        offset = part * PART_BYTES + 4 * place
+        offset = part * chip.data_part_bytes + 4 * place
         words[apb_base + chip.data_address(instance, offset)] = digits
     return words
 
@@ -191,9 +191,8 @@ def read_kernel_images(folder: Path, chip: Chip, apb_base: int) -> dict[int, str
     """Return the columns of the images of a folder as 18 digits, by bus address."""
     columns = {}
     for group, unit, part, place, digits in _entries(folder, "MRAM"):
-        column = 1024 * part if part < 4 else 4096 + 256 * (part - 4)
         address = apb_base + chip.kernel_address(_QUAD * _QUAD * group + unit)
-        address += KERNEL_COLUMN_STRIDE_BYTES * (column + place)
+        address += KERNEL_COLUMN_STRIDE_BYTES * chip.kernel_column(part, place)
         columns[address] = digits.replace("_", "")
     return columns
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from device.chip import KERNEL_COLUMN_BYTES, MEMORY_PART_COLUMNS, PROCESSORS_PER_GROUP
+from device.chip import KERNEL_COLUMN_BYTES, PROCESSORS_PER_GROUP
 from emulator.decode.layer import LayerConfig, Operator
 from emulator.errors import EmulatorError
 from emulator.state.memory import Memory
@@ -166,10 +166,11 @@ def _four_at_once(memory: Memory, config: LayerConfig, count: int) -> NDArray[np
     taps = kernels.shape[0] * kernels.shape[1]
     columns = count * KERNEL_COLUMN_BYTES * kernels.bits // (taps * 8)
     per_part = -(-columns // _PARTS)
-    first = kernels.start // KERNEL_COLUMN_BYTES % MEMORY_PART_COLUMNS
+    part_columns = memory.chip.kernel_part_columns
+    first = kernels.start // KERNEL_COLUMN_BYTES % part_columns
     parts = [
         memory.kernels[list(config.processors), start : start + per_part, ::-1]
-        for start in range(first, first + _PARTS * MEMORY_PART_COLUMNS, MEMORY_PART_COLUMNS)
+        for start in range(first, first + _PARTS * part_columns, part_columns)
     ]
     return np.concatenate(parts, axis=1).reshape(len(config.processors), -1)
 

@@ -18,8 +18,6 @@ from synthesis.program import Block, Clear, Program, Write
 from synthesis.summary import Summary
 from writing.templates import render
 
-_TRIGGER_PIN_CHIPS = ("MAX78002",)  # boards whose power monitor listens to pins, not to LEDs
-
 
 def header_file(program: Program, summary: Summary, options: ProjectOptions) -> str:
     """Return cnn.h."""
@@ -63,7 +61,7 @@ def program_values(program: Program, summary: Summary, options: ProjectOptions) 
         "expected": cut(program.expected, options.max_checklines),
         "last_layer": summary.last_layer.index,
         "statistics": format_statistics(summary.statistics),
-        "trigger_pins": options.energy and program.chip.name in _TRIGGER_PIN_CHIPS,
+        "trigger_pins": options.energy and program.chip.has_trigger_pins,
     }
 
 

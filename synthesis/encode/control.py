@@ -35,22 +35,6 @@ _FIFO_SYNCHRONIZED = 0x800
 _FIFO_ENABLE = 1 << 12
 _FAST_FIFO_THRESHOLDS = 0xA0
 
-# Start word, bits that must be set when done, bits that mean an error (section 5.2 step 5).
-_MEMORY_TESTS = {
-    "MAX78000": (
-        ("data", 0x1, 0x8040000, 0x4000),
-        ("kernels", 0x4, 0x8080000, 0x8000),
-        ("line buffers", 0x10, 0x8100000, 0x10000),
-        ("biases", 0x40, 0x8200000, 0x20000),
-    ),
-    "MAX78002": (
-        ("data", 0x1001, 0x40000, 0x4000),
-        ("kernels", 0x2004, 0x80000, 0x8000),
-        ("line buffers", 0x3010, 0x100000, 0x10000),
-        ("biases", 0x1C40, 0x200000, 0x20000),
-    ),
-}
-
 
 def is_pipelined(chip: Chip, options: EncodeOptions) -> bool:
     """Whether calculations overlap."""
@@ -155,14 +139,14 @@ def _init_group(
 
 def _memory_tests(chip: Chip, writer: RegisterWriter) -> Iterator[Block]:
     """Test and clear each memory of all groups, used or not, one memory after the other."""
-    for name, start, done, failed in _MEMORY_TESTS[chip.name]:
+    for test in chip.memory_tests:
         starts = [
-            writer.control(g, "SRAM_TEST", {"value": start}, f"Test and clear {name}")
+            writer.control(g, "SRAM_TEST", {"value": test.start}, f"Test and clear {test.memory}")
             for g in range(GROUPS)
         ]
         steps: list[Step] = list(starts)
-        steps += [Wait(write.address, done) for write in starts]
-        steps += [Check(write.address, failed) for write in starts]
+        steps += [Wait(write.address, test.done) for write in starts]
+        steps += [Check(write.address, test.failed) for write in starts]
         steps += [
             writer.control(g, "SRAM_TEST", {"value": 0}, "Reset BIST", forced=True)
             for g in range(GROUPS)

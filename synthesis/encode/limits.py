@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations
 
-from device.chip import PART_BYTES
 from diagnostics import Diagnostic, Place, Severity
 from synthesis.encode.control import is_pipelined, power
 from synthesis.encode.streaming import Stream, passes_before, streams
@@ -235,14 +234,15 @@ def _collisions(rings: list[_Ring], severity: Severity) -> Iterator[Diagnostic]:
 
 def _parts(network: Network) -> Iterator[Diagnostic]:
     """Streams that read ahead run at the same time, each in a part of its own."""
+    part_bytes = network.chip.data_part_bytes
     seen: dict[int, Layer] = {}
     for layer in network.executed():
-        part = layer.in_offset // PART_BYTES
+        part = layer.in_offset // part_bytes
         if layer.streaming and layer.read_ahead and part in seen:
             yield layer.diagnostic(
                 "E410",
                 f"reads ahead, but its input begins in the same part of the memory as that of "
-                f"{seen[part]} ({_part_text(part)})",
+                f"{seen[part]} ({_part_text(part, part_bytes)})",
                 ("in_offset", "readahead"),
                 f"Move it to another part, or {layer.without('readahead')}.",
                 effects=NO_ROOM,
@@ -250,18 +250,18 @@ def _parts(network: Network) -> Iterator[Diagnostic]:
         if layer.streaming:
             seen.setdefault(part, layer)
         if layer.read_ahead:
-            yield from _own_parts(layer)
+            yield from _own_parts(layer, part_bytes)
 
 
-def _own_parts(layer: Layer) -> Iterator[Diagnostic]:
+def _own_parts(layer: Layer, part_bytes: int) -> Iterator[Diagnostic]:
     """A layer that reads ahead must not read and write the same part of a memory instance."""
     rows, columns = layer.in_dim
     read = WORD_BYTES * layer.operands * layer.in_passes * rows * columns
     written = _output_bytes(layer) * layer.out_passes
-    begins = layer.in_offset // PART_BYTES, layer.out_offset // PART_BYTES
+    begins = layer.in_offset // part_bytes, layer.out_offset // part_bytes
     ends = (
-        (layer.in_offset + read - 1) // PART_BYTES,
-        (layer.out_offset + written - 1) // PART_BYTES,
+        (layer.in_offset + read - 1) // part_bytes,
+        (layer.out_offset + written - 1) // part_bytes,
     )
     cases = {"begin": begins, "end": ends} if begins != ends else {"begin and end": begins}
     for what, (part, other) in cases.items():
@@ -269,12 +269,12 @@ def _own_parts(layer: Layer) -> Iterator[Diagnostic]:
             yield layer.diagnostic(
                 "E411",
                 f"reads ahead, but input and output {what} in the same part of the memory "
-                f"({_part_text(part)})",
+                f"({_part_text(part, part_bytes)})",
                 ("out_offset", "in_offset", "readahead"),
                 f"Move one of them to another part, or {layer.without('readahead')}.",
                 effects=NO_ROOM,
             )
 
 
-def _part_text(part: int) -> str:
-    return f"0x{part * PART_BYTES:x} to 0x{(part + 1) * PART_BYTES - 1:x}"
+def _part_text(part: int, size: int) -> str:
+    return f"0x{part * size:x} to 0x{(part + 1) * size - 1:x}"

@@ -12,9 +12,7 @@ from itertools import pairwise
 
 from device import Chip
 from device.chip import (
-    GROUPS,
     KERNEL_COLUMN_BYTES,
-    MEMORY_PART_COLUMNS,
     PROCESSORS_PER_INSTANCE,
 )
 from synthesis.encode.numbering import Numbering
@@ -119,13 +117,12 @@ class LayerView:
         rows, columns = self.layer.hardware.kernel
         kernel, remainder = divmod(KERNEL_COLUMN_BYTES * self.kernels.first, rows * columns)
         if self.layer.calcx4:
-            kernel = _in_parts(kernel, self.chip.kernel_columns)
+            kernel = _in_parts(kernel, self.chip)
         return kernel * KERNEL_UNIT, remainder
 
 
-def _in_parts(kernel: int, ordinary: int) -> int:
-    """Number of a kernel where four parts of the memory are read at a time."""
-    if kernel < ordinary:
-        return kernel % GROUPS * (ordinary // GROUPS) + kernel // GROUPS
-    part = MEMORY_PART_COLUMNS // GROUPS
-    return ordinary + (kernel - ordinary) % GROUPS * part + (kernel - ordinary) // GROUPS
+def _in_parts(kernel: int, chip: Chip) -> int:
+    """Number of a kernel where all parts of the memory are read at a time."""
+    further = kernel >= chip.kernel_columns
+    place, part = divmod(kernel - further * chip.kernel_columns, chip.kernel_parts)
+    return chip.kernel_column(part + further * chip.kernel_parts, place)

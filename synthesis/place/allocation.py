@@ -6,12 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from device import Chip
-from device.chip import MEMORY_PART_COLUMNS
 
 ALIGNMENT = 4
 """A layer starts at a column that is a multiple of this."""
-_SMALL_PART = 256
-"""MAX78002 builds a processor's memory of parts with this many columns."""
 
 
 class NoRoomError(Exception):
@@ -22,7 +19,7 @@ class ColumnSearch:
     """Looks for columns that are free in every processor of a layer.
 
     `used` is bool [processor, column]; `capacities` the columns of each processor. With
-    `within_part` (depth-wise layers on MAX78002) the range must not cross two memory parts.
+    `within_part` (depth-wise layers, if a memory has several parts) the range must not cross two.
     """
 
     def __init__(
@@ -41,7 +38,9 @@ class ColumnSearch:
 
     def _part(self, column: int) -> int:
         """Columns of the memory part around a column."""
-        return _SMALL_PART if column >= self.chip.kernel_columns else MEMORY_PART_COLUMNS
+        chip = self.chip
+        further = column >= chip.kernel_columns and chip.kernel_further_part_columns
+        return further or chip.kernel_part_columns
 
     def upward(self, start: int) -> int:
         """Return the lowest range from `start` on; raise NoRoomError if there is none."""

@@ -17,7 +17,6 @@ from device import Chip
 from device.chip import (
     GROUPS,
     KERNEL_COLUMN_BYTES,
-    MEMORY_PART_COLUMNS,
     PROCESSORS,
     PROCESSORS_PER_GROUP,
 )
@@ -238,7 +237,7 @@ class _Placer:
         """
         chip = self.chip
         capacities = self._capacities(layer, mask)
-        within_part = layer.depthwise and chip.kernel_columns_first > chip.kernel_columns
+        within_part = layer.depthwise and chip.kernel_parts > 1
         used = self.used[list(bits(mask))]
         search = ColumnSearch(chip, used, capacities, length, within_part)
         extra = chip.kernel_columns_first - chip.kernel_columns
@@ -253,15 +252,16 @@ class _Placer:
             return None
 
     def _spread(self, layer: Layer, first: int, steps: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Distribute columns over the four parts of a processor's memory.
+        """Distribute columns over the parts of a processor's memory.
 
         Four outputs are calculated at a time, each from a part of its own.
         """
         rows, columns = layer.hardware.kernel
         kernels = layer.in_passes * layer.out_channels
         stored = kernels * KERNEL_COLUMN_BYTES * abs(layer.weight_bits) // (rows * columns * 8)
-        part, within = np.divmod(steps, -(-stored // GROUPS))
-        return part * MEMORY_PART_COLUMNS + within + first // GROUPS
+        part, within = np.divmod(steps, -(-stored // self.chip.kernel_parts))
+        places: NDArray[np.int64] = within + first // self.chip.kernel_parts
+        return part * self.chip.kernel_part_columns + places
 
     def _collides(self, targets: _Targets, capacity: int, packed: Packed) -> bool:
         """Whether columns are beyond the memory or belong to another layer."""

@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 from device import Chip
 from device.chip import (
     KERNEL_COLUMN_STRIDE_BYTES,
-    MEMORY_PART_COLUMNS,
-    PART_BYTES,
     PROCESSORS_PER_GROUP,
     PROCESSORS_PER_INSTANCE,
 )
@@ -24,9 +22,6 @@ from synthesis.program import Block, Clear, ExpectedOutput, Program, Write
 
 INPUT, WEIGHTS, EXPECTED, OUTPUT = "data", "masks", "data-expected", "data-output"
 """Folders of the images, and of what the test bench dumps."""
-
-_LAST_PART_COLUMNS = 256
-"""MAX78002: columns of each further part of a processor with the large kernel memory."""
 
 Words = Mapping[int, str]
 """Words of an image as digits, by address in the memory part."""
@@ -65,7 +60,7 @@ def kernel_images(program: Program) -> dict[str, str]:
         first = column_address(block.address, program) - program.apb_base
         for i, column in enumerate(block_columns(block, express=program.express)):
             processor, index = _kernel_place(chip, first + i * KERNEL_COLUMN_STRIDE_BYTES)
-            part, word = _kernel_part(chip, index)
+            part, word = chip.kernel_part(index)
             group, unit = divmod(processor, PROCESSORS_PER_GROUP)
             digits = column.tobytes().hex()
             path = f"{WEIGHTS}/MRAM_x16_{group}_proc_{unit}_ram_{part}.dat"
@@ -82,17 +77,7 @@ def _kernel_place(chip: Chip, offset: int) -> tuple[int, int]:
 
 def kernel_parts(chip: Chip) -> int:
     """Return the number of parts of the largest kernel memory of a processor."""
-    return _kernel_part(chip, chip.kernel_columns_first - 1)[0] + 1
-
-
-def _kernel_part(chip: Chip, column: int) -> tuple[int, int]:
-    """Return the part of a kernel memory that holds a column, and its place there."""
-    if chip.kernel_columns == chip.kernel_columns_first:
-        return 0, column
-    if column < chip.kernel_columns:
-        return divmod(column, MEMORY_PART_COLUMNS)
-    part, place = divmod(column - chip.kernel_columns, _LAST_PART_COLUMNS)
-    return chip.kernel_columns // MEMORY_PART_COLUMNS + part, place
+    return chip.kernel_part(chip.kernel_columns_first - 1)[0] + 1
 
 
 def _data_images(folder: str, words: Mapping[int, str], program: Program) -> dict[str, str]:
@@ -102,7 +87,7 @@ def _data_images(folder: str, words: Mapping[int, str], program: Program) -> dic
         offset = address - program.apb_base - chip.cnn_offset - chip.data_offset
         group, rest = divmod(offset, chip.group_stride)
         quad, rest = divmod(rest, chip.instance_stride)
-        part, rest = divmod(rest, PART_BYTES) if chip.data_parts > 1 else (0, rest)
+        part, rest = divmod(rest, chip.data_part_bytes)
         path = f"{folder}/DRAM_x16_{group}_proc_{quad * PROCESSORS_PER_INSTANCE}_ram_{part}.dat"
         images[path][rest // 4] = digits
     return {path: _text(found) for path, found in sorted(images.items())}

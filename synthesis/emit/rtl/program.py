@@ -14,13 +14,6 @@ from synthesis.program import Block, Program, TimerStart
 from synthesis.summary import Summary
 from writing.templates import render
 
-_FLASH_WORDS = {"MAX78000": 0x83FF, "MAX78002": 0x283FF}
-"""Last word of the flash memory's model."""
-_THREE_CHANNELS = {
-    "MAX78000": "0x40000000",
-    "MAX78002": "MXC_F_CAMERAIF_CTRL_THREE_CH_EN",
-}
-
 
 def test_file(program: Program, summary: Summary, options: RtlOptions) -> str:
     """Return the program that runs the network."""
@@ -37,7 +30,6 @@ def test_file(program: Program, summary: Summary, options: RtlOptions) -> str:
         copies=needs_copies or not options.preload_weights,
         verifies_weights=project.checks_weights and not options.preload_weights,
         in_flash=_in_flash(options),
-        three_channels=_THREE_CHANNELS[program.chip.name],
     )
 
 
@@ -56,7 +48,7 @@ def bench_file(program: Program, summary: Summary, options: RtlOptions) -> str:
         options=options.project,
         rtl=options,
         timeout_ms=timeout_ms(program, summary, options),
-        flash_last=_FLASH_WORDS[program.chip.name],
+        flash_last=program.chip.flash_lines - 1,
     )
 
 
@@ -73,7 +65,7 @@ def _headers(program: Program, options: RtlOptions) -> list[str]:
     prints = project.checks_weights or program.snoop_results or options.expected_header
     found = ["<string.h>", "<stdio.h>"] if prints else []
     if options.camera is not None:
-        found += ["cameraif_regs.h"] if program.chip.has_pipeline else []
+        found += ["cameraif_regs.h"] if program.chip.has_renamed_registers else []
         found.append("pcif_defines_af2.h")
     if not options.preload_weights:
         found.append(project.weight_filename)

@@ -1,0 +1,31 @@
+"""The chips that the tools know, by name and number."""
+
+from __future__ import annotations
+
+from device.chip import Chip
+from device.max78000 import MAX78000
+from device.max78002 import MAX78002
+
+CHIPS = (MAX78000, MAX78002)
+
+
+class UnknownDeviceError(ValueError):
+    """No chip has the name that was given."""
+
+
+def known_chips() -> tuple[Chip, ...]:
+    """Return all chips."""
+    return CHIPS
+
+
+def chip_named(name: str) -> Chip:
+    """Return the chip of a name such as MAX78000, 78000, AI85 or 85, in any case.
+
+    Raises UnknownDeviceError, whose text lists what is accepted.
+    """
+    text = name.lower().removeprefix("max").removeprefix("ai")
+    for chip in known_chips():
+        if text in (str(chip.die), chip.name.removeprefix("MAX")):
+            return chip
+    accepted = ", ".join(f"{c.name} (or {c.die})" for c in known_chips())
+    raise UnknownDeviceError(f"{name!r} is not a supported device; choose {accepted}")
