@@ -18,6 +18,7 @@ from device.chip import DEFAULT_APB_BASE, FLASH_BASE, KERNEL_COLUMN_STRIDE_BYTES
 from emulator import EmulatorError, Writes
 from emulator.cpu.core import Core
 from emulator.firmware.compiling import compile_project, compile_wrapper
+from emulator.firmware.interrupts import WAKE_INTERRUPT, accelerator_interrupt
 from emulator.firmware.loader import OK
 from emulator.firmware.rtl_bus import TestBus, Write
 from emulator.state.power import CPU1_CLOCK, is_running
@@ -26,7 +27,6 @@ SDK = Path(__file__).resolve().parent.parent / "rtl" / "sdk"
 PHASES = ("cnn_init", "cnn_load_weights", "cnn_load_bias", "cnn_configure")
 """Functions of a test that write to the accelerator, in the order of the program."""
 
-_WAKE_INTERRUPT = 63
 _IMAGE = re.compile(r"[DM]RAM_x16_(\d)_proc_(\d+)_ram_(\d)\.dat")
 _FLASH_WORD_BYTES = 16
 _QUAD = 4
@@ -46,7 +46,7 @@ class _Observer:
 
     def wait(self, sleeping: bool) -> int:  # noqa: ARG002
         """The program waits for the interrupt of the accelerator."""
-        return self.core.architecture.cnn_interrupt if self.bus.infer() else 0
+        return accelerator_interrupt(self.core.architecture) if self.bus.infer() else 0
 
     @property
     def expecting(self) -> bool:
@@ -61,12 +61,13 @@ class _Starter:
     """The Arm core beside a RISC-V core: while it waits, that one runs its program."""
 
     core: Core
+    bus: TestBus
     started: bool = False
 
     @property
     def expecting(self) -> bool:
         """Whether the other core was started and has still to run."""
-        return not self.started and is_running(self.core.bus.words, CPU1_CLOCK)
+        return not self.started and is_running(self.bus.words, CPU1_CLOCK)
 
     def text(self, character: str) -> None:
         """It prints nothing."""
@@ -77,7 +78,7 @@ class _Starter:
             return 0
         self.started = True
         self.core.run()
-        return _WAKE_INTERRUPT
+        return WAKE_INTERRUPT
 
 
 class TestProgram:
@@ -112,7 +113,7 @@ class TestProgram:
     def run(self) -> bool:
         """Run main() from reset; tell whether the test passed."""
         core = self._reset()
-        starter = Core(self._wrapper, self.bus, _Starter(core)) if self._wrapper else core
+        starter = Core(self._wrapper, self.bus, _Starter(core, self.bus)) if self._wrapper else core
         starter.run()
         return "PASS" in self.console and "FAIL" not in self.console
 

@@ -1,6 +1,7 @@
-"""The two cores of the chips as data: how programs for them are compiled and run on unicorn.
+"""Cores by name: how programs for them are compiled and run on unicorn.
 
-Source: spec/sdk-stubs.md sections 2 (interrupt numbers) and 3 (flags of the SDK).
+The number of an ELF file does not tell a core: all Cortex-M share one, all RISC-V another.
+Source: spec/sdk-stubs.md section 3 (flags of the SDK), spec/software-targets.md sections 2 and 7.
 """
 
 from __future__ import annotations
@@ -19,42 +20,46 @@ from unicorn import (
 
 
 @dataclass(frozen=True, slots=True)
-class Architecture:
-    """One kind of core.
+class Family:
+    """What cores with one instruction set have in common.
 
-    `elf_machine` is the number of ELF files for it. `compilers` are names of GNU cross compilers,
-    `gcc_options` their machine options, `zig_options` those of the compiler in ziglang.
+    `elf_machine` is the number of ELF files for them, `compilers` are names of GNU cross compilers.
     `code_bit` is set in addresses at which execution begins (Thumb). Registers are unicorn's
-    numbers. `sleep_instructions` are the machine codes of instructions that wait for an interrupt;
-    `cnn_interrupt` is the number under which the accelerator interrupts this core.
+    numbers. `sleep_instructions` are the machine codes of instructions that wait for an interrupt.
     """
 
-    name: str
     elf_machine: int
     compilers: tuple[str, ...]
-    gcc_options: tuple[str, ...]
-    zig_options: tuple[str, ...]
     unicorn_architecture: int
     unicorn_mode: int
-    unicorn_model: int
     code_bit: int
     arguments: tuple[int, ...]
     position: int
     stack: int
     link: int
     sleep_instructions: tuple[bytes, ...]
-    cnn_interrupt: int
 
 
-CORTEX_M4 = Architecture(
-    name="Cortex-M4",
+@dataclass(frozen=True, slots=True)
+class Architecture:
+    """One kind of core. `title` is what messages call it.
+
+    `gcc_options` are the machine options of GNU compilers, `zig_options` those of the compiler in
+    ziglang, `unicorn_model` is unicorn's number of the core.
+    """
+
+    title: str
+    family: Family
+    gcc_options: tuple[str, ...]
+    zig_options: tuple[str, ...]
+    unicorn_model: int
+
+
+_ARM = Family(
     elf_machine=40,
     compilers=("arm-none-eabi-gcc",),
-    gcc_options=("-mcpu=cortex-m4", "-mthumb", "-mfloat-abi=soft"),
-    zig_options=("-target", "thumb-freestanding-eabi", "-mcpu=cortex_m4+soft_float"),
     unicorn_architecture=UC_ARCH_ARM,
     unicorn_mode=UC_MODE_THUMB | UC_MODE_MCLASS,
-    unicorn_model=arm_const.UC_CPU_ARM_CORTEX_M4,
     code_bit=1,
     arguments=(
         arm_const.UC_ARM_REG_R0,
@@ -66,18 +71,12 @@ CORTEX_M4 = Architecture(
     stack=arm_const.UC_ARM_REG_SP,
     link=arm_const.UC_ARM_REG_LR,
     sleep_instructions=(b"\x30\xbf", b"\x20\xbf"),  # wfi, wfe
-    cnn_interrupt=101,
 )
-
-RISCV = Architecture(
-    name="RISC-V",
+_RISCV = Family(
     elf_machine=243,
     compilers=("riscv-none-elf-gcc", "riscv-none-embed-gcc", "riscv32-unknown-elf-gcc"),
-    gcc_options=("-march=rv32imc_zicsr", "-mabi=ilp32"),
-    zig_options=("-target", "riscv32-freestanding-none", "-mcpu=generic_rv32+m+c+zicsr"),
     unicorn_architecture=UC_ARCH_RISCV,
     unicorn_mode=UC_MODE_RISCV32,
-    unicorn_model=riscv_const.UC_CPU_RISCV32_ANY,
     code_bit=0,
     arguments=(
         riscv_const.UC_RISCV_REG_A0,
@@ -89,8 +88,46 @@ RISCV = Architecture(
     stack=riscv_const.UC_RISCV_REG_SP,
     link=riscv_const.UC_RISCV_REG_RA,
     sleep_instructions=(b"\x73\x00\x50\x10",),  # wfi
-    cnn_interrupt=57,
 )
 
-ARCHITECTURES = {core.elf_machine: core for core in (CORTEX_M4, RISCV)}
-"""By the number in ELF files."""
+
+def _cortex(title: str, name: str, zig: str, model: int) -> Architecture:
+    return Architecture(
+        title=title,
+        family=_ARM,
+        gcc_options=(f"-mcpu={name}", "-mthumb", "-mfloat-abi=soft"),
+        zig_options=("-target", "thumb-freestanding-eabi", f"-mcpu={zig}"),
+        unicorn_model=model,
+    )
+
+
+def _riscv(title: str, march: str, abi: str, zig: str) -> Architecture:
+    return Architecture(
+        title=title,
+        family=_RISCV,
+        gcc_options=(f"-march={march}", f"-mabi={abi}"),
+        zig_options=("-target", "riscv32-freestanding-none", f"-mcpu=generic_rv32{zig}"),
+        unicorn_model=riscv_const.UC_CPU_RISCV32_ANY,
+    )
+
+
+CORTEX_M4 = _cortex(
+    "Cortex-M4", "cortex-m4", "cortex_m4+soft_float", arm_const.UC_CPU_ARM_CORTEX_M4
+)
+RISCV = _riscv("RISC-V", "rv32imc_zicsr", "ilp32", "+m+c+zicsr")
+
+ARCHITECTURES = {
+    # unicorn has no Cortex-M0+, which executes the same instructions as its Cortex-M0
+    "cortex-m0plus": _cortex(
+        "Cortex-M0+", "cortex-m0plus", "cortex_m0plus", arm_const.UC_CPU_ARM_CORTEX_M0
+    ),
+    "cortex-m3": _cortex("Cortex-M3", "cortex-m3", "cortex_m3", arm_const.UC_CPU_ARM_CORTEX_M3),
+    "cortex-m4": CORTEX_M4,
+    "cortex-m7": _cortex(
+        "Cortex-M7", "cortex-m7", "cortex_m7+soft_float", arm_const.UC_CPU_ARM_CORTEX_M7
+    ),
+    "rv32imc": RISCV,
+    "rv32ec": _riscv("RV32EC", "rv32ec_zicsr", "ilp32e", "+e+c+zicsr"),
+    "rv32emc": _riscv("RV32EmC", "rv32ec_zmmul_zicsr", "ilp32e", "+e+c+zmmul+zicsr"),
+}
+"""By the name that options and profiles give a core."""

@@ -10,6 +10,7 @@ from bisect import bisect_right
 from dataclasses import dataclass
 from pathlib import Path
 
+from emulator.cpu.architecture import Architecture
 from emulator.errors import EmulatorError
 
 _IDENTIFICATION = b"\x7fELF\x01\x01"  # 32 bit, little-endian
@@ -23,14 +24,14 @@ class Image:
     """A linked program: bytes to place at addresses, and the addresses of functions and objects.
 
     `areas` holds address and size in bytes of what the program occupies, cleared data included;
-    `machine` is the number of the architecture in ELF files (40: Arm).
+    `architecture` is the core that it was compiled for.
     """
 
     segments: tuple[tuple[int, bytes], ...]
     areas: tuple[tuple[int, int], ...]
     symbols: dict[str, int]
     functions: tuple[tuple[int, str], ...]  # by address, the Thumb bit removed
-    machine: int = 40
+    architecture: Architecture
 
     def function_at(self, address: int) -> str:
         """Name of the function that holds the instruction at `address`."""
@@ -38,18 +39,20 @@ class Image:
         return f"{self.functions[index - 1][1]}()" if index else f"0x{address:08x}"
 
 
-def read_image(path: Path) -> Image:
-    """Read segments and symbols of an executable ELF file.
+def read_image(path: Path, architecture: Architecture) -> Image:
+    """Read segments and symbols of an executable ELF file that is meant for `architecture`.
 
-    Raises EmulatorError (E804) if it is not a 32-bit little-endian ELF file.
+    Raises EmulatorError (E804) if it is not a 32-bit little-endian ELF file for such a core.
     """
     data = path.read_bytes()
     if not data.startswith(_IDENTIFICATION):
         raise EmulatorError("E804", "not a 32-bit little-endian ELF file", str(path))
+    (machine,) = struct.unpack_from("<H", data, 18)
+    if machine != architecture.family.elf_machine:
+        raise EmulatorError("E804", f"not a program for the {architecture.title} core", str(path))
     symbols, functions = _symbols(data)
     segments, areas = _segments(data)
-    (machine,) = struct.unpack_from("<H", data, 18)
-    return Image(tuple(segments), tuple(areas), symbols, tuple(sorted(functions)), machine)
+    return Image(tuple(segments), tuple(areas), symbols, tuple(sorted(functions)), architecture)
 
 
 def _segments(data: bytes) -> tuple[list[tuple[int, bytes]], list[tuple[int, int]]]:

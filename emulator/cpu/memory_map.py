@@ -1,13 +1,12 @@
 """Flash and SRAM of the core, and whether a program fits into them.
 
-Source: spec/sdk-stubs.md section 4.3.
+Flash begins below SRAM. Source: spec/sdk-stubs.md section 4.3.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from device import Chip
 from device.chip import FLASH_BASE, SRAM_BASE
 from emulator.cpu.elf import Image
 from emulator.errors import EmulatorError
@@ -20,18 +19,16 @@ ROOMY_BYTES = 0x2000000
 class CoreMemory:
     """Sizes of flash and SRAM in bytes; `owner` is what messages call them by.
 
-    Another program takes the first `flash_taken` bytes of the flash.
+    Flash begins at `flash_base`, SRAM at `sram_base`. Another program takes the first `flash_taken`
+    bytes of the flash.
     """
 
     flash_bytes: int = ROOMY_BYTES
     sram_bytes: int = ROOMY_BYTES
     owner: str = "emulator"
     flash_taken: int = 0
-
-    @classmethod
-    def of(cls, chip: Chip) -> CoreMemory:
-        """Return the memory that a chip has."""
-        return cls(chip.flash_bytes, chip.sram_bytes, chip.name)
+    flash_base: int = FLASH_BASE
+    sram_base: int = SRAM_BASE
 
     def without_flash(self, used_bytes: int) -> CoreMemory:
         """Return what is left when another program takes so many bytes of flash."""
@@ -40,8 +37,8 @@ class CoreMemory:
     def check(self, image: Image) -> None:
         """Raise EmulatorError (E813), with the sizes, if a program does not fit."""
         for name, needed, size in (
-            ("flash", flash_use(image) + self.flash_taken, self.flash_bytes),
-            ("SRAM", sram_use(image), self.sram_bytes),
+            ("flash", self.flash_use(image) + self.flash_taken, self.flash_bytes),
+            ("SRAM", self.sram_use(image), self.sram_bytes),
         ):
             if needed > size:
                 raise EmulatorError(
@@ -51,16 +48,14 @@ class CoreMemory:
                     "sample or network.",
                 )
 
+    def flash_use(self, image: Image) -> int:
+        """Bytes of flash: code, constants, and the first values of the variables in SRAM."""
+        initial = sum(len(data) for address, data in image.segments if address >= self.sram_base)
+        return _end(image, self.flash_base, self.sram_base) - self.flash_base + initial
 
-def flash_use(image: Image) -> int:
-    """Bytes of flash: code, constants, and the first values of the variables in SRAM."""
-    initial = sum(len(data) for address, data in image.segments if address >= SRAM_BASE)
-    return _end(image, FLASH_BASE, SRAM_BASE) - FLASH_BASE + initial
-
-
-def sram_use(image: Image) -> int:
-    """Bytes of SRAM that variables take; the stack comes on top."""
-    return _end(image, SRAM_BASE, 1 << 32) - SRAM_BASE
+    def sram_use(self, image: Image) -> int:
+        """Bytes of SRAM that variables take; the stack comes on top."""
+        return _end(image, self.sram_base, 1 << 32) - self.sram_base
 
 
 def _end(image: Image, first: int, last: int) -> int:

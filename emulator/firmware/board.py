@@ -16,17 +16,16 @@ from device import Chip
 from device.chip import DEFAULT_APB_BASE
 from emulator.cpu.core import DEFAULT_SECONDS, Core
 from emulator.cpu.elf import Image
-from emulator.cpu.memory_map import CoreMemory, flash_use
+from emulator.cpu.memory_map import CoreMemory
 from emulator.errors import EmulatorError
 from emulator.firmware.bus import Bus
 from emulator.firmware.compiling import compile_project, compile_wrapper, target_of
+from emulator.firmware.interrupts import WAKE_INTERRUPT, accelerator_interrupt
 from emulator.machine.accelerator import Accelerator, Run
 from emulator.state.power import CPU1_CLOCK, check_clock, is_running
 
 PASS, FAIL = "*** PASS ***", "*** FAIL ***"
 PROBING_SECONDS = 2.0
-WAKE_INTERRUPT = 63
-"""Number of the interrupt with which the RISC-V core wakes the Arm core."""
 _SEMAPHORE_INTERRUPT, _WAKE = 0x4003E040, 1 << 16
 _HEXADECIMAL = re.compile(r"0x([0-9a-fA-F]{1,8})\b")
 
@@ -68,11 +67,13 @@ class Board:
         wrapper: Image | None = None,
     ) -> None:
         self.bus = Bus(chip, apb_base)
-        memory = CoreMemory.of(chip) if chip else CoreMemory()
+        memory = CoreMemory()
+        if chip:
+            memory = CoreMemory(chip.flash_bytes, chip.sram_bytes, chip.name)
         self.wrapper: Core | None = None
         if wrapper is not None:
             self.wrapper = Core(wrapper, self.bus, _Starter(self), memory)
-            memory = memory.without_flash(flash_use(wrapper))
+            memory = memory.without_flash(memory.flash_use(wrapper))
         self.core = Core(image, self.bus, self, memory)
         self.console = ""
         self.inferences = 0
@@ -180,7 +181,7 @@ class Board:
             return 0
         if self.bus.start_requested and self.accelerator.input_complete():
             self._infer()
-            return self.core.architecture.cnn_interrupt
+            return accelerator_interrupt(self.core.architecture)
         if sleeping:
             reason = (
                 "the FIFOs hold less than an image"

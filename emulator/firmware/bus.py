@@ -17,6 +17,7 @@ from device.chip import (
     POWER_CONTROL,
     POWER_REGISTERS,
 )
+from emulator.cpu.io import IoArea
 from emulator.state.power import CLOCK_GATES
 from emulator.words.addresses import (
     INSTANCES_PER_GROUP,
@@ -27,6 +28,7 @@ from emulator.words.addresses import (
 from emulator.words.writes import WriteLog, Writes, column_words, merged_words, split_writes
 
 PERIPHERALS, PERIPHERAL_BYTES = 0x40000000, 0x100000
+_SYSTEM, _SYSTEM_BYTES = 0xE000E000, 0x1000  # interrupt controller and system control of the core
 _PLL_CONTROL, _PLL_ENABLED, _PLL_READY = 0x40000010, 1, 2
 # Memory tests end at once and find nothing: the "done" bits of all of them, no error bit
 _TESTS_DONE = 0x0A3C0000
@@ -89,6 +91,25 @@ class Bus:
         if address in self._controls:
             self._control(address, value)
 
+    @property
+    def areas(self) -> tuple[IoArea, ...]:
+        """The addresses of the chip beside its flash and SRAM."""
+        peripherals = IoArea(
+            "the peripherals' area", PERIPHERALS, PERIPHERAL_BYTES, self.read, self.write
+        )
+        accelerator = IoArea(
+            "the accelerator's area",
+            self.apb_base,
+            ACCELERATOR_BYTES,
+            self.read,
+            self.write,
+            self.has_something_at,
+            "--apb-base",
+            f"The chip has it at 0x{DEFAULT_APB_BASE:08x}.",
+        )
+        system = IoArea("the system's area", _SYSTEM, _SYSTEM_BYTES, self.read, self.write)
+        return peripherals, accelerator, system
+
     def read(self, address: int, size: int) -> int:
         """Load 1, 2 or 4 bytes."""
         word = address & ~3
@@ -101,7 +122,7 @@ class Bus:
             value = self.words.get(word, 0)
         return value >> 8 * (address & 3) & (1 << 8 * size) - 1
 
-    def is_mapped(self, address: int) -> bool:
+    def has_something_at(self, address: int) -> bool:
         """Whether anything can be read at an address; all is said to be, while the chip is open."""
         if self.addresses is None or not self._first <= address < self._end:
             return True

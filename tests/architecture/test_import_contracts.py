@@ -5,12 +5,13 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.architecture.rules import CONTRACTS, ROOMS
+from tests.architecture.rules import CONTRACTS, FORBIDDING, LAYERED, ROOMS, layers_of
 from tests.conftest import ROOT
 
 
@@ -33,6 +34,10 @@ def empty_project(tmp_path: Path) -> Path:
     for room in ROOMS:
         (tmp_path / room).mkdir()
         (tmp_path / room / "__init__.py").touch()
+    for package in (p for contract in LAYERED for layer in layers_of(contract) for p in layer):
+        folder = tmp_path.joinpath(*package.split("."))
+        folder.mkdir()
+        (folder / "__init__.py").touch()
     return tmp_path
 
 
@@ -52,7 +57,7 @@ def test_empty_rooms_keep_every_contract(empty_project: Path) -> None:
     assert {verdict(result.stdout, contract) for contract in CONTRACTS} == {"KEPT"}
 
 
-@pytest.mark.parametrize("contract", CONTRACTS, ids=lambda contract: contract["name"])
+@pytest.mark.parametrize("contract", FORBIDDING, ids=lambda contract: contract["name"])
 def test_contract_notices_a_forbidden_import(contract: dict[str, Any], empty_project: Path) -> None:
     imports = "".join(f"import {name}\n" for name in contract["forbidden_modules"])
     for room in contract["source_modules"]:
@@ -63,6 +68,22 @@ def test_contract_notices_a_forbidden_import(contract: dict[str, Any], empty_pro
     for room in contract["source_modules"]:
         for name in contract["forbidden_modules"]:
             assert f"{room}.offender -> {name}" in result.stdout
+
+
+@pytest.mark.parametrize("contract", LAYERED, ids=lambda contract: contract["name"])
+def test_contract_notices_an_import_from_above(
+    contract: dict[str, Any], empty_project: Path
+) -> None:
+    layers = layers_of(contract)
+    for above, layer in pairwise(layers):
+        for package in layer:
+            offender = empty_project.joinpath(*package.split("."), "offender.py")
+            offender.write_text(f"import {above[0]}\n")
+    result = lint_imports(empty_project)
+    assert verdict(result.stdout, contract) == "BROKEN"
+    for above, layer in pairwise(layers):
+        for package in layer:
+            assert f"{package}.offender -> {above[0]}" in result.stdout
 
 
 def test_every_package_of_the_repository_is_under_the_rules() -> None:

@@ -131,7 +131,7 @@ def test_loader_of_a_riscv_project_runs_too(
     """The wrapper for the Arm core is left aside; the words are the same."""
     record = run_loader(riscv_pair(), "MAX78000")
     assert differences(record, dict(effect)) == []
-    assert record.core.architecture.name == "RISC-V"
+    assert record.core.architecture.title == "RISC-V"
     record.execute()
     assert record.check_output()
 

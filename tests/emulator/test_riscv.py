@@ -94,7 +94,7 @@ def test_pair_may_have_any_name(riscv_pair: Pair) -> None:
     folder = riscv_pair()
     (folder / "main_riscv.c").rename(folder / "foo_riscv.c")
     (folder / "main.c").rename(folder / "foo.c")
-    assert compile_project(folder).machine == RISCV.elf_machine
+    assert compile_project(folder).architecture is RISCV
     assert compile_wrapper(folder) is not None
     assert Board.with_project(folder).run(10).passed
 

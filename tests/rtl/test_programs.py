@@ -13,7 +13,8 @@ pytest.importorskip("unicorn", reason="needs the emulator (requirements-emulator
 
 from device import chip_named
 from emulator.cpu.architecture import CORTEX_M4, RISCV
-from emulator.firmware.compiling import SDK, compiler
+from emulator.cpu.compiler import compiler
+from emulator.firmware.compiling import SDK
 from synthesis.emit.rtl import emit_rtl
 from synthesis.program import Program
 from tests.conftest import ROOT

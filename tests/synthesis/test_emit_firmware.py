@@ -14,9 +14,11 @@ pytest.importorskip("unicorn", reason="needs the emulator (requirements-emulator
 
 from device import MAX78002
 from emulator import compare, run_loader
+from emulator.cpu.architecture import CORTEX_M4
+from emulator.cpu.compiler import compiler
 from emulator.cpu.core import MEMORY_BYTES, RAM, Core
 from emulator.firmware.bus import Bus
-from emulator.firmware.compiling import SDK, compile_project, compiler
+from emulator.firmware.compiling import SDK, compile_project
 from synthesis.program import (
     Block,
     Check,
@@ -110,7 +112,7 @@ def test_compiles_without_warnings(variant: str, tmp_path: Path) -> None:
     folder = store(emit(made, **changes), tmp_path / "net")
     sources = [str(file) for file in sorted(folder.glob("*.c"))]
     command = [
-        *compiler(),
+        *compiler(CORTEX_M4),
         *STRICT,
         "-Werror",
         "-I",

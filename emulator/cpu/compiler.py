@@ -1,0 +1,91 @@
+"""Compiling C programs for the emulated cores.
+
+The GNU cross compiler is used if it is installed, else the compiler in the ziglang package.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from emulator.cpu.architecture import Architecture
+from emulator.cpu.elf import Image, read_image
+from emulator.errors import EmulatorError
+
+COMPILE_SECONDS = 120
+
+
+def compiler(core: Architecture) -> list[str]:
+    """Return the command of the C compiler for a core with its machine options.
+
+    Raises EmulatorError (E810) if none is installed.
+    """
+    compilers = core.family.compilers
+    gcc = next(filter(None, map(shutil.which, compilers)), None)
+    if gcc:
+        return [gcc, *core.gcc_options]
+    if importlib.util.find_spec("ziglang"):
+        zig = [sys.executable, "-m", "ziglang", "cc"]
+        return [*zig, *core.zig_options, "-fno-sanitize=undefined"]
+    raise EmulatorError(
+        "E810",
+        f"no C compiler for the {core.title} core is installed",
+        remedy=f"Install {compilers[0]}, or `pip install -r requirements-emulator.txt`.",
+    )
+
+
+def compile_program(
+    sources: Sequence[Path], flags: Sequence[str], core: Architecture, place: Path
+) -> Image:
+    """Compile and link C files with additional compiler flags; nothing is left behind.
+
+    `place` is what messages name. Raises EmulatorError: no compiler (E810), the compiler refuses
+    the program or takes too long (E811, with its first error).
+    """
+    with tempfile.TemporaryDirectory(prefix="emulator-") as folder:
+        program = Path(folder) / "program.elf"
+        files = (str(source.resolve()) for source in sources)
+        _run([*compiler(core), *flags, "-o", str(program), *files], Path(folder), place)
+        return read_image(program, core)
+
+
+def _run(command: Sequence[str], folder: Path, place: Path) -> None:
+    """Run the compiler in `folder`; its first error becomes the message of an EmulatorError."""
+    environment = {**os.environ, "LC_ALL": "C", "ZIG_LOCAL_CACHE_DIR": str(folder / "local")}
+    if not os.access(os.environ.get("HOME", ""), os.W_OK):  # where the compiler's cache would be
+        environment.setdefault("ZIG_GLOBAL_CACHE_DIR", str(folder / "global"))
+    try:
+        result = subprocess.run(
+            command,
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=COMPILE_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        message = f"the compiler does not finish within {COMPILE_SECONDS} s"
+        raise EmulatorError("E811", message, str(place)) from None
+    if result.returncode:
+        raise EmulatorError(
+            "E811",
+            f"the project does not compile: {_first_error(result.stderr)}",
+            str(place),
+            "Every *.c file of the folder is compiled; correct this error first.",
+        )
+
+
+def _first_error(messages: str) -> str:
+    """Return the first line that is an error, else the first line at all."""
+    lines = [line for line in messages.splitlines() if line.strip()]
+    errors = (line for line in lines if "error:" in line or "undefined reference" in line)
+    return next(errors, lines[0] if lines else "no message")

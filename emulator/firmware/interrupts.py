@@ -1,0 +1,17 @@
+"""Numbers of the interrupts on the two cores of a chip.
+
+Source: spec/sdk-stubs.md section 2.
+"""
+
+from __future__ import annotations
+
+from emulator.cpu.architecture import CORTEX_M4, RISCV, Architecture
+
+WAKE_INTERRUPT = 63
+"""With this one, the RISC-V core wakes the Arm core."""
+_ACCELERATOR = {CORTEX_M4: 101, RISCV: 57}
+
+
+def accelerator_interrupt(core: Architecture) -> int:
+    """Return the number under which the accelerator interrupts a core."""
+    return _ACCELERATOR[core]

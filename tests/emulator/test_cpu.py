@@ -1,0 +1,114 @@
+"""Cores without an accelerator: any program, with or without peripherals."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from emulator import EmulatorError
+from emulator.cpu.architecture import ARCHITECTURES, CORTEX_M4, RISCV
+from emulator.cpu.compiler import compile_program
+from emulator.cpu.core import Core
+from emulator.cpu.elf import Image, read_image
+from emulator.cpu.io import IoArea, Unobserved
+from emulator.cpu.memory_map import CoreMemory
+from emulator.cpu.port import PORT
+from emulator.firmware.compiling import SDK
+
+PROGRAM = f"""
+volatile unsigned *const console = (unsigned *) {PORT:#x}u;
+volatile unsigned *const sensor = (unsigned *) 0x40000000u;
+static volatile int table[4] = {{1, -2, 3, -4}};
+int sum(int extra) {{ for (int i = 0; i < 4; i++) extra += table[i]; return extra; }}
+int shifted(int value, int bits) {{ return value >> bits; }}
+int measure(void) {{ sensor[1] = 7; return (int) sensor[0]; }}
+void endless(void) {{ for (;;) *console = '.'; }}
+int reset_handler(void)
+{{
+    for (const char *text = "hello\\n"; *text; text++)
+        *console = (unsigned) *text;
+    return sum(5);
+}}
+"""
+FLAGS = (
+    *("-O1", "-ffreestanding", "-nostdlib", "-Wl,--no-gc-sections", "-Wl,--entry=reset_handler"),
+    *("-T", str(SDK / "link.ld")),
+)
+
+
+@pytest.fixture(scope="module", params=ARCHITECTURES)
+def image(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Image:
+    source = tmp_path_factory.mktemp("plain") / "plain.c"
+    source.write_text(PROGRAM)
+    return compile_program([source], FLAGS, ARCHITECTURES[request.param], source.parent)
+
+
+class Sensor:
+    """A peripheral with two registers."""
+
+    def __init__(self) -> None:
+        self.written: list[tuple[int, int]] = []
+
+    @property
+    def areas(self) -> tuple[IoArea, ...]:
+        return (IoArea("the sensor", 0x40000000, 0x1000, lambda *_: 42, self._write),)
+
+    def _write(self, address: int, _width: int, value: int) -> None:
+        self.written.append((address, value))
+
+
+class Console(Unobserved):
+    def __init__(self) -> None:
+        self.printed = ""
+
+    def text(self, character: str) -> None:
+        self.printed += character
+
+
+def test_program_runs_and_prints_on_every_core(image: Image) -> None:
+    console = Console()
+    assert Core(image, observer=console).run() == 3
+    assert console.printed == "hello\n"
+
+
+def test_functions_are_called_with_arguments(image: Image) -> None:
+    core = Core(image)
+    assert core.call("sum", 100) == 98
+    assert core.call("shifted", -64, 3) == -8
+
+
+def test_peripherals_answer(image: Image) -> None:
+    sensor = Sensor()
+    assert Core(image, sensor).call("measure") == 42
+    assert sensor.written == [(0x40000004, 7)]
+
+
+def test_access_to_nothing_names_the_function(image: Image) -> None:
+    with pytest.raises(EmulatorError, match=r"measure\(\) writes to address 0x40000004") as caught:
+        Core(image).call("measure")
+    assert caught.value.code == "E820"
+
+
+def test_program_that_does_not_end_is_stopped(image: Image) -> None:
+    with pytest.raises(EmulatorError, match=r"within 0\.1 s") as caught:
+        Core(image).call("endless", time_limit=0.1)
+    assert caught.value.code == "E822"
+
+
+def test_memory_has_the_size_and_place_of_the_device(image: Image) -> None:
+    small = CoreMemory(flash_bytes=0x1000, sram_bytes=0x1000, owner="small device")
+    assert Core(image, memory=small).call("sum", 0) == -2
+    tiny = CoreMemory(flash_bytes=0x1000, sram_bytes=8, owner="tiny device")
+    with pytest.raises(EmulatorError, match="bytes of SRAM, the tiny device has 8"):
+        Core(image, memory=tiny)
+
+
+def test_program_of_another_family_is_refused(tmp_path: Path) -> None:
+    source, program = tmp_path / "plain.c", tmp_path / "program.elf"
+    source.write_text("int reset_handler(void) { return 0; }")
+    image = compile_program([source], FLAGS, CORTEX_M4, tmp_path)
+    assert image.architecture is CORTEX_M4
+    program.write_bytes(b"\x7fELF\x01\x01" + bytes(12) + b"\x28\x00" + bytes(32))
+    with pytest.raises(EmulatorError, match="not a program for the RISC-V core"):
+        read_image(program, RISCV)
