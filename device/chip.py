@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from device.registers import Register
+from device.registers import SHARED_REGISTERS, Register
 
 GROUPS = 4
 PROCESSORS_PER_GROUP = 16
@@ -25,8 +25,10 @@ ACCELERATOR_BYTES = 0x6000000
 """Addresses from the APB base that belong to the accelerator."""
 ACCELERATOR_ALIGNMENT = 0x1000
 HIGHEST_APB_BASE = (1 << 32) - ACCELERATOR_BYTES
-AON_CONTROL = 0x1000
-FIFO_CONTROL, FIFO_STATUS, FIFO_DATA = 0x0, 0x4, 0x8
+AON_CONTROL = 4 * SHARED_REGISTERS["AON_CTL"].number
+FIFO_CONTROL = 4 * SHARED_REGISTERS["FIFO_CTL"].number
+FIFO_STATUS = 4 * SHARED_REGISTERS["FIFO_STAT"].number
+FIFO_DATA = 8
 """Standard FIFO block: byte offsets from the APB base; data registers follow each other."""
 FIFOS = 4
 FAST_FIFO_CONTROL = 0x400C0400

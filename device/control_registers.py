@@ -1,4 +1,4 @@
-"""Registers of a group of processors, and those of conditional execution.
+"""Registers of a group of processors.
 
 Source: spec/registers.md sections 2.1 and 5.1.
 """
@@ -6,6 +6,7 @@ Source: spec/registers.md sections 2.1 and 5.1.
 from __future__ import annotations
 
 from device.fields import Field, Register, flag
+from device.snoop_registers import snoop_registers
 
 _CONTROL_FIELDS = (
     flag(
@@ -94,33 +95,32 @@ _TRANSPOSER = (
     "[Unloading](execution.md#unloading)."
 )
 
+_MEMORY_TEST_FIELDS = (
+    Field("value", 0, 32, "the whole word"),
+    flag("test_data", 0, "test and clear the data memory"),
+    flag("test_kernels", 2, "test and clear the kernel memory"),
+    flag("test_line_buffers", 4, "test and clear the line buffers"),
+    flag("test_biases", 6, "test and clear the bias memory"),
+    flag("clear_registers", 7, "MAX78002: clear the layer registers"),
+    flag("with_biases", 10, "MAX78002: the bias memory takes part"),
+    Field(
+        "memories",
+        11,
+        3,
+        "MAX78002: what takes part",
+        "data memory 2, kernel memory 4, line buffers 6, bias memory and registers 3",
+    ),
+    flag("cleared", 25, "MAX78002: the registers are clear", "read only"),
+)
+MEMORY_TIMING = 0x40E
+"""The only value of SRAM that is in use; the meaning of its bits is not known."""
+CLEARED_REGISTERS = 3
+"""MAX78002: `memories` of SRAM_TEST for clearing the registers."""
+
 _LAYER_COUNT_FIELDS = (
     Field("last", 0, 8, "last hardware layer"),
     Field("first", 8, 8, "first hardware layer", "MAX78000: 0"),
 )
-
-SNOOP_ABOUT = {
-    "A1": "Address that is watched, or the first of a range, as WPTR_BASE counts; bit 21 means "
-    "writes.",
-    "A2": "Last address of a range.",
-    "D1": "Value that a watched word is compared with, or the first of a range.",
-    "D2": "Last value of a range.",
-    "X1": "Not known.",
-    "X2": "Not known.",
-    "C1": "Condition: what is compared and what follows from a match.",
-    "C2": "Condition, second word; its bits are not known.",
-    "ACC": "Result: sum of the values that matched.",
-    "HIT": "Result: number of matches.",
-    "MAX": "Result: the largest value that matched.",
-    "AM": "Result: the address of that value.",
-}
-"""What the registers of a unit are for."""
-SNOOP_REGISTERS = tuple(f"SNP{unit}_{name}" for unit in (1, 2) for name in SNOOP_ABOUT)
-"""Registers of conditional execution, in the order of the description's `snoop` list."""
-SNOOP_RESULTS = tuple(
-    f"SNP{unit}_{name}" for unit in (1, 2) for name in ("ACC", "HIT", "MAX", "AM")
-)
-"""Those that hold results; the rest of the `snoop` list gives the values expected there."""
 
 
 def control_registers(
@@ -133,13 +133,11 @@ def control_registers(
             "SRAM",
             1,
             "SRAM control",
-            (Field("value", 0, 32, "timing of the memories", "always 0x40E"),),
+            (Field("value", 0, 32, "timing of the memories", f"always 0x{MEMORY_TIMING:X}"),),
             "Timing of the memories. The meaning of its bits is not known.",
         ),
         Register("LCNT_MAX", 2, "Layer count", _LAYER_COUNT_FIELDS, _LAYER_COUNT),
-        Register(
-            "SRAM_TEST", 3, "Memory test", (Field("value", 0, 32, "self test"),), _MEMORY_TEST
-        ),
+        Register("SRAM_TEST", 3, "Memory test", _MEMORY_TEST_FIELDS, _MEMORY_TEST),
         Register(
             "IFRM",
             frame_size_number,
@@ -158,8 +156,5 @@ def control_registers(
     )
     found = {r.name: r for r in registers}
     if snoop_number is not None:
-        for i, name in enumerate(SNOOP_REGISTERS):
-            fields = (Field("value", 0, 32, "raw value"),)
-            about = SNOOP_ABOUT[name.partition("_")[2]]
-            found[name] = Register(name, snoop_number + i, f"Snoop {name}", fields, about)
+        found |= snoop_registers(snoop_number)
     return found

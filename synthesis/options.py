@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from device import Chip
 from device.chip import DEFAULT_APB_BASE
 from synthesis.network import InputPort
 
@@ -97,6 +98,10 @@ class EncodeOptions:
     snoop_loop: bool = False
     check_snoop: bool = False
     old_kernel_loader: bool = False
+
+    def pipelined(self, chip: Chip) -> bool:
+        """Whether calculations overlap."""
+        return chip.has_pipeline and self.pipeline is not False
 
     @property
     def keep_traces(self) -> bool:

@@ -17,28 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from device.chip import GROUPS
-from device.registers import Field, Register
+from device.registers import SNOOP_CONDITION
 from emulator.state.memory import Memory
 
 Integers = NDArray[np.int64]
 
-CONDITION = Register(
-    "SNPn_C1",
-    0,
-    "Condition of a snoop unit",
-    (
-        Field("enable", 0, 1, "the unit is in use"),
-        Field("stop", 1, 1, "a match ends the network"),
-        Field("jump", 2, 1, "a match makes the jump of NXTLYR, otherwise there is none"),
-        Field("accumulate", 3, 1, "values that match are added up"),
-        Field("count", 4, 1, "matches are counted"),
-        Field("maximum", 5, 1, "the largest value that matches is kept with its address"),
-        Field("compare_address", 12, 4, "2: equal to A1, 5: from A1 to A2"),
-        Field("compare_data", 16, 4, "2: equal to D1, 5: from D1 to D2"),
-        Field("compare_count", 20, 4, "0: not at all"),
-        Field("unit", 28, 4, "what is compared: 6 the uppermost byte, 8 the whole word"),
-    ),
-)
 _EQUAL, _RANGE = 2, 5
 _UPPER_BYTE, _WORD = 6, 8
 _WRITES = 0x200000  # bit of the addresses: writes are watched
@@ -102,7 +85,7 @@ class _Unit:
 
     def __init__(self, memory: Memory, group: int, unit: int) -> None:
         self._memory, self._group, self._unit = memory, group, unit
-        self._condition = CONDITION.unpack(self._get("C1"))
+        self._condition = SNOOP_CONDITION.unpack(self._get("C1"))
 
     def look_at(self, written: WrittenWords, complain: Callable[[str], None]) -> Decision:
         """Compare what was written, note the results and say what follows."""

@@ -9,9 +9,6 @@ from collections.abc import Iterator
 
 from device import SNOOP_REGISTERS, SNOOP_RESULTS, Chip
 from device.chip import (
-    AON_CONTROL,
-    FAST_FIFO_CONTROL,
-    FIFO_CONTROL,
     FIFO_LANES,
     FIFOS,
     GROUPS,
@@ -19,26 +16,25 @@ from device.chip import (
     PROCESSORS_PER_GROUP,
     STREAM_REGISTERS,
 )
+from device.masks import mask_of
+from device.registers import CLEARED_REGISTERS, MEMORY_TIMING
+from device.snoop_registers import (
+    SNOOP_LOOP_C2,
+    SNOOP_LOOP_CONDITION,
+    SNOOP_LOOP_X1,
+    SNOOP_LOOP_X1_WITHOUT_PIPELINE,
+)
 from synthesis.encode.numbering import Numbering
 from synthesis.encode.writer import RegisterWriter
-from synthesis.network import InputPort, Network, group_slice
+from synthesis.network import InputPort, Network, bits
 from synthesis.options import EncodeOptions
+from synthesis.place.data import WORD_BYTES
 from synthesis.program import Block, Check, Clear, Power, Step, TimerStart, Wait, Write
 
-_SRAM_CONTROL = 0x40E
 _LOADING_DIVIDER = 4
-_REGISTERS_CLEARED = 0x2000000
-_DONE, _STREAMING, _ENABLE = 1 << 12, 1 << 14, 1
-"""Bits of the control register that the interrupt handler clears."""
-_FIFO_THRESHOLDS = 0x108
-_FIFO_SYNCHRONIZED = 0x800
-_FIFO_ENABLE = 1 << 12
-_FAST_FIFO_THRESHOLDS = 0xA0
-
-
-def is_pipelined(chip: Chip, options: EncodeOptions) -> bool:
-    """Whether calculations overlap."""
-    return chip.has_pipeline and options.pipeline is not False
+_FIFO_FILL = 2
+"""Words: the fill level at which a FIFO counts as nearly empty or nearly full."""
+_FAST_FIFO_THRESHOLDS = 10
 
 
 def power(network: Network, options: EncodeOptions) -> Power:
@@ -50,7 +46,7 @@ def power(network: Network, options: EncodeOptions) -> Power:
     chip = network.chip
     pll = None if options.pll is False else chip.pll_clock_mhz
     source = pll or chip.apb_clock_mhz
-    pipelined = is_pipelined(chip, options)
+    pipelined = options.pipelined(chip)
     divider = options.clock_divider
     if divider is None:
         limit = source if pipelined else chip.max_unpipelined_mhz
@@ -58,7 +54,7 @@ def power(network: Network, options: EncodeOptions) -> Power:
     balanced = pll is not None and not options.max_speed and options.clock_divider is None
     delay = options.switch_delay_ms
     return Power(
-        groups_mask=sum(1 << g for g in network.groups_used),
+        groups_mask=mask_of(network.groups_used),
         switch_delay_ms=chip.default_switch_delay_ms if delay is None else delay,
         clock_source="IPLL" if pll else "PCLK",
         clock_divider=_LOADING_DIVIDER if balanced else divider,
@@ -73,17 +69,12 @@ def init_blocks(
     """Yield the steps that bring the state machine to a known state."""
     chip = network.chip
     groups = network.groups_used
-    mode = {
-        "clock_enable": 1,
-        "ready_select": options.ready_select,
-        "pipeline_off": int(chip.has_pipeline and options.pipeline is False),
-    }
     if chip.clears_registers:
-        writes = (writer.control(g, "CTL", mode, "Enable clock") for g in groups)
+        clocked = _clocked(chip, options)
+        writes = (writer.control(g, "CTL", clocked, "Enable clock") for g in groups)
         yield Block("", tuple(writes))
-    yield Block(
-        "", (writer.word(AON_CONTROL, options.ready_select_aon, "AON control", forced=True),)
-    )
+    always_on = {"ready_select": options.ready_select_aon}
+    yield Block("", (writer.shared("AON_CTL", always_on, forced=True),))
     if chip.clears_registers:
         yield from _clear_registers(network, writer)
     for group in groups:
@@ -94,14 +85,28 @@ def init_blocks(
         yield from _memory_tests(chip, writer)
 
 
+def _clocked(chip: Chip, options: EncodeOptions) -> dict[str, int]:
+    """Fields of the control register of a group that has a clock."""
+    return {
+        "clock_enable": 1,
+        "ready_select": options.ready_select,
+        "pipeline_off": int(chip.has_pipeline and not options.pipelined(chip)),
+    }
+
+
 def _clear_registers(network: Network, writer: RegisterWriter) -> Iterator[Block]:
     """MAX78002: let the self test clear registers and bias memory of every group."""
     groups = network.groups_used
-    tests = [writer.control(g, "SRAM_TEST", {"value": 0}, "Clear registers") for g in groups]
-    start = 0x1C80 if network.file_has_bias else 0x1880
-    steps: list[Step] = [writer.control(g, "SRAM", {"value": _SRAM_CONTROL}) for g in groups]
-    steps += [writer.control(g, "SRAM_TEST", {"value": start}, "Clear registers") for g in groups]
-    steps += [Wait(test.address, _REGISTERS_CLEARED) for test in tests]
+    start = {
+        "clear_registers": 1,
+        "memories": CLEARED_REGISTERS,
+        "with_biases": int(network.file_has_bias),
+    }
+    cleared = network.chip.control_registers["SRAM_TEST"].pack(cleared=1)
+    steps: list[Step] = [writer.control(g, "SRAM", {"value": MEMORY_TIMING}) for g in groups]
+    tests = [writer.control(g, "SRAM_TEST", start, "Clear registers") for g in groups]
+    steps += tests
+    steps += [Wait(test.address, cleared) for test in tests]
     steps += [
         writer.control(g, "SRAM_TEST", {"value": 0}, "Reset BIST", forced=True) for g in groups
     ]
@@ -125,15 +130,13 @@ def _init_group(
                 f"Line buffer of processor {processor}",
             )
     mode = {
-        "clock_enable": 1,
-        "ready_select": options.ready_select,
+        **_clocked(chip, options),
         "express": int(options.express),
         "fifo": int(network.input_port.is_fifo),
-        "pipeline_off": int(chip.has_pipeline and options.pipeline is False),
     }
     yield writer.control(group, "CTL", mode, "Stop SM")
     if not chip.clears_registers:
-        yield writer.control(group, "SRAM", {"value": _SRAM_CONTROL})
+        yield writer.control(group, "SRAM", {"value": MEMORY_TIMING})
     yield writer.control(group, "LCNT_MAX", {"last": numbering.last, "first": numbering.first})
 
 
@@ -156,15 +159,12 @@ def _memory_tests(chip: Chip, writer: RegisterWriter) -> Iterator[Block]:
 
 def _mode(network: Network, options: EncodeOptions) -> dict[str, int]:
     """Fields of the control register that all groups share while the network runs."""
-    fifo = network.input_port.is_fifo
-    pipelined = network.chip.has_pipeline and options.pipeline is not False
-    first = network.first
+    chip, first, fifo = network.chip, network.first, network.input_port.is_fifo
     return {
-        "clock_enable": 1,
-        "ready_select": 0 if pipelined else options.ready_select,
+        **_clocked(chip, options),
+        **({"ready_select": 0} if options.pipelined(chip) else {}),
         "external_ready": int(options.external_ready),
-        "pipeline_off": int(network.chip.has_pipeline and options.pipeline is False),
-        "stream_chw": int(first.streaming and first.channels_first and network.chip.has_pipeline),
+        "stream_chw": int(first.streaming and first.channels_first and chip.has_pipeline),
         "one_shot": int(options.one_shot),
         "snoop": int(network.snoop is not None),
         "external_sync": int(fifo),
@@ -180,12 +180,17 @@ def _mode(network: Network, options: EncodeOptions) -> dict[str, int]:
 
 def _fifo_fields(network: Network, group: int) -> dict[str, int]:
     """Fields of a group that a FIFO feeds; empty for the others."""
-    mask = network.input_processors
-    if not group_slice(mask, group) & (1 << FIFO_LANES) - 1:
+    used = bits(network.input_processors)
+    if not any(processor in used for processor in _fed_processors(group)):
         return {}
     fast = network.input_port.is_fast
-    together = fast and (mask == 1 or mask & 0xE != 0)
+    together = fast and (used == (0,) or any(processor in used for processor in (1, 2, 3)))
     return {"fifo": 1, "fast_fifo": int(fast), "fast_fifo_group": int(together)}
+
+
+def _fed_processors(fifo: int) -> range:
+    """The processors that a FIFO feeds: the first ones of its group."""
+    return range(PROCESSORS_PER_GROUP * fifo, PROCESSORS_PER_GROUP * fifo + FIFO_LANES)
 
 
 def start_blocks(
@@ -206,13 +211,13 @@ def start_blocks(
             fields |= {"fifo": 1, **_fifo_fields(network, group)}
         steps.append(writer.control(group, "CTL", fields, f"Enable quadrant {group}"))
     if options.powerdown:
-        unused = sum(1 << 12 + g for g in range(GROUPS) if g not in network.groups_used)
-        word = unused | options.ready_select_aon
-        steps.append(writer.word(AON_CONTROL, word, "Power down unused quadrants"))
+        unused = mask_of(g for g in range(GROUPS) if g not in network.groups_used)
+        fields = {"power_down": unused, "ready_select": options.ready_select_aon}
+        steps.append(writer.shared("AON_CTL", fields, "Power down unused quadrants"))
     if options.snoop_loop:
         steps += _snoop_loop(network, writer, numbering, options, mode)
     steps.append(TimerStart())
-    fields = {**mode, "enable": 1} | (_fifo_fields(network, master) if fifo else {})
+    fields = {**mode, "enable": 1, **(_fifo_fields(network, master) if fifo else {})}
     if options.snoop_loop:
         fields["snoop"] = 1
     steps.append(writer.control(master, "CTL", fields, f"Master enable quadrant {master}"))
@@ -229,20 +234,21 @@ def _snoop_loop(
     """Yield the words that make the network start again whenever its result is written."""
     layer = numbering.number(network.final, numbering.repeat - 1)
     master = network.groups_used[0]
-    address = 0x200000 | network.final.out_offset >> 2
-    steps = (
-        ("SNP1_HIT", 0),
-        ("SNP1_A1", address),
-        ("SNP1_X1", 0x2134 if options.pipeline is False else 0x84D0),
-        ("SNP1_C2", 0x4000),
-        ("SNP1_C1", 0x8A412014),
-        ("SNP1_C1", 0x8A412015),
+    pointer = network.final.out_offset // WORD_BYTES
+    pipelined = options.pipelined(network.chip)
+    steps: tuple[tuple[str, dict[str, int]], ...] = (
+        ("SNP1_HIT", {}),
+        ("SNP1_A1", {"writes": 1, "pointer": pointer}),
+        ("SNP1_X1", {"value": SNOOP_LOOP_X1 if pipelined else SNOOP_LOOP_X1_WITHOUT_PIPELINE}),
+        ("SNP1_C2", {"value": SNOOP_LOOP_C2}),
+        ("SNP1_C1", SNOOP_LOOP_CONDITION),
+        ("SNP1_C1", {**SNOOP_LOOP_CONDITION, "enable": 1}),
     )
     for group in network.groups_used:
         jump = writer.layer(group, layer, "NXTLYR", {"jump": 1})
         yield jump
-        for name, value in steps:
-            yield writer.control(group, name, {"value": value}, forced=True)
+        for name, fields in steps:
+            yield writer.control(group, name, fields, forced=True)
     for group in network.groups_used:
         fields = {**mode, "master": master, "snoop": 1, "external_sync": 1}
         fields["enable"] = int(group != master)
@@ -256,19 +262,22 @@ def fifo_blocks(
 ) -> Iterator[Block]:
     """Yield the words that set up the FIFO of the input."""
     if network.input_port.is_fast:
-        write = Write(
-            FAST_FIFO_CONTROL, _FAST_FIFO_THRESHOLDS, "Fast FIFO control", "F00", verifiable=False
-        )
+        write = writer.fast_fifo("CTL", {"thresholds": _FAST_FIFO_THRESHOLDS})
         yield Block("FIFO control", (write,))
     elif network.input_port.is_fifo:
-        word = _FIFO_THRESHOLDS | options.ready_select_fifo
-        if network.chip.synchronizes_fifo:
-            word |= _FIFO_SYNCHRONIZED
-        for channel in range(network.first.in_channels):
-            fifo = channel % FIFOS
-            if network.input_processors >> PROCESSORS_PER_GROUP * fifo & 1:
-                word |= _FIFO_ENABLE << fifo
-        yield Block("FIFO control", (writer.word(FIFO_CONTROL, word, "FIFO control"),))
+        used = bits(network.input_processors)
+        fields = {
+            "ready_select": options.ready_select_fifo,
+            "almost_empty": _FIFO_FILL,
+            "almost_full": _FIFO_FILL,
+            "synchronized": int(network.chip.synchronizes_fifo),
+            "enable": mask_of(
+                fifo
+                for fifo in range(min(FIFOS, network.first.in_channels))
+                if PROCESSORS_PER_GROUP * fifo in used
+            ),
+        }
+        yield Block("FIFO control", (writer.shared("FIFO_CTL", fields),))
 
 
 def snoop_blocks(network: Network, writer: RegisterWriter) -> Iterator[Block]:
@@ -294,9 +303,10 @@ def snoop_results(network: Network, writer: RegisterWriter) -> Iterator[Write]:
 
 def interrupt_mask(network: Network, options: EncodeOptions) -> int:
     """Return the control bits that the interrupt handler clears."""
+    control = network.chip.control_registers["CTL"]
     if options.one_shot and network.final.index > 0:
-        return _DONE
-    return _DONE | _ENABLE | (_STREAMING if network.streams else 0)
+        return control.pack(done=1)
+    return control.pack(done=1, enable=1, streaming=int(network.streams))
 
 
 def unused_blocks(

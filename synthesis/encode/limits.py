@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from diagnostics import Diagnostic, Place, Severity
-from synthesis.encode.control import is_pipelined, power
+from synthesis.encode.control import power
 from synthesis.encode.streaming import Stream, passes_before, streams
 from synthesis.facts import NO_ROOM
 from synthesis.network import Layer, Network
@@ -49,7 +49,7 @@ def _clock(network: Network, options: EncodeOptions) -> Iterator[Diagnostic]:
     if not chip.has_pipeline:
         return
     clock, limit = power(network, options).clock_mhz, chip.max_unpipelined_mhz
-    if clock > limit and not is_pipelined(chip, options):
+    if clock > limit and not options.pipelined(chip):
         yield Diagnostic(
             "W089",
             f"the accelerator runs at {clock:g} MHz, without a pipeline the limit is {limit}",
@@ -57,7 +57,7 @@ def _clock(network: Network, options: EncodeOptions) -> Iterator[Diagnostic]:
             "Use a larger --clock-divider.",
             Severity.WARNING,
         )
-    elif clock <= limit and is_pipelined(chip, options):
+    elif clock <= limit and options.pipelined(chip):
         yield Diagnostic(
             "N089",
             f"the accelerator runs at {clock:g} MHz, up to {limit} it needs no pipeline",

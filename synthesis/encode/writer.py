@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from device import Chip
+from device.chip import FAST_FIFO_CONTROL
+from device.registers import FAST_FIFO_REGISTERS, SHARED_REGISTERS
+from synthesis.place.data import WORD_BYTES
 from synthesis.program import Write
 
 
@@ -53,12 +56,27 @@ class RegisterWriter:
             verifiable=name != "SRAM_TEST",  # reads as the state of the test
         )
 
-    def word(self, offset: int, value: int, comment: str, *, forced: bool = False) -> Write:
-        """Return the write of a word of the FIFO and always-on block."""
+    def shared(
+        self, name: str, fields: Mapping[str, int], comment: str = "", *, forced: bool = False
+    ) -> Write:
+        """Return the write of a register outside the groups."""
+        register = SHARED_REGISTERS[name]
+        value = register.pack(**fields)
         return Write(
-            self.apb_base + offset,
+            self.apb_base + WORD_BYTES * register.number,
             value,
-            comment,
-            f"F{offset // 4:02d}",
+            comment or register.meaning,
+            f"F{register.number:02d}",
             skipped=value == 0 and not forced and not self.write_zeros,
+        )
+
+    def fast_fifo(self, name: str, fields: Mapping[str, int]) -> Write:
+        """Return the write of a register of the fast FIFO."""
+        register = FAST_FIFO_REGISTERS[name]
+        return Write(
+            FAST_FIFO_CONTROL + WORD_BYTES * register.number,
+            register.pack(**fields),
+            register.meaning,
+            f"F{register.number:02d}",
+            verifiable=False,
         )

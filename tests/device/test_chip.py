@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from device import CHIPS, MAX78000, MAX78002, FieldOverflowError, UnknownDeviceError, chip_named
+from device.registers import FAST_FIFO_REGISTERS, SHARED_REGISTERS
 
 APB = 0x50000000
 
@@ -40,7 +41,8 @@ def test_kernel_memory_sizes() -> None:
 
 @pytest.mark.parametrize("chip", CHIPS, ids=lambda c: c.name)
 def test_fields_stay_inside_their_word_and_unpack_what_was_packed(chip) -> None:
-    for register in [*chip.layer_registers.values(), *chip.control_registers.values()]:
+    shared = (*SHARED_REGISTERS.values(), *FAST_FIFO_REGISTERS.values())
+    for register in (*chip.layer_registers.values(), *chip.control_registers.values(), *shared):
         for field in register.fields:
             assert field.low >= 0 and field.low + field.width <= 32
             word = register.pack(**{field.name: field.limit})

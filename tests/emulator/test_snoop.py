@@ -9,8 +9,8 @@ import pytest
 
 from device import MAX78002
 from device.chip import DEFAULT_APB_BASE, GROUPS
+from device.registers import SNOOP_CONDITION
 from emulator import Accelerator
-from emulator.machine.snoop import CONDITION
 from emulator.words.recording import read_words
 from tests.emulator.by_hand import Words
 
@@ -40,7 +40,7 @@ def network(hit: int, **condition: int) -> Words:
         words.control("CTL", group, enable=1, clock_enable=1, snoop=1)
     words.control("SNP1_A1", value=0x200000 | WATCHED)
     words.control("SNP1_D1", value=hit)
-    words.control("SNP1_C1", value=CONDITION.pack(**fields))
+    words.control("SNP1_C1", value=SNOOP_CONDITION.pack(**fields))
     for name, value in (("ACC", 100), ("HIT", 5), ("MAX", 7), ("AM", 9)):
         words.control(f"SNP1_{name}", value=value)
     return words

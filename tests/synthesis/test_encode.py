@@ -288,6 +288,24 @@ def test_registers_are_written_layer_by_layer_and_group_by_group(tmp_path: Path)
     assert made.groups == (0, 1) and made.power.groups_mask == 0b11
 
 
+@pytest.mark.parametrize(("pipeline", "waiting"), [(None, 0x84D0), (False, 0x2134)])
+def test_snoop_loop_starts_again_when_the_result_is_written(
+    tmp_path: Path, pipeline: bool | None, waiting: int
+) -> None:
+    layer = {**CONV, "out_offset": "0x2000"}
+    made = program(tmp_path, [layer], sample(3, 2, 2), [weights(2, 3, 3, 3)], chip=MAX78002,
+                   snoop_loop=True, pipeline=pipeline)  # fmt: skip
+    assert [(w.comment, w.value) for w in writes(made.start) if "Enable" not in w.comment][:7] == [
+        ("Next Layer", 0x80),
+        ("Snoop SNP1_HIT", 0),
+        ("Snoop SNP1_A1", 0x200800),
+        ("Snoop SNP1_X1", waiting),
+        ("Snoop SNP1_C2", 0x4000),
+        ("Snoop SNP1_C1", 0x8A412014),
+        ("Snoop SNP1_C1", 0x8A412015),
+    ]
+
+
 def test_start_enables_all_groups_and_then_the_master(tmp_path: Path) -> None:
     layers = [CONV, {**CONV, "processors": hex(mask(64))}]
     kernels = [weights(64, 3, 3, 3), weights(2, 64, 3, 3)]
