@@ -29,7 +29,7 @@ from tabulate import tabulate  # noqa: E402
 
 from device import CHIPS  # noqa: E402
 from device.chip import DEFAULT_APB_BASE  # noqa: E402
-from emulator import Board, EmulatorError, Run, compile_project  # noqa: E402
+from emulator import Board, EmulatorError, NetworkRun, compile_project  # noqa: E402
 from emulator.machine.accelerator import run_words  # noqa: E402
 from emulator.words.recording import read_words  # noqa: E402
 
@@ -55,7 +55,7 @@ def started(*command: str | Path) -> None:
         sys.exit(f"error: {' '.join(map(str, command))} failed: {done.stdout}{done.stderr}")
 
 
-def products(run: Run) -> int:
+def products(run: NetworkRun) -> int:
     """Count the multiplications of an executed network."""
     total = 0
     for layer in run.layers:

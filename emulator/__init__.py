@@ -6,18 +6,21 @@ runs a whole program from reset, `Accelerator` executes recorded words.
 Source: spec/machine.md, spec/sdk-stubs.md.
 """
 
-from emulator.checks.finding import Finding
+from emulator.checks.finding import LayerFinding
 from emulator.errors import EmulatorError
-from emulator.firmware.board import Board, Outcome
+from emulator.firmware.board import Board, FirmwareOutcome
 from emulator.firmware.compiling import compile_project
 from emulator.firmware.loader import PHASES, LoaderRecord, run_loader
-from emulator.loaded_network import Program
-from emulator.machine.accelerator import Accelerator, Run, run_words
+from emulator.loaded_network import LoadedNetwork
+from emulator.machine.accelerator import Accelerator, NetworkRun, run_words
 from emulator.machine.execution import LayerRun
 from emulator.words.addresses import AddressMap
 from emulator.words.compare import Difference, compare, count_words
 from emulator.words.recording import RecordedWords
 from emulator.words.writes import Effect, Writes
+
+# Their earlier names, for programs that use them
+Finding, Outcome, Program, Run = LayerFinding, FirmwareOutcome, LoadedNetwork, NetworkRun
 
 __all__ = [
     "PHASES",
@@ -28,8 +31,12 @@ __all__ = [
     "Effect",
     "EmulatorError",
     "Finding",
+    "FirmwareOutcome",
+    "LayerFinding",
     "LayerRun",
+    "LoadedNetwork",
     "LoaderRecord",
+    "NetworkRun",
     "Outcome",
     "Program",
     "RecordedWords",

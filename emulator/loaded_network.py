@@ -1,7 +1,7 @@
-"""A program of the accelerator to try with inputs of one's own, for notebooks and tests.
+"""A network that is loaded into an accelerator, to try with inputs of one's own.
 
-program = Program.of_project("build/mnist", "MAX78000")
-run = program.run(image)  # int8 [channel, row, column]
+network = LoadedNetwork.of_project("build/mnist", "MAX78000")
+run = network.run(image)  # int8 [channel, row, column]
 print(run.output(), run.findings)
 """
 
@@ -19,14 +19,14 @@ from emulator.decode.fifo import push_image
 from emulator.decode.layer import LayerConfig, decode_layer
 from emulator.decode.locations import input_bytes
 from emulator.firmware.loader import run_loader
-from emulator.machine.accelerator import Accelerator, Run
+from emulator.machine.accelerator import Accelerator, NetworkRun
 from emulator.state.memory import Memory
 from emulator.words.recording import read_words
 from emulator.words.writes import Writes
 
 
 @dataclass(frozen=True)
-class Program:
+class LoadedNetwork:
     """Everything that is written to an accelerator before it starts, its input included."""
 
     chip: Chip
@@ -36,7 +36,7 @@ class Program:
     @classmethod
     def of_project(
         cls, project: Path | str, chip_name: str, apb_base: int = DEFAULT_APB_BASE
-    ) -> Program:
+    ) -> LoadedNetwork:
         """Compile a generated project and take what its loader functions write.
 
         Raises EmulatorError as `run_loader` does.
@@ -47,7 +47,7 @@ class Program:
     @classmethod
     def of_words(
         cls, recording: Path | str, chip_name: str, apb_base: int = DEFAULT_APB_BASE
-    ) -> Program:
+    ) -> LoadedNetwork:
         """Take recorded words (.npz). Raises EmulatorError (E801), OSError."""
         return cls(chip_named(chip_name), read_words(Path(recording)).writes, apb_base)
 
@@ -65,7 +65,7 @@ class Program:
         channels = inputs.operands * inputs.passes * len(config.processors)
         return channels, *inputs.size
 
-    def run(self, image: NDArray[np.integer] | None = None) -> Run:
+    def run(self, image: NDArray[np.integer] | None = None) -> NetworkRun:
         """Execute the network from the start, with the program's own input or another.
 
         `image`: integers from -128 to 127, [channel, row, column] as in `input_shape`. Raises

@@ -16,7 +16,15 @@ import numpy as np
 from checkpoint.atomic import write_bytes
 from commands.arguments import Parser, chip
 from device.chip import ACCELERATOR_ALIGNMENT, DEFAULT_APB_BASE, HIGHEST_APB_BASE
-from emulator import Accelerator, AddressMap, Board, EmulatorError, Outcome, Run, Writes
+from emulator import (
+    Accelerator,
+    AddressMap,
+    Board,
+    EmulatorError,
+    FirmwareOutcome,
+    NetworkRun,
+    Writes,
+)
 from emulator.report.cycles import format_cycles, network_cycles
 from emulator.report.departure import departure_of_words, outputs_at
 from emulator.report.describe import (
@@ -106,7 +114,7 @@ def show(text: str) -> None:
     print(text, end="", flush=text == "\n")
 
 
-def show_run(executed: Run, memory: Memory, args: argparse.Namespace, passed: bool) -> None:
+def show_run(executed: NetworkRun, memory: Memory, args: argparse.Namespace, passed: bool) -> None:
     """Show the layers of a run and what is suspicious about them; notes if it has not passed."""
     configurations = [layer.config for layer in executed.layers]
     if args.verbose:
@@ -119,7 +127,7 @@ def show_run(executed: Run, memory: Memory, args: argparse.Namespace, passed: bo
             print(f"{'note' if finding.harmless else 'warning'}: {finding}")
 
 
-def explain_failure(board: Board, outcome: Outcome) -> None:
+def explain_failure(board: Board, outcome: FirmwareOutcome) -> None:
     """Say which layer wrote the first value that is not as the program expects it."""
     addresses = board.bus.addresses
     if outcome.run is None or outcome.failed_at is None or addresses is None:
@@ -147,7 +155,9 @@ def _count_wrong(count: int, complete: bool) -> str:
     return text if complete else f"At least {text}"
 
 
-def _explain_words(run: Run, memory: Memory, wrong: list[tuple[int, int, int]]) -> Iterator[str]:
+def _explain_words(
+    run: NetworkRun, memory: Memory, wrong: list[tuple[int, int, int]]
+) -> Iterator[str]:
     """Yield lines that tell which layer wrote the first of the wrong words, or that none did."""
     departure = departure_of_words(run, memory.addresses, wrong)
     if departure is not None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from diagnostics import Diagnostic, DiagnosticError, Place
-from emulator import Run, compare, count_words, run_loader
+from emulator import NetworkRun, compare, count_words, run_loader
 from emulator.firmware.loader import LoaderRecord
 from emulator.report.cycles import format_cycles, network_cycles
 from emulator.report.departure import Departure, SimulatedChannel, departure_of_layers
@@ -58,7 +58,7 @@ def verify(
         yield "\n".join(cycle_table(result, record, run))
 
 
-def cycle_table(result: Synthesis, record: LoaderRecord, run: Run) -> list[str]:
+def cycle_table(result: Synthesis, record: LoaderRecord, run: NetworkRun) -> list[str]:
     """Return the cycles of the executed registers, beside those of the network loader."""
     numbering = _numbering(result)
     statistics = {s.index: s.cycles for s in result.summary.statistics.layers}
@@ -81,7 +81,7 @@ def simulated_channels(layer: Layer, output: Tensor) -> Iterator[SimulatedChanne
             yield SimulatedChannel(piece.instance, lane, word, output[piece.channel + number])
 
 
-def departure(result: Synthesis, record: LoaderRecord, run: Run) -> Departure | str | None:
+def departure(result: Synthesis, record: LoaderRecord, run: NetworkRun) -> Departure | str | None:
     """Return where the emulated layers first depart from the simulation."""
     outputs = result.activations.outputs
     simulated = {
@@ -118,7 +118,7 @@ def _layers(numbers: set[int]) -> str:
     return f"layer {names}" if len(numbers) == 1 else f"layers {names}"
 
 
-def _explanation(result: Synthesis, record: LoaderRecord, run: Run) -> str:
+def _explanation(result: Synthesis, record: LoaderRecord, run: NetworkRun) -> str:
     found = departure(result, record, run)
     findings = [
         f"{'note' if finding.harmless else 'warning'}: {finding}" for finding in run.findings

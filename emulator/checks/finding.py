@@ -9,7 +9,7 @@ from emulator.state.memory import Memory
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class LayerFinding:
     """Something suspicious about a layer, as a sentence.
 
     `processor` (0 to 63) and bus `address` say where, if it is about one place; of output, it is
@@ -32,7 +32,7 @@ class LayerReport:
 
     memory: Memory
     config: LayerConfig
-    findings: list[Finding]
+    findings: list[LayerFinding]
 
     def add(
         self,
@@ -43,7 +43,7 @@ class LayerReport:
         harmless: bool = False,
     ) -> None:
         """Add a finding on the layer."""
-        self.findings.append(Finding(self.config.layer, message, processor, address, harmless))
+        self.findings.append(LayerFinding(self.config.layer, message, processor, address, harmless))
 
     def at_word(
         self, message: str, processor: int, place: tuple[int, int], *, harmless: bool = False

@@ -17,7 +17,7 @@ from device.chip import (
     PROCESSORS_PER_INSTANCE,
 )
 from emulator.checks.finding import LayerReport
-from emulator.decode.layer import LayerConfig, Operator
+from emulator.decode.layer import LayerConfig, LayerKind
 from emulator.decode.weights import columns_of
 
 
@@ -25,11 +25,11 @@ def check_kernels(report: LayerReport, later: Sequence[LayerConfig]) -> None:
     """Check the processor maps, and that kernels and biases of the layer were loaded."""
     config = report.config
     wanted = config.enabled
-    if config.operator is Operator.PASSTHROUGH or config.kernels.bypass:
+    if config.kind is LayerKind.PASSTHROUGH or config.kernels.bypass:
         wanted = (0,) * len(config.enabled)
     if config.with_kernels != wanted:
         _kernel_masks(report, wanted)
-    if config.operator is not Operator.PASSTHROUGH and not config.kernels.bypass:
+    if config.kind is not LayerKind.PASSTHROUGH and not config.kernels.bypass:
         _kernels(report, later)
 
 
@@ -54,7 +54,7 @@ def check_kernel_count(report: LayerReport) -> None:
         surplus = PROCESSORS_PER_INSTANCE * output.passes - 1
         needed -= surplus * report.config.input.passes
     special = kernels.bypass or kernels.four_at_once
-    if report.config.operator is not Operator.CONVOLUTION or special or kernels.count >= needed:
+    if report.config.kind is not LayerKind.CONVOLUTION or special or kernels.count >= needed:
         return
     name = "MCNT" if "MCNT" in report.memory.chip.layer_registers else "MCNT1"
     address = report.memory.addresses.apb_base + report.memory.chip.layer_address(
@@ -122,7 +122,7 @@ def _needed_columns(
     number = np.arange(max(kernels.count, 0))
     byte = kernels.start + number[:, None] // (8 // kernels.bits) * taps + np.arange(taps)
     columns = byte // KERNEL_COLUMN_BYTES - columns_of(config).start
-    if config.operator is Operator.DEPTHWISE:
+    if config.kind is LayerKind.DEPTHWISE:
         used = number >= kernels.count - config.input.passes
     else:
         slot = number // config.input.passes

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from device.chip import (
     GROUPS,
 )
-from emulator.checks.finding import Finding
+from emulator.checks.finding import LayerFinding
 from emulator.decode.layer import LayerConfig
 from emulator.state.data_memory import DataMemory
 from emulator.state.memory import Memory
@@ -23,7 +23,7 @@ Integers = NDArray[np.int64]
 _SHOWN_PROCESSORS = 8
 
 
-def layers_without_part(memory: Memory, visited: Sequence[LayerConfig]) -> Iterator[Finding]:
+def layers_without_part(memory: Memory, visited: Sequence[LayerConfig]) -> Iterator[LayerFinding]:
     """Yield findings on layers that do nothing: those without processors, and behind LCNT_MAX.
 
     `visited`: the layers from the first to the last, with or without processors.
@@ -34,7 +34,7 @@ def layers_without_part(memory: Memory, visited: Sequence[LayerConfig]) -> Itera
         if any(config.enabled):
             continue
         address = base + chip.layer_address(0, config.layer, "ENA")
-        yield Finding(
+        yield LayerFinding(
             config.layer,
             f"it does nothing: ENA (0x{address:08x}) enables no processor in any group, though "
             f"LCNT_MAX reaches to layer {last}",
@@ -52,7 +52,7 @@ def layers_without_part(memory: Memory, visited: Sequence[LayerConfig]) -> Itera
             if len(behind) == 1
             else (f"layers {behind[0]} to {behind[-1]} have")
         )
-        yield Finding(
+        yield LayerFinding(
             behind[0],
             f"never executed: LCNT_MAX (0x{address:08x}) ends the network at layer {last}, but "
             f"{names} processors",
@@ -62,7 +62,7 @@ def layers_without_part(memory: Memory, visited: Sequence[LayerConfig]) -> Itera
 
 def unread_channels(
     layer: int, processors: Integers, addresses: Integers, output: Integers, data: DataMemory
-) -> Finding | None:
+) -> LayerFinding | None:
     """Report outputs [output, row, column] that nothing has read, though it has read others.
 
     `processors` are those that can read them, `addresses` those of their first pixels. Output that
@@ -74,7 +74,7 @@ def unread_channels(
         if not np.any(data.writer == layer):  # a stream, or overwritten, which is told elsewhere
             return None
         first = int(addresses[0])
-        return Finding(
+        return LayerFinding(
             layer,
             f"no layer reads its output, at data memory 0x{first:08x}",
             int(processors[0]),
@@ -92,7 +92,7 @@ def unread_channels(
     shown = ", ".join(map(str, left[:_SHOWN_PROCESSORS]))
     more = f" and {len(left) - _SHOWN_PROCESSORS} more" if len(left) > _SHOWN_PROCESSORS else ""
     address = int(addresses[alive & (processors == left[0])][0])
-    return Finding(
+    return LayerFinding(
         layer,
         f"no layer reads its output with processor {shown}{more}, though {others} with others: "
         f"data memory 0x{address:08x}",

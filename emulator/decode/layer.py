@@ -19,7 +19,7 @@ _FLATTEN_STEP = 16  # the upper field of flattened passes counts these
 Pair = tuple[int, int]
 
 
-class Operator(Enum):
+class LayerKind(Enum):
     """What a layer does with its channels."""
 
     CONVOLUTION = "convolution"
@@ -27,7 +27,7 @@ class Operator(Enum):
     PASSTHROUGH = "pass-through"
 
 
-class Combination(Enum):
+class ElementwiseOperation(Enum):
     """How several operands become one; the values are the register's."""
 
     SUB = 0
@@ -54,7 +54,7 @@ class Input:
     pool_dilation: Pair
     stride: int
     operands: int
-    combination: Combination
+    operation: ElementwiseOperation
     pool_first: bool
     passes: int
     chw: bool
@@ -120,7 +120,7 @@ class LayerConfig:
     """
 
     layer: int
-    operator: Operator
+    kind: LayerKind
     enabled: tuple[int, ...]
     with_kernels: tuple[int, ...]
     broadcast: bool
@@ -151,7 +151,7 @@ class LayerConfig:
     @property
     def output_size(self) -> Pair:
         """Rows and columns of the output."""
-        if self.operator is Operator.PASSTHROUGH:
+        if self.kind is LayerKind.PASSTHROUGH:
             return self.input.pooled
         stretch = 2 if self.transposed else 1
         rows, columns = (
@@ -171,9 +171,9 @@ def decode_layer(memory: Memory, layer: int) -> LayerConfig:
     enable = [memory.register(layer, "ENA", group) for group in range(GROUPS)]
     post = memory.register(layer, "POST")
     lctl = memory.register(layer, "LCTL")
-    operator = _operator(post, lctl)
+    kind = _kind(post, lctl)
     broadcast = (
-        operator is Operator.DEPTHWISE
+        kind is LayerKind.DEPTHWISE
         and bool(lctl.get("depthwise_broadcast"))
         and not memory.register(layer, "WPTR_TOFFS")["words"]
     )
@@ -181,7 +181,7 @@ def decode_layer(memory: Memory, layer: int) -> LayerConfig:
     conv1d = bool(memory.register(layer, "ONED")["conv1d"])
     return LayerConfig(
         layer=layer,
-        operator=operator,
+        kind=kind,
         enabled=tuple(word["processors"] for word in enable),
         with_kernels=tuple(word["kernels"] for word in enable),
         broadcast=broadcast,
@@ -189,19 +189,19 @@ def decode_layer(memory: Memory, layer: int) -> LayerConfig:
         conv1d=conv1d,
         input=_input(memory, layer),
         kernels=_kernels(memory, layer),
-        output=_output(memory, layer, operator, 4 if post["calcx4"] or broadcast else 1),
+        output=_output(memory, layer, kind, 4 if post["calcx4"] or broadcast else 1),
         stream_start=memory.register(layer, "STREAM1")["start"] if streams else 0,
         ring_words=memory.register(layer, "FMAX")["words"] if streams else 0,
         next_layer=_next_layer(memory, layer),
     )
 
 
-def _operator(post: dict[str, int], lctl: dict[str, int]) -> Operator:
+def _kind(post: dict[str, int], lctl: dict[str, int]) -> LayerKind:
     if post["depthwise"]:
-        return Operator.DEPTHWISE
+        return LayerKind.DEPTHWISE
     if post["time_slots"] and not lctl.get("bypass"):
-        return Operator.PASSTHROUGH
-    return Operator.CONVOLUTION
+        return LayerKind.PASSTHROUGH
+    return LayerKind.CONVOLUTION
 
 
 def _passes(memory: Memory, layer: int) -> int:
@@ -240,7 +240,7 @@ def _input(memory: Memory, layer: int) -> Input:
         pool_dilation=dilation,
         stride=stride,
         operands=operands,
-        combination=Combination(oned["operation"]),
+        operation=ElementwiseOperation(oned["operation"]),
         pool_first=bool(oned["pool_first"]),
         passes=passes,
         chw=bool(lctl["chw"]),
@@ -307,13 +307,13 @@ def _kernels(memory: Memory, layer: int) -> Kernels:
     )
 
 
-def _output(memory: Memory, layer: int, operator: Operator, bias_unit: int) -> Output:
+def _output(memory: Memory, layer: int, kind: LayerKind, bias_unit: int) -> Output:
     lctl, lctl2 = memory.register(layer, "LCTL"), memory.register(layer, "LCTL2")
     posts = [memory.register(layer, "POST", group) for group in range(GROUPS)]
     wide = bool(lctl["wide"])
     passes, gap = 1, lctl2["write_step"]
     channel_step = memory.register(layer, "WPTR_CHOFFS")["words"]
-    if operator is Operator.PASSTHROUGH:
+    if kind is LayerKind.PASSTHROUGH:
         passes = _passes(memory, layer)
     elif channel_step:
         gap = channel_step // (WIDE_WORDS if wide else 1) - 1

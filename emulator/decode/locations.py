@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from device.chip import PROCESSORS_PER_GROUP, PROCESSORS_PER_INSTANCE
-from emulator.decode.layer import LayerConfig, Operator
+from emulator.decode.layer import LayerConfig, LayerKind
 from emulator.decode.weights import depthwise_bases
 from emulator.state.memory import INSTANCES
 
@@ -21,7 +21,7 @@ _LANES = PROCESSORS_PER_INSTANCE
 
 
 @dataclass(frozen=True)
-class Place:
+class OutputLocations:
     """Where outputs go: int64 arrays [output] of data memory instance, lane and first word."""
 
     instance: Integers
@@ -51,16 +51,16 @@ def input_bytes(config: LayerConfig, instance_bytes: int) -> tuple[Integers, Int
     return np.broadcast_to(processors // _LANES, offset.shape), offset
 
 
-def place_of(config: LayerConfig) -> Place:
+def output_locations(config: LayerConfig) -> OutputLocations:
     """Return where the outputs of a layer go, in the order in which the layer computes them."""
-    if config.operator is Operator.PASSTHROUGH:
+    if config.kind is LayerKind.PASSTHROUGH:
         return _passthrough_place(config)
-    if config.operator is Operator.DEPTHWISE:
+    if config.kind is LayerKind.DEPTHWISE:
         return _depthwise_place(config)
     return _convolution_place(config)
 
 
-def words_of(config: LayerConfig, place: Place, pixels: int) -> Integers:
+def words_of(config: LayerConfig, place: OutputLocations, pixels: int) -> Integers:
     """Return the words of the outputs' pixels, [output, pixel]; those of 32 bits come first.
 
     The word counts from the start of the data memory instance and may lie behind its end.
@@ -70,20 +70,20 @@ def words_of(config: LayerConfig, place: Place, pixels: int) -> Integers:
     return words + place.lane[:, None] if config.output.wide else words
 
 
-def _convolution_place(config: LayerConfig) -> Place:
+def _convolution_place(config: LayerConfig) -> OutputLocations:
     """Place of the outputs of a convolution: pass by pass, slot by slot."""
     output = config.output
     slot = np.tile(np.arange(output.slots), output.passes)
     number = np.repeat(np.arange(output.passes), output.slots)
     start = output.pointers[0]
-    return Place(
+    return OutputLocations(
         (start.instance + slot // _LANES) % INSTANCES,
         slot % _LANES,
         start.word + number * output.step,
     )
 
 
-def _depthwise_place(config: LayerConfig) -> Place:
+def _depthwise_place(config: LayerConfig) -> OutputLocations:
     """Place of the channels of a depth-wise layer, each group with its own write pointer."""
     output, processors = config.output, np.array(config.processors)
     group = processors // PROCESSORS_PER_GROUP
@@ -98,7 +98,7 @@ def _depthwise_place(config: LayerConfig) -> Place:
     return _repeated(config, instance, lane, word)
 
 
-def _passthrough_place(config: LayerConfig) -> Place:
+def _passthrough_place(config: LayerConfig) -> OutputLocations:
     """Place of the channels of a pass-through layer: the used processors close up."""
     slots, instances, words = [], [], []
     for group in config.groups:
@@ -112,11 +112,13 @@ def _passthrough_place(config: LayerConfig) -> Place:
     return _repeated(config, instance, slot % _LANES, np.array(words))
 
 
-def _repeated(config: LayerConfig, instance: Integers, lane: Integers, word: Integers) -> Place:
+def _repeated(
+    config: LayerConfig, instance: Integers, lane: Integers, word: Integers
+) -> OutputLocations:
     """Repeat the place of each processor for every pass: [pass, processor] in one axis."""
     passes = config.input.passes
     number = np.repeat(np.arange(passes), len(lane))
-    return Place(
+    return OutputLocations(
         np.tile(instance, passes),
         np.tile(lane, passes),
         np.tile(word, passes) + number * config.output.step,

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from device.chip import KERNEL_COLUMN_BYTES, PROCESSORS_PER_GROUP
-from emulator.decode.layer import LayerConfig, Operator
+from emulator.decode.layer import LayerConfig, LayerKind
 from emulator.errors import EmulatorError
 from emulator.state.memory import Memory
 
@@ -25,14 +25,14 @@ def layer_kernels(memory: Memory, config: LayerConfig, *, binary: bool, quad: bo
     for a depth-wise layer. Raises EmulatorError (E832) if kernels lie behind the memory.
     """
     rows, columns = config.kernels.shape
-    outputs = 1 if config.operator is Operator.DEPTHWISE else _outputs(config)
+    outputs = 1 if config.kind is LayerKind.DEPTHWISE else _outputs(config)
     shape = (len(config.processors), outputs, config.input.passes, rows, columns)
     if config.kernels.bypass:
         return np.ones(shape, np.int64)
     kernels = config.kernels
     needed = outputs * config.input.passes
     skipped = 0  # kernels of slots before the first used lane
-    if config.operator is Operator.DEPTHWISE:
+    if config.kind is LayerKind.DEPTHWISE:
         skipped = max(kernels.count - needed, 0)
     stored = needed + skipped
     if kernels.four_at_once:

@@ -21,7 +21,7 @@ from emulator.errors import EmulatorError
 from emulator.firmware.bus import Bus
 from emulator.firmware.compiling import compile_project, compile_wrapper, target_of
 from emulator.firmware.interrupts import WAKE_INTERRUPT, accelerator_interrupt
-from emulator.machine.accelerator import Accelerator, Run
+from emulator.machine.accelerator import Accelerator, NetworkRun
 from emulator.state.power import CPU1_CLOCK, check_clock, is_running
 
 PASS, FAIL = "*** PASS ***", "*** FAIL ***"
@@ -31,7 +31,7 @@ _HEXADECIMAL = re.compile(r"0x([0-9a-fA-F]{1,8})\b")
 
 
 @dataclass(frozen=True)
-class Outcome:
+class FirmwareOutcome:
     """How a program ended: what it printed and what main() returned (None: it did not return).
 
     `run` is the last inference, `inferences` their number; `failed_at` the address of the data word
@@ -41,7 +41,7 @@ class Outcome:
     console: str
     exit_code: int | None
     inferences: int
-    run: Run | None
+    run: NetworkRun | None
     failed_at: int | None
 
     @property
@@ -77,7 +77,7 @@ class Board:
         self.core = Core(image, self.bus, self, memory)
         self.console = ""
         self.inferences = 0
-        self.last_run: Run | None = None
+        self.last_run: NetworkRun | None = None
         self.time_limit = DEFAULT_SECONDS
         self._on_text = on_text
         self._captured: str | None = None  # what is printed while check_output() is tried
@@ -112,7 +112,7 @@ class Board:
         self._applied = len(self.bus.log)
         return self._accelerator
 
-    def run(self, time_limit: float = DEFAULT_SECONDS) -> Outcome:
+    def run(self, time_limit: float = DEFAULT_SECONDS) -> FirmwareOutcome:
         """Run main() from reset until it returns, fails, or starts over after it has passed.
 
         Raises EmulatorError: access to nothing (E820), no main() (E821), no end within
@@ -121,7 +121,7 @@ class Board:
         self.time_limit = time_limit
         exit_code = (self.wrapper or self.core).run(time_limit)
         failed_at = self.bus.reads[-1] if FAIL in self.console and self.bus.reads else None
-        return Outcome(self.console, exit_code, self.inferences, self.last_run, failed_at)
+        return FirmwareOutcome(self.console, exit_code, self.inferences, self.last_run, failed_at)
 
     def wrong_words(
         self, seconds: float = PROBING_SECONDS

@@ -18,7 +18,7 @@ from emulator.cpu.core import DEFAULT_SECONDS, MEMORY_BYTES, RAM, Core
 from emulator.errors import EmulatorError
 from emulator.firmware.bus import Bus
 from emulator.firmware.compiling import compile_project
-from emulator.machine.accelerator import Accelerator, Run
+from emulator.machine.accelerator import Accelerator, NetworkRun
 from emulator.words.addresses import DATA, AddressMap
 from emulator.words.writes import Effect, Writes, effect_of
 
@@ -64,7 +64,7 @@ class LoaderRecord:
         """Return for each phase the final memory words and the ordered control writes."""
         return {phase: effect_of(writes, self.addresses) for phase, writes in self.writes.items()}
 
-    def execute(self) -> Run:
+    def execute(self) -> NetworkRun:
         """Run the network; its results are in data memory afterwards.
 
         Raises EmulatorError as Accelerator.run does.

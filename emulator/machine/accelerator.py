@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from device import Chip
 from device.chip import DEFAULT_APB_BASE, GROUPS, PROCESSORS_PER_INSTANCE
-from emulator.checks.finding import Finding
+from emulator.checks.finding import LayerFinding
 from emulator.checks.network import layers_without_part, unread_channels
 from emulator.decode.layer import LayerConfig, decode_layer
 from emulator.errors import EmulatorError
@@ -30,11 +30,11 @@ from emulator.words.writes import Writes
 
 
 @dataclass
-class Run:
+class NetworkRun:
     """An executed network: its layers in order, and what is suspicious about them."""
 
     layers: list[LayerRun] = field(default_factory=list)
-    findings: list[Finding] = field(default_factory=list)
+    findings: list[LayerFinding] = field(default_factory=list)
 
     def output(self, layer: int | None = None) -> NDArray[np.int64]:
         """Return the output of a hardware layer, or of the last one: int64 [channel, row, column].
@@ -54,7 +54,7 @@ class _Progress:
     The next layer reads from `source`; layers that do not stream write to `own`.
     """
 
-    run: Run
+    run: NetworkRun
     layers: list[LayerConfig]
     source: DataMemory
     own: DataMemory
@@ -95,7 +95,7 @@ class Accelerator:
         needed = memory.control_register("IFRM")["size"]
         return any(memory.pushes) and all(len(p) >= needed for p in memory.pushes.values())
 
-    def run(self) -> Run:
+    def run(self) -> NetworkRun:
         """Execute the network once, from the start layer to the last.
 
         Raises EmulatorError: no layer does anything (E831), impossible registers (E832), a FIFO
@@ -106,7 +106,7 @@ class Accelerator:
             self._advance(progress)
         return progress.run
 
-    def start(self) -> Run:
+    def start(self) -> NetworkRun:
         """Execute until the accelerator stops: as `run`, but with one-shot only the next layer.
 
         Returns what was executed of the network so far. Raises EmulatorError as `run` does.
@@ -126,7 +126,7 @@ class Accelerator:
 
     def _begin(self) -> _Progress:
         """Find the layers and check that they can run."""
-        run = Run()
+        run = NetworkRun()
         first = self.memory.control_register("LCNT_MAX")["first"]
         visited = self._links(first, run)
         layers = _taking_part(visited)
@@ -155,7 +155,7 @@ class Accelerator:
             self.memory.pushes.clear()
             progress.run.findings += _unread(progress, self.memory)
 
-    def _links(self, number: int | None, run: Run) -> list[LayerConfig]:
+    def _links(self, number: int | None, run: NetworkRun) -> list[LayerConfig]:
         """Follow the links from a layer on; a jump back to an executed layer ends the list."""
         layers: list[LayerConfig] = []
         visited = {done.config.layer for done in run.layers}
@@ -168,14 +168,14 @@ class Accelerator:
         return layers
 
     def _behind(
-        self, run: Run, planned: list[LayerConfig], target: DataMemory
+        self, run: NetworkRun, planned: list[LayerConfig], target: DataMemory
     ) -> list[LayerConfig]:
         """Return the layers behind the last that ran, if snoop units do not want others."""
         done = run.layers[-1]
 
         def complain(text: str) -> None:
             if not any(finding.message == text for finding in run.findings):
-                run.findings.append(Finding(done.config.layer, text))
+                run.findings.append(LayerFinding(done.config.layer, text))
 
         decision = snoop.watch(
             self.memory, lambda: _written_words(done, target, self.memory.chip), complain
@@ -209,7 +209,7 @@ class Accelerator:
 
 def run_words(
     recording: RecordedWords, chip: Chip, apb_base: int = DEFAULT_APB_BASE
-) -> tuple[Run, dict[int, int]]:
+) -> tuple[NetworkRun, dict[int, int]]:
     """Execute a recording; return the run and the words of data memory afterwards, by address.
 
     Raises EmulatorError as Accelerator does.
@@ -225,7 +225,7 @@ def _taking_part(layers: list[LayerConfig]) -> list[LayerConfig]:
     return [config for config in layers if any(config.enabled)]
 
 
-def _unread(progress: _Progress, memory: Memory) -> Iterator[Finding]:
+def _unread(progress: _Progress, memory: Memory) -> Iterator[LayerFinding]:
     """Yield a finding for each layer of whose output a part was left out."""
     for done in progress.run.layers[:-1]:
         place = done.place

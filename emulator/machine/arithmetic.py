@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from emulator.decode.layer import Combination, Input, LayerConfig, Operator, Output
+from emulator.decode.layer import ElementwiseOperation, Input, LayerConfig, LayerKind, Output
 
 Values = NDArray[np.int32]
 Floats = NDArray[np.floating[Any]]
@@ -20,10 +20,10 @@ Sums = NDArray[np.int64]
 _PRODUCT_BITS = 14  # |a·b| <= 2^14 for 8-bit a and b
 _FLOAT32_EXACT = 1 << 24  # integers up to here are exact in float32
 _COMBINE = {
-    Combination.SUB: np.subtract,
-    Combination.ADD: np.add,
-    Combination.OR: np.bitwise_or,
-    Combination.XOR: np.bitwise_xor,
+    ElementwiseOperation.SUB: np.subtract,
+    ElementwiseOperation.ADD: np.add,
+    ElementwiseOperation.OR: np.bitwise_or,
+    ElementwiseOperation.XOR: np.bitwise_xor,
 }
 
 
@@ -37,8 +37,8 @@ def prepare(operands: Values, config: LayerConfig, *, rounding: bool) -> Values:
     if inputs.operands == 1:
         return _pooled(operands[0], inputs, rounding)
     if inputs.pool_first:
-        return _combined(_pooled(operands, inputs, rounding), inputs.combination)
-    return _pooled(_combined(operands, inputs.combination), inputs, rounding)
+        return _combined(_pooled(operands, inputs, rounding), inputs.operation)
+    return _pooled(_combined(operands, inputs.operation), inputs, rounding)
 
 
 def convolve(image: Values, kernels: Sums, config: LayerConfig) -> Sums:
@@ -52,7 +52,7 @@ def convolve(image: Values, kernels: Sums, config: LayerConfig) -> Sums:
     rows, columns = config.output_size
     pad = config.input.pad
     padded = np.pad(image, ((0, 0), (pad[0], pad[0]), (pad[1], pad[1])))
-    if config.operator is Operator.DEPTHWISE:
+    if config.kind is LayerKind.DEPTHWISE:
         sums = np.zeros((len(image), rows, columns), np.int64)
         for i, j in np.ndindex(kernels.shape[-2:]):
             sums += padded[:, i : i + rows, j : j + columns] * kernels[:, i, j, None, None]
@@ -84,11 +84,11 @@ def finish(sums: Sums, output: Output) -> Sums:
     return sums
 
 
-def _combined(operands: Values, combination: Combination) -> Values:
+def _combined(operands: Values, operation: ElementwiseOperation) -> Values:
     """Combine from the first operand to the last; only the end result is clipped."""
     result: Values = operands[0]
     for operand in operands[1:]:
-        result = _COMBINE[combination](result, operand)
+        result = _COMBINE[operation](result, operand)
     return np.clip(result, -128, 127).astype(np.int32)
 
 

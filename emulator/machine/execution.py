@@ -14,10 +14,16 @@ from numpy.typing import NDArray
 
 from device.chip import BIAS_UNIT
 from emulator.checks import impossible, loaded, loaded_kernels, overwrites, reads
-from emulator.checks.finding import Finding, LayerReport
+from emulator.checks.finding import LayerFinding, LayerReport
 from emulator.decode.fifo import fifo_image, surplus_words
-from emulator.decode.layer import LayerConfig, Operator
-from emulator.decode.locations import Place, input_bytes, place_of, unused_lanes, words_of
+from emulator.decode.layer import LayerConfig, LayerKind
+from emulator.decode.locations import (
+    OutputLocations,
+    input_bytes,
+    output_locations,
+    unused_lanes,
+    words_of,
+)
 from emulator.decode.weights import bias_values, depthwise_bias, layer_bias, layer_kernels
 from emulator.errors import EmulatorError
 from emulator.machine.arithmetic import convolve, finish, prepare
@@ -37,7 +43,7 @@ class LayerRun:
 
     config: LayerConfig
     output: Integers
-    place: Place
+    place: OutputLocations
 
     @property
     def words(self) -> Integers:
@@ -64,7 +70,7 @@ class LayerExecution:
         memory: Memory,
         config: LayerConfig,
         later: Sequence[LayerConfig],
-        findings: list[Finding],
+        findings: list[LayerFinding],
         *,
         first: bool,
     ) -> None:
@@ -98,11 +104,11 @@ class LayerExecution:
         else:
             operands, read = self._gather(source)
         image = prepare(operands, config, rounding=bool(self._modes["average_rounding"]))
-        if config.operator is Operator.PASSTHROUGH:
+        if config.kind is LayerKind.PASSTHROUGH:
             output = image.astype(np.int64)
         else:
             output = self._operate(image)
-        done = LayerRun(config, output, place_of(config))
+        done = LayerRun(config, output, output_locations(config))
         self._store(done, target, None if source.private else read)
         return done
 
@@ -111,7 +117,7 @@ class LayerExecution:
         memory, config = self._memory, self._config
         binary = bool(self._modes["binary"])
         kernels = layer_kernels(memory, config, binary=binary, quad=self._quad)
-        if config.operator is Operator.DEPTHWISE:
+        if config.kind is LayerKind.DEPTHWISE:
             per_channel = kernels[:, 0].swapaxes(0, 1)  # [pass, processor, row, column]
             sums = convolve(image, per_channel.reshape(-1, *config.kernels.shape), config)
             group, index = depthwise_bias(config)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from emulator.machine.accelerator import Run
+from emulator.machine.accelerator import NetworkRun
 from emulator.machine.execution import LayerRun
 from emulator.words.addresses import DATA, INSTANCES_PER_GROUP, AddressMap
 
@@ -56,7 +56,7 @@ class SimulatedChannel:
 
 
 def departure_of_words(
-    run: Run, addresses: AddressMap, wrong: Iterable[tuple[int, int, int]]
+    run: NetworkRun, addresses: AddressMap, wrong: Iterable[tuple[int, int, int]]
 ) -> Departure | None:
     """Return the first departure among wrong words of data memory: address, expected, found.
 
@@ -71,7 +71,7 @@ def departure_of_words(
 
 
 def departure_of_layers(
-    run: Run, addresses: AddressMap, simulated: Mapping[int, Sequence[SimulatedChannel]]
+    run: NetworkRun, addresses: AddressMap, simulated: Mapping[int, Sequence[SimulatedChannel]]
 ) -> Departure | str | None:
     """Return where a run first departs from a simulation, by hardware layer; None if nowhere.
 
@@ -109,7 +109,7 @@ def departure_of_layers(
 
 
 def outputs_at(
-    run: Run, addresses: AddressMap, address: int
+    run: NetworkRun, addresses: AddressMap, address: int
 ) -> Iterator[tuple[LayerRun, list[int], int]]:
     """Yield the layers that wrote the data word at an address, the last first.
 
@@ -132,7 +132,7 @@ def outputs_at(
 
 
 def _in_word(
-    run: Run, addresses: AddressMap, address: int, expected: int, found: int
+    run: NetworkRun, addresses: AddressMap, address: int, expected: int, found: int
 ) -> Iterator[Departure]:
     """Yield the wrong values in a word, as the last layer that wrote it placed them."""
     for done, numbers, pixel in outputs_at(run, addresses, address):

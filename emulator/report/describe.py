@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from emulator.decode.layer import LayerConfig, Operator
-from emulator.machine.accelerator import Run
+from emulator.decode.layer import LayerConfig, LayerKind
+from emulator.machine.accelerator import NetworkRun
 from emulator.report.departure import Departure, outputs_at
 from emulator.report.trace import format_value
 from emulator.state.memory import Memory
@@ -19,14 +19,14 @@ def describe_layer(config: LayerConfig) -> str:
     if inputs.passes > 1:
         parts.append(f"{inputs.passes} passes")
     if inputs.operands > 1:
-        parts.append(f"{inputs.combination.name.lower()} of {inputs.operands}")
+        parts.append(f"{inputs.operation.name.lower()} of {inputs.operands}")
     if inputs.pooling:
         kind = "max" if inputs.max_pool else "average"
         parts.append(f"{kind} pool {_size(inputs.pool)} stride {inputs.stride}")
     elif inputs.stride > 1:
         parts.append(f"stride {inputs.stride}")
-    name = f"transposed {config.operator.value}" if config.transposed else config.operator.value
-    if config.operator is Operator.PASSTHROUGH:
+    name = f"transposed {config.kind.value}" if config.transposed else config.kind.value
+    if config.kind is LayerKind.PASSTHROUGH:
         parts.append(name)
     else:
         parts.append(f"{name} {_size(kernels.shape)} pad {inputs.pad[0]}, {kernels.bits} bit")
@@ -55,7 +55,7 @@ def describe_registers(memory: Memory, layer: int, group: int = 0) -> Iterator[s
             yield f"  {name:11} {', '.join(shown):40} {register.meaning}"
 
 
-def describe_word(run: Run, addresses: AddressMap, address: int) -> str:
+def describe_word(run: NetworkRun, addresses: AddressMap, address: int) -> str:
     """Describe which outputs the data word at an address holds; empty if no layer wrote it."""
     for done, numbers, pixel in outputs_at(run, addresses, address):
         row, column = divmod(pixel, done.output.shape[2])
@@ -71,7 +71,7 @@ def describe_departure(memory: Memory, departure: Departure) -> Iterator[str]:
     yield from describe_registers(memory, layer)
 
 
-def describe_unwritten(run: Run, memory: Memory, address: int) -> Iterator[str]:
+def describe_unwritten(run: NetworkRun, memory: Memory, address: int) -> Iterator[str]:
     """Yield lines on a word that should hold a result though no executed layer wrote it."""
     done = run.layers[-1]
     layer, words, addresses = done.config.layer, done.words, memory.addresses

@@ -8,7 +8,7 @@ import numpy as np
 
 from device import MAX78000, Chip
 from device.chip import DEFAULT_APB_BASE, GROUPS
-from emulator import Accelerator, Run, Writes
+from emulator import Accelerator, NetworkRun, Writes
 
 
 class Words:
@@ -54,7 +54,7 @@ class Words:
                 value = sum(lane << 8 * i for i, lane in enumerate(lanes))
                 self.word(self.chip.data_address(quad, 4 * (word + x)), value)
 
-    def run(self) -> tuple[Run, Accelerator]:
+    def run(self) -> tuple[NetworkRun, Accelerator]:
         accelerator = Accelerator(self.chip)
         accelerator.write(Writes.of(self.rows))
         return accelerator.run(), accelerator

@@ -7,7 +7,7 @@ import pytest
 
 from device import MAX78000
 from device.chip import DEFAULT_APB_BASE, FIFO_DATA
-from emulator import EmulatorError, Finding
+from emulator import EmulatorError, LayerFinding
 from tests.emulator.by_hand import Words, one_by_one
 
 IMAGE = np.array([[[1, 2], [3, -128]]])
@@ -17,11 +17,11 @@ def data(instance: int, word: int) -> int:
     return DEFAULT_APB_BASE + MAX78000.data_address(instance, 4 * word)
 
 
-def findings(words: Words) -> list[Finding]:
+def findings(words: Words) -> list[LayerFinding]:
     return words.run()[0].findings
 
 
-def one(words: Words) -> Finding:
+def one(words: Words) -> LayerFinding:
     found = findings(words)
     assert len(found) == 1, [str(finding) for finding in found]
     return found[0]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from emulator import RecordedWords, Run, Writes, run_words
+from emulator import NetworkRun, RecordedWords, Writes, run_words
 from synthesis.program import Program
 from synthesis.words import phase_words
 
@@ -16,7 +16,7 @@ class Emulated:
     """What the machine did: (address, expected, found) of wrong words, and the run itself."""
 
     wrong: list[tuple[int, int, int]]
-    run: Run
+    run: NetworkRun
 
 
 def emulated(program: Program) -> Emulated:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from device import MAX78000
-from emulator import AddressMap, Program, Writes
+from emulator import AddressMap, LoadedNetwork, Writes
 from emulator.report.departure import (
     Departure,
     SimulatedChannel,
@@ -23,11 +23,11 @@ SEEDS = st.integers(0, 2**32 - 1)
 
 
 @pytest.fixture(scope="module")
-def program(project: Path) -> Program:
-    return Program.of_project(project, "MAX78000")
+def program(project: Path) -> LoadedNetwork:
+    return LoadedNetwork.of_project(project, "MAX78000")
 
 
-def test_project_runs_with_its_own_input(program: Program) -> None:
+def test_project_runs_with_its_own_input(program: LoadedNetwork) -> None:
     assert program.input_shape == (4, 2, 2)
     run = program.run()
     assert run.output().tolist() == [[[1, 2], [3, 0]], [[10, 15], [20, 25]]]
@@ -37,7 +37,7 @@ def test_project_runs_with_its_own_input(program: Program) -> None:
 
 
 @given(seed=SEEDS)
-def test_project_runs_with_another_input(program: Program, seed: int) -> None:
+def test_project_runs_with_another_input(program: LoadedNetwork, seed: int) -> None:
     image = np.random.default_rng(seed).integers(-128, 128, (4, 2, 2))
     run = program.run(image)
     half = (image[[0, 3]] * 64 + np.array([0, 5 * 128])[:, None, None] + 64) >> 7
@@ -45,7 +45,7 @@ def test_project_runs_with_another_input(program: Program, seed: int) -> None:
     assert run.findings == []
 
 
-def test_runs_do_not_influence_each_other(program: Program) -> None:
+def test_runs_do_not_influence_each_other(program: LoadedNetwork) -> None:
     program.run(np.zeros((4, 2, 2), np.int8))
     assert program.run().output().tolist() == [[[1, 2], [3, 0]], [[10, 15], [20, 25]]]
 
@@ -59,7 +59,7 @@ def test_runs_do_not_influence_each_other(program: Program) -> None:
     ],
 )
 def test_input_of_another_shape_or_range_is_refused(
-    program: Program, image: np.ndarray, message: str
+    program: LoadedNetwork, image: np.ndarray, message: str
 ) -> None:
     with pytest.raises(ValueError, match=message):
         program.run(image)
@@ -81,7 +81,7 @@ def test_the_own_input_set_by_hand_gives_the_same(name: str, shared: Path) -> No
     """Reading the recorded input back and setting it again changes nothing; another input does."""
     recording = shared / "kat" / "cases" / name / "golden.npz"
     chip = "MAX78002" if "78002" in name else "MAX78000"
-    program = Program.of_words(recording, chip)
+    program = LoadedNetwork.of_words(recording, chip)
     random = np.random.default_rng(1)
     images = [random.integers(-128, 128, program.input_shape) for _ in range(2)]
     outputs = [program.run(image).output() for image in (*images, images[0])]
@@ -89,9 +89,9 @@ def test_the_own_input_set_by_hand_gives_the_same(name: str, shared: Path) -> No
     assert (outputs[0] != outputs[1]).any()
 
 
-def two_layers() -> Program:
+def two_layers() -> LoadedNetwork:
     words = one_by_one(np.array([[[1, 2], [3, 4]]]), np.array([[128 // 2], [-128]]))
-    return Program(MAX78000, Writes.of(words.rows))
+    return LoadedNetwork(MAX78000, Writes.of(words.rows))
 
 
 def channels(run_output: np.ndarray) -> list[SimulatedChannel]:
@@ -122,7 +122,7 @@ def test_channel_that_is_not_delivered_is_named() -> None:
 
 def test_wrong_words_of_32_bits_are_told_as_numbers() -> None:
     words = one_by_one(np.array([[[-1]]]), np.array([[100], [50]]), lctl={"wide": 1})
-    run = Program(MAX78000, Writes.of(words.rows)).run()
+    run = LoadedNetwork(MAX78000, Writes.of(words.rows)).run()
     wrong = [(0x50402004, 0, 0xFFFFFFCE), (0x50402000, 1, 0xFFFFFF9C)]
     found = departure_of_words(run, AddressMap(MAX78000), wrong)
     assert str(found) == "layer 0, channel 0, row 0, column 0 (0x50402000): expected 1, found -100"
