@@ -10,15 +10,15 @@ from collections.abc import Callable
 import numpy as np
 
 from device.chip import BIAS_UNIT
+from synthesis.layout import channels_per_pass
 from synthesis.network import Layer, Network
-from synthesis.place import Placement
 from synthesis.simulate import Activations, LayerTrace
 from synthesis.simulate.passes import pass_sums
 
-Check = Callable[[Network, Placement, Activations], None]
+Check = Callable[[Network, Activations], None]
 
 
-def sums_grow_to_the_accumulators(network: Network, _: Placement, activations: Activations) -> None:
+def sums_grow_to_the_accumulators(network: Network, activations: Activations) -> None:
     """The sums of the passes, one after the other, end where the simulation does."""
     for layer in map(network.layer, network.simulated):
         if layer.has_weights:
@@ -26,7 +26,7 @@ def sums_grow_to_the_accumulators(network: Network, _: Placement, activations: A
 
 
 def _compare_sums(layer: Layer, trace: LayerTrace) -> None:
-    total = pass_sums(trace.value, layer)[-1].astype(np.int64)
+    total = pass_sums(trace.value, layer, channels_per_pass(layer.in_channels))[-1].astype(np.int64)
     if layer.bias is not None:
         total += BIAS_UNIT * layer.bias[:, None, None]
     assert np.array_equal(total, trace.accumulator), f"{layer}: the sums of its passes differ"
@@ -35,7 +35,7 @@ def _compare_sums(layer: Layer, trace: LayerTrace) -> None:
 CHECKS: tuple[Check, ...] = (sums_grow_to_the_accumulators,)
 
 
-def cross_check(network: Network, placement: Placement, activations: Activations) -> None:
+def cross_check(network: Network, activations: Activations) -> None:
     """Run all checks; the simulation must have kept its traces."""
     for check in CHECKS:
-        check(network, placement, activations)
+        check(network, activations)

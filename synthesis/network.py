@@ -1,7 +1,7 @@
-"""The resolved network: layers with operator, shapes, weights and shifts; nothing is defaulted.
+"""The resolved network, mathematics only: operators, shapes, weights, shifts and their order.
 
-`resolve` builds these values; `check`, `place`, `simulate` and `encode` read them. Each layer keeps
-the positions of its keys in the description, so that any later complaint can name the line.
+Where and how an accelerator does this is in `synthesis.layout`. Each layer keeps the positions of
+its keys in the description, so that any later complaint can name the line.
 Source: spec/registers.md section 3, spec/network-description.md sections 1.3 and 1.4.
 """
 
@@ -10,16 +10,15 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Literal
+from typing import Generic, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from device import Chip
-from device.chip import GROUPS, PROCESSORS, PROCESSORS_PER_GROUP
 from diagnostics import NO_EFFECTS, Diagnostic, Effects, Place, Severity
 from synthesis.network_validation import validate_network
+
+_NOWHERE = Place()
 
 Tensor = NDArray[np.int64]
 Size = tuple[int, int]
@@ -58,60 +57,6 @@ class Activation(enum.StrEnum):
     ABS = "Abs"
 
 
-class InputPort(enum.StrEnum):
-    """How the sample reaches the first layer."""
-
-    MEMORY = "memory"
-    FIFO = "fifo"
-    FAST_FIFO = "fast fifo"
-    FAST_FIFO_QUAD = "fast fifo, all groups"
-
-    @property
-    def is_fifo(self) -> bool:
-        """Whether words are pushed while the network runs."""
-        return self is not InputPort.MEMORY
-
-    @property
-    def is_fast(self) -> bool:
-        """Whether the fast FIFO is used."""
-        return self in (InputPort.FAST_FIFO, InputPort.FAST_FIFO_QUAD)
-
-
-def bits(mask: int) -> tuple[int, ...]:
-    """Return the numbers of the bits that are set, ascending."""
-    return tuple(i for i in range(mask.bit_length()) if mask >> i & 1)
-
-
-def lowest_bit(mask: int) -> int:
-    """Return the number of the lowest set bit; the mask is not zero."""
-    return (mask & -mask).bit_length() - 1
-
-
-def group_slice(mask: int, group: int) -> int:
-    """Return the 16 bits of a processor mask that belong to a group."""
-    return mask >> PROCESSORS_PER_GROUP * group & (1 << PROCESSORS_PER_GROUP) - 1
-
-
-def passes(channels: int) -> int:
-    """Return in how many passes of at most 64 channels they are handled."""
-    return -(-channels // PROCESSORS)
-
-
-def channels_per_pass(channels: int) -> int:
-    """Return the channels of one pass: equal shares, a multiple of 4 when there are several."""
-    share = -(-channels // passes(channels))
-    return min((share + 3) // 4 * 4, PROCESSORS) if channels > PROCESSORS else share
-
-
-@dataclass(frozen=True, slots=True)
-class Progression:
-    """Input words made from few: the first `words` repeat, each time `step` more, cut by `mask`."""
-
-    words: int
-    step: int
-    mask: int
-
-
 @dataclass(frozen=True, slots=True)
 class Pooling:
     """Pooling in front of the operator; window 1×1 is none, a stride alone only decimates.
@@ -135,84 +80,51 @@ class Pooling:
         return self.active or self.stride != (1, 1)
 
 
-@dataclass(frozen=True, slots=True)
-class Hardware:
-    """The layer as the hardware runs it; differs from the description where it is emulated.
-
-    `weights` is int8 [output channel, input channel of the group, row, column], None without.
-    `surplus_words` are written behind, `leading_bytes` in front of the valid output.
-    """
-
-    operator: Operator
-    kernel: Size
-    pad: Size
-    in_dim: Size
-    pooled_dim: Size
-    out_dim: Size
-    weights: NDArray[np.int8] | None
-    surplus_words: int = 0
-    leading_bytes: int = 0
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Layer:
-    """One layer, fully determined.
+    """What one layer computes, fully determined.
 
     `in_channels` counts before flattening; sizes are (rows, columns); one-dimensional data has one
     column. `weight_bits` is 8, 4, 2, 1, -1 for binary and 0 without weights; `shift` includes the
     implicit part. `weights` is int8 [out, in/groups, rows, columns] as the operator uses them (a
-    transposed convolution flipped), `bias` int64 in units of 128. `widened`: its 1x1 kernel is run
-    as 3x3.
+    transposed convolution flipped), `bias` int64 in units of 128. With `bypass` every kernel is
+    one. `place` and `places` tell where the layer and its keys stand in the description.
     """
 
     index: int
-    name: str | None
-    place: Place
-    places: Mapping[str, Place] = field(repr=False)
+    name: str | None = None
+    place: Place = _NOWHERE
+    places: Mapping[str, Place] = field(default_factory=dict, repr=False)
     operator: Operator
-    combination: Combination | None
-    operands: int
-    pool_first: bool
-    processors: int
-    output_processors: int
-    in_offset: int
-    out_offset: int
+    combination: Combination | None = None
+    operands: int = 1
+    pool_first: bool = True
     in_channels: int
     out_channels: int
     in_dim: Size
-    in_crop: Size
-    pooling: Pooling
+    in_crop: Size = (0, 0)
+    pooling: Pooling = Pooling()
     pooled_dim: Size
-    kernel: Size
-    pad: Size
-    stride: int
-    dilation: int
-    output_pad: int
+    kernel: Size = (1, 1)
+    pad: Size = (0, 0)
+    stride: int = 1
+    dilation: int = 1
+    output_pad: int = 0
     out_dim: Size
-    activation: Activation | None
-    weight_bits: int
-    shift: int
-    output_width: Literal[8, 32]
-    groups: int
-    flatten: bool
-    channels_first: bool
-    streaming: bool
-    bypass: bool
-    calcx4: bool
-    read_ahead: bool
-    tcalc: bool
-    write_gap: int
-    read_gap: int
-    bias_groups: tuple[int, ...] | None
-    is_output: bool
-    sources: tuple[int, ...] | None
-    next_layer: int | None
-    snoop_layer: int | None
-    buffer_shift: int
-    buffer_insert: int
-    weights: NDArray[np.int8] | None = field(repr=False)
-    bias: Tensor | None = field(repr=False)
-    hardware: Hardware = field(repr=False)
+    activation: Activation | None = None
+    weight_bits: int = 0
+    shift: int = 0
+    output_width: Literal[8, 32] = 8
+    groups: int = 1
+    flatten: bool = False
+    bypass: bool = False
+    is_output: bool = False
+    sources: tuple[int, ...] | None = None
+    next_layer: int | None = None
+    buffer_shift: int = 0
+    buffer_insert: int = 0
+    weights: NDArray[np.int8] | None = field(default=None, repr=False)
+    bias: Tensor | None = field(default=None, repr=False)
     channel_skip: int = 0
     widened: bool = False
 
@@ -253,46 +165,10 @@ class Layer:
         return self.groups > 1
 
     @property
-    def broadcast(self) -> bool:
-        """Depth-wise with outputs on the processors of the inputs: no data changes its place."""
-        return self.depthwise and self.processors == self.output_processors
-
-    @property
-    def in_passes(self) -> int:
-        """Input passes of at most 64 channels."""
-        return passes(self.in_channels)
-
-    @property
-    def in_share(self) -> int:
-        """Input channels of one pass."""
-        return channels_per_pass(self.in_channels)
-
-    @property
-    def out_passes(self) -> int:
-        """Output passes of at most 64 channels."""
-        return passes(self.out_channels)
-
-    @property
-    def out_share(self) -> int:
-        """Output channels of one pass."""
-        return channels_per_pass(self.out_channels)
-
-    @property
     def flat_channels(self) -> int:
         """Input channels of the operator: after flattening, if it does."""
         rows, columns = self.pooled_dim
         return self.in_channels * rows * columns if self.flatten else self.in_channels
-
-    @property
-    def flat_passes(self) -> int:
-        """Passes of a flattened layer less one (one for each pixel and pass), else 0."""
-        rows, columns = self.pooled_dim
-        return self.in_passes * rows * columns - 1 if self.flatten else 0
-
-    @property
-    def output_words_per_value(self) -> int:
-        """Data words that one output lane takes: 1 for 8-bit, 4 for 32-bit outputs."""
-        return self.output_width // 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,122 +181,78 @@ class DataBuffer:
     width: int
 
 
-@dataclass(frozen=True, slots=True)
-class Delivery:
-    """Data that `cnn_unload` copies instead of the output layers'."""
-
-    processors: int
-    channels: int
-    dim: Size
-    offset: int
-    width: Literal[8, 32]
-    write_gap: int
+AnyLayer = TypeVar("AnyLayer", bound=Layer)
 
 
-@dataclass(frozen=True)
-class Network:
-    """A network on a chip, ready to be checked, placed, simulated and encoded.
+@dataclass(frozen=True, kw_only=True)
+class Schedule(Generic[AnyLayer]):
+    """Layers and the orders in which they are executed and simulated.
 
     `layers` are all layers that are configured, in the order of the description; `order` lists the
     indices of those that are executed, `simulated` of those that the known answer is made from.
-    `sample` is int64 [channel, row, column]. `allow_streaming` permits streaming from memory;
-    `file_has_bias` also counts layers of the file that are not executed; `snoop` holds the raw
-    registers of conditional execution; `deliveries` replace the output layers in `cnn_unload`;
-    `reshapes_inputs` lets a layer read some of its sources' channels, from `channel_skip` on;
-    `progression` tells how the words of the sample follow from the first ones, `input_parts` in
-    how many parts of rows it is loaded, `places` where global keys stand.
     """
 
-    chip: Chip
-    arch: str
-    place: Place
-    layers: tuple[Layer, ...]
+    layers: tuple[AnyLayer, ...]
     order: tuple[int, ...]
     simulated: tuple[int, ...]
-    sample: Tensor
-    sample_file: str
-    input_port: InputPort = InputPort.MEMORY
-    allow_streaming: bool = False
-    file_has_bias: bool = False
-    has_output_map: bool = False
-    snoop: tuple[int, ...] | None = None
-    buffer: DataBuffer | None = None
-    deliveries: tuple[Delivery, ...] = ()
-    progression: Progression | None = None
-    input_parts: int = 1
-    reshapes_inputs: bool = False
-    places: Mapping[str, Place] = field(default_factory=dict, repr=False)
 
-    def validate(self) -> None:
-        """Raise InvariantError where this network, which has been checked, contradicts itself."""
-        validate_network(self)
-
-    def layer(self, index: int) -> Layer:
+    def layer(self, index: int) -> AnyLayer:
         """Return the layer of an index; the first configured layer need not be number 0."""
         return self.layers[index - self.layers[0].index]
 
-    def following(self, layer: Layer) -> Layer | None:
+    def following(self, layer: Layer) -> AnyLayer | None:
         """Return the layer configured behind this one."""
         position = layer.index + 1 - self.layers[0].index
         return self.layers[position] if position < len(self.layers) else None
 
     @property
-    def input_processors(self) -> int:
-        """Processors that receive the sample: those of group 0 if all groups share it."""
-        if self.input_port is InputPort.FAST_FIFO_QUAD:
-            return group_slice(self.first.processors, 0)
-        return self.first.processors
-
-    @property
-    def input_part_distance(self) -> int:
-        """How far the parts of a split input stand apart, in bytes.
-
-        A part holds its rows and those around it that the padding of the first layer covers.
-        """
-        rows = self.first.in_dim[0] // self.input_parts + 2 * self.first.pad[0]
-        unit = self.chip.instance_words
-        return -(-rows * self.first.in_dim[1] // unit) * unit
-
-    @property
-    def streams(self) -> bool:
-        """Whether some layer works on rows as they arrive."""
-        return any(layer.streaming for layer in self.layers)
-
-    @property
-    def first(self) -> Layer:
+    def first(self) -> AnyLayer:
         """The layer that is executed first."""
         return self.layer(self.order[0])
 
     @property
-    def final(self) -> Layer:
+    def final(self) -> AnyLayer:
         """The layer that is executed last."""
         return self.layer(self.order[-1])
 
-    def executed(self) -> Iterator[Layer]:
+    def executed(self) -> Iterator[AnyLayer]:
         """The executed layers in execution order."""
         return (self.layer(i) for i in self.order)
 
     @property
-    def terminating(self) -> Layer:
+    def terminating(self) -> AnyLayer:
         """The layer whose output is the result of the simulation."""
         return self.layer(self.simulated[-1])
 
-    def predecessor(self, layer: Layer) -> Layer | None:
+    def predecessor(self, layer: Layer) -> AnyLayer | None:
         """The layer executed before this one; configured before it if it is never executed."""
         if layer.index not in self.order:
             return self.layer(layer.index - 1)
         position = self.order.index(layer.index)
         return self.layer(self.order[position - 1]) if position else None
 
-    @cached_property
-    def groups_used(self) -> tuple[int, ...]:
-        """Groups in which a layer or the final output has a processor, ascending."""
-        used = self.final.output_processors
-        for layer in self.layers:
-            used |= layer.processors
-        return tuple(g for g in range(GROUPS) if group_slice(used, g))
-
-    def outputs(self) -> tuple[Layer, ...]:
+    def outputs(self) -> tuple[AnyLayer, ...]:
         """Layers whose output is checked and delivered, ascending."""
         marked = tuple(layer for layer in self.layers if layer.is_output)
         return marked or (self.terminating,)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Network(Schedule[Layer]):
+    """What is computed: layers, the order of them, and a sample; nothing of where it is done.
+
+    `sample` is int64 [channel, row, column]; `reshapes_inputs` lets a layer read some of its
+    sources' channels, from `channel_skip` on; `places` tells where global keys stand.
+    """
+
+    arch: str = ""
+    place: Place = _NOWHERE
+    sample: Tensor
+    sample_file: str = ""
+    buffer: DataBuffer | None = None
+    reshapes_inputs: bool = False
+    places: Mapping[str, Place] = field(default_factory=dict, repr=False)
+
+    def validate(self) -> None:
+        """Raise InvariantError where this network, which has been checked, contradicts itself."""
+        validate_network(self)

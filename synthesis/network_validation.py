@@ -19,7 +19,6 @@ _of_network: Invariants[[Network]] = Invariants()
 _of_layer: Invariants[[Layer, Network]] = Invariants()
 
 _SAMPLE, _BUFFER = -1, -2
-_PER_PASS = 64
 _LIMITS = {8: (-128, 127), 4: (-8, 7), 2: (-2, 1), 1: (-1, 0), -1: (-1, 1)}
 _MAX_SHIFT = 15
 
@@ -146,22 +145,6 @@ def operator_leaves_its_size(layer: Layer, _: Network) -> Iterator[str]:
 
 
 @_of_layer
-def processors_are_as_many_as_channels(layer: Layer, network: Network) -> Iterator[str]:
-    """Channels are split into passes of equal shares, one processor for each of a share."""
-    inputs = network.input_processors if layer is network.first else layer.processors
-    for what, channels, mask in (
-        ("in", layer.in_channels, inputs),
-        ("out", layer.out_channels, layer.output_processors),
-    ):
-        passes = -(-channels // _PER_PASS)
-        share = -(-channels // max(passes, 1))
-        if passes > 1:
-            share = min(-(-share // 4) * 4, _PER_PASS)
-        if channels < 1 or mask.bit_count() != share or mask >> _PER_PASS:
-            yield f"{channels} {what}put channels on the processors 0x{mask:x}, expected {share}"
-
-
-@_of_layer
 def operands_are_combined(layer: Layer, _: Network) -> Iterator[str]:
     """Several operands have a combination, a single one has none."""
     if (layer.operands > 1) != (layer.combination is not None) or not 1 <= layer.operands <= 16:
@@ -221,24 +204,3 @@ def result_fits_its_registers(layer: Layer, _: Network) -> Iterator[str]:
     changed = layer.shift, layer.output_width - 8, layer.activation, *layer.pad
     if layer.operator == "passthrough" and any(changed):
         yield f"data that passes through is changed: {changed}"
-
-
-@_of_layer
-def offsets_are_not_negative(layer: Layer, _: Network) -> Iterator[str]:
-    """Data stands behind the beginning of an instance."""
-    if min(layer.in_offset, layer.out_offset, layer.write_gap, layer.read_gap) < 0:
-        yield f"reads from {layer.in_offset}, writes to {layer.out_offset}"
-
-
-@_of_layer
-def hardware_has_the_same_weights(layer: Layer, _: Network) -> Iterator[str]:
-    """The hardware's kernels hold the same numbers, only zeros and the order may differ."""
-    stored, wanted = layer.hardware.weights, layer.weights
-    if (stored is None) != (wanted is None):
-        yield f"the hardware has {'no' if stored is None else 'surplus'} weights"
-    elif stored is not None and wanted is not None:
-        same = np.array_equal(np.sort(stored[stored != 0]), np.sort(wanted[wanted != 0]))
-        if not same or stored.shape[:2] != wanted.shape[:2]:
-            yield "the hardware has other weights"
-        if stored.shape[2:] != layer.hardware.kernel:
-            yield f"hardware weights {list(stored.shape)} for a {layer.hardware.kernel} kernel"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from device import Chip
 from device.chip import DEFAULT_APB_BASE
-from synthesis.network import InputPort
+from synthesis.layout import InputPort
 
 
 @dataclass(frozen=True, slots=True)

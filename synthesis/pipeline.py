@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from device import Chip
 from diagnostics import Diagnostic, DiagnosticError, Severity, has_errors
+from synthesis.arrange import complete
 from synthesis.check import (
     CONSTRAINTS,
     check,
@@ -16,6 +18,8 @@ from synthesis.check import (
 )
 from synthesis.encode import Numbering, check_limits, encode
 from synthesis.facts import Fact, blocked, effects
+from synthesis.layout import Layout
+from synthesis.mapping import MappedNetwork, map_network
 from synthesis.network import Network
 from synthesis.options import EncodeOptions, ResolveOptions
 from synthesis.parse import parse_file, parse_sound_parts_of, position
@@ -34,17 +38,23 @@ class Synthesis:
     """What each stage gave, and the warnings of all of them."""
 
     network: Network
+    chip: Chip
     placement: Placement
     activations: Activations
     program: Program
     summary: Summary
     warnings: tuple[Diagnostic, ...]
 
+    @cached_property
+    def mapped(self) -> MappedNetwork:
+        """The network with its layout on the chip."""
+        return map_network(self.network, self.placement.layout, self.chip)
+
 
 def _checked(
     config_file: str, chip: Chip, options: ResolveOptions, placing: PlaceOptions
-) -> tuple[Network, tuple[Diagnostic, ...]]:
-    """Return a network that is complete, and everything that is to be said about it.
+) -> tuple[Network, Layout, tuple[Diagnostic, ...]]:
+    """Return a network that is complete, its layout, and everything that is to be said about it.
 
     Of one that is not, everything that can be told is in the DiagnosticError.
     """
@@ -52,12 +62,16 @@ def _checked(
     known = resolve_what_is_sound(description, chip, options)
     found = (*description.errors, *known.problems)
     if known.network is not None:
-        return known.network, (*found, *check(known.network, options.waiving))
+        layout = complete(known.network.layers, known.network.order, known.layout)
+        found += tuple(check(known.network, layout, chip, options.waiving))
+        return known.network, layout, found
+    order = [layer.index for layer in known.layers]
+    layout = complete(known.layers, order, known.layout)
     rest = check_sound_layers(
-        known.layers, chip, known.damaged, known.bare, known.suspect, options.waiving
+        known.layers, layout, chip, known.damaged, known.bare, known.suspect, options.waiving
     )
     if known.beginning is not None:
-        rest += _of_the_beginning(known.beginning, options, placing)
+        rest += _of_the_beginning(*known.beginning, chip, options, placing)
     raise DiagnosticError(
         sorted(dict.fromkeys((*_no_consequences(found, rest), *rest)), key=position)
     )
@@ -75,14 +89,20 @@ def _no_consequences(
 
 
 def _of_the_beginning(
-    network: Network, options: ResolveOptions, placing: PlaceOptions
+    network: Network,
+    fixed: Layout,
+    chip: Chip,
+    options: ResolveOptions,
+    placing: PlaceOptions,
 ) -> list[Diagnostic]:
     """Return the errors of the sound layers in front that hold whatever comes behind."""
-    errors = [d for d in check(network, options.waiving) if d.severity is Severity.ERROR]
+    layout = complete(network.layers, network.order, fixed)
+    complaints = check(network, layout, chip, options.waiving)
+    errors = [d for d in complaints if d.severity is Severity.ERROR]
     lasting = {entry.code for entry in CONSTRAINTS if entry.holds_for_prefix}
     found = [d for d in errors if d.code in lasting]
     if not blocked(errors) & {Fact.PLACES, Fact.SIZES, Fact.OVERLAPS}:
-        _, problems = place_what_fits(network, placing)
+        _, problems = place_what_fits(network, layout, chip, placing)
         found += [p for p in problems if p.severity is Severity.ERROR]
     return found
 
@@ -97,20 +117,20 @@ def examine(
     found = tuple(check_chip_options(chip, resolving, encoding))
     options = _place_options(encoding)
     try:
-        network, complaints = _checked(config_file, chip, resolving, options)
+        network, layout, complaints = _checked(config_file, chip, resolving, options)
     except DiagnosticError as refusal:
         raise DiagnosticError((*found, *refusal.diagnostics)) from None
     if has_errors(found):
         raise DiagnosticError((*found, *complaints))
-    layers = Numbering.of(network, encoding.repeat_layers).count
+    layers = Numbering.of(network, chip, encoding.repeat_layers).count
     found = (*found, *complaints, *check_repetition(layers, chip, network.final.place))
     unknown = blocked(found)
     if unknown & {Fact.PLACES, Fact.SIZES}:
         raise DiagnosticError(sorted(found, key=position))
     if Fact.OVERLAPS in unknown:
         options = replace(options, overlap_data=True)
-    placement, problems = place_what_fits(network, options)
-    found = (*found, *problems, *check_limits(network, encoding))
+    placement, problems = place_what_fits(network, layout, chip, options)
+    found = (*found, *problems, *check_limits(network, layout, chip, encoding))
     found = tuple(sorted(found, key=position))
     if has_errors(found):
         raise DiagnosticError(found)
@@ -125,7 +145,7 @@ def synthesize(
     if encoding.cross_check:
         network.validate()
         overlaps = encoding.overlap_data or not encoding.stops_at_overlaps
-        placement.validate(network, overlaps=overlaps)
+        placement.validate(network, chip, overlaps=overlaps)
     activations = simulate(
         network,
         average_rounding=encoding.average_rounding,
@@ -134,7 +154,7 @@ def synthesize(
     if encoding.cross_check:
         from synthesis.crosscheck import cross_check  # only for debugging
 
-        cross_check(network, placement, activations)
+        cross_check(network, activations)
     silent = tuple(
         layer.diagnostic(
             "W390",
@@ -147,9 +167,10 @@ def synthesize(
         for layer in map(network.layer, network.simulated)
         if not activations.outputs[layer.index].any()
     )
-    program = encode(network, placement, activations, encoding)
-    summary = summarize(network, placement, activations, encoding)
-    return Synthesis(network, placement, activations, program, summary, (*warnings, *silent))
+    program = encode(network, placement, activations, chip, encoding)
+    summary = summarize(network, placement, activations, chip, encoding)
+    found = (*warnings, *silent)
+    return Synthesis(network, chip, placement, activations, program, summary, found)
 
 
 def what_fits(
@@ -160,9 +181,10 @@ def what_fits(
     Returns the complaints of the placement too; data may lie anywhere, even beyond the memory.
     Raises DiagnosticError if the network cannot be resolved.
     """
-    network, _ = resolve(parse_file(config_file), chip, resolving)
+    network, fixed, _ = resolve(parse_file(config_file), chip, resolving)
+    layout = complete(network.layers, network.order, fixed)
     options = replace(_place_options(encoding), overlap_data=True)
-    return network, *place_what_fits(network, options)
+    return network, *place_what_fits(network, layout, chip, options)
 
 
 def _place_options(encoding: EncodeOptions) -> PlaceOptions:

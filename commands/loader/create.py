@@ -173,6 +173,7 @@ def write_report(
     gathered = build_report(
         network,
         placement,
+        args.device,
         encode_options(args),
         name=args.prefix,
         command_line=command_line(),

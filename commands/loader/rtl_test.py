@@ -40,7 +40,7 @@ def create_test(
     """
     name = folder_name(test_name(args.prefix, result.summary), args.test_dir)
     folder = Path(args.test_dir, name)
-    options = with_network(options, name, folder, result.network)
+    options = with_network(options, name, folder, result.mapped)
     found = dict.fromkeys((*complaints, *check_rtl_options(options, args.test_dir, result.program)))
     refuse_errors(found)
     check_folder(folder, overwrite=args.overwrite)

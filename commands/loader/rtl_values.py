@@ -17,7 +17,7 @@ from diagnostics import Diagnostic, Place, Severity
 from synthesis.emit import ProjectOptions
 from synthesis.emit.rtl import Camera, RtlOptions
 from synthesis.emit.rtl.options import DEFAULT_TOP_LEVEL
-from synthesis.network import Network
+from synthesis.mapping import MappedNetwork
 
 _NONE = "none"
 
@@ -90,7 +90,9 @@ def regression_folder(args: argparse.Namespace) -> str | None:
     return None if args.autogen is None or args.autogen.lower() == _NONE else args.autogen
 
 
-def with_network(options: RtlOptions, name: str, folder: Path, network: Network) -> RtlOptions:
+def with_network(
+    options: RtlOptions, name: str, folder: Path, network: MappedNetwork
+) -> RtlOptions:
     """Return the options of a test whose name and sample are known."""
     camera = options.camera
     if camera is not None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from commands.loader.rtl_values import is_block_level, is_rtl, preloads_weights
 from synthesis import __version__
 from synthesis.emit import ProjectOptions
-from synthesis.network import InputPort
+from synthesis.layout import InputPort
 from synthesis.options import EncodeOptions, ResolveOptions
 from writing.folder import folder_name
 

@@ -13,7 +13,8 @@ from emulator.report.departure import Departure, SimulatedChannel, departure_of_
 from emulator.report.describe import describe_departure
 from synthesis.encode.data import delivery_of, pieces_of
 from synthesis.encode.numbering import Numbering
-from synthesis.network import Layer, Tensor
+from synthesis.mapping import MappedLayer
+from synthesis.network import Tensor
 from synthesis.pipeline import Synthesis
 from synthesis.words import phase_words
 
@@ -33,7 +34,7 @@ def verify(
         phase: (words.words, words.control, words.pushes)
         for phase, words in phase_words(result.program).items()
     }
-    record = run_loader(folder, result.network.chip.name, apb_base=apb_base)
+    record = run_loader(folder, result.chip.name, apb_base=apb_base)
     differences = compare(record.effect(), wanted, record.addresses)
     place = Place(file=str(folder))
     if differences:
@@ -72,7 +73,7 @@ def cycle_table(result: Synthesis, record: LoaderRecord, run: NetworkRun) -> lis
     return format_cycles(network_cycles(record.accelerator.memory, executed), analytic)
 
 
-def simulated_channels(layer: Layer, output: Tensor) -> Iterator[SimulatedChannel]:
+def simulated_channels(layer: MappedLayer, output: Tensor) -> Iterator[SimulatedChannel]:
     """Yield the channels of a simulated layer with their places in data memory."""
     source = delivery_of(layer)
     for piece in pieces_of(source):
@@ -91,12 +92,12 @@ def departure(result: Synthesis, record: LoaderRecord, run: NetworkRun) -> Depar
     return departure_of_layers(run, record.addresses, simulated)
 
 
-def _simulated_layers(result: Synthesis) -> dict[int, Layer]:
+def _simulated_layers(result: Synthesis) -> dict[int, MappedLayer]:
     """Return the layers whose simulated output is known, by hardware layer."""
     numbering = _numbering(result)
     outputs = result.activations.outputs
     return {
-        numbering.number(layer): layer for layer in result.network.layers if layer.index in outputs
+        numbering.number(layer): layer for layer in result.mapped.layers if layer.index in outputs
     }
 
 
@@ -135,4 +136,4 @@ def _explanation(result: Synthesis, record: LoaderRecord, run: NetworkRun) -> st
 
 
 def _numbering(result: Synthesis) -> Numbering:
-    return Numbering.of(result.network, 1)
+    return Numbering.of(result.network, result.chip, 1)

@@ -6,7 +6,7 @@ What follows from a violation stands in the declaration of its constraint, nowhe
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Collection, Container, Iterable, Iterator
+from collections.abc import Callable, Collection, Container, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -14,6 +14,8 @@ from typing import Any
 from device import Chip
 from diagnostics import Diagnostic, Effects, Severity
 from synthesis.facts import Fact, Facts, effects
+from synthesis.layout import Layout
+from synthesis.mapping import MappedLayer, MappedNetwork, map_layers, map_network
 from synthesis.network import Layer, Network
 
 
@@ -53,9 +55,9 @@ class Covered:
     unless: str = ""
 
 
-LayerTest = Callable[[Layer, Any], Iterator[Finding]]
+LayerTest = Callable[[MappedLayer, Any], Iterator[Finding]]
 """Takes a layer and the chip; constraints of the kind NETWORK make no use of the chip."""
-NetworkTest = Callable[[Layer, Network], Iterator[Finding]]
+NetworkTest = Callable[[MappedLayer, MappedNetwork], Iterator[Finding]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,14 +84,14 @@ class Constraint:
     covers: Covered | None = None
     waived_by: str | None = None
 
-    def findings(self, layer: Layer, network: Network) -> Iterator[Finding]:
+    def findings(self, layer: MappedLayer, network: MappedNetwork) -> Iterator[Finding]:
         """Test a layer of a resolved network."""
         if self.alone is not None:
             return self.alone(layer, network.chip)
         assert self.whole is not None
         return self.whole(layer, network)
 
-    def complain(self, layer: Layer, finding: Finding, waiving: Container[str]) -> Diagnostic:
+    def complain(self, layer: MappedLayer, finding: Finding, waiving: Container[str]) -> Diagnostic:
         """Return the diagnostic of a finding; a warning if an option waives the constraint."""
         severity = Severity.WARNING if self.waived_by in waiving else self.severity
         return layer.diagnostic(
@@ -170,19 +172,25 @@ def _described(test: LayerTest | NetworkTest) -> tuple[str, str]:
 
 
 def check(
-    network: Network, waiving: Container[str] = (), *, consequences: bool = False
+    network: Network,
+    layout: Layout,
+    chip: Chip,
+    waiving: Container[str] = (),
+    *,
+    consequences: bool = False,
 ) -> list[Diagnostic]:
-    """Return every complaint about a network, in the order of its layers.
+    """Return every complaint about a network with a complete layout, in the order of its layers.
 
     Options in `waiving` turn errors of some constraints into warnings. Consequences of other errors
     are left out unless they are asked for.
     """
     position = {index: place for place, index in enumerate(network.order)}
+    mapped = map_network(network, layout, chip)
     found = [
         (layer, entry, finding)
-        for layer in network.layers
+        for layer in mapped.layers
         for entry in CONSTRAINTS
-        for finding in entry.findings(layer, network)
+        for finding in entry.findings(layer, mapped)
     ]
     wrong = [
         position.get(layer.index, 0)
@@ -224,7 +232,8 @@ def _covered(
 
 
 def check_sound_layers(
-    layers: Iterable[Layer],
+    layers: Sequence[Layer],
+    layout: Layout,
     chip: Chip,
     damaged: Container[int],
     bare: Container[int] = (),
@@ -239,7 +248,7 @@ def check_sound_layers(
     """
     found = []
     derived = True
-    for layer in layers:
+    for layer in map_layers(layers, layout, layers[0].index if layers else 0):
         derived = derived and layer.index not in damaged and layer.index not in bare
         if layer.index in damaged:
             continue

@@ -8,12 +8,12 @@ from device import Chip
 from diagnostics import Severity
 from synthesis.check.constraint import Covered, Finding, Kind, Of, constraint, layer_constraint
 from synthesis.facts import Fact
-from synthesis.network import Layer, Network
+from synthesis.mapping import MappedLayer, MappedNetwork
 from synthesis.place.data import WORD_BYTES
 
 
 @layer_constraint("E340", Kind.HARDWARE, blocks=Fact.OVERLAPS)
-def out_offset_is_in_memory(layer: Layer, chip: Chip) -> Iterator[Finding]:
+def out_offset_is_in_memory(layer: MappedLayer, chip: Chip) -> Iterator[Finding]:
     """The write pointer addresses the data memories of a group and nothing else."""
     limit = chip.out_offset_limit
     if not 0 <= layer.out_offset < limit:
@@ -29,7 +29,7 @@ def out_offset_is_in_memory(layer: Layer, chip: Chip) -> Iterator[Finding]:
 @layer_constraint(
     "E341", Kind.HARDWARE, derived=True, blocks=(Fact.OVERLAPS, Fact.ROOM), needs=Fact.SIZES
 )
-def input_fits_its_memory(layer: Layer, chip: Chip) -> Iterator[Finding]:
+def input_fits_its_memory(layer: MappedLayer, chip: Chip) -> Iterator[Finding]:
     """All channels that share a memory instance must fit into it, unless the layer streams."""
     if layer.streaming:
         return
@@ -53,7 +53,7 @@ def input_fits_its_memory(layer: Layer, chip: Chip) -> Iterator[Finding]:
     needs=Fact.SIZES,
     covers=Covered("E341", Of.NEXT, unless="in_offset"),
 )
-def output_fits_its_memory(layer: Layer, network: Network) -> Iterator[Finding]:
+def output_fits_its_memory(layer: MappedLayer, network: MappedNetwork) -> Iterator[Finding]:
     """All outputs that share a memory instance must fit into it, from out_offset on."""
     if layer.streaming and layer is not network.terminating:
         return
@@ -75,7 +75,7 @@ def output_fits_its_memory(layer: Layer, network: Network) -> Iterator[Finding]:
 
 
 @layer_constraint("E343", Kind.HARDWARE, derived=True, blocks=Fact.PLACES, needs=Fact.SIZES)
-def dimensions_fit_the_counters(layer: Layer, chip: Chip) -> Iterator[Finding]:
+def dimensions_fit_the_counters(layer: MappedLayer, chip: Chip) -> Iterator[Finding]:
     """Rows and columns are counted in fields of 10 (MAX78000) or 11 bits, padding included."""
     limit = chip.max_dimension
     inherited = layer.index > 0 and "in_dim" not in layer.places  # its source has been blamed
@@ -99,7 +99,7 @@ def dimensions_fit_the_counters(layer: Layer, chip: Chip) -> Iterator[Finding]:
 
 
 @layer_constraint("E344", Kind.HARDWARE, derived=True, blocks=Fact.PLACES, needs=Fact.SIZES)
-def frame_fits_its_counter(layer: Layer, chip: Chip) -> Iterator[Finding]:
+def frame_fits_its_counter(layer: MappedLayer, chip: Chip) -> Iterator[Finding]:
     """The words of a frame are counted in 21 bits."""
     words = layer.in_dim[0] * layer.in_dim[1] * layer.in_passes
     if words >= chip.max_frame_words:
@@ -109,7 +109,7 @@ def frame_fits_its_counter(layer: Layer, chip: Chip) -> Iterator[Finding]:
 
 
 @layer_constraint("E345", Kind.HARDWARE, derived=True, blocks=Fact.PLACES)
-def write_gap_fits_its_field(layer: Layer, chip: Chip) -> Iterator[Finding]:
+def write_gap_fits_its_field(layer: MappedLayer, chip: Chip) -> Iterator[Finding]:
     """The step from one output word to the next is a field of 4 (MAX78000) or 8 bits."""
     limit = chip.layer_registers["LCTL2"].by_name["write_step"].limit
     step = layer.out_passes * (layer.write_gap + 1) - 1 if layer.has_weights else layer.write_gap
@@ -122,7 +122,7 @@ def write_gap_fits_its_field(layer: Layer, chip: Chip) -> Iterator[Finding]:
 
 
 @layer_constraint("E346", Kind.HARDWARE, derived=True)
-def read_gap_limits(layer: Layer, chip: Chip) -> Iterator[Finding]:
+def read_gap_limits(layer: MappedLayer, chip: Chip) -> Iterator[Finding]:
     """Skipping words while reading is a feature of MAX78002, for a single pass."""
     if layer.read_gap and not chip.has_read_gap:
         yield Finding(f"'read_gap' is {layer.read_gap}, {chip.name} has none", "read_gap")
@@ -131,7 +131,7 @@ def read_gap_limits(layer: Layer, chip: Chip) -> Iterator[Finding]:
 
 
 @layer_constraint("W347", Kind.HARDWARE, Severity.WARNING)
-def offsets_are_words(layer: Layer, _: Chip) -> Iterator[Finding]:
+def offsets_are_words(layer: MappedLayer, _: Chip) -> Iterator[Finding]:
     """The hardware addresses words; the last two bits of an offset are lost."""
     for key, value in (("in_offset", layer.in_offset), ("out_offset", layer.out_offset)):
         if value % WORD_BYTES:
@@ -139,7 +139,7 @@ def offsets_are_words(layer: Layer, _: Chip) -> Iterator[Finding]:
 
 
 @constraint("W348", Kind.HARDWARE, Severity.WARNING)
-def input_is_where_it_was_written(layer: Layer, network: Network) -> Iterator[Finding]:
+def input_is_where_it_was_written(layer: MappedLayer, network: MappedNetwork) -> Iterator[Finding]:
     """Data is read where the layer before wrote it, unless it comes from elsewhere."""
     previous = network.predecessor(layer)
     if previous and layer.sources is None and layer.in_offset != previous.out_offset:
@@ -151,7 +151,7 @@ def input_is_where_it_was_written(layer: Layer, network: Network) -> Iterator[Fi
 
 
 @constraint("E349", Kind.NETWORK, blocks=Fact.SIZES, holds_for_prefix=True)
-def sample_fits_the_input(layer: Layer, network: Network) -> Iterator[Finding]:
+def sample_fits_the_input(layer: MappedLayer, network: MappedNetwork) -> Iterator[Finding]:
     """The sample must be what the first layer reads."""
     if layer is not network.first:
         return
@@ -159,7 +159,7 @@ def sample_fits_the_input(layer: Layer, network: Network) -> Iterator[Finding]:
     wanted = layer.in_channels * layer.operands
     if channels != wanted or (rows, columns) != layer.in_dim:
         yield Finding(
-            f"the sample {network.sample_file} has {channels}x{rows}x{columns} values, "
+            f"the sample {network.network.sample_file} has {channels}x{rows}x{columns} values, "
             f"the layer reads {wanted}x{layer.in_dim[0]}x{layer.in_dim[1]}",
             ("in_dim", "in_channels", "processors"),
             "Use a sample of this data set, or correct the description.",
@@ -167,7 +167,9 @@ def sample_fits_the_input(layer: Layer, network: Network) -> Iterator[Finding]:
 
 
 @constraint("W339", Kind.NETWORK, Severity.WARNING)
-def final_output_is_among_the_outputs(layer: Layer, network: Network) -> Iterator[Finding]:
+def final_output_is_among_the_outputs(
+    layer: MappedLayer, network: MappedNetwork
+) -> Iterator[Finding]:
     """Once a layer is marked as output, only marked layers are checked and delivered."""
     marked = [x for x in network.layers if x.is_output]
     if layer is network.final and marked and layer not in marked:
@@ -181,9 +183,9 @@ def final_output_is_among_the_outputs(layer: Layer, network: Network) -> Iterato
 
 
 @constraint("E338", Kind.HARDWARE)
-def split_input_limits(layer: Layer, network: Network) -> Iterator[Finding]:
+def split_input_limits(layer: MappedLayer, network: MappedNetwork) -> Iterator[Finding]:
     """Parts of an image are whole rows of one channel; all of them must fit into its memory."""
-    parts = network.input_parts
+    parts = network.layout.input_parts
     if layer is not network.first or parts == 1:
         return
     if not layer.channels_first or network.input_port.is_fifo:
@@ -208,15 +210,17 @@ def split_input_limits(layer: Layer, network: Network) -> Iterator[Finding]:
 
 
 @constraint("W380", Kind.HARDWARE, Severity.WARNING)
-def split_input_is_read_by_own_programs(layer: Layer, network: Network) -> Iterator[Finding]:
+def split_input_is_read_by_own_programs(
+    layer: MappedLayer, network: MappedNetwork
+) -> Iterator[Finding]:
     """The layer's registers describe a whole image; parts of it stand apart, with rows repeated.
 
     The vendor's tool expects the output for the whole image all the same.
     """
-    if layer is network.first and network.input_parts > 1:
+    if layer is network.first and network.layout.input_parts > 1:
         yield Finding(
-            f"--input-split {network.input_parts} loads the image in parts, the layer reads it as "
-            "a whole; the chip will compute something else than the known answer",
+            f"--input-split {network.layout.input_parts} loads the image in parts, the layer reads "
+            "it as a whole; the chip will compute something else than the known answer",
             "data_format",
             "Leave the option out, unless the program sets up the layer for each part.",
         )

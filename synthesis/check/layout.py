@@ -8,7 +8,8 @@ from device import Chip
 from device.chip import PROCESSORS_PER_INSTANCE
 from synthesis.check.constraint import Covered, Finding, Kind, Of, constraint, layer_constraint
 from synthesis.facts import Fact
-from synthesis.network import Layer, Network, group_slice, lowest_bit
+from synthesis.layout import group_slice, lowest_bit
+from synthesis.mapping import MappedLayer, MappedNetwork
 from synthesis.place.data import instances
 
 MAX_INPUT_PASSES = 16
@@ -35,7 +36,7 @@ def _suggestion(mask: int, count: int) -> str:
     covers=Covered("E321", Of.PREVIOUS, unless="output_processors"),
     holds_for_prefix=True,
 )
-def processors_match_channels(layer: Layer, network: Network) -> Iterator[Finding]:
+def processors_match_channels(layer: MappedLayer, network: MappedNetwork) -> Iterator[Finding]:
     """Each processor handles one channel of a pass, so their numbers must be equal."""
     processors = network.input_processors if layer is network.first else layer.processors
     found, wanted = processors.bit_count(), layer.in_share
@@ -54,14 +55,16 @@ def processors_match_channels(layer: Layer, network: Network) -> Iterator[Findin
 
 
 @constraint("E321", Kind.HARDWARE, blocks=Fact.PLACES, needs=Fact.SIZES)
-def output_processors_match_channels(layer: Layer, network: Network) -> Iterator[Finding]:
+def output_processors_match_channels(
+    layer: MappedLayer, network: MappedNetwork
+) -> Iterator[Finding]:
     """Each output channel of a pass goes to one processor of the next layer."""
     found, wanted = layer.output_processors.bit_count(), layer.out_share
     if found == wanted:
         return
     passes = f" in {layer.out_passes} passes" if layer.out_passes > 1 else ""
     source = "'output_processors'"
-    if layer is network.final and network.has_output_map:
+    if layer is network.final and network.layout.has_output_map:
         source = "'output_map'"
     if "output_processors" not in layer.places and layer is not network.final:
         source = f"the next layer's 'processors' (line {_next_line(layer, network)})"
@@ -73,20 +76,20 @@ def output_processors_match_channels(layer: Layer, network: Network) -> Iterator
     )
 
 
-def _next_line(layer: Layer, network: Network) -> int | None:
+def _next_line(layer: MappedLayer, network: MappedNetwork) -> int | None:
     following = network.following(layer)
     return following.place_of("processors").line if following else None
 
 
 @constraint("E322", Kind.HARDWARE, holds_for_prefix=True)
-def planar_input_is_first(layer: Layer, network: Network) -> Iterator[Finding]:
+def planar_input_is_first(layer: MappedLayer, network: MappedNetwork) -> Iterator[Finding]:
     """Layers write interleaved data, so only the network's input can be planar."""
     if layer.channels_first and layer is not network.first:
         yield Finding("'data_format' is CHW on a later layer", "data_format", "Remove the key.")
 
 
 @layer_constraint("E323", Kind.HARDWARE, derived=True, blocks=Fact.PLACES, holds_for_prefix=True)
-def planar_processors_are_spread(layer: Layer, _: Chip) -> Iterator[Finding]:
+def planar_processors_are_spread(layer: MappedLayer, _: Chip) -> Iterator[Finding]:
     """A word of planar data belongs to one channel, so each memory instance feeds one processor."""
     if not layer.channels_first:
         return
@@ -111,7 +114,7 @@ def planar_processors_are_spread(layer: Layer, _: Chip) -> Iterator[Finding]:
 
 
 @constraint("E324", Kind.HARDWARE, blocks=Fact.PLACES)
-def first_group_is_used(layer: Layer, network: Network) -> Iterator[Finding]:
+def first_group_is_used(layer: MappedLayer, network: MappedNetwork) -> Iterator[Finding]:
     """Group 0 starts the others, so something must run in it."""
     if layer is network.first and 0 not in network.groups_used:
         yield Finding(
@@ -128,7 +131,7 @@ def first_group_is_used(layer: Layer, network: Network) -> Iterator[Finding]:
     holds_for_prefix=True,
     waived_by="--ignore-bias-groups",
 )
-def bias_group_is_used(layer: Layer, network: Network) -> Iterator[Finding]:
+def bias_group_is_used(layer: MappedLayer, network: MappedNetwork) -> Iterator[Finding]:
     """A bias can only be added in a group that takes part."""
     used = ", ".join(map(str, network.groups_used))
     lost = "; a bias that stands there is not added" if layer.bias is not None else ""
@@ -141,7 +144,7 @@ def bias_group_is_used(layer: Layer, network: Network) -> Iterator[Finding]:
 
 
 @constraint("E326", Kind.HARDWARE, blocks=Fact.PLACES, holds_for_prefix=True)
-def passthrough_outputs_are_packed(layer: Layer, network: Network) -> Iterator[Finding]:
+def passthrough_outputs_are_packed(layer: MappedLayer, network: MappedNetwork) -> Iterator[Finding]:
     """Passing data keeps its order inside a group, without gaps."""
     if layer.has_weights:
         return
@@ -162,7 +165,7 @@ def passthrough_outputs_are_packed(layer: Layer, network: Network) -> Iterator[F
 
 
 @layer_constraint("E327", Kind.HARDWARE, derived=True, blocks=Fact.PLACES)
-def channel_limits(layer: Layer, chip: Chip) -> Iterator[Finding]:
+def channel_limits(layer: MappedLayer, chip: Chip) -> Iterator[Finding]:
     """The pass counters end at 16 passes of 64 channels."""
     limit = chip.max_channels
     for count, what, key in (

@@ -15,33 +15,35 @@ from device import Chip
 from device.chip import KERNEL_COLUMN_BYTES, PROCESSORS_PER_INSTANCE
 from diagnostics import Severity
 from synthesis.check.constraint import Finding, Kind, constraint, layer_constraint
-from synthesis.network import Layer, Network, Operator, lowest_bit
+from synthesis.layout import lowest_bit
+from synthesis.mapping import MappedLayer, MappedNetwork
+from synthesis.network import Operator
 
 _CONSEQUENCE = "; the chip will compute something else than the known answer"
 _ALIGN = "Begin the output processors at a multiple of 4."
 
 
-def _lane(layer: Layer) -> int:
+def _lane(layer: MappedLayer) -> int:
     """Byte lane of the first output."""
     return lowest_bit(layer.output_processors) % PROCESSORS_PER_INSTANCE
 
 
-def _per_byte(layer: Layer) -> int:
+def _per_byte(layer: MappedLayer) -> int:
     """Weights that share a byte."""
     return 8 // abs(layer.weight_bits)
 
 
-def _taps(layer: Layer) -> int:
+def _taps(layer: MappedLayer) -> int:
     rows, columns = layer.hardware.kernel
     return rows * columns
 
 
-def _kernels_per_output(layer: Layer) -> int:
+def _kernels_per_output(layer: MappedLayer) -> int:
     """Kernels of one output in each processor."""
     return layer.flat_passes + 1 if layer.flatten else layer.in_passes
 
 
-def _begins_in_step(layer: Layer) -> bool:
+def _begins_in_step(layer: MappedLayer) -> bool:
     """Whether the first output's kernels stand behind those of the empty lanes in front.
 
     The vendor's tool counts one kernel a lane and pass, in whole columns as if it had 8 bits.
@@ -56,7 +58,7 @@ def _begins_in_step(layer: Layer) -> bool:
 
 
 @layer_constraint("W318", Kind.HARDWARE, Severity.WARNING, derived=True)
-def narrow_weights_fill_their_passes(layer: Layer, _: Chip) -> Iterator[Finding]:
+def narrow_weights_fill_their_passes(layer: MappedLayer, _: Chip) -> Iterator[Finding]:
     """The vendor's tool stores narrow weights out of step if the last pass is not full.
 
     Where a channel is missing in the last pass, it leaves out the last byte of a group of kernels,
@@ -78,7 +80,7 @@ def narrow_weights_fill_their_passes(layer: Layer, _: Chip) -> Iterator[Finding]
 
 
 @layer_constraint("W319", Kind.HARDWARE, Severity.WARNING, derived=True)
-def flattened_outputs_begin_in_lane_0(layer: Layer, _: Chip) -> Iterator[Finding]:
+def flattened_outputs_begin_in_lane_0(layer: MappedLayer, _: Chip) -> Iterator[Finding]:
     """The vendor's tool stores flattened weights out of step for outputs in upper lanes."""
     if layer.flatten and layer.weights is not None and not _begins_in_step(layer):
         yield Finding(
@@ -89,7 +91,7 @@ def flattened_outputs_begin_in_lane_0(layer: Layer, _: Chip) -> Iterator[Finding
 
 
 @layer_constraint("W334", Kind.HARDWARE, Severity.WARNING, derived=True)
-def narrow_outputs_begin_in_lane_0(layer: Layer, _: Chip) -> Iterator[Finding]:
+def narrow_outputs_begin_in_lane_0(layer: MappedLayer, _: Chip) -> Iterator[Finding]:
     """The vendor's tool places narrow weights of outputs in upper lanes as if they had 8 bits.
 
     It counts the kernels of the empty lanes in front in whole columns; only kernels of few bytes,
@@ -107,7 +109,7 @@ def narrow_outputs_begin_in_lane_0(layer: Layer, _: Chip) -> Iterator[Finding]:
 
 
 @layer_constraint("W370", Kind.HARDWARE, Severity.WARNING, derived=True)
-def outputs_of_passes_begin_in_lane_0(layer: Layer, _: Chip) -> Iterator[Finding]:
+def outputs_of_passes_begin_in_lane_0(layer: MappedLayer, _: Chip) -> Iterator[Finding]:
     """The empty lanes in front of the outputs count in every pass, but are stored once."""
     ordinary = layer.weights is not None and not (layer.depthwise or layer.flatten)
     if ordinary and layer.out_passes > 1 and _lane(layer) and abs(layer.weight_bits) == 8:
@@ -120,7 +122,7 @@ def outputs_of_passes_begin_in_lane_0(layer: Layer, _: Chip) -> Iterator[Finding
 
 
 @layer_constraint("W371", Kind.HARDWARE, Severity.WARNING, derived=True)
-def gaps_are_whole_columns(layer: Layer, _: Chip) -> Iterator[Finding]:
+def gaps_are_whole_columns(layer: MappedLayer, _: Chip) -> Iterator[Finding]:
     """The vendor's tool leaves a column free for each unused processor, whatever a kernel takes."""
     mask = layer.output_processors >> lowest_bit(layer.output_processors)
     if layer.weights is None or layer.depthwise or not mask & mask + 1:
@@ -140,7 +142,7 @@ def gaps_are_whole_columns(layer: Layer, _: Chip) -> Iterator[Finding]:
 
 
 @layer_constraint("W372", Kind.HARDWARE, Severity.WARNING, derived=True)
-def binary_kernels_are_not_filled_up(layer: Layer, _: Chip) -> Iterator[Finding]:
+def binary_kernels_are_not_filled_up(layer: MappedLayer, _: Chip) -> Iterator[Finding]:
     """Binary weights are -1 or +1; the zeros that make a kernel larger become +1."""
     stored = layer.hardware.weights
     if layer.weight_bits < 0 and stored is not None and not np.all(stored):
@@ -154,7 +156,7 @@ def binary_kernels_are_not_filled_up(layer: Layer, _: Chip) -> Iterator[Finding]
 
 
 @layer_constraint("W373", Kind.HARDWARE, Severity.WARNING)
-def transposed_convolution_without_pool_stride(layer: Layer, _: Chip) -> Iterator[Finding]:
+def transposed_convolution_without_pool_stride(layer: MappedLayer, _: Chip) -> Iterator[Finding]:
     """The registers of a transposed convolution have no place for the stride of pooling."""
     stride = max(layer.pooling.stride)
     if layer.operator is Operator.CONVTRANSPOSE2D and stride > 1:
@@ -166,7 +168,7 @@ def transposed_convolution_without_pool_stride(layer: Layer, _: Chip) -> Iterato
 
 
 @layer_constraint("W374", Kind.HARDWARE, Severity.WARNING, derived=True)
-def spread_kernels_lead_to_plain_output(layer: Layer, _: Chip) -> Iterator[Finding]:
+def spread_kernels_lead_to_plain_output(layer: MappedLayer, _: Chip) -> Iterator[Finding]:
     """The invalid outputs in front of the valid ones are counted as single words."""
     if layer.hardware.leading_bytes and (layer.output_width == 32 or layer.write_gap):
         what = "32-bit outputs" if layer.output_width == 32 else "'write_gap'"
@@ -178,7 +180,9 @@ def spread_kernels_lead_to_plain_output(layer: Layer, _: Chip) -> Iterator[Findi
 
 
 @constraint("W375", Kind.HARDWARE, Severity.WARNING)
-def flattened_sample_is_interleaved(layer: Layer, network: Network) -> Iterator[Finding]:
+def flattened_sample_is_interleaved(
+    layer: MappedLayer, network: MappedNetwork
+) -> Iterator[Finding]:
     """Pixels become passes where channels are interleaved in memory, and only there."""
     port = network.input_port
     if layer is not network.first or not layer.flat_passes:
@@ -193,7 +197,7 @@ def flattened_sample_is_interleaved(layer: Layer, network: Network) -> Iterator[
 
 
 @layer_constraint("W376", Kind.HARDWARE, Severity.WARNING, derived=True)
-def wide_outputs_fill_their_lanes(layer: Layer, _: Chip) -> Iterator[Finding]:
+def wide_outputs_fill_their_lanes(layer: MappedLayer, _: Chip) -> Iterator[Finding]:
     """The known answer expects zeros in unused lanes; kernels of other layers may stand there.
 
     It has as many words of an instance as there are outputs in it, from lane 0 on.
@@ -209,7 +213,7 @@ def wide_outputs_fill_their_lanes(layer: Layer, _: Chip) -> Iterator[Finding]:
 
 
 @layer_constraint("W377", Kind.HARDWARE, Severity.WARNING)
-def depthwise_outputs_have_the_gaps_of_the_inputs(layer: Layer, _: Chip) -> Iterator[Finding]:
+def depthwise_outputs_have_the_gaps_of_the_inputs(layer: MappedLayer, _: Chip) -> Iterator[Finding]:
     """Channels that are convolved each for itself keep their distances to each other."""
     inputs, outputs = layer.processors, layer.output_processors
     moved = inputs >> lowest_bit(inputs) << lowest_bit(outputs)
@@ -223,7 +227,7 @@ def depthwise_outputs_have_the_gaps_of_the_inputs(layer: Layer, _: Chip) -> Iter
 
 
 @layer_constraint("W378", Kind.HARDWARE, Severity.WARNING, derived=True)
-def bypassed_kernels_are_not_widened(layer: Layer, _: Chip) -> Iterator[Finding]:
+def bypassed_kernels_are_not_widened(layer: MappedLayer, _: Chip) -> Iterator[Finding]:
     """In and behind streaming layers 1x1 kernels run as 3x3; bypassed ones have no zeros."""
     if layer.bypass and layer.widened:
         yield Finding(

@@ -9,7 +9,9 @@ from device.chip import PROCESSORS, PROCESSORS_PER_GROUP, PROCESSORS_PER_INSTANC
 from diagnostics import Severity
 from synthesis.check.constraint import Finding, Kind, constraint, layer_constraint
 from synthesis.facts import Fact
-from synthesis.network import MAX_TAPS, Layer, Network, Operator, lowest_bit
+from synthesis.layout import lowest_bit
+from synthesis.mapping import MappedLayer, MappedNetwork
+from synthesis.network import MAX_TAPS, Operator
 
 MAX_SHIFT = 15
 MAX_PAD = 2
@@ -19,7 +21,7 @@ MAX_OPERANDS_POOL_LAST = 2
 
 
 @layer_constraint("E301", Kind.HARDWARE, derived=True)
-def shift_fits_its_field(layer: Layer, _: Chip) -> Iterator[Finding]:
+def shift_fits_its_field(layer: MappedLayer, _: Chip) -> Iterator[Finding]:
     """The shifter moves sums by at most 15 bits; narrow weights already use 4, 6 or 7 of them."""
     if layer.has_weights and abs(layer.shift) > MAX_SHIFT:
         implicit = 8 - abs(layer.weight_bits)
@@ -34,7 +36,7 @@ def shift_fits_its_field(layer: Layer, _: Chip) -> Iterator[Finding]:
 
 
 @layer_constraint("E302", Kind.NETWORK, blocks=Fact.SIZES)
-def padding_surrounds_a_kernel(layer: Layer, _: object) -> Iterator[Finding]:
+def padding_surrounds_a_kernel(layer: MappedLayer, _: object) -> Iterator[Finding]:
     """Only a kernel reaches over the edge of the image."""
     pad = max(layer.pad)
     if pad and not layer.has_weights:
@@ -42,7 +44,7 @@ def padding_surrounds_a_kernel(layer: Layer, _: object) -> Iterator[Finding]:
 
 
 @layer_constraint("E302", Kind.HARDWARE, blocks=Fact.SIZES)
-def pad_is_small(layer: Layer, _: Chip) -> Iterator[Finding]:
+def pad_is_small(layer: MappedLayer, _: Chip) -> Iterator[Finding]:
     """The image is padded by at most two rows and columns, and by less than the kernel."""
     if not layer.has_weights or layer.operator is Operator.CONVTRANSPOSE2D:
         return
@@ -57,7 +59,9 @@ def pad_is_small(layer: Layer, _: Chip) -> Iterator[Finding]:
 
 
 @layer_constraint("E303", Kind.NETWORK, blocks=Fact.SIZES)
-def output_padding_needs_a_transposed_convolution(layer: Layer, _: object) -> Iterator[Finding]:
+def output_padding_needs_a_transposed_convolution(
+    layer: MappedLayer, _: object
+) -> Iterator[Finding]:
     """A transposed convolution has outputs of several sizes to choose from, no other operator."""
     if layer.output_pad and layer.operator is not Operator.CONVTRANSPOSE2D:
         yield Finding(
@@ -66,7 +70,7 @@ def output_padding_needs_a_transposed_convolution(layer: Layer, _: object) -> It
 
 
 @layer_constraint("E303", Kind.HARDWARE, blocks=Fact.SIZES)
-def transposed_padding(layer: Layer, _: Chip) -> Iterator[Finding]:
+def transposed_padding(layer: MappedLayer, _: Chip) -> Iterator[Finding]:
     """A transposed convolution is an ordinary one on a stretched image, padded by 0 to 2."""
     if layer.operator is not Operator.CONVTRANSPOSE2D:
         return
@@ -77,7 +81,7 @@ def transposed_padding(layer: Layer, _: Chip) -> Iterator[Finding]:
 
 
 @layer_constraint("E304", Kind.HARDWARE, blocks=Fact.SIZES)
-def pooling_fits_its_fields(layer: Layer, chip: Chip) -> Iterator[Finding]:
+def pooling_fits_its_fields(layer: MappedLayer, chip: Chip) -> Iterator[Finding]:
     """The pooling window reaches over at most 16 rows and columns; only MAX78002 dilates it."""
     pooling = layer.pooling
     if max(pooling.dilation) > chip.max_pool_dilation:
@@ -96,7 +100,7 @@ def pooling_fits_its_fields(layer: Layer, chip: Chip) -> Iterator[Finding]:
 
 
 @layer_constraint("E305", Kind.HARDWARE, derived=True, blocks=Fact.SIZES)
-def pool_stride_is_square(layer: Layer, _: Chip) -> Iterator[Finding]:
+def pool_stride_is_square(layer: MappedLayer, _: Chip) -> Iterator[Finding]:
     """One register field holds the stride of rows and columns."""
     rows, columns = layer.pooling.stride
     if rows != columns and layer.in_dim[1] != 1 and layer.operator is not Operator.CONV1D:
@@ -108,7 +112,7 @@ def pool_stride_is_square(layer: Layer, _: Chip) -> Iterator[Finding]:
 
 
 @layer_constraint("E306", Kind.HARDWARE, derived=True, blocks=Fact.PLACES, needs=Fact.SIZES)
-def flatten_limits(layer: Layer, _: Chip) -> Iterator[Finding]:
+def flatten_limits(layer: MappedLayer, _: Chip) -> Iterator[Finding]:
     """A flattened layer reads each pixel as a pass of its own, and has 256 passes."""
     if not layer.flatten:
         return
@@ -140,7 +144,9 @@ def flatten_limits(layer: Layer, _: Chip) -> Iterator[Finding]:
 
 
 @constraint("E307", Kind.HARDWARE)
-def final_wide_layer_has_no_activation(layer: Layer, network: Network) -> Iterator[Finding]:
+def final_wide_layer_has_no_activation(
+    layer: MappedLayer, network: MappedNetwork
+) -> Iterator[Finding]:
     """32-bit sums leave the accumulator as they are; nothing can be done to them afterwards."""
     if layer.output_width == 32 and layer.activation and layer is network.final:
         yield Finding(
@@ -151,14 +157,14 @@ def final_wide_layer_has_no_activation(layer: Layer, network: Network) -> Iterat
 
 
 @constraint("W307", Kind.HARDWARE, Severity.WARNING)
-def inner_wide_layer(layer: Layer, network: Network) -> Iterator[Finding]:
+def inner_wide_layer(layer: MappedLayer, network: MappedNetwork) -> Iterator[Finding]:
     """The next layer reads bytes; a 32-bit output can only be read by the processor."""
     if layer.output_width == 32 and layer is not network.final and not layer.is_output:
         yield Finding("32-bit output of a layer that feeds another", "output_width")
 
 
 @layer_constraint("E308", Kind.NETWORK, derived=True)
-def passthrough_is_plain(layer: Layer, _: object) -> Iterator[Finding]:
+def passthrough_is_plain(layer: MappedLayer, _: object) -> Iterator[Finding]:
     """Data that passes through is neither shifted, widened nor flattened."""
     if layer.has_weights:
         return
@@ -177,7 +183,7 @@ def passthrough_is_plain(layer: Layer, _: object) -> Iterator[Finding]:
 
 
 @layer_constraint("E309", Kind.HARDWARE, derived=True, needs=Fact.SIZES)
-def passthrough_pooling_passes(layer: Layer, chip: Chip) -> Iterator[Finding]:
+def passthrough_pooling_passes(layer: MappedLayer, chip: Chip) -> Iterator[Finding]:
     """MAX78000 pools passing data of more than 64 channels only down to a single pixel."""
     limit = chip.passthrough_pool_passes
     if layer.has_weights or not layer.pooling.reduces or layer.in_passes <= limit:
@@ -192,7 +198,7 @@ def passthrough_pooling_passes(layer: Layer, chip: Chip) -> Iterator[Finding]:
 
 
 @layer_constraint("E310", Kind.HARDWARE, derived=True)
-def combination_limits(layer: Layer, chip: Chip) -> Iterator[Finding]:
+def combination_limits(layer: MappedLayer, chip: Chip) -> Iterator[Finding]:
     """Operands are combined in front of two-dimensional operators, with few buffers."""
     if not layer.combination:
         return
@@ -220,7 +226,7 @@ def combination_limits(layer: Layer, chip: Chip) -> Iterator[Finding]:
 
 
 @layer_constraint("E311", Kind.HARDWARE, waived_by="--ignore-hw-limits")
-def combination_with_bias(layer: Layer, chip: Chip) -> Iterator[Finding]:
+def combination_with_bias(layer: MappedLayer, chip: Chip) -> Iterator[Finding]:
     """MAX78002 uses the same adder for the bias and for combining operands."""
     if (
         not chip.combines_with_bias
@@ -236,7 +242,7 @@ def combination_with_bias(layer: Layer, chip: Chip) -> Iterator[Finding]:
 
 
 @layer_constraint("E312", Kind.HARDWARE, blocks=Fact.SIZES)
-def dilation_limits(layer: Layer, _: Chip) -> Iterator[Finding]:
+def dilation_limits(layer: MappedLayer, _: Chip) -> Iterator[Finding]:
     """Only one-dimensional kernels can be spread."""
     if layer.dilation == 1 or not layer.has_weights:
         return
@@ -250,7 +256,7 @@ def dilation_limits(layer: Layer, _: Chip) -> Iterator[Finding]:
 
 
 @layer_constraint("E313", Kind.HARDWARE, derived=True, blocks=(Fact.SIZES, Fact.PLACES))
-def groups_limits(layer: Layer, chip: Chip) -> Iterator[Finding]:
+def groups_limits(layer: MappedLayer, chip: Chip) -> Iterator[Finding]:
     """Channels are convolved together or, on MAX78002, each for itself."""
     if layer.groups == 1:
         return
@@ -267,7 +273,7 @@ def groups_limits(layer: Layer, chip: Chip) -> Iterator[Finding]:
 
 
 @constraint("E314", Kind.HARDWARE, blocks=Fact.PLACES)
-def binary_weights(layer: Layer, network: Network) -> Iterator[Finding]:
+def binary_weights(layer: MappedLayer, network: MappedNetwork) -> Iterator[Finding]:
     """Weights of -1 and +1 are a mode of MAX78002, for all 1-bit layers of a network together."""
     if layer.weight_bits >= 0:
         return
@@ -280,7 +286,7 @@ def binary_weights(layer: Layer, network: Network) -> Iterator[Finding]:
 
 
 @constraint("E315", Kind.HARDWARE, blocks=Fact.PLACES, holds_for_prefix=True)
-def features_of_the_chip(layer: Layer, network: Network) -> Iterator[Finding]:
+def features_of_the_chip(layer: MappedLayer, network: MappedNetwork) -> Iterator[Finding]:
     """Kernel bypass, reading ahead and calculating four outputs at a time came with MAX78002."""
     if network.chip.has_extended_modes:
         return
@@ -297,7 +303,7 @@ def features_of_the_chip(layer: Layer, network: Network) -> Iterator[Finding]:
 
 
 @layer_constraint("E316", Kind.HARDWARE, blocks=Fact.PLACES)
-def depthwise_layout(layer: Layer, _: Chip) -> Iterator[Finding]:
+def depthwise_layout(layer: MappedLayer, _: Chip) -> Iterator[Finding]:
     """Channels that are convolved each for itself keep their lanes or move by whole instances."""
     if not layer.depthwise:
         return
@@ -318,7 +324,7 @@ def depthwise_layout(layer: Layer, _: Chip) -> Iterator[Finding]:
 
 
 @layer_constraint("E317", Kind.HARDWARE, derived=True, blocks=Fact.PLACES)
-def spread_kernel_limits(layer: Layer, chip: Chip) -> Iterator[Finding]:
+def spread_kernel_limits(layer: MappedLayer, chip: Chip) -> Iterator[Finding]:
     """A kernel that is spread over more than nine samples runs on two-dimensional hardware."""
     taps, dilation = layer.kernel[0], layer.dilation
     if layer.operator is not Operator.CONV1D or (taps - 1) * dilation < MAX_TAPS:
@@ -346,7 +352,7 @@ def spread_kernel_limits(layer: Layer, chip: Chip) -> Iterator[Finding]:
 
 
 @layer_constraint("E330", Kind.HARDWARE, derived=True, waived_by="--ignore-hw-limits")
-def padded_series_of_many_channels(layer: Layer, chip: Chip) -> Iterator[Finding]:
+def padded_series_of_many_channels(layer: MappedLayer, chip: Chip) -> Iterator[Finding]:
     """MAX78002 pads a Conv1d in a single pass only."""
     wide = layer.operator is Operator.CONV1D and layer.pad[0] > 0 and layer.in_passes > 1
     if wide and not chip.pads_series_of_passes:
@@ -359,7 +365,7 @@ def padded_series_of_many_channels(layer: Layer, chip: Chip) -> Iterator[Finding
 
 
 @layer_constraint("E331", Kind.HARDWARE, derived=True, blocks=Fact.PLACES)
-def calcx4_outputs(layer: Layer, _: Chip) -> Iterator[Finding]:
+def calcx4_outputs(layer: MappedLayer, _: Chip) -> Iterator[Finding]:
     """Four outputs are calculated at a time, so their number must be a multiple of four."""
     if layer.calcx4 and layer.has_weights and layer.out_channels % 4:
         yield Finding(
@@ -370,7 +376,7 @@ def calcx4_outputs(layer: Layer, _: Chip) -> Iterator[Finding]:
 
 
 @layer_constraint("E335", Kind.HARDWARE, derived=True, waived_by="--ignore-hw-limits")
-def calcx4_passes(layer: Layer, _: Chip) -> Iterator[Finding]:
+def calcx4_passes(layer: MappedLayer, _: Chip) -> Iterator[Finding]:
     """Calculating four outputs at a time in several passes takes the kernels of all processors."""
     if layer.calcx4 and layer.out_passes > 1 and layer.processors.bit_count() < PROCESSORS:
         yield Finding(
@@ -384,7 +390,7 @@ def calcx4_passes(layer: Layer, _: Chip) -> Iterator[Finding]:
 @constraint(
     "N332", Kind.HARDWARE, Severity.NOTICE, needs=Fact.SIZES, silenced_by="--ignore-energy-warning"
 )
-def channels_fill_their_instances(layer: Layer, network: Network) -> Iterator[Finding]:
+def channels_fill_their_instances(layer: MappedLayer, network: MappedNetwork) -> Iterator[Finding]:
     """Four channels share a memory access; unused lanes cost energy all the same."""
     if layer is not network.first and not layer.channels_first and layer.in_channels % 4:
         yield Finding(
@@ -394,21 +400,21 @@ def channels_fill_their_instances(layer: Layer, network: Network) -> Iterator[Fi
 
 
 @constraint("N333", Kind.HARDWARE, Severity.NOTICE, silenced_by="--ignore-energy-warning")
-def first_layer_pools(layer: Layer, network: Network) -> Iterator[Finding]:
+def first_layer_pools(layer: MappedLayer, network: MappedNetwork) -> Iterator[Finding]:
     """Pooling the input costs time that a smaller sample would not."""
     if layer is network.first and layer.pooling.reduces:
         yield Finding("the first layer pools its input", ("max_pool", "avg_pool", "pool_stride"))
 
 
 @layer_constraint("W335", Kind.NETWORK, Severity.WARNING, derived=True)
-def flatten_of_a_single_pixel(layer: Layer, _: object) -> Iterator[Finding]:
+def flatten_of_a_single_pixel(layer: MappedLayer, _: object) -> Iterator[Finding]:
     """Flattening turns pixels into channels; of a single pixel there is nothing to turn."""
     if layer.flatten and layer.pooled_dim == (1, 1):
         yield Finding("'flatten' of 1x1 pixels changes nothing", "flatten", "Remove the key.")
 
 
 @constraint("N336", Kind.HARDWARE, Severity.NOTICE)
-def passthrough_behind_passthrough(layer: Layer, network: Network) -> Iterator[Finding]:
+def passthrough_behind_passthrough(layer: MappedLayer, network: MappedNetwork) -> Iterator[Finding]:
     """Each layer that only moves data costs time; one layer can move, combine and pool it."""
     previous = network.predecessor(layer)
     if previous is None or layer.has_weights or previous.has_weights:
@@ -427,7 +433,7 @@ def passthrough_behind_passthrough(layer: Layer, network: Network) -> Iterator[F
 
 
 @layer_constraint("N338", Kind.HARDWARE, Severity.NOTICE)
-def depthwise_moves_its_channels(layer: Layer, _: Chip) -> Iterator[Finding]:
+def depthwise_moves_its_channels(layer: MappedLayer, _: Chip) -> Iterator[Finding]:
     """Channels that are convolved each for itself are written faster where they were read."""
     if layer.depthwise and not layer.broadcast:
         yield Finding(

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from device import Chip
 from device.chip import ACCELERATOR_ALIGNMENT, HIGHEST_APB_BASE
 from diagnostics import Diagnostic, Place, Severity
-from synthesis.network import InputPort
+from synthesis.layout import InputPort
 from synthesis.options import EncodeOptions, ResolveOptions
 
 DEFAULT_WORDS = ResolveOptions().synthesize_words

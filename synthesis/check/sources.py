@@ -9,11 +9,13 @@ from diagnostics import Severity
 from synthesis.check.constraint import Covered, Finding, Kind, constraint
 from synthesis.check.layout import mask_text
 from synthesis.facts import Fact
-from synthesis.network import Layer, Network, Operator, lowest_bit
+from synthesis.layout import lowest_bit
+from synthesis.mapping import MappedLayer, MappedNetwork
+from synthesis.network import Operator
 from synthesis.place.data import WORD_BYTES
 
 
-def _sources(layer: Layer, network: Network) -> tuple[Layer, ...]:
+def _sources(layer: MappedLayer, network: MappedNetwork) -> tuple[MappedLayer, ...]:
     """Layers whose output is read (without the network's input)."""
     previous = network.predecessor(layer)
     indices = (
@@ -30,7 +32,9 @@ def _sources(layer: Layer, network: Network) -> tuple[Layer, ...]:
     covers=Covered("E320"),
     holds_for_prefix=True,
 )
-def input_has_as_many_values_as_read(layer: Layer, network: Network) -> Iterator[Finding]:
+def input_has_as_many_values_as_read(
+    layer: MappedLayer, network: MappedNetwork
+) -> Iterator[Finding]:
     """What a layer reads must be exactly what was written: channels times pixels."""
     if layer is network.first or min(layer.sources or (0,)) < 0:
         return
@@ -60,7 +64,7 @@ def input_has_as_many_values_as_read(layer: Layer, network: Network) -> Iterator
         )
 
 
-def _remedy_of_sizes(layer: Layer, sources: tuple[Layer, ...]) -> str:
+def _remedy_of_sizes(layer: MappedLayer, sources: tuple[MappedLayer, ...]) -> str:
     """Say what is probably meant by a layer that reads another number of values."""
     if layer.operator is Operator.LINEAR and not layer.flatten and len(sources) == 1:
         (source,) = sources
@@ -73,7 +77,7 @@ def _remedy_of_sizes(layer: Layer, sources: tuple[Layer, ...]) -> str:
 
 
 @constraint("W368", Kind.NETWORK, Severity.WARNING)
-def channels_are_skipped_on_demand(layer: Layer, network: Network) -> Iterator[Finding]:
+def channels_are_skipped_on_demand(layer: MappedLayer, network: MappedNetwork) -> Iterator[Finding]:
     """All channels of a source are read unless the loader is told to leave some out."""
     if layer.channel_skip and not network.reshapes_inputs:
         yield Finding(
@@ -91,7 +95,7 @@ def channels_are_skipped_on_demand(layer: Layer, network: Network) -> Iterator[F
     covers=Covered("E360"),
     holds_for_prefix=True,
 )
-def operands_agree(layer: Layer, network: Network) -> Iterator[Finding]:
+def operands_agree(layer: MappedLayer, network: MappedNetwork) -> Iterator[Finding]:
     """Operands are combined value by value: same channels, same size."""
     if not layer.combination or layer.sources is None:
         return
@@ -112,7 +116,7 @@ def operands_agree(layer: Layer, network: Network) -> Iterator[Finding]:
     covers=Covered("E360"),
     holds_for_prefix=True,
 )
-def operands_share_processors(layer: Layer, network: Network) -> Iterator[Finding]:
+def operands_share_processors(layer: MappedLayer, network: MappedNetwork) -> Iterator[Finding]:
     """A processor reads all operands of a channel from its own memory, next to each other."""
     if not layer.combination or layer.sources is None:
         return
@@ -127,7 +131,7 @@ def operands_share_processors(layer: Layer, network: Network) -> Iterator[Findin
 
 
 @constraint("W362", Kind.HARDWARE, Severity.WARNING)
-def gaps_interleave_the_inputs(layer: Layer, network: Network) -> Iterator[Finding]:
+def gaps_interleave_the_inputs(layer: MappedLayer, network: MappedNetwork) -> Iterator[Finding]:
     """Each of n operands or passes leaves n - 1 words free after its own, which the others fill."""
     if layer.sources is None or len(layer.sources) < 2:
         return
@@ -152,7 +156,7 @@ def gaps_interleave_the_inputs(layer: Layer, network: Network) -> Iterator[Findi
         )
 
 
-def _joined_as_passes(layer: Layer, sources: tuple[Layer, ...]) -> bool:
+def _joined_as_passes(layer: MappedLayer, sources: tuple[MappedLayer, ...]) -> bool:
     """Whether inputs are joined by channel on the same processors, one pass behind the other."""
     if layer.combination or len(sources) < 2 or len({s.out_dim for s in sources}) > 1:
         return False
@@ -160,7 +164,7 @@ def _joined_as_passes(layer: Layer, sources: tuple[Layer, ...]) -> bool:
 
 
 @constraint("W363", Kind.HARDWARE, Severity.WARNING)
-def gaps_of_the_inputs_are_skipped(layer: Layer, network: Network) -> Iterator[Finding]:
+def gaps_of_the_inputs_are_skipped(layer: MappedLayer, network: MappedNetwork) -> Iterator[Finding]:
     """Words that the layers before left free are read as data unless they are skipped."""
     sources = _sources(layer, network)
     gaps = {s.write_gap for s in sources}
@@ -186,7 +190,9 @@ def gaps_of_the_inputs_are_skipped(layer: Layer, network: Network) -> Iterator[F
 
 
 @constraint("W364", Kind.HARDWARE, Severity.WARNING)
-def inputs_come_from_the_processors_read(layer: Layer, network: Network) -> Iterator[Finding]:
+def inputs_come_from_the_processors_read(
+    layer: MappedLayer, network: MappedNetwork
+) -> Iterator[Finding]:
     """A processor reads its own memory; what no source wrote there is left from before."""
     sources = _sources(layer, network)
     if not sources or len(sources) != len(layer.sources or sources):
@@ -205,7 +211,7 @@ def inputs_come_from_the_processors_read(layer: Layer, network: Network) -> Iter
 
 
 @constraint("W365", Kind.HARDWARE, Severity.WARNING)
-def concatenated_inputs_are_apart(layer: Layer, network: Network) -> Iterator[Finding]:
+def concatenated_inputs_are_apart(layer: MappedLayer, network: MappedNetwork) -> Iterator[Finding]:
     """Inputs that are joined by channel stand on processors of their own, in rising order."""
     sources = _sources(layer, network)
     single = all(s.out_passes == 1 for s in sources)
@@ -230,7 +236,7 @@ def concatenated_inputs_are_apart(layer: Layer, network: Network) -> Iterator[Fi
 
 
 @constraint("W366", Kind.HARDWARE, Severity.WARNING)
-def inputs_are_where_they_are_read(layer: Layer, network: Network) -> Iterator[Finding]:
+def inputs_are_where_they_are_read(layer: MappedLayer, network: MappedNetwork) -> Iterator[Finding]:
     """Data is read from in_offset on; operand i stands i words behind."""
     sources = _sources(layer, network)
     if layer.sources is None or layer.streaming or not sources or any(layer.in_crop):
@@ -249,7 +255,7 @@ def inputs_are_where_they_are_read(layer: Layer, network: Network) -> Iterator[F
 
 
 @constraint("W367", Kind.NETWORK, Severity.WARNING)
-def image_behind_a_series(layer: Layer, network: Network) -> Iterator[Finding]:
+def image_behind_a_series(layer: MappedLayer, network: MappedNetwork) -> Iterator[Finding]:
     """A series has one column; a two-dimensional kernel sees only padding beside it."""
     previous = network.predecessor(layer)
     two_dimensional = (Operator.CONV2D, Operator.CONVTRANSPOSE2D)

@@ -10,7 +10,8 @@ from diagnostics import Severity
 from synthesis.check.constraint import Finding, Kind, constraint, layer_constraint
 from synthesis.check.layout import mask_text
 from synthesis.facts import Fact
-from synthesis.network import InputPort, Layer, Network
+from synthesis.layout import InputPort
+from synthesis.mapping import MappedLayer, MappedNetwork
 
 _FIFO_GROUPS = range(FIFOS)
 _INTERLEAVED = sum(
@@ -20,7 +21,9 @@ _PLANAR = sum(1 << PROCESSORS_PER_GROUP * group for group in _FIFO_GROUPS)
 
 
 @constraint("E350", Kind.HARDWARE, holds_for_prefix=True)
-def streaming_begins_with_the_first_layer(layer: Layer, network: Network) -> Iterator[Finding]:
+def streaming_begins_with_the_first_layer(
+    layer: MappedLayer, network: MappedNetwork
+) -> Iterator[Finding]:
     """Rows can only be worked on as they arrive if they arrive that way in every layer before."""
     previous = network.predecessor(layer) if layer.index in network.order else None
     if layer.streaming and previous is not None and not previous.streaming:
@@ -32,11 +35,11 @@ def streaming_begins_with_the_first_layer(layer: Layer, network: Network) -> Ite
 
 
 @constraint("E351", Kind.HARDWARE, holds_for_prefix=True)
-def streaming_needs_a_fifo(layer: Layer, network: Network) -> Iterator[Finding]:
+def streaming_needs_a_fifo(layer: MappedLayer, network: MappedNetwork) -> Iterator[Finding]:
     """Data that lies in memory already does not arrive in rows."""
     if not layer.streaming or layer is not network.first or network.input_port.is_fifo:
         return
-    if not network.allow_streaming:
+    if not network.layout.allow_streaming:
         yield Finding(
             "the first layer streams, but the input does not come from a FIFO",
             "streaming",
@@ -45,7 +48,7 @@ def streaming_needs_a_fifo(layer: Layer, network: Network) -> Iterator[Finding]:
 
 
 @constraint("E352", Kind.HARDWARE)
-def streaming_layers_limit(layer: Layer, network: Network) -> Iterator[Finding]:
+def streaming_layers_limit(layer: MappedLayer, network: MappedNetwork) -> Iterator[Finding]:
     """There are stream registers for eight layers."""
     limit = network.chip.max_streaming_layers
     count = sum(x.streaming for x in network.layers)
@@ -54,7 +57,7 @@ def streaming_layers_limit(layer: Layer, network: Network) -> Iterator[Finding]:
 
 
 @constraint("E359", Kind.HARDWARE, blocks=Fact.PLACES, holds_for_prefix=True)
-def stream_goes_on_with_the_next_slot(layer: Layer, _: Network) -> Iterator[Finding]:
+def stream_goes_on_with_the_next_slot(layer: MappedLayer, _: MappedNetwork) -> Iterator[Finding]:
     """Layers that stream run at the same time, each on the rows of the one configured before."""
     if layer.streaming and layer.next_layer not in (None, layer.index + 1):
         yield Finding(
@@ -66,7 +69,7 @@ def stream_goes_on_with_the_next_slot(layer: Layer, _: Network) -> Iterator[Find
 
 
 @layer_constraint("N337", Kind.HARDWARE, Severity.NOTICE)
-def small_kernels_stream_as_large_ones(layer: Layer, _: Chip) -> Iterator[Finding]:
+def small_kernels_stream_as_large_ones(layer: MappedLayer, _: Chip) -> Iterator[Finding]:
     """Line buffers work on rows of 3x3 kernels, so a 1x1 kernel gets eight zeros around it."""
     if layer.widened:
         yield Finding(
@@ -76,7 +79,7 @@ def small_kernels_stream_as_large_ones(layer: Layer, _: Chip) -> Iterator[Findin
 
 
 @constraint("E353", Kind.HARDWARE)
-def last_streaming_layer_is_padded(layer: Layer, network: Network) -> Iterator[Finding]:
+def last_streaming_layer_is_padded(layer: MappedLayer, network: MappedNetwork) -> Iterator[Finding]:
     """MAX78000 ends a stream with rows of padding."""
     if not network.chip.pads_last_stream or not layer.streaming or not layer.has_weights:
         return
@@ -86,7 +89,7 @@ def last_streaming_layer_is_padded(layer: Layer, network: Network) -> Iterator[F
 
 
 @layer_constraint("E354", Kind.HARDWARE)
-def streaming_operators(layer: Layer, chip: Chip) -> Iterator[Finding]:
+def streaming_operators(layer: MappedLayer, chip: Chip) -> Iterator[Finding]:
     """A flattened image has no rows; MAX78002 streams through convolutions only."""
     if not layer.streaming:
         return
@@ -97,7 +100,7 @@ def streaming_operators(layer: Layer, chip: Chip) -> Iterator[Finding]:
 
 
 @constraint("E355", Kind.HARDWARE, holds_for_prefix=True)
-def fifo_reaches_the_processors(layer: Layer, network: Network) -> Iterator[Finding]:
+def fifo_reaches_the_processors(layer: MappedLayer, network: MappedNetwork) -> Iterator[Finding]:
     """Each FIFO is wired to the first processors of one group."""
     if layer is not network.first or not network.input_port.is_fifo:
         return
@@ -119,7 +122,7 @@ def fifo_reaches_the_processors(layer: Layer, network: Network) -> Iterator[Find
 
 
 @constraint("E356", Kind.HARDWARE, holds_for_prefix=True)
-def fast_fifo_limits(layer: Layer, network: Network) -> Iterator[Finding]:
+def fast_fifo_limits(layer: MappedLayer, network: MappedNetwork) -> Iterator[Finding]:
     """The fast FIFO is a single one and feeds a convolution with 8-bit output."""
     if layer is not network.first or not network.input_port.is_fast:
         return
@@ -136,16 +139,16 @@ def fast_fifo_limits(layer: Layer, network: Network) -> Iterator[Finding]:
 
 
 @layer_constraint("W357", Kind.HARDWARE, Severity.WARNING, derived=True)
-def streaming_with_bias(layer: Layer, chip: Chip) -> Iterator[Finding]:
+def streaming_with_bias(layer: MappedLayer, chip: Chip) -> Iterator[Finding]:
     """MAX78000 reads the bias of a streaming layer one byte too early; the loader works around."""
     if layer.streaming and layer.bias is not None and chip.skips_stream_bias:
         yield Finding("a bias in a streaming layer", ("streaming", "op"))
 
 
 @constraint("E358", Kind.HARDWARE, holds_for_prefix=True)
-def synthesized_input_limits(layer: Layer, network: Network) -> Iterator[Finding]:
+def synthesized_input_limits(layer: MappedLayer, network: MappedNetwork) -> Iterator[Finding]:
     """Words of a progression hold whole pixels and fill the image in rounds of equal length."""
-    made = network.progression
+    made = network.layout.progression
     if layer is not network.first or made is None:
         return
     if layer.channels_first or layer.in_channels > FIFO_LANES:

@@ -26,7 +26,8 @@ from device.snoop_registers import (
 )
 from synthesis.encode.numbering import Numbering
 from synthesis.encode.writer import RegisterWriter
-from synthesis.network import InputPort, Network, bits
+from synthesis.layout import InputPort, bits
+from synthesis.mapping import MappedNetwork
 from synthesis.options import EncodeOptions
 from synthesis.place.data import WORD_BYTES
 from synthesis.program import Block, Check, Clear, Power, Step, TimerStart, Wait, Write
@@ -37,7 +38,7 @@ _FIFO_FILL = 2
 _FAST_FIFO_THRESHOLDS = 10
 
 
-def power(network: Network, options: EncodeOptions) -> Power:
+def power(network: MappedNetwork, options: EncodeOptions) -> Power:
     """Return which groups are powered and how they are clocked.
 
     With the PLL and the pipeline of MAX78002 the network loads at a quarter of the speed and runs
@@ -64,7 +65,7 @@ def power(network: Network, options: EncodeOptions) -> Power:
 
 
 def init_blocks(
-    network: Network, writer: RegisterWriter, numbering: Numbering, options: EncodeOptions
+    network: MappedNetwork, writer: RegisterWriter, numbering: Numbering, options: EncodeOptions
 ) -> Iterator[Block]:
     """Yield the steps that bring the state machine to a known state."""
     chip = network.chip
@@ -94,13 +95,13 @@ def _clocked(chip: Chip, options: EncodeOptions) -> dict[str, int]:
     }
 
 
-def _clear_registers(network: Network, writer: RegisterWriter) -> Iterator[Block]:
+def _clear_registers(network: MappedNetwork, writer: RegisterWriter) -> Iterator[Block]:
     """MAX78002: let the self test clear registers and bias memory of every group."""
     groups = network.groups_used
     start = {
         "clear_registers": 1,
         "memories": CLEARED_REGISTERS,
-        "with_biases": int(network.file_has_bias),
+        "with_biases": int(network.layout.file_has_bias),
     }
     cleared = network.chip.control_registers["SRAM_TEST"].pack(cleared=1)
     steps: list[Step] = [writer.control(g, "SRAM", {"value": MEMORY_TIMING}) for g in groups]
@@ -114,7 +115,7 @@ def _clear_registers(network: Network, writer: RegisterWriter) -> Iterator[Block
 
 
 def _init_group(
-    network: Network,
+    network: MappedNetwork,
     group: int,
     writer: RegisterWriter,
     numbering: Numbering,
@@ -157,7 +158,7 @@ def _memory_tests(chip: Chip, writer: RegisterWriter) -> Iterator[Block]:
         yield Block("", tuple(steps))
 
 
-def _mode(network: Network, options: EncodeOptions) -> dict[str, int]:
+def _mode(network: MappedNetwork, options: EncodeOptions) -> dict[str, int]:
     """Fields of the control register that all groups share while the network runs."""
     chip, first, fifo = network.chip, network.first, network.input_port.is_fifo
     return {
@@ -166,7 +167,7 @@ def _mode(network: Network, options: EncodeOptions) -> dict[str, int]:
         "external_ready": int(options.external_ready),
         "stream_chw": int(first.streaming and first.channels_first and chip.has_pipeline),
         "one_shot": int(options.one_shot),
-        "snoop": int(network.snoop is not None),
+        "snoop": int(network.layout.snoop is not None),
         "external_sync": int(fifo),
         "average_rounding": int(options.average_rounding),
         "streaming": int(network.streams),
@@ -178,7 +179,7 @@ def _mode(network: Network, options: EncodeOptions) -> dict[str, int]:
     }
 
 
-def _fifo_fields(network: Network, group: int) -> dict[str, int]:
+def _fifo_fields(network: MappedNetwork, group: int) -> dict[str, int]:
     """Fields of a group that a FIFO feeds; empty for the others."""
     used = bits(network.input_processors)
     if not any(processor in used for processor in _fed_processors(group)):
@@ -194,7 +195,7 @@ def _fed_processors(fifo: int) -> range:
 
 
 def start_blocks(
-    network: Network, writer: RegisterWriter, numbering: Numbering, options: EncodeOptions
+    network: MappedNetwork, writer: RegisterWriter, numbering: Numbering, options: EncodeOptions
 ) -> Iterator[Block]:
     """Yield the enables of all groups and the word that starts the network."""
     master = network.groups_used[0]
@@ -225,7 +226,7 @@ def start_blocks(
 
 
 def _snoop_loop(
-    network: Network,
+    network: MappedNetwork,
     writer: RegisterWriter,
     numbering: Numbering,
     options: EncodeOptions,
@@ -258,7 +259,7 @@ def _snoop_loop(
 
 
 def fifo_blocks(
-    network: Network, writer: RegisterWriter, options: EncodeOptions
+    network: MappedNetwork, writer: RegisterWriter, options: EncodeOptions
 ) -> Iterator[Block]:
     """Yield the words that set up the FIFO of the input."""
     if network.input_port.is_fast:
@@ -280,28 +281,30 @@ def fifo_blocks(
         yield Block("FIFO control", (writer.shared("FIFO_CTL", fields),))
 
 
-def snoop_blocks(network: Network, writer: RegisterWriter) -> Iterator[Block]:
+def snoop_blocks(network: MappedNetwork, writer: RegisterWriter) -> Iterator[Block]:
     """Yield the registers of conditional execution, as the description gives them."""
-    if network.snoop is None:
+    if network.layout.snoop is None:
         return
     for group in network.groups_used:
         writes = (
             writer.control(group, name, {"value": value})
-            for name, value in zip(SNOOP_REGISTERS, network.snoop, strict=False)
+            for name, value in zip(SNOOP_REGISTERS, network.layout.snoop, strict=False)
         )
         yield Block(f"Snoop, quadrant {group}", tuple(writes))
 
 
-def snoop_results(network: Network, writer: RegisterWriter) -> Iterator[Write]:
+def snoop_results(network: MappedNetwork, writer: RegisterWriter) -> Iterator[Write]:
     """Yield the accumulators of conditional execution with the values that are expected there."""
-    if network.snoop is None:
+    if network.layout.snoop is None:
         return
     for group in network.groups_used:
-        for name, value in zip(SNOOP_RESULTS, network.snoop[len(SNOOP_REGISTERS) :], strict=True):
+        for name, value in zip(
+            SNOOP_RESULTS, network.layout.snoop[len(SNOOP_REGISTERS) :], strict=True
+        ):
             yield writer.control(group, name, {"value": value})
 
 
-def interrupt_mask(network: Network, options: EncodeOptions) -> int:
+def interrupt_mask(network: MappedNetwork, options: EncodeOptions) -> int:
     """Return the control bits that the interrupt handler clears."""
     control = network.chip.control_registers["CTL"]
     if options.one_shot and network.final.index > 0:
@@ -310,7 +313,7 @@ def interrupt_mask(network: Network, options: EncodeOptions) -> int:
 
 
 def unused_blocks(
-    network: Network, writer: RegisterWriter, numbering: Numbering
+    network: MappedNetwork, writer: RegisterWriter, numbering: Numbering
 ) -> Iterator[Block]:
     """Yield the zeros of `--zero-unused`.
 

@@ -23,16 +23,9 @@ from device.chip import (
     PROCESSORS_PER_INSTANCE,
 )
 from synthesis.encode.mlator import TransposerWords
-from synthesis.network import (
-    Delivery,
-    Layer,
-    Network,
-    Tensor,
-    bits,
-    channels_per_pass,
-    group_slice,
-    passes,
-)
+from synthesis.layout import Delivery, bits, channels_per_pass, group_slice, passes
+from synthesis.mapping import MappedLayer, MappedNetwork
+from synthesis.network import Tensor
 from synthesis.place.data import WORD_BYTES, input_words, instances
 from synthesis.program import (
     ExpectedOutput,
@@ -47,10 +40,10 @@ from synthesis.program import (
 _ALTERNATING = (0x55555555, 0xAAAAAAAA)
 
 
-def input_blocks(network: Network, apb_base: int, *, fixed: bool) -> Iterator[InputBlock]:
+def input_blocks(network: MappedNetwork, apb_base: int, *, fixed: bool) -> Iterator[InputBlock]:
     """Yield the words of the sample for each data memory instance, or a fixed pattern."""
     layer = network.first
-    if network.input_parts > 1:
+    if network.layout.input_parts > 1:
         for block in _split_input(network, apb_base):
             pattern = np.resize(np.array(_ALTERNATING, np.uint32), len(block.words))
             yield replace(block, words=pattern) if fixed else block
@@ -64,19 +57,19 @@ def input_blocks(network: Network, apb_base: int, *, fixed: bool) -> Iterator[In
         yield InputBlock(number, address, words)
 
 
-def _planar_input(layer: Layer, sample: Tensor) -> Iterator[tuple[int, Words]]:
+def _planar_input(layer: MappedLayer, sample: Tensor) -> Iterator[tuple[int, Words]]:
     """CHW: each word holds four successive pixels of one channel, one processor per instance."""
     for channel, processor in enumerate(bits(layer.processors)):
         yield processor, _four_pixels_a_word(sample[channel])
 
 
-def _split_input(network: Network, apb_base: int) -> Iterator[InputBlock]:
+def _split_input(network: MappedNetwork, apb_base: int) -> Iterator[InputBlock]:
     """CHW in parts of rows, each with the rows around it that the first layer's padding covers.
 
     Around the image these are zero. Parts begin at multiples of a fixed distance.
     Source: spec/generated-project.md section 4.3, verified example there.
     """
-    layer, parts = network.first, network.input_parts
+    layer, parts = network.first, network.layout.input_parts
     rows, pad = layer.in_dim[0] // parts, layer.pad[0]
     distance = network.input_part_distance
     image = np.pad(network.sample, ((0, 0), (pad, pad), (0, 0)))
@@ -96,7 +89,7 @@ def _four_pixels_a_word(plane: NDArray[np.integer]) -> Words:
     return padded.view("<u4").astype(np.uint32)
 
 
-def _interleaved_input(layer: Layer, sample: Tensor) -> Iterator[tuple[int, Words]]:
+def _interleaved_input(layer: MappedLayer, sample: Tensor) -> Iterator[tuple[int, Words]]:
     """HWC: each word holds a pixel of four channels; passes and operands follow each other."""
     share, passes, operands = layer.in_share, layer.in_passes, layer.operands
     pixels = sample.shape[1] * sample.shape[2]
@@ -114,7 +107,7 @@ def _interleaved_input(layer: Layer, sample: Tensor) -> Iterator[tuple[int, Word
         yield first, lanes.reshape(-1).view("<u4").astype(np.uint32)
 
 
-def fifo_streams(network: Network, apb_base: int) -> Iterator[FifoStream]:
+def fifo_streams(network: MappedNetwork, apb_base: int) -> Iterator[FifoStream]:
     """Yield the words of the sample for each FIFO that is used.
 
     FIFO f feeds the first four processors of group f: with CHW data one channel, four pixels a
@@ -143,7 +136,7 @@ def fifo_streams(network: Network, apb_base: int) -> Iterator[FifoStream]:
                 apb_base + FIFO_STATUS,
                 1 << fifo,
             )
-        made = network.progression
+        made = network.layout.progression
         rule = (made.words, made.step, made.mask) if made else ()
         yield FifoStream(fifo, *registers, words, *rule)
 
@@ -177,7 +170,7 @@ def pieces_of(source: Delivery) -> Iterator[Piece]:
 
 
 def expected_output(
-    network: Network, outputs: Mapping[int, Tensor], apb_base: int
+    network: MappedNetwork, outputs: Mapping[int, Tensor], apb_base: int
 ) -> ExpectedOutput:
     """Return the words that the output layers leave in data memory, sorted by mask and address."""
     parts: list[tuple[Tensor, Tensor, Tensor, Tensor]] = []
@@ -237,7 +230,9 @@ def _wide_words(piece: Piece, flat: Tensor, addresses: Tensor) -> tuple[Tensor, 
     return np.concatenate(where), masks, np.concatenate(values)
 
 
-def unload_layers(network: Network, apb_base: int, ready_select: int = 0) -> Iterator[UnloadLayer]:
+def unload_layers(
+    network: MappedNetwork, apb_base: int, ready_select: int = 0
+) -> Iterator[UnloadLayer]:
     """Yield what `cnn_unload` copies: exactly the valid channels of each output layer.
 
     A list in the description replaces the output layers. Without marked layers it is the final
@@ -246,7 +241,7 @@ def unload_layers(network: Network, apb_base: int, ready_select: int = 0) -> Ite
     ports = TransposerWords(network.chip, apb_base, ready_select)
     marked = [layer for layer in network.layers if layer.is_output] or [network.final]
     sources = [(delivery_of(layer), layer.index) for layer in marked]
-    for source, index in [(d, -1) for d in network.deliveries] or sources:
+    for source, index in [(d, -1) for d in network.layout.deliveries] or sources:
         yield UnloadLayer(
             source.width,
             source.channels,
@@ -257,7 +252,7 @@ def unload_layers(network: Network, apb_base: int, ready_select: int = 0) -> Ite
         )
 
 
-def delivery_of(layer: Layer) -> Delivery:
+def delivery_of(layer: MappedLayer) -> Delivery:
     """Return where a layer's output lies in data memory."""
     return Delivery(
         layer.output_processors,

@@ -16,16 +16,9 @@ from synthesis.encode.numbering import Numbering
 from synthesis.encode.streaming import frame_size, stream_registers
 from synthesis.encode.view import KERNEL_UNIT, Fields, LayerView, Registers
 from synthesis.encode.writer import RegisterWriter
-from synthesis.network import (
-    Activation,
-    Combination,
-    InputPort,
-    Layer,
-    Network,
-    Operator,
-    group_slice,
-    lowest_bit,
-)
+from synthesis.layout import InputPort, group_slice, lowest_bit
+from synthesis.mapping import MappedLayer, MappedNetwork
+from synthesis.network import Activation, Combination, Operator
 from synthesis.options import EncodeOptions
 from synthesis.place import Placement
 from synthesis.place.data import WORD_BYTES
@@ -57,7 +50,7 @@ _RESET_FIELDS: dict[str, dict[str, int | None]] = {
 
 
 def layer_blocks(
-    network: Network,
+    network: MappedNetwork,
     placement: Placement,
     writer: RegisterWriter,
     numbering: Numbering,
@@ -220,7 +213,7 @@ def _write_start(view: LayerView, group: int) -> int:
     return start | lowest_bit(mask) // PROCESSORS_PER_INSTANCE << shift
 
 
-def _write_start_of_channels(layer: Layer, group: int, start: int, shift: int) -> int:
+def _write_start_of_channels(layer: MappedLayer, group: int, start: int, shift: int) -> int:
     """Depth-wise outputs move with their inputs: every group has a start of its own."""
     first = lowest_bit(layer.processors)
     distance = group - first // PROCESSORS_PER_GROUP
@@ -324,7 +317,7 @@ def _one_dimensional(view: LayerView) -> Fields:
     return fields
 
 
-def line_buffer_words(layer: Layer) -> int:
+def line_buffer_words(layer: MappedLayer) -> int:
     """Words of a line that a processor keeps while the kernel moves down."""
     hardware = layer.hardware
     if hardware.operator is Operator.NONE:

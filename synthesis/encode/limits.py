@@ -11,11 +11,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations
 
+from device import Chip
 from diagnostics import Diagnostic, Place, Severity
 from synthesis.encode.control import power
 from synthesis.encode.streaming import Stream, passes_before, streams
 from synthesis.facts import NO_ROOM
-from synthesis.network import Layer, Network
+from synthesis.layout import Layout
+from synthesis.mapping import MappedLayer, MappedNetwork, map_network
+from synthesis.network import Network
 from synthesis.options import EncodeOptions
 from synthesis.place.data import WORD_BYTES, instances
 from synthesis.place.losses import check_rounds
@@ -23,8 +26,14 @@ from synthesis.place.losses import check_rounds
 _REDUCE = "Pool less, or use a smaller image."
 
 
-def check_limits(network: Network, options: EncodeOptions) -> Iterator[Diagnostic]:
+def check_limits(
+    network: Network, layout: Layout, chip: Chip, options: EncodeOptions
+) -> Iterator[Diagnostic]:
     """Complain about clocks and streams of a checked network."""
+    return _limits(map_network(network, layout, chip), options)
+
+
+def _limits(network: MappedNetwork, options: EncodeOptions) -> Iterator[Diagnostic]:
     yield from _clock(network, options)
     yield from _snoop(network, options)
     yield from _without_effect(network, options)
@@ -43,7 +52,7 @@ def check_limits(network: Network, options: EncodeOptions) -> Iterator[Diagnosti
         yield from check_rounds(network)
 
 
-def _clock(network: Network, options: EncodeOptions) -> Iterator[Diagnostic]:
+def _clock(network: MappedNetwork, options: EncodeOptions) -> Iterator[Diagnostic]:
     """The accelerator needs its pipeline above a certain clock, and only there."""
     chip = network.chip
     if not chip.has_pipeline:
@@ -67,16 +76,16 @@ def _clock(network: Network, options: EncodeOptions) -> Iterator[Diagnostic]:
         )
 
 
-def _snoop(network: Network, options: EncodeOptions) -> Iterator[Diagnostic]:
+def _snoop(network: MappedNetwork, options: EncodeOptions) -> Iterator[Diagnostic]:
     """What conditional execution accumulates cannot be simulated, so the description states it."""
-    if network.snoop is not None and not network.chip.has_extended_modes:
+    if network.layout.snoop is not None and not network.chip.has_extended_modes:
         yield Diagnostic(
             "E315",
             f"'snoop' is not supported by {network.chip.name}",
-            network.places.get("snoop", network.place),
+            network.network.places.get("snoop", network.place),
             "Remove the key, or use --device MAX78002.",
         )
-    if options.check_snoop and network.snoop is None:
+    if options.check_snoop and network.layout.snoop is None:
         yield Diagnostic(
             "E089",
             "the description does not say what to expect",
@@ -85,7 +94,7 @@ def _snoop(network: Network, options: EncodeOptions) -> Iterator[Diagnostic]:
         )
 
 
-def _without_effect(network: Network, options: EncodeOptions) -> Iterator[Diagnostic]:
+def _without_effect(network: MappedNetwork, options: EncodeOptions) -> Iterator[Diagnostic]:
     """An option that changes nothing was probably meant for another network."""
     usual = EncodeOptions()
     fifo = network.input_port.is_fifo
@@ -116,7 +125,7 @@ def _without_effect(network: Network, options: EncodeOptions) -> Iterator[Diagno
                 )
 
 
-def _fields(layer: Layer, stream: Stream, network: Network) -> Iterator[Diagnostic]:
+def _fields(layer: MappedLayer, stream: Stream, network: MappedNetwork) -> Iterator[Diagnostic]:
     """How far streams run ahead of each other is counted in registers of a few bits."""
     for what, value, register, field in (
         ("starts after {} words", stream.start, "STREAM1", "start"),
@@ -139,13 +148,13 @@ def _fields(layer: Layer, stream: Stream, network: Network) -> Iterator[Diagnost
 class _Ring:
     """The bytes from `begin` to `end`, inclusive, in which a layer's input goes round."""
 
-    layer: Layer
+    layer: MappedLayer
     begin: int
     end: int
     instances: frozenset[int]
 
     @staticmethod
-    def of(layer: Layer, stream: Stream) -> _Ring:
+    def of(layer: MappedLayer, stream: Stream) -> _Ring:
         """Return the ring buffer that a layer reads."""
         end = layer.in_offset + WORD_BYTES * stream.rollover
         return _Ring(layer, layer.in_offset, end, frozenset(instances(layer.processors)))
@@ -159,13 +168,13 @@ class _Ring:
         return f"the ring buffer at 0x{self.begin:x} to 0x{self.end:x}"
 
 
-def _output_bytes(layer: Layer) -> int:
+def _output_bytes(layer: MappedLayer) -> int:
     """Bytes of one pass of 8-bit outputs."""
     pixels = layer.out_dim[0] * layer.out_dim[1] + layer.hardware.surplus_words
     return WORD_BYTES * pixels
 
 
-def _room(ring: _Ring, network: Network, severity: Severity) -> Iterator[Diagnostic]:
+def _room(ring: _Ring, network: MappedNetwork, severity: Severity) -> Iterator[Diagnostic]:
     """The words of a ring buffer stand in one memory instance."""
     limit = network.chip.instance_bytes
     if ring.end >= limit:
@@ -181,7 +190,7 @@ def _room(ring: _Ring, network: Network, severity: Severity) -> Iterator[Diagnos
         )
 
 
-def _reach(ring: _Ring, network: Network, severity: Severity) -> Iterator[Diagnostic]:
+def _reach(ring: _Ring, network: MappedNetwork, severity: Severity) -> Iterator[Diagnostic]:
     """Input and output of a layer on the same processors must not run into each other."""
     layer = ring.layer
     output = layer.out_offset - layer.hardware.leading_bytes
@@ -232,10 +241,10 @@ def _collisions(rings: list[_Ring], severity: Severity) -> Iterator[Diagnostic]:
             )
 
 
-def _parts(network: Network) -> Iterator[Diagnostic]:
+def _parts(network: MappedNetwork) -> Iterator[Diagnostic]:
     """Streams that read ahead run at the same time, each in a part of its own."""
     part_bytes = network.chip.data_part_bytes
-    seen: dict[int, Layer] = {}
+    seen: dict[int, MappedLayer] = {}
     for layer in network.executed():
         part = layer.in_offset // part_bytes
         if layer.streaming and layer.read_ahead and part in seen:
@@ -253,7 +262,7 @@ def _parts(network: Network) -> Iterator[Diagnostic]:
             yield from _own_parts(layer, part_bytes)
 
 
-def _own_parts(layer: Layer, part_bytes: int) -> Iterator[Diagnostic]:
+def _own_parts(layer: MappedLayer, part_bytes: int) -> Iterator[Diagnostic]:
     """A layer that reads ahead must not read and write the same part of a memory instance."""
     rows, columns = layer.in_dim
     read = WORD_BYTES * layer.operands * layer.in_passes * rows * columns

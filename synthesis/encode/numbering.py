@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from device import Chip
 from synthesis.network import Layer, Network
 
 
@@ -20,13 +21,13 @@ class Numbering:
     resets: frozenset[int]
 
     @staticmethod
-    def of(network: Network, repeat: int) -> Numbering:
+    def of(network: Network, chip: Chip, repeat: int) -> Numbering:
         """Find the layers that need a reset layer in front."""
         resets = set()
         for layer in network.executed():
             previous = network.predecessor(layer)
             combined = previous is not None and previous.operands > 1
-            if network.chip.needs_average_reset and layer.pooling.average and combined:
+            if chip.needs_average_reset and layer.pooling.average and combined:
                 resets.add(layer.index)
         return Numbering(network, repeat, frozenset(resets))
 

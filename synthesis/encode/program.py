@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from device import Chip
 from synthesis.encode.control import (
     fifo_blocks,
     init_blocks,
@@ -22,6 +23,7 @@ from synthesis.encode.layers import layer_blocks
 from synthesis.encode.memories import bias_blocks, kernel_blocks
 from synthesis.encode.numbering import Numbering
 from synthesis.encode.writer import RegisterWriter
+from synthesis.mapping import MappedNetwork, map_network
 from synthesis.network import Network
 from synthesis.options import EncodeOptions
 from synthesis.place import Placement
@@ -30,12 +32,23 @@ from synthesis.simulate import Activations
 
 
 def encode(
-    network: Network, placement: Placement, activations: Activations, options: EncodeOptions
+    network: Network,
+    placement: Placement,
+    activations: Activations,
+    chip: Chip,
+    options: EncodeOptions,
 ) -> Program:
     """Return the program of a placed and simulated network."""
+    mapped = map_network(network, placement.layout, chip)
+    return _encode(mapped, placement, activations, options)
+
+
+def _encode(
+    network: MappedNetwork, placement: Placement, activations: Activations, options: EncodeOptions
+) -> Program:
     chip = network.chip
     writer = RegisterWriter(chip, options.apb_base, options.write_zero_registers)
-    numbering = Numbering.of(network, options.repeat_layers)
+    numbering = Numbering.of(network.network, chip, options.repeat_layers)
     configure = tuple(layer_blocks(network, placement, writer, numbering, options))
     if options.zero_unused:
         configure += tuple(unused_blocks(network, writer, numbering))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from synthesis.encode.numbering import Numbering
 from synthesis.encode.view import Fields, LayerView, Registers
-from synthesis.network import Layer, Network
+from synthesis.mapping import MappedLayer, MappedNetwork
 from synthesis.options import EncodeOptions
 from synthesis.place import KernelRange
 from synthesis.program import Write
@@ -46,20 +46,20 @@ def stream_registers(view: LayerView, options: EncodeOptions) -> Registers:
         yield "FMAX", {"words": stream.rollover}
 
 
-def passes_before(layer: Layer, network: Network) -> int:
+def passes_before(layer: MappedLayer, network: MappedNetwork) -> int:
     """Return the input passes of the layers before a streaming layer."""
     if not layer.streaming or layer is network.first:
         return 0
     return sum(_passes(x) for x in network.layers if x.index < layer.index)
 
 
-def frame_words(layer: Layer) -> int:
+def frame_words(layer: MappedLayer) -> int:
     """Return the FIFO words of a frame."""
     pixels = layer.hardware.in_dim[0] * layer.hardware.in_dim[1]
     return -(-pixels // 4) if layer.channels_first else pixels
 
 
-def _passes(layer: Layer) -> int:
+def _passes(layer: MappedLayer) -> int:
     return -(-layer.in_passes // 4) * 4 if layer.tcalc else layer.in_passes
 
 
@@ -77,9 +77,9 @@ def stream_of(view: LayerView, options: EncodeOptions) -> Stream:
     return _later_by_window(view, options)
 
 
-def streams(network: Network, options: EncodeOptions) -> Iterator[tuple[Layer, Stream]]:
+def streams(network: MappedNetwork, options: EncodeOptions) -> Iterator[tuple[MappedLayer, Stream]]:
     """Yield the executed layers that take part in streaming with their settings."""
-    numbering = Numbering.of(network, 1)
+    numbering = Numbering.of(network.network, network.chip, 1)
     for layer in network.executed():
         view = LayerView(layer, network, KernelRange(), None, numbering, options.link_layer)
         stream = stream_of(view, options)
@@ -98,7 +98,7 @@ def _up(value: int, unit: int) -> int:
 # MAX78000
 
 
-def _rollover_by_window(layer: Layer, start: int) -> int:
+def _rollover_by_window(layer: MappedLayer, start: int) -> int:
     if layer.channels_first:
         words = _CHW_ROLLOVER
     else:
@@ -107,7 +107,7 @@ def _rollover_by_window(layer: Layer, start: int) -> int:
     return _up(words, layer.in_passes)
 
 
-def _first_by_window(layer: Layer, options: EncodeOptions) -> Stream:
+def _first_by_window(layer: MappedLayer, options: EncodeOptions) -> Stream:
     columns = layer.hardware.in_dim[1]
     rows, across = layer.pooling.window
     if options.override_start is not None:
@@ -214,7 +214,7 @@ def _start_by_line(view: LayerView, line: _Line, first: bool) -> int:
     return lead + rows * layer.operands + ahead + adjust
 
 
-def _first_deltas(layer: Layer, line: _Line, options: EncodeOptions) -> tuple[int, int]:
+def _first_deltas(layer: MappedLayer, line: _Line, options: EncodeOptions) -> tuple[int, int]:
     window, stride = layer.pooling.window, layer.pooling.stride
 
     def words(value: int) -> int:

@@ -16,7 +16,9 @@ from device.chip import (
     PROCESSORS_PER_INSTANCE,
 )
 from synthesis.encode.numbering import Numbering
-from synthesis.network import Layer, Network, Operator, bits, group_slice
+from synthesis.layout import bits, group_slice
+from synthesis.mapping import MappedLayer, MappedNetwork
+from synthesis.network import Operator
 from synthesis.place import BiasRange, KernelRange
 
 KERNEL_UNIT = 8
@@ -30,8 +32,8 @@ Registers = Iterator[tuple[str, Fields]]
 class LayerView:
     """What the registers of one layer depend on."""
 
-    layer: Layer
-    network: Network
+    layer: MappedLayer
+    network: MappedNetwork
     kernels: KernelRange
     bias: BiasRange | None
     numbering: Numbering

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from device.chip import GROUPS, PROCESSORS_PER_GROUP, PROCESSORS_PER_INSTANCE
 from diagnostics import Diagnostic
 from synthesis.facts import NO_ROOM
-from synthesis.network import InputPort, Layer, Network, bits, group_slice, lowest_bit
+from synthesis.layout import InputPort, bits, group_slice, lowest_bit
+from synthesis.mapping import MappedLayer, MappedNetwork
 from synthesis.place.kernels import start_lane
 
 
@@ -35,7 +36,7 @@ class BiasRange:
 
 
 def place_biases(
-    network: Network, deduplicate: bool, problems: list[Diagnostic]
+    network: MappedNetwork, deduplicate: bool, problems: list[Diagnostic]
 ) -> tuple[dict[int, BiasRange], tuple[NDArray[np.uint8], ...]]:
     """Place the biases of all layers; one that does not fit becomes a diagnostic.
 
@@ -47,7 +48,7 @@ def place_biases(
     ranges: dict[int, BiasRange] = {}
     known: dict[tuple[object, ...], int] = {}
     same: dict[int, int] = {}
-    waiting: list[Layer] = []
+    waiting: list[MappedLayer] = []
     for layer in network.layers:
         if layer.bias is None:
             continue
@@ -71,7 +72,7 @@ def place_biases(
     return ranges, memory.images()
 
 
-def _priority(layer: Layer, network: Network) -> int:
+def _priority(layer: MappedLayer, network: MappedNetwork) -> int:
     """Sort key: smaller is placed earlier; equal keys keep the layers' order."""
     if layer.flatten and network.chip.places_flatten_bias_first:
         return -1
@@ -80,7 +81,7 @@ def _priority(layer: Layer, network: Network) -> int:
     return network.chip.bias_bytes - layer.out_channels - _lead(layer, network)
 
 
-def _identity(layer: Layer, network: Network) -> tuple[object, ...]:
+def _identity(layer: MappedLayer, network: MappedNetwork) -> tuple[object, ...]:
     """Return what two layers must have in common to share bias bytes: values and layout."""
     assert layer.bias is not None
     values = layer.bias.tobytes()
@@ -91,7 +92,7 @@ def _identity(layer: Layer, network: Network) -> tuple[object, ...]:
     return values, "in one group", _lead(layer, network), layer.calcx4
 
 
-def _lead(layer: Layer, network: Network) -> int:
+def _lead(layer: MappedLayer, network: MappedNetwork) -> int:
     """Unused bytes in front of an ordinary layer's bias.
 
     One for each unused lane; the first layer of MAX78000 skips another one when it streams.
@@ -103,7 +104,7 @@ def _lead(layer: Layer, network: Network) -> int:
 class _BiasMemory:
     """The bytes of every group so far."""
 
-    def __init__(self, network: Network, problems: list[Diagnostic]) -> None:
+    def __init__(self, network: MappedNetwork, problems: list[Diagnostic]) -> None:
         self.network = network
         self.capacity = network.chip.bias_bytes
         self.problems = problems
@@ -113,7 +114,7 @@ class _BiasMemory:
         """Return the bytes to load, group by group."""
         return tuple(np.array(group, np.int64).astype(np.uint8) for group in self.groups)
 
-    def _full(self, layer: Layer, group: int, length: int) -> bool:
+    def _full(self, layer: MappedLayer, group: int, length: int) -> bool:
         """Whether `length` bytes do not fit a group; note a complaint if so."""
         left = self.capacity - len(self.groups[group])
         if length <= left:
@@ -121,7 +122,7 @@ class _BiasMemory:
         self.problems.append(self._complaint(layer, group, length, left))
         return True
 
-    def _complaint(self, layer: Layer, group: int, length: int, left: int) -> Diagnostic:
+    def _complaint(self, layer: MappedLayer, group: int, length: int, left: int) -> Diagnostic:
         """Each group has a memory for biases; a layer's bias stands in one of them as a whole."""
         return layer.diagnostic(
             "E403",
@@ -131,7 +132,7 @@ class _BiasMemory:
             effects=NO_ROOM,
         )
 
-    def add_in_one_group(self, layer: Layer, permitted: tuple[int, ...]) -> BiasRange | None:
+    def add_in_one_group(self, layer: MappedLayer, permitted: tuple[int, ...]) -> BiasRange | None:
         """Append an ordinary layer's bias to the permitted group with the least in it."""
         assert layer.bias is not None
         if layer.calcx4:
@@ -149,7 +150,7 @@ class _BiasMemory:
         """Begin at a multiple of four bytes."""
         self.groups[group] += [0] * (-len(self.groups[group]) % PROCESSORS_PER_INSTANCE)
 
-    def add_in_turn(self, layer: Layer) -> BiasRange:
+    def add_in_turn(self, layer: MappedLayer) -> BiasRange:
         """Append the bias of a layer that works in all groups, one output to each in turn."""
         assert layer.bias is not None
         offsets = tuple(len(group) for group in self.groups)
@@ -159,7 +160,7 @@ class _BiasMemory:
             self._full(layer, group, 0)
         return BiasRange(offsets)
 
-    def add_by_channel(self, layer: Layer) -> BiasRange:
+    def add_by_channel(self, layer: MappedLayer) -> BiasRange:
         """Append a depth-wise layer's biases to the groups of their channels.
 
         Unused processors in between get a byte as well; in broadcast form the lanes of four
@@ -186,7 +187,7 @@ class _BiasMemory:
             self._full(layer, g, 0)
         return BiasRange(offsets)
 
-    def _append(self, layer: Layer, mask: int, first: int, last: int) -> None:
+    def _append(self, layer: MappedLayer, mask: int, first: int, last: int) -> None:
         assert layer.bias is not None
         rank = {processor: i for i, processor in enumerate(bits(mask))}
         group = 0

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from device.chip import PROCESSORS, PROCESSORS_PER_INSTANCE
 from diagnostics import Diagnostic, Severity
 from synthesis.facts import NO_ROOM
-from synthesis.network import Layer, Network
+from synthesis.mapping import MappedLayer, MappedNetwork
 
 INSTANCES = PROCESSORS // PROCESSORS_PER_INSTANCE
 WORD_BYTES = 4
@@ -24,7 +24,7 @@ def instances(mask: int) -> tuple[int, ...]:
     return tuple(i for i in range(INSTANCES) if mask >> PROCESSORS_PER_INSTANCE * i & lanes)
 
 
-def output_words(layer: Layer) -> NDArray[np.int64]:
+def output_words(layer: MappedLayer) -> NDArray[np.int64]:
     """Return the words that a layer writes in each of its output instances, in order.
 
     The first axis counts pixels (row major), the second output passes, the third the words of a
@@ -39,7 +39,7 @@ def output_words(layer: Layer) -> NDArray[np.int64]:
     return words.reshape(pixels, layer.out_passes, size)
 
 
-def input_words(layer: Layer) -> NDArray[np.int64]:
+def input_words(layer: MappedLayer) -> NDArray[np.int64]:
     """Return the words that the first layer's input takes in each of its instances."""
     rows, columns = layer.in_dim
     pixels = rows * columns
@@ -48,7 +48,7 @@ def input_words(layer: Layer) -> NDArray[np.int64]:
 
 
 def check_overlap(
-    network: Network, problems: list[Diagnostic], severity: Severity = Severity.ERROR
+    network: MappedNetwork, problems: list[Diagnostic], severity: Severity = Severity.ERROR
 ) -> None:
     """Complain about a layer that overwrites its own input or an output that must survive.
 
@@ -90,13 +90,13 @@ def check_overlap(
             live = np.maximum(kept, current)
 
 
-def _next_streams(layer: Layer, network: Network) -> bool:
+def _next_streams(layer: MappedLayer, network: MappedNetwork) -> bool:
     position = network.order.index(layer.index)
     following = network.order[position + 1 : position + 2]
     return bool(following) and network.layer(following[0]).streaming
 
 
-def _free_offset(live: NDArray[np.int16], layer: Layer) -> int | None:
+def _free_offset(live: NDArray[np.int16], layer: MappedLayer) -> int | None:
     """Return the lowest offset from which on a layer's output destroys nothing, in bytes."""
     needed = output_words(layer).reshape(-1)
     span = int(needed[-1] - needed[0]) + 1
@@ -110,7 +110,7 @@ def _free_offset(live: NDArray[np.int16], layer: Layer) -> int | None:
 
 
 def _complaint(
-    network: Network, layer: Layer, owner: int, free: int | None, severity: Severity
+    network: MappedNetwork, layer: MappedLayer, owner: int, free: int | None, severity: Severity
 ) -> Diagnostic:
     """A layer writes while it still reads; outputs that are delivered stay until the end."""
     what = "the input data" if owner < 0 else f"the output of {network.layer(owner)}"

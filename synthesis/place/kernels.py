@@ -22,7 +22,8 @@ from device.chip import (
 )
 from diagnostics import Diagnostic, Severity
 from synthesis.facts import NO_ROOM
-from synthesis.network import InputPort, Layer, Network, bits, lowest_bit
+from synthesis.layout import InputPort, bits, lowest_bit
+from synthesis.mapping import MappedLayer, MappedNetwork
 from synthesis.place.allocation import ALIGNMENT, ColumnSearch, NoRoomError
 from synthesis.place.packing import Packed, pack_layer
 
@@ -65,12 +66,12 @@ class KernelMemory:
         )
 
 
-def start_lane(layer: Layer) -> int:
+def start_lane(layer: MappedLayer) -> int:
     """Return the byte lane of the first output; kernels of the lanes before it stay empty."""
     return lowest_bit(layer.output_processors) % 4
 
 
-def kernel_counts(layer: Layer) -> KernelRange:
+def kernel_counts(layer: MappedLayer) -> KernelRange:
     """Return a layer's column and kernel counts, not yet placed (spec/memory.md 1.3)."""
     rows, columns = layer.hardware.kernel
     width = abs(layer.weight_bits)
@@ -99,7 +100,7 @@ def _columns(kernels: int, taps: int, width: int) -> int:
 
 
 def place_kernels(
-    network: Network,
+    network: MappedNetwork,
     weight_start: int,
     deduplicate: bool,
     old_loader: bool,
@@ -129,7 +130,7 @@ def place_kernels(
     return ranges, placer.memory
 
 
-def identity(layer: Layer) -> tuple[object, ...]:
+def identity(layer: MappedLayer) -> tuple[object, ...]:
     """Return what two layers must have in common to share kernels: values and layout.
 
     The gaps between the outputs, and the lane they begin in, are part of the stored kernels. The
@@ -151,7 +152,7 @@ class _Placer:
 
     def __init__(
         self,
-        network: Network,
+        network: MappedNetwork,
         weight_start: int,
         old_loader: bool,
         problems: list[Diagnostic],
@@ -164,19 +165,19 @@ class _Placer:
         self.memory = KernelMemory.empty(network.chip)
         self.used = np.zeros(self.memory.owner.shape, np.bool_)
 
-    def in_all_groups(self, layer: Layer) -> bool:
+    def in_all_groups(self, layer: MappedLayer) -> bool:
         """Whether the kernels of one group's processors are spread over all groups."""
         quad = self.network.input_port is InputPort.FAST_FIFO_QUAD
         return quad and layer is self.network.first
 
-    def _enters_calcx4(self, layer: Layer) -> bool:
+    def _enters_calcx4(self, layer: MappedLayer) -> bool:
         """Whether this layer is the first of several that calculate four outputs at a time."""
         if not layer.calcx4 or layer.index == 0:
             return False
         before = [x for x in self.network.layers if x.index == layer.index - 1]
         return not (before and before[0].calcx4)
 
-    def place(self, layer: Layer) -> KernelRange | None:
+    def place(self, layer: MappedLayer) -> KernelRange | None:
         """Find room for one layer and write its bytes; None after a complaint."""
         counts = kernel_counts(layer)
         mask = layer.processors
@@ -221,7 +222,7 @@ class _Placer:
             length = packed.columns - lane
         return KernelRange(first, length, counts.count, counts.outputs)
 
-    def _capacities(self, layer: Layer, mask: int) -> list[int]:
+    def _capacities(self, layer: MappedLayer, mask: int) -> list[int]:
         """Return the columns of each processor that a layer can use.
 
         Where four outputs are calculated at a time, their four parts do not reach into the larger
@@ -230,7 +231,7 @@ class _Placer:
         found = [self.chip.kernel_capacity(p) for p in bits(mask)]
         return [min(c, self.chip.kernel_columns) for c in found] if layer.calcx4 else found
 
-    def _find(self, layer: Layer, mask: int, length: int) -> int | None:
+    def _find(self, layer: MappedLayer, mask: int, length: int) -> int | None:
         """Return a free range's first column; None if there is none.
 
         Layers that only use processors with the larger memory are stacked from its end.
@@ -251,7 +252,9 @@ class _Placer:
         except NoRoomError:
             return None
 
-    def _spread(self, layer: Layer, first: int, steps: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _spread(
+        self, layer: MappedLayer, first: int, steps: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
         """Distribute columns over the parts of a processor's memory.
 
         Four outputs are calculated at a time, each from a part of its own.
@@ -270,7 +273,9 @@ class _Placer:
             return True
         return bool((self.used[processors, columns] & packed.written.T).any())
 
-    def _write(self, layer: Layer, targets: _Targets, stored: _Targets, packed: Packed) -> None:
+    def _write(
+        self, layer: MappedLayer, targets: _Targets, stored: _Targets, packed: Packed
+    ) -> None:
         """Take the written columns and store their bytes."""
         written = packed.written.T
         processors, columns = np.broadcast_arrays(*targets)
@@ -284,7 +289,7 @@ class _Placer:
         self.memory.owner[where] = layer.index
 
     def _complain_of_size(
-        self, layer: Layer, processors: NDArray[np.int64], length: int, capacity: int
+        self, layer: MappedLayer, processors: NDArray[np.int64], length: int, capacity: int
     ) -> None:
         """A layer's kernels stand in the same columns of the memories of all its processors."""
         free = int((~self.used[processors, :capacity].any(axis=0)).sum())
@@ -300,7 +305,7 @@ class _Placer:
             )
         )
 
-    def _complain_of_overwriting(self, layer: Layer, other: int) -> None:
+    def _complain_of_overwriting(self, layer: MappedLayer, other: int) -> None:
         """Where four outputs at a time begin, the vendor's tool counts columns in two ways."""
         self.problems.append(
             layer.diagnostic(
@@ -313,7 +318,7 @@ class _Placer:
             )
         )
 
-    def _complain_of_gaps(self, layer: Layer, first: int, last: int, capacity: int) -> None:
+    def _complain_of_gaps(self, layer: MappedLayer, first: int, last: int, capacity: int) -> None:
         """Outputs that skip processors store kernels at a distance, of which all must fit."""
         self.problems.append(
             layer.diagnostic(

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from synthesis.network import DATA_BUFFER, NETWORK_INPUT, Layer, Network
+from synthesis.mapping import MappedLayer, MappedNetwork
+from synthesis.network import DATA_BUFFER, NETWORK_INPUT
 from synthesis.place.data import WORD_BYTES, input_words, instances
 
 
@@ -84,7 +85,7 @@ class MemoryStep:
         return (*self.inputs, *self.alive, self.output)
 
 
-def memory_steps(network: Network, rings: Mapping[int, int]) -> Iterator[MemoryStep]:
+def memory_steps(network: MappedNetwork, rings: Mapping[int, int]) -> Iterator[MemoryStep]:
     """Yield the data memory at each executed layer, in the order of execution.
 
     `rings` gives the words of the ring buffer that a streaming layer reads, by layer index; what
@@ -109,7 +110,7 @@ def memory_steps(network: Network, rings: Mapping[int, int]) -> Iterator[MemoryS
         yield MemoryStep(layer.index, inputs, output, alive, losses)
 
 
-def sources(layer: Layer, network: Network) -> tuple[int, ...]:
+def sources(layer: MappedLayer, network: MappedNetwork) -> tuple[int, ...]:
     """Return what a layer reads, each source once: layers by index, NETWORK_INPUT for the sample.
 
     The rolling buffer is left out, it has no memory of its own.
@@ -119,7 +120,7 @@ def sources(layer: Layer, network: Network) -> tuple[int, ...]:
     return tuple(s for s in dict.fromkeys(layer.sources or (default,)) if s != DATA_BUFFER)
 
 
-def _last_readers(network: Network) -> dict[int, int]:
+def _last_readers(network: MappedNetwork) -> dict[int, int]:
     """Return by owner the last position in the order at which its data is needed."""
     last: dict[int, int] = {}
     for position, layer in enumerate(network.executed()):
@@ -127,7 +128,7 @@ def _last_readers(network: Network) -> dict[int, int]:
     return last | {layer.index: len(network.order) for layer in network.outputs()}
 
 
-def _input(network: Network) -> DataRange | None:
+def _input(network: MappedNetwork) -> DataRange | None:
     """Return the sample in memory; through a FIFO it never lies there as a whole."""
     first = network.first
     if network.input_port.is_fifo:
@@ -138,7 +139,7 @@ def _input(network: Network) -> DataRange | None:
     )
 
 
-def _outputs(network: Network, rings: Mapping[int, int]) -> Iterator[DataRange]:
+def _outputs(network: MappedNetwork, rings: Mapping[int, int]) -> Iterator[DataRange]:
     """Yield the output of every executed layer: as a whole, or the ring buffer of its reader."""
     executed = tuple(network.executed())
     for layer, reader in zip(executed, (*executed[1:], None), strict=True):

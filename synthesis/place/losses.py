@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from diagnostics import Diagnostic, Severity
-from synthesis.network import NETWORK_INPUT, Layer, Network
+from synthesis.mapping import MappedLayer, MappedNetwork
+from synthesis.network import NETWORK_INPUT
 from synthesis.place.lifetimes import DataRange, Loss, memory_steps, overlap, sources
 
 
-def check_losses(network: Network, problems: list[Diagnostic]) -> None:
+def check_losses(network: MappedNetwork, problems: list[Diagnostic]) -> None:
     """Warn of the first layer that destroys what a later layer, or itself, still has to read.
 
     What E404 refuses is left out: outputs that are delivered, and what the layer before wrote.
@@ -30,7 +31,7 @@ def check_losses(network: Network, problems: list[Diagnostic]) -> None:
             problems.append(_complaint(network, layer, loss))
 
 
-def check_rounds(network: Network) -> Iterator[Diagnostic]:
+def check_rounds(network: MappedNetwork) -> Iterator[Diagnostic]:
     """Warn of what one round of --repeat-layers takes away from the next one, or from the result.
 
     The sample is loaded once, and the last round does not run to its end.
@@ -51,7 +52,7 @@ def check_rounds(network: Network) -> Iterator[Diagnostic]:
                 yield _complaint_of_rounds(network, network.layer(step.layer), loss)
 
 
-def _complaint_of_rounds(network: Network, layer: Layer, loss: Loss) -> Diagnostic:
+def _complaint_of_rounds(network: MappedNetwork, layer: MappedLayer, loss: Loss) -> Diagnostic:
     """Every round reads the sample; the layers of the last one run over the results before."""
     what = "the input data" if loss.owner < 0 else f"the output of {network.layer(loss.owner)}"
     return Diagnostic(
@@ -64,13 +65,13 @@ def _complaint_of_rounds(network: Network, layer: Layer, loss: Loss) -> Diagnost
     )
 
 
-def _is_refused(loss: Loss, layer: Layer, network: Network) -> bool:
+def _is_refused(loss: Loss, layer: MappedLayer, network: MappedNetwork) -> bool:
     """Whether the data is the direct predecessor's, or the sample at the first layer."""
     previous = network.predecessor(layer)
     return loss.owner == (NETWORK_INPUT if previous is None else previous.index)
 
 
-def _reads_behind_itself(layer: Layer) -> bool:
+def _reads_behind_itself(layer: MappedLayer) -> bool:
     """Whether an output can stand where something is read that belongs to a later output."""
     windows = max(*layer.kernel, *layer.pooling.window) > 1
     read = layer.in_passes * layer.operands * (layer.read_gap + 1)
@@ -79,7 +80,7 @@ def _reads_behind_itself(layer: Layer) -> bool:
     return windows or overtakes or layer.out_offset > layer.in_offset
 
 
-def _complaint(network: Network, layer: Layer, loss: Loss) -> Diagnostic:
+def _complaint(network: MappedNetwork, layer: MappedLayer, loss: Loss) -> Diagnostic:
     """Data in memory lives until its last reader; nothing else may be written there before."""
     what = "the input data" if loss.owner < 0 else f"the output of {network.layer(loss.owner)}"
     if loss.own_input:
@@ -96,7 +97,7 @@ def _complaint(network: Network, layer: Layer, loss: Loss) -> Diagnostic:
     )
 
 
-def _reader(network: Network, layer: Layer, loss: Loss) -> Layer:
+def _reader(network: MappedNetwork, layer: MappedLayer, loss: Loss) -> MappedLayer:
     """Return the next layer that reads what is lost; there is one, delivered data is left out."""
     behind = list(network.executed())[network.order.index(layer.index) + 1 :]
     return next(reader for reader in behind if loss.owner in sources(reader, network))

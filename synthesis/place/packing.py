@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from device.chip import KERNEL_COLUMN_BYTES
-from synthesis.network import Layer, lowest_bit
+from synthesis.layout import lowest_bit
+from synthesis.mapping import MappedLayer
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +30,7 @@ class Packed:
     columns: int
 
 
-def pack_layer(layer: Layer, lane: int, length: int) -> Packed:
+def pack_layer(layer: MappedLayer, lane: int, length: int) -> Packed:
     """Return the columns of a layer with weights; at least `length` columns behind `lane`."""
     pieces = _flattened_pieces(layer) if layer.flatten else _kernel_pieces(layer)
     per_byte = 8 // abs(layer.weight_bits)
@@ -103,7 +104,7 @@ def _lay_out(
     return _Stream(starts.reshape(-1), np.concatenate(touched), max(end, length + lane))
 
 
-def _steps(layer: Layer, outputs_per_step: int) -> tuple[int, ...]:
+def _steps(layer: MappedLayer, outputs_per_step: int) -> tuple[int, ...]:
     """Return how many columns are stepped over before each step of the output passes.
 
     Unused processors between used ones cost a whole column for each byte's worth of outputs,
@@ -123,7 +124,7 @@ def _steps(layer: Layer, outputs_per_step: int) -> tuple[int, ...]:
     return tuple(skips)
 
 
-def _masked(layer: Layer) -> NDArray[np.uint8]:
+def _masked(layer: MappedLayer) -> NDArray[np.uint8]:
     """Return the hardware's weights as unsigned values of the layer's width."""
     weights = layer.hardware.weights
     assert weights is not None
@@ -132,7 +133,7 @@ def _masked(layer: Layer) -> NDArray[np.uint8]:
     return weights.view(np.uint8) & np.uint8((1 << abs(layer.weight_bits)) - 1)
 
 
-def _kernel_pieces(layer: Layer) -> _Pieces:
+def _kernel_pieces(layer: MappedLayer) -> _Pieces:
     """Kernels of a convolution: a step holds 8/b outputs, a piece is one byte-packed kernel."""
     width = abs(layer.weight_bits)
     per_byte = 8 // width
@@ -160,7 +161,7 @@ def _kernel_pieces(layer: Layer) -> _Pieces:
     return _Pieces(packed, sizes, skips)
 
 
-def _flattened_pieces(layer: Layer) -> _Pieces:
+def _flattened_pieces(layer: MappedLayer) -> _Pieces:
     """Rows of a flattened layer: one value for each pixel and pass, not reversed."""
     width = abs(layer.weight_bits)
     per_byte = 8 // width

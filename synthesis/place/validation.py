@@ -14,38 +14,42 @@ import numpy as np
 
 from device.chip import GROUPS, PROCESSORS, PROCESSORS_PER_GROUP
 from synthesis.invariants import InvariantError, Invariants
-from synthesis.network import InputPort, Layer, Network, bits, lowest_bit
+from synthesis.layout import InputPort, bits, lowest_bit
+from synthesis.mapping import MappedLayer, MappedNetwork
+from synthesis.mapping.validation import violations
 from synthesis.place.lifetimes import MemoryStep, memory_steps
 from synthesis.place.packing import pack_layer
 
 if TYPE_CHECKING:  # the placement asks for its validation
     from synthesis.place.placement import Placement
 
-_of_placement: Invariants[[Placement, Network]] = Invariants()
+_of_placement: Invariants[[Placement, MappedNetwork]] = Invariants()
 _ALIGNMENT = 4
 _NOBODY = -1
 
 
-def validate_placement(placement: Placement, network: Network, *, overlaps: bool = False) -> None:
+def validate_placement(
+    placement: Placement, network: MappedNetwork, *, overlaps: bool = False
+) -> None:
     """Raise InvariantError with everything in a placement that contradicts the network or itself.
 
     `overlaps`: data was allowed to overwrite other data.
     """
-    found = list(_of_placement.violations(placement, network))
+    found = [*violations(network), *_of_placement.violations(placement, network)]
     if not overlaps:
         found += [f"{text} [data lives until it is read]" for text in _lost_data(network)]
     if found:
         raise InvariantError("\n".join(found))
 
 
-def _spreads(layer: Layer, network: Network) -> bool:
+def _spreads(layer: MappedLayer, network: MappedNetwork) -> bool:
     """Whether columns are stored elsewhere than they are counted; they are not followed here."""
     quad = network.input_port is InputPort.FAST_FIFO_QUAD and layer is network.first
     return layer.calcx4 or quad
 
 
 @_of_placement
-def layers_with_weights_have_columns(placement: Placement, network: Network) -> Iterator[str]:
+def layers_with_weights_have_columns(placement: Placement, network: MappedNetwork) -> Iterator[str]:
     """Every layer has a range of columns; it is empty exactly if nothing is stored."""
     if set(placement.kernels) != {layer.index for layer in network.layers}:
         yield f"kernels are placed for the layers {sorted(placement.kernels)}"
@@ -60,7 +64,9 @@ def layers_with_weights_have_columns(placement: Placement, network: Network) -> 
 
 
 @_of_placement
-def kernels_are_where_their_range_says(placement: Placement, network: Network) -> Iterator[str]:
+def kernels_are_where_their_range_says(
+    placement: Placement, network: MappedNetwork
+) -> Iterator[str]:
     """A layer's columns are in memory, hold its bytes, and belong to it or to an equal layer."""
     if any(_spreads(layer, network) for layer in network.layers):
         return
@@ -97,7 +103,9 @@ def kernels_are_where_their_range_says(placement: Placement, network: Network) -
 
 
 @_of_placement
-def biases_are_where_their_range_says(placement: Placement, network: Network) -> Iterator[str]:
+def biases_are_where_their_range_says(
+    placement: Placement, network: MappedNetwork
+) -> Iterator[str]:
     """A layer's bias bytes are in a group's memory, and no other layer has other bytes there."""
     claimed: dict[tuple[int, int], tuple[int, int]] = {}
     for layer in network.layers:
@@ -124,7 +132,7 @@ def biases_are_where_their_range_says(placement: Placement, network: Network) ->
 
 
 def _bias_bytes(
-    layer: Layer, network: Network, offsets: tuple[int | None, ...]
+    layer: MappedLayer, network: MappedNetwork, offsets: tuple[int | None, ...]
 ) -> Iterator[tuple[int, int, int]]:
     """Yield group, index and value of every bias byte that the hardware reads."""
     assert layer.bias is not None
@@ -144,7 +152,7 @@ def _bias_bytes(
 
 
 def _depthwise_bytes(
-    layer: Layer, offsets: tuple[int | None, ...], values: list[int]
+    layer: MappedLayer, offsets: tuple[int | None, ...], values: list[int]
 ) -> Iterator[tuple[int, int, int]]:
     """Yield the bytes of channels that are added where they are (spec/machine.md section 5)."""
     inputs = bits(layer.processors)
@@ -167,7 +175,7 @@ def _depthwise_bytes(
         yield group, offset + index, value
 
 
-def _lost_data(network: Network) -> Iterator[str]:
+def _lost_data(network: MappedNetwork) -> Iterator[str]:
     """Yield what is overwritten before its time.
 
     As the reference tool has it: a layer must leave alone what the layer before it wrote (or the
@@ -183,7 +191,7 @@ def _lost_data(network: Network) -> Iterator[str]:
         yield from _losses(step, layer, protected)
 
 
-def _losses(step: MemoryStep, layer: Layer, protected: set[int]) -> Iterator[str]:
+def _losses(step: MemoryStep, layer: MappedLayer, protected: set[int]) -> Iterator[str]:
     for loss in step.losses:
         if loss.owner in protected:
             what = "the sample" if loss.owner < 0 else f"layer {loss.owner}"

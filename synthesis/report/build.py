@@ -10,9 +10,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from device import Chip
 from device.chip import GROUPS
 from diagnostics import Diagnostic
-from synthesis.network import Layer, Network, Operator
+from synthesis.mapping import MappedLayer, MappedNetwork, map_network
+from synthesis.network import Network, Operator
 from synthesis.options import EncodeOptions
 from synthesis.place import Placement
 from synthesis.place.data import INSTANCES, WORD_BYTES
@@ -28,6 +30,7 @@ from synthesis.summary import Summary
 def build_report(
     network: Network,
     placement: Placement,
+    chip: Chip,
     options: EncodeOptions,
     *,
     name: str,
@@ -42,22 +45,23 @@ def build_report(
     Without a program and its summary (the network was refused) the latency is not known, and
     `placement` may lack layers for which there was no room.
     """
+    mapped = map_network(network, placement.layout, chip)
     cycles = _cycles(summary)
     total = None
     if summary is not None and cycles:
         total = summary.statistics.startup_cycles + sum(cycles.values())
-    rows = tuple(_rows(network, placement, cycles))
-    steps = tuple(memory_steps(network, ring_buffers(network, options)))
+    rows = tuple(_rows(mapped, placement, cycles))
+    steps = tuple(memory_steps(mapped, ring_buffers(mapped, options)))
     return Report(
         name=name,
         arch=network.arch,
-        chip=network.chip,
+        chip=chip,
         command_line=command_line,
         tool=tool,
         operations=sum(row.operations for row in rows if row.executed),
-        weights=Usage(weight_bytes(network, options.deduplicate), network.chip.kernel_bytes),
+        weights=Usage(weight_bytes(mapped, options.deduplicate), chip.kernel_bytes),
         biases=Usage(
-            sum(memory.size for memory in placement.bias_memory), GROUPS * network.chip.bias_bytes
+            sum(memory.size for memory in placement.bias_memory), GROUPS * chip.bias_bytes
         ),
         cycles=total,
         clock_mhz=None if program is None else program.power.clock_mhz,
@@ -78,7 +82,9 @@ def _cycles(summary: Summary | None) -> dict[int, int]:
     return known if len(known) == len(layers) else {}
 
 
-def _rows(network: Network, placement: Placement, cycles: dict[int, int]) -> Iterator[LayerRow]:
+def _rows(
+    network: MappedNetwork, placement: Placement, cycles: dict[int, int]
+) -> Iterator[LayerRow]:
     executed = frozenset(network.order)
     costs = {layer.index: layer_operations(layer).total for layer in network.layers}
     measure = cycles or {index: cost for index, cost in costs.items() if index in executed}
@@ -113,7 +119,7 @@ def _rows(network: Network, placement: Placement, cycles: dict[int, int]) -> Ite
         )
 
 
-def _operator_text(layer: Layer) -> str:
+def _operator_text(layer: MappedLayer) -> str:
     """Return the operator with kernel, stride and padding as far as they are not the usual."""
     parts = [str(layer.combination)] if layer.combination else []
     if layer.has_weights:
@@ -133,7 +139,7 @@ def _operator_text(layer: Layer) -> str:
     return ", ".join([" + ".join(parts), *filter(None, details)])
 
 
-def _pooling_text(layer: Layer) -> str:
+def _pooling_text(layer: MappedLayer) -> str:
     pooling = layer.pooling
     if not pooling.active and pooling.stride == (1, 1):
         return ""

@@ -9,37 +9,18 @@ from dataclasses import replace
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from device.chip import GROUPS, PROCESSORS, PROCESSORS_PER_GROUP
 from diagnostics import Diagnostic, Place, Severity
-from synthesis.network import (
-    DATA_BUFFER,
-    NETWORK_INPUT,
-    DataBuffer,
-    InputPort,
-    Layer,
-    Operator,
-    Size,
-    Tensor,
-    channels_per_pass,
-    passes,
-)
+from synthesis.mapping.hardware import LAYERS_WIDENED, widen
+from synthesis.network import DATA_BUFFER, NETWORK_INPUT, DataBuffer, Layer, Operator, Size, Tensor
 from synthesis.options import ResolveOptions
 from synthesis.parse import Description, LayerDescription
 from synthesis.parse.rules import kernel, layer_index, operation
 from synthesis.resolve.geometry import Geometry, UnresolvableError, geometry
-from synthesis.resolve.hardware import (
-    LAYERS_WIDENED,
-    calcx4_order,
-    hardware_for,
-    quad_order,
-    widen,
-)
+from synthesis.resolve.layout import beyond_group_0, streaming
 from synthesis.resolve.tensors import LayerTensors
 
 _BYPASS_SHIFT = 7
-_ALL_GROUPS = sum(1 << PROCESSORS_PER_GROUP * g for g in range(GROUPS))
 
 
 class LayerBuilder:
@@ -83,7 +64,11 @@ class LayerBuilder:
         return tuple(self.built[i] for i in sorted(self.built))
 
     def _build(self, index: int) -> Layer:
-        layer = self.built[index] = self._layer(self.description.layers[index])
+        keys = self.description.layers[index]
+        layer = self.built[index] = self._layer(keys)
+        unreachable = beyond_group_0(keys, self.options) if self.previous is None else None
+        if unreachable is not None:
+            self.problems.append(unreachable)
         return layer
 
     def _layer(self, layer: LayerDescription) -> Layer:
@@ -105,8 +90,6 @@ class LayerBuilder:
             )
         if weights is not None and widened:
             weights = widen(weights)
-        read_ahead = layer.get("readahead", self.options.read_ahead)
-        stored = self._reordered(layer, weights, tensors)
         return Layer(
             index=layer.index,
             name=layer.name,
@@ -116,10 +99,6 @@ class LayerBuilder:
             combination=combination,
             operands=operands,
             pool_first=layer.get("pool_first", True),
-            processors=self._processors(layer),
-            output_processors=self._output_processors(layer, out_channels),
-            in_offset=self._in_offset(layer),
-            out_offset=layer.get("out_offset", 0),
             in_channels=in_channels,
             out_channels=out_channels,
             in_dim=sizes.in_dim,
@@ -138,24 +117,14 @@ class LayerBuilder:
             output_width=self._output_width(layer),
             groups=layer.get("groups", 1),
             flatten=layer.get("flatten", False),
-            channels_first=layer.get("data_format", False),
-            streaming=self._streaming(layer),
             bypass=layer.get("bypass", False),
-            calcx4=layer.get("calcx4", self.options.calcx4),
-            read_ahead=read_ahead,
-            tcalc=layer.get("tcalc", read_ahead and passes(in_channels) > 1),
-            write_gap=layer.get("write_gap", 0),
-            read_gap=layer.get("read_gap", 0),
-            bias_groups=layer.get("bias_group"),
             is_output=layer.get("output", False),
             sources=sources,
             next_layer=self._next_layer(layer),
-            snoop_layer=layer.get("snoop_sequence"),
             buffer_shift=layer.get("buffer_shift", 0),
             buffer_insert=layer.get("buffer_insert", 0),
             weights=weights,
             bias=self._bias(layer, tensors),
-            hardware=hardware_for(operator, sizes, stored, passes(out_channels)),
             channel_skip=layer.get("in_channel_skip", 0),
             widened=widened,
         )
@@ -294,52 +263,16 @@ class LayerBuilder:
             )
         return max(ins // flat, 1), outs
 
-    def _streaming(self, layer: LayerDescription) -> bool:
-        if self.options.ignore_streaming:
-            return False
-        return layer.get("streaming", False) or layer.index in self.options.streaming_layers
-
     def _widened(self, layer: LayerDescription, operator: Operator) -> bool:
         """Whether a 1x1 kernel runs as 3x3, as in or behind a streaming layer."""
         previous = self.previous
-        near = self._streaming(layer) or (previous is not None and previous.streaming)
-        kinds = (Operator.CONV2D, Operator.CONVTRANSPOSE2D)
-        return (
-            near and layer.index < LAYERS_WIDENED and operator in kinds and kernel(layer) == (1, 1)
+        near = streaming(layer, self.options) or (
+            previous is not None
+            and streaming(self.description.layers[previous.index], self.options)
         )
-
-    def _processors(self, layer: LayerDescription) -> int:
-        """Own key; one FIFO word for all groups makes all of them work on the first layer."""
-        own = int(layer.get("processors"))
-        quad = self.options.input_port is InputPort.FAST_FIFO_QUAD
-        if not quad or self.previous is not None:
-            return own
-        if own >> PROCESSORS_PER_GROUP:
-            self.problems.append(
-                layer.error(
-                    "E227",
-                    f"'processors' names processor {own.bit_length() - 1}, one word for all groups "
-                    f"is for processors 0 to {PROCESSORS_PER_GROUP - 1} of each",
-                    "processors",
-                    remedy="Name processors of group 0, or use --fast-fifo.",
-                )
-            )
-            return own
-        return own * _ALL_GROUPS
-
-    def _reordered(
-        self,
-        layer: LayerDescription,
-        weights: NDArray[np.int8] | None,
-        tensors: LayerTensors | None,
-    ) -> NDArray[np.int8] | None:
-        """Order of the outputs in the kernel memory, where several are calculated at a time."""
-        if weights is None or tensors is None:
-            return weights
-        if layer.get("calcx4", self.options.calcx4):
-            return calcx4_order(weights)
-        quad = self.options.input_port is InputPort.FAST_FIFO_QUAD
-        return quad_order(weights, abs(tensors.bits)) if quad and self.previous is None else weights
+        kinds = (Operator.CONV2D, Operator.CONVTRANSPOSE2D)
+        small = operator in kinds and kernel(layer) == (1, 1)
+        return bool(near) and layer.index < LAYERS_WIDENED and small
 
     def _next_layer(self, layer: LayerDescription) -> int | None:
         """Index of the layer that is executed behind this one."""
@@ -347,26 +280,6 @@ class LayerBuilder:
             return layer.index + 1
         position = self.order.index(layer.index) + 1
         return self.order[position] if position < len(self.order) else None
-
-    def _output_processors(self, layer: LayerDescription, out_channels: int) -> int:
-        """Own key; else the map of the next layer; for the last one processors from 0 on."""
-        following = self._next_layer(layer)
-        if following is None and "output_map" in self.description:
-            return int(self.description.get("output_map"))
-        if "output_processors" in layer:
-            return int(layer.get("output_processors"))
-        if self.options.stop_after == layer.index:
-            following = layer.index + 1
-        if following is not None and following < len(self.description.layers):
-            return int(self.description.layers[following].get("processors"))
-        return (1 << min(channels_per_pass(out_channels), PROCESSORS)) - 1
-
-    def _in_offset(self, layer: LayerDescription) -> int:
-        """Own key; else where the layer before wrote."""
-        if self.previous is None and self.options.input_offset is not None:
-            return self.options.input_offset
-        default = self.previous.out_offset if self.previous else 0
-        return int(layer.get("in_offset", default))
 
     def _shift(self, layer: LayerDescription, tensors: LayerTensors | None) -> int:
         """Stated shift, else the file's, plus what narrow weights need.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import takewhile
 
 import numpy as np
@@ -11,11 +11,13 @@ import numpy as np
 from checkpoint import CheckpointError
 from device import Chip
 from diagnostics import Diagnostic, DiagnosticError, Place, Severity, diagnostics_of
-from synthesis.network import DataBuffer, Delivery, Layer, Network, Operator, Tensor
+from synthesis.layout import Layout
+from synthesis.network import DataBuffer, Layer, Network, Operator, Tensor
 from synthesis.options import ResolveOptions
-from synthesis.parse import Description, Section
+from synthesis.parse import Description
 from synthesis.parse.rules import operation
 from synthesis.resolve.layers import LayerBuilder
+from synthesis.resolve.layout import fixed_layout
 from synthesis.resolve.sample import (
     progressing,
     progression,
@@ -37,28 +39,32 @@ class Resolution:
     """What is known of a network: all of it, or the layers that could be resolved.
 
     `layers` stand in the order of execution; something is wrong with the `damaged` ones (indices),
-    and of the `bare` ones the weights are missing.
+    and of the `bare` ones the weights are missing. `layout` is that of the network or the layers.
     """
 
     network: Network | None
+    layout: Layout
     problems: tuple[Diagnostic, ...]
     layers: tuple[Layer, ...] = ()
     damaged: frozenset[int] = frozenset()
     bare: frozenset[int] = frozenset()
     suspect: frozenset[int] = frozenset()
     """Layers whose sizes or channels contradict each other."""
-    beginning: Network | None = None
+    beginning: tuple[Network, Layout] | None = None
     """The layers in front of the first one with which something is wrong."""
 
 
 def resolve(
     description: Description, chip: Chip, options: ResolveOptions
-) -> tuple[Network, tuple[Diagnostic, ...]]:
-    """Return the network and warnings; raise DiagnosticError with every problem found."""
+) -> tuple[Network, Layout, tuple[Diagnostic, ...]]:
+    """Return the network, what is fixed of its layout, and warnings.
+
+    Raises DiagnosticError with every problem found.
+    """
     resolution = resolve_what_is_sound(description, chip, options)
     if resolution.network is None:
         raise DiagnosticError(resolution.problems)
-    return resolution.network, resolution.problems
+    return resolution.network, resolution.layout, resolution.problems
 
 
 def resolve_what_is_sound(
@@ -88,39 +94,50 @@ def resolve_what_is_sound(
         found = [problem for problem in found if problem.code not in ("W219", "W233")]
     problems += _before_damage(description, found, order, damaged | bare)
     executed = tuple(builder.built[i] for i in order if i in builder.built)
-    whole = not _has_errors(problems) and not damaged
-    suspect: frozenset[int] = frozenset()
-    if not whole:
-        suspect = _blamed(description, found)
-        unsound = damaged | bare | suspect
-        layers = tuple(takewhile(lambda layer: layer.index not in unsound, layers))
-        order = simulated = tuple(range(len(layers)))
-        if not layers or tuple(layer.index for layer in executed[: len(layers)]) != order:
-            return Resolution(None, tuple(problems), executed, damaged, bare, suspect)
-    network = Network(
-        chip,
-        description.get("arch"),
-        description.place,
-        layers,
-        order,
-        simulated,
-        sample,
-        sample_path(description, options),
-        options.input_port,
-        options.allow_streaming,
-        any(t.bias is not None for t in tensors.values()),
-        "output_map" in description,
-        description.get("snoop"),
-        buffer,
-        tuple(_delivery(section) for section in description.get("unload", ())),
-        progression(sample, options),
-        options.input_split,
-        options.reshape_inputs,
-        {key: entry.place for key, entry in description.entries.items()},
+
+    def layout_of(known: Sequence[Layer]) -> Layout:
+        has_bias = any(t.bias is not None for t in tensors.values())
+        return fixed_layout(description, options, known, order, sample, file_has_bias=has_bias)
+
+    def network_of(layers: tuple[Layer, ...], order: tuple[int, ...]) -> Network:
+        return _network(description, options, layers, order, sample, buffer)
+
+    if not _has_errors(problems) and not damaged:
+        network = replace(network_of(layers, order), simulated=simulated)
+        return Resolution(network, layout_of(layers), tuple(problems), executed)
+    suspect = _blamed(description, found)
+    unsound = damaged | bare | suspect
+    sound = tuple(takewhile(lambda layer: layer.index not in unsound, layers))
+    first = tuple(range(len(sound)))
+    beginning = None
+    if sound and tuple(layer.index for layer in executed[: len(sound)]) == first:
+        beginning = network_of(sound, first), layout_of(sound)
+    return Resolution(
+        None, layout_of(executed), tuple(problems), executed, damaged, bare, suspect, beginning
     )
-    if whole:
-        return Resolution(network, tuple(problems), executed)
-    return Resolution(None, tuple(problems), executed, damaged, bare, suspect, network)
+
+
+def _network(
+    description: Description,
+    options: ResolveOptions,
+    layers: tuple[Layer, ...],
+    order: tuple[int, ...],
+    sample: Tensor,
+    buffer: DataBuffer | None,
+) -> Network:
+    """Put a network together that is simulated as it is executed."""
+    return Network(
+        arch=description.get("arch"),
+        place=description.place,
+        layers=layers,
+        order=order,
+        simulated=order,
+        sample=sample,
+        sample_file=sample_path(description, options),
+        buffer=buffer,
+        reshapes_inputs=options.reshape_inputs,
+        places={key: entry.place for key, entry in description.entries.items()},
+    )
 
 
 def _orders(
@@ -229,17 +246,6 @@ def _data_buffer(description: Description) -> DataBuffer | None:
         entries, width = section.get("dim")
         return DataBuffer(section.get("name"), section.get("channels"), entries, width)
     return None
-
-
-def _delivery(section: Section) -> Delivery:
-    return Delivery(
-        section.get("processors"),
-        section.get("channels"),
-        section.get("dim"),
-        section.get("offset"),
-        section.get("width", 8),
-        section.get("write_gap", 0),
-    )
 
 
 def _unknown_layers(description: Description, options: ResolveOptions) -> list[Diagnostic]:

@@ -8,7 +8,8 @@ from __future__ import annotations
 import numpy as np
 
 from diagnostics import Diagnostic, DiagnosticError, Place
-from synthesis.network import Progression, Tensor
+from synthesis.layout import Progression
+from synthesis.network import Tensor
 from synthesis.options import ResolveOptions
 from synthesis.parse import Description
 from synthesis.resolve.npy_files import NpyError, read_arrays

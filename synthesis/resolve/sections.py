@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from device import Chip
 from diagnostics import Diagnostic, Severity
-from synthesis.network import channels_per_pass, passes
+from synthesis.layout import channels_per_pass, passes
 from synthesis.parse import Description, Section
 
 _WORD_BYTES = 4

@@ -9,13 +9,15 @@ from collections.abc import Callable, Iterator
 from itertools import pairwise
 
 from device.chip import GROUPS
-from synthesis.network import Activation, Layer, Network, Operator, Size, group_slice
+from synthesis.layout import group_slice
+from synthesis.mapping import MappedLayer, MappedNetwork
+from synthesis.network import Activation, Operator, Size
 from synthesis.place import Placement
 
 _ACTIVATIONS = {None: "no activation", Activation.RELU: "ReLU", Activation.ABS: "abs"}
 
 
-def description(network: Network, repeat: int) -> Iterator[str]:
+def description(network: MappedNetwork, repeat: int) -> Iterator[str]:
     """Yield the description of the network, as it stands at the head of cnn.c."""
     count = repeat * len(network.layers)
     yield f"Configuring {count} layer{'s' if count != 1 else ''}"
@@ -30,7 +32,7 @@ def _pair(size: Size, one_dimensional: bool, separator: str) -> str:
     return str(size[0]) if one_dimensional else f"{size[0]}{separator}{size[1]}"
 
 
-def _layer_text(layer: Layer) -> str:
+def _layer_text(layer: MappedLayer) -> str:
     flat = layer.operator is Operator.CONV1D or (not layer.has_weights and layer.in_dim[1] == 1)
     rows, columns = layer.pooled_dim
     operands = f"{layer.operands}x" if layer.operands > 1 else ""
@@ -49,7 +51,7 @@ def _layer_text(layer: Layer) -> str:
     return ", ".join(parts)
 
 
-def _pooling_text(layer: Layer, flat: bool) -> str:
+def _pooling_text(layer: MappedLayer, flat: bool) -> str:
     pooling = layer.pooling
     if not pooling.active and pooling.stride == (1, 1):
         return "no pooling"
@@ -61,7 +63,7 @@ def _pooling_text(layer: Layer, flat: bool) -> str:
     return text
 
 
-def _operator_text(layer: Layer, flat: bool) -> list[str]:
+def _operator_text(layer: MappedLayer, flat: bool) -> list[str]:
     if not layer.has_weights:
         return ["no convolution"]
     if layer.operator is Operator.LINEAR:
@@ -81,7 +83,7 @@ def _operator_text(layer: Layer, flat: bool) -> list[str]:
 Rows = tuple[tuple[str, str], ...]
 
 
-def configuration(network: Network, placement: Placement) -> tuple[tuple[str, Rows], ...]:
+def configuration(network: MappedNetwork, placement: Placement) -> tuple[tuple[str, Rows], ...]:
     """Return headings with rows of (name, value) for the verbose log."""
     sizes = [memory.size for memory in placement.bias_memory]
     return (
@@ -91,7 +93,7 @@ def configuration(network: Network, placement: Placement) -> tuple[tuple[str, Ro
     )
 
 
-def _global_rows(network: Network) -> Iterator[tuple[str, str]]:
+def _global_rows(network: MappedNetwork) -> Iterator[tuple[str, str]]:
     processors = 0
     for layer in network.layers:
         processors |= layer.processors
@@ -114,14 +116,14 @@ _ORDINARY: dict[str, object] = {
 """Rows that are left out where all layers have these values."""
 
 
-def _layer_rows(network: Network, placement: Placement) -> Iterator[tuple[str, str]]:
+def _layer_rows(network: MappedNetwork, placement: Placement) -> Iterator[tuple[str, str]]:
     for name, value in _layer_values(placement).items():
         values = [value(layer) for layer in network.layers]
         if name not in _ORDINARY or any(v != _ORDINARY[name] for v in values):
             yield name, "[" + ", ".join(map(str, values)) + "]"
 
 
-def _layer_values(placement: Placement) -> dict[str, Callable[[Layer], object]]:
+def _layer_values(placement: Placement) -> dict[str, Callable[[MappedLayer], object]]:
     """Return what is listed of every layer."""
     return {
         "quadrant map": _groups,
@@ -167,11 +169,11 @@ def _layer_values(placement: Placement) -> dict[str, Callable[[Layer], object]]:
     }
 
 
-def _groups(layer: Layer) -> list[int]:
+def _groups(layer: MappedLayer) -> list[int]:
     return [group for group in range(GROUPS) if group_slice(layer.processors, group)]
 
 
-def _bias(placement: Placement, layer: Layer, field: str) -> object:
+def _bias(placement: Placement, layer: MappedLayer, field: str) -> object:
     found = placement.biases.get(layer.index)
     if found is None:
         return "none"

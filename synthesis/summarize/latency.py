@@ -6,12 +6,14 @@ Source: spec/registers.md section 7.
 from __future__ import annotations
 
 from device.chip import GROUPS, PROCESSORS_PER_INSTANCE
-from synthesis.network import Layer, Operator, Size, group_slice
+from synthesis.layout import group_slice
+from synthesis.mapping import MappedLayer
+from synthesis.network import Operator, Size
 from synthesis.place import KernelRange
 from synthesis.summary import LatencyTerms
 
 
-def latency_terms(layer: Layer, kernels: KernelRange) -> LatencyTerms:
+def latency_terms(layer: MappedLayer, kernels: KernelRange) -> LatencyTerms:
     """Return what the estimate of a layer is made of."""
     if layer.has_weights:
         return _convolution(layer, kernels)
@@ -30,7 +32,7 @@ def latency_terms(layer: Layer, kernels: KernelRange) -> LatencyTerms:
     )
 
 
-def _convolution(layer: Layer, kernels: KernelRange) -> LatencyTerms:
+def _convolution(layer: MappedLayer, kernels: KernelRange) -> LatencyTerms:
     hardware = layer.hardware
     rows, columns = _image(layer)
     # A flattened layer multiplies all pixels of the image for one of the result.
@@ -69,14 +71,14 @@ def _convolution(layer: Layer, kernels: KernelRange) -> LatencyTerms:
     )
 
 
-def _image(layer: Layer) -> Size:
+def _image(layer: MappedLayer) -> Size:
     """Return the rows and columns that the operator sees."""
     rows, columns = layer.hardware.pooled_dim
     transposed = layer.hardware.operator is Operator.CONVTRANSPOSE2D
     return (2 * rows, 2 * columns) if transposed else (rows, columns)
 
 
-def _pixel_cycles(layer: Layer, passes: int) -> tuple[int, int, int]:
+def _pixel_cycles(layer: MappedLayer, passes: int) -> tuple[int, int, int]:
     """Return the cycles of a padding pixel and of a pixel, and how often a row is repeated."""
     window = layer.pooling.window[0] * layer.pooling.window[1]
     if layer.pool_first:
@@ -84,7 +86,7 @@ def _pixel_cycles(layer: Layer, passes: int) -> tuple[int, int, int]:
     return 2 * passes, passes * (layer.operands * window + 1), passes
 
 
-def _before(layer: Layer, kernels: KernelRange, image: Size, passes: int) -> int:
+def _before(layer: MappedLayer, kernels: KernelRange, image: Size, passes: int) -> int:
     """Return the cycles that the kernels of the layers in front cost."""
     if layer.pool_first or (passes == 1 and layer.operands == 1):
         return 0
@@ -97,7 +99,7 @@ def _before(layer: Layer, kernels: KernelRange, image: Size, passes: int) -> int
     ) * kernels.first
 
 
-def _time_slots(layer: Layer) -> int:
+def _time_slots(layer: MappedLayer) -> int:
     """Steps in which a group delivers the values of a pixel that passes through."""
     most = max(group_slice(layer.processors, g).bit_count() for g in range(GROUPS))
     return -(-most * layer.output_words_per_value // PROCESSORS_PER_INSTANCE)

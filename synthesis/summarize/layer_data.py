@@ -13,7 +13,8 @@ from device import Chip
 from synthesis.encode.data import delivery_of, pieces_of, pixel_step
 from synthesis.encode.layers import FLATTEN_LONG
 from synthesis.layer_data import LayerData, OutputWords
-from synthesis.network import Layer, Network, Operator, Size, Tensor
+from synthesis.mapping import MappedLayer, MappedNetwork
+from synthesis.network import Operator, Size, Tensor
 from synthesis.options import EncodeOptions
 from synthesis.place.data import WORD_BYTES
 from synthesis.simulate import Activations, LayerTrace
@@ -23,7 +24,7 @@ from synthesis.summarize.memory_log import ring_buffers
 
 
 def layer_data(
-    network: Network, activations: Activations, options: EncodeOptions
+    network: MappedNetwork, activations: Activations, options: EncodeOptions
 ) -> Iterator[LayerData]:
     """Yield the data of every simulated layer."""
     rings = ring_buffers(network, options)
@@ -33,7 +34,12 @@ def layer_data(
 
 
 def _data(
-    layer: Layer, trace: LayerTrace, network: Network, rings: dict[int, int], *, with_passes: bool
+    layer: MappedLayer,
+    trace: LayerTrace,
+    network: MappedNetwork,
+    rings: dict[int, int],
+    *,
+    with_passes: bool,
 ) -> LayerData:
     weights = layer.hardware.weights
     own_ring = rings.get(layer.index, 0)
@@ -50,17 +56,19 @@ def _data(
         weights=None if weights is None else weights.astype(np.int64),
         bias=layer.bias,
         words=output_words(layer, trace.output, network.chip, _target_ring(layer, network, rings)),
-        pass_sums=pass_sums(trace.value, layer) if with_passes and layer.has_weights else None,
+        pass_sums=pass_sums(trace.value, layer, layer.in_share)
+        if with_passes and layer.has_weights
+        else None,
     )
 
 
-def _target_ring(layer: Layer, network: Network, rings: dict[int, int]) -> int:
+def _target_ring(layer: MappedLayer, network: MappedNetwork, rings: dict[int, int]) -> int:
     """Return the words of the ring buffer that a layer writes, 0 if there is none."""
     position = network.order.index(layer.index) + 1
     return rings.get(network.order[position], 0) if position < len(network.order) else 0
 
 
-def output_words(layer: Layer, values: Tensor, chip: Chip, ring: int) -> OutputWords:
+def output_words(layer: MappedLayer, values: Tensor, chip: Chip, ring: int) -> OutputWords:
     """Return the words that a layer's output [channel, row, column] takes in data memory.
 
     `ring` is the size of the ring buffer in words that they go round in, 0 for none.
@@ -93,7 +101,7 @@ def _columns(*values: Tensor | int) -> Tensor:
     return np.stack([part.reshape(-1) for part in np.broadcast_arrays(*values)])
 
 
-def _settings(layer: Layer, chip: Chip, ring: int) -> Iterator[str]:
+def _settings(layer: MappedLayer, chip: Chip, ring: int) -> Iterator[str]:
     """Yield the cells of a layer's line, from its number on."""
     hardware, pooling = layer.hardware, layer.pooling
     kind = ("avg" if pooling.average else "max") if pooling.active else "no"

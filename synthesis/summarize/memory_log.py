@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from device import Chip
 from synthesis.encode.streaming import streams
-from synthesis.network import Network
+from synthesis.mapping import MappedNetwork
 from synthesis.options import EncodeOptions
 from synthesis.place.data import INSTANCES, WORD_BYTES
 from synthesis.place.lifetimes import DataRange, MemoryStep, memory_steps, numbers_text
@@ -22,7 +22,7 @@ _FREE, _SEVERAL = -3, -2
 _NAMES = {_FREE: ".", _SEVERAL: "*", -1: "i"}
 
 
-def ring_buffers(network: Network, options: EncodeOptions) -> dict[int, int]:
+def ring_buffers(network: MappedNetwork, options: EncodeOptions) -> dict[int, int]:
     """Return by layer index the words of the ring buffers that streaming layers read."""
     if not network.input_port.is_fifo:
         return {}
@@ -33,7 +33,7 @@ def ring_buffers(network: Network, options: EncodeOptions) -> dict[int, int]:
     }
 
 
-def memory_log(network: Network, options: EncodeOptions) -> Iterator[str]:
+def memory_log(network: MappedNetwork, options: EncodeOptions) -> Iterator[str]:
     """Yield for each executed layer what it reads, writes, what else is alive, and where it is.
 
     In the picture a line is a memory instance, or several that hold the same, and a cell

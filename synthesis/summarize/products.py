@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from synthesis.network import Layer, Operator
+from synthesis.mapping import MappedLayer
+from synthesis.network import Operator
 
 
-def needed_products(layer: Layer) -> int:
+def needed_products(layer: MappedLayer) -> int:
     """Count the products of a weight and a value that a layer cannot leave out.
 
     Not counted: padding, the zeros that a transposed convolution puts between the pixels, taps
@@ -23,7 +24,7 @@ def needed_products(layer: Layer) -> int:
     return hits * int(out * ins)
 
 
-def _reached(layer: Layer, axis: int) -> NDArray[np.int64]:
+def _reached(layer: MappedLayer, axis: int) -> NDArray[np.int64]:
     """Return for each tap along an axis how many outputs it finds a pixel for."""
     count = 1 if layer.flatten else layer.pooled_dim[axis]
     taps = layer.dilation * np.arange(layer.kernel[axis])[:, None]

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from device.chip import GROUPS
-from synthesis.network import Combination, Layer, Network
+from synthesis.mapping import MappedLayer, MappedNetwork
+from synthesis.network import Combination
 from synthesis.options import EncodeOptions
 from synthesis.place import Placement
 from synthesis.place.kernels import identity
@@ -18,7 +19,7 @@ from synthesis.summary import LayerStatistics, Operations, Statistics
 STARTUP_CYCLES = 1
 
 
-def statistics(network: Network, placement: Placement, options: EncodeOptions) -> Statistics:
+def statistics(network: MappedNetwork, placement: Placement, options: EncodeOptions) -> Statistics:
     """Return the cost of a placed network."""
     return Statistics(
         layers=tuple(_layers(network, placement, options)),
@@ -32,7 +33,7 @@ def statistics(network: Network, placement: Placement, options: EncodeOptions) -
 
 
 def _layers(
-    network: Network, placement: Placement, options: EncodeOptions
+    network: MappedNetwork, placement: Placement, options: EncodeOptions
 ) -> Iterator[LayerStatistics]:
     for layer in map(network.layer, network.simulated):
         cycles = terms = products = None
@@ -57,7 +58,7 @@ def _layers(
         )
 
 
-def weight_bytes(network: Network, deduplicate: bool) -> int:
+def weight_bytes(network: MappedNetwork, deduplicate: bool) -> int:
     """Return the bytes of all weights; weights that layers share count once."""
     total = 0
     seen: set[tuple[object, ...]] = set()
@@ -73,7 +74,7 @@ def weight_bytes(network: Network, deduplicate: bool) -> int:
     return total
 
 
-def layer_operations(layer: Layer) -> Operations:
+def layer_operations(layer: MappedLayer) -> Operations:
     """Count multiply-accumulates, comparisons, additions and bitwise operations of a layer."""
     rows, columns = layer.pooled_dim
     pooled = layer.in_channels * rows * columns

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from device import Chip
+from synthesis.mapping import MappedNetwork, map_network
 from synthesis.network import Network
 from synthesis.options import EncodeOptions
 from synthesis.place import Placement
@@ -20,9 +22,20 @@ if TYPE_CHECKING:
 
 
 def summarize(
-    network: Network, placement: Placement, activations: Activations, options: EncodeOptions
+    network: Network,
+    placement: Placement,
+    activations: Activations,
+    chip: Chip,
+    options: EncodeOptions,
 ) -> Summary:
     """Return what people are told of a placed and simulated network."""
+    mapped = map_network(network, placement.layout, chip)
+    return _summarize(mapped, placement, activations, options)
+
+
+def _summarize(
+    network: MappedNetwork, placement: Placement, activations: Activations, options: EncodeOptions
+) -> Summary:
     first = network.first
     return Summary(
         description=tuple(description(network, options.repeat_layers)),
@@ -39,7 +52,7 @@ def summarize(
     )
 
 
-def _layer_logs(network: Network, activations: Activations) -> Iterator[LayerLog]:
+def _layer_logs(network: MappedNetwork, activations: Activations) -> Iterator[LayerLog]:
     for layer in map(network.layer, network.simulated):
         trace = activations.traces.get(layer.index)
         if trace is not None:
@@ -57,7 +70,7 @@ def _layer_logs(network: Network, activations: Activations) -> Iterator[LayerLog
 
 
 def _layer_data(
-    network: Network, activations: Activations, options: EncodeOptions
+    network: MappedNetwork, activations: Activations, options: EncodeOptions
 ) -> tuple[LayerData, ...]:
     if not options.keep_layer_data:
         return ()

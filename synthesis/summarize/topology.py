@@ -6,17 +6,18 @@ Source: spec/generated-project.md sections 9.1 and 9.5.
 from __future__ import annotations
 
 from synthesis.encode.streaming import streams
-from synthesis.network import Layer, Network, Operator
+from synthesis.mapping import MappedLayer, MappedNetwork
+from synthesis.network import Operator
 from synthesis.options import EncodeOptions
 
 
-def topology(network: Network) -> str:
+def topology(network: MappedNetwork) -> str:
     """Return the layers from the first executed one on, in short: `-1x28x28b_0x0s1p1m60_relu`."""
     used = (layer for layer in network.layers if layer.index >= network.first.index)
     return "".join(f"-{_layer(layer)}" for layer in used)
 
 
-def _layer(layer: Layer) -> str:
+def _layer(layer: MappedLayer) -> str:
     flat = layer.operator is Operator.CONV1D
     pooling, window = layer.pooling, (0, 0)
     kind = ""
@@ -32,7 +33,7 @@ def _layer(layer: Layer) -> str:
     )
 
 
-def stream_ratio(network: Network, options: EncodeOptions) -> float:
+def stream_ratio(network: MappedNetwork, options: EncodeOptions) -> float:
     """Return by how much streaming layers stretch the accesses to the FIFOs; 1 without any."""
     if not network.input_port.is_fifo:
         return 1.0

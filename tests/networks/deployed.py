@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from checkpoint import write_checkpoint
 from device import CHIPS, Chip
-from synthesis.network import InputPort
+from synthesis.layout import InputPort
 from synthesis.options import EncodeOptions, ResolveOptions
 from synthesis.pipeline import Synthesis, synthesize
 from tests.conftest import ROOT

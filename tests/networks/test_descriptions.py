@@ -15,7 +15,8 @@ from torch import nn
 
 import ai8x
 from diagnostics import DiagnosticError, Severity
-from synthesis.network import InputPort
+from synthesis.layout import InputPort
+from synthesis.mapping import map_network
 from synthesis.pipeline import Synthesis, examine
 from synthesis.place.data import output_words
 from synthesis.place.lifetimes import memory_steps
@@ -77,7 +78,8 @@ def test_layers_in_place_overwrite_only_what_they_have_read(
 ) -> None:
     checkpoint, _ = with_random_weights(deployed, tmp_path)
     options = deployed.resolving(tmp_path, checkpoint)
-    network, _, _ = examine(deployed.path, deployed.chip, options, deployed.encoding)
+    examined, placement, _ = examine(deployed.path, deployed.chip, options, deployed.encoding)
+    network = map_network(examined, placement.layout, deployed.chip)
     losses = [loss for step in memory_steps(network, {}) for loss in step.losses]
     assert [loss for loss in losses if not loss.own_input] == []
     for layer in (network.layer(index) for index in deployed.in_place):

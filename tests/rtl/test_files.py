@@ -25,7 +25,7 @@ from synthesis.emit.rtl.camera import camera_lines
 from synthesis.emit.rtl.images import kernel_images, kernel_parts
 from synthesis.emit.rtl.timeout import Accesses, accesses, queue_name, timeout_ms
 from synthesis.encode.streaming import Stream
-from synthesis.network import InputPort
+from synthesis.layout import InputPort
 from synthesis.options import EncodeOptions
 from synthesis.program import ExpectedOutput, KernelBlock
 from synthesis.summarize import topology

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from device import MAX78000
-from synthesis.network import InputPort
+from synthesis.layout import InputPort
 from tests.synthesis.networks import sample
 from tests.synthesis.random_memory import INPUT
 from tests.synthesis.random_networks import RandomNetwork

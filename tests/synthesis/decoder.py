@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from synthesis.network import Layer
+from synthesis.mapping import MappedLayer
 from synthesis.place import BiasRange, KernelMemory, KernelRange
 from synthesis.program import FifoStream, InputBlock, Program
 from synthesis.words import phase_words
@@ -24,24 +24,24 @@ def processors(mask: int) -> list[int]:
     return [p for p in range(64) if mask >> p & 1]
 
 
-def slots(layer: Layer) -> tuple[list[int], int]:
+def slots(layer: MappedLayer) -> tuple[list[int], int]:
     """Output slots of a pass, counted from lane 0 of the first instance, and how many there are."""
     outputs = processors(layer.output_processors)
     start = outputs[0] - outputs[0] % 4
     return [p - start for p in outputs], outputs[-1] - start + 1
 
 
-def taps_of(layer: Layer) -> int:
+def taps_of(layer: MappedLayer) -> int:
     """Weights of one kernel as the hardware has it."""
     return layer.hardware.kernel[0] * layer.hardware.kernel[1]
 
 
-def passes_of(layer: Layer) -> int:
+def passes_of(layer: MappedLayer) -> int:
     """Kernels of one output in a processor: one for each input pass and flattened pixel."""
     return layer.in_passes * (layer.in_dim[0] * layer.in_dim[1] if layer.flatten else 1)
 
 
-def columns_of(layer: Layer, place: KernelRange) -> tuple[int, int]:
+def columns_of(layer: MappedLayer, place: KernelRange) -> tuple[int, int]:
     """First and one past the last column in which kernels of the layer's outputs stand."""
     per_byte, taps = 8 // abs(layer.weight_bits), taps_of(layer)
     first = slots(layer)[0][0] * passes_of(layer) // per_byte * taps
@@ -49,7 +49,7 @@ def columns_of(layer: Layer, place: KernelRange) -> tuple[int, int]:
     return place.first + first // COLUMN, place.first - (-end // COLUMN)
 
 
-def read_kernels(layer: Layer, place: KernelRange, memory: KernelMemory) -> NDArray[np.int64]:
+def read_kernels(layer: MappedLayer, place: KernelRange, memory: KernelMemory) -> NDArray[np.int64]:
     """Return the weights [out, in/groups, rows, columns] that the hardware would use."""
     if layer.depthwise:
         return _read_depthwise(layer, place, memory)
@@ -66,7 +66,9 @@ def read_kernels(layer: Layer, place: KernelRange, memory: KernelMemory) -> NDAr
     return found.reshape(layer.out_channels, -1, *layer.hardware.kernel)
 
 
-def _read_depthwise(layer: Layer, place: KernelRange, memory: KernelMemory) -> NDArray[np.int64]:
+def _read_depthwise(
+    layer: MappedLayer, place: KernelRange, memory: KernelMemory
+) -> NDArray[np.int64]:
     """Return [channel, 1, rows, columns]; each processor has one kernel for each pass."""
     in_pass, unit = np.divmod(np.arange(layer.in_channels), len(processors(layer.processors)))
     empty = place.count // layer.in_passes - 1
@@ -75,7 +77,7 @@ def _read_depthwise(layer: Layer, place: KernelRange, memory: KernelMemory) -> N
 
 
 def _kernels(
-    layer: Layer,
+    layer: MappedLayer,
     place: KernelRange,
     memory: KernelMemory,
     unit: NDArray[np.int64],
@@ -94,7 +96,7 @@ def _kernels(
 
 
 def read_bias(
-    layer: Layer, place: BiasRange, memory: Sequence[NDArray[np.uint8]], *, skipped: int = 0
+    layer: MappedLayer, place: BiasRange, memory: Sequence[NDArray[np.uint8]], *, skipped: int = 0
 ) -> NDArray[np.int64]:
     """Return the bias of a layer; `skipped` bytes stand in front of it."""
     if layer.depthwise:
@@ -110,7 +112,7 @@ def read_bias(
 
 
 def _read_depthwise_bias(
-    layer: Layer, place: BiasRange, memory: Sequence[NDArray[np.uint8]]
+    layer: MappedLayer, place: BiasRange, memory: Sequence[NDArray[np.uint8]]
 ) -> NDArray[np.int64]:
     """Return the bias of a layer whose channels are in the groups of their processors."""
     inputs = processors(layer.processors)
@@ -133,7 +135,7 @@ def _read_depthwise_bias(
     return np.array(found, np.uint8).view(np.int8).astype(np.int64)
 
 
-def read_input(layer: Layer, blocks: Sequence[InputBlock]) -> NDArray[np.int64]:
+def read_input(layer: MappedLayer, blocks: Sequence[InputBlock]) -> NDArray[np.int64]:
     """Return the sample [channel, row, column] of the words in the data memories."""
     rows, columns = layer.in_dim
     pixels, passes, operands = rows * columns, layer.in_passes, layer.operands
@@ -154,7 +156,7 @@ def read_input(layer: Layer, blocks: Sequence[InputBlock]) -> NDArray[np.int64]:
     return found.reshape(-1, rows, columns)
 
 
-def read_fifos(layer: Layer, streams: Sequence[FifoStream]) -> NDArray[np.int64]:
+def read_fifos(layer: MappedLayer, streams: Sequence[FifoStream]) -> NDArray[np.int64]:
     """Return the sample [channel, row, column] of the words that go through FIFOs."""
     pixels = layer.in_dim[0] * layer.in_dim[1]
     words = {stream.number: stream.words.astype("<u4").view(np.int8) for stream in streams}

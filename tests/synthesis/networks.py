@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from device import MAX78000, Chip
 from diagnostics import Diagnostic
-from synthesis.network import Network
+from synthesis.arrange import complete
+from synthesis.mapping import MappedNetwork, map_network
 from synthesis.options import ResolveOptions
 from synthesis.parse import parse
 from synthesis.resolve import resolve
@@ -111,6 +112,15 @@ def build(
     biases: Sequence[NDArray[Any]] = (),
     chip: Chip = MAX78000,
     **options: Any,
-) -> tuple[Network, tuple[Diagnostic, ...]]:
-    """Parse and resolve: return the network and the warnings."""
-    return resolve(parse(text, FILE), chip, files(folder, data, kernels, biases, **options))
+) -> tuple[MappedNetwork, tuple[Diagnostic, ...]]:
+    """Parse and resolve: return the network on the chip, and the warnings."""
+    return resolved(text, chip, files(folder, data, kernels, biases, **options))
+
+
+def resolved(
+    text: str, chip: Chip, options: ResolveOptions
+) -> tuple[MappedNetwork, tuple[Diagnostic, ...]]:
+    """Parse and resolve with given options: return the network on the chip, and the warnings."""
+    network, fixed, warnings = resolve(parse(text, FILE), chip, options)
+    layout = complete(network.layers, network.order, fixed)
+    return map_network(network, layout, chip), warnings

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from synthesis.network import channels_per_pass, lowest_bit, passes
+from synthesis.layout import channels_per_pass, lowest_bit, passes
 from tests.synthesis import random_memory as memory
 from tests.synthesis.networks import mask
 from tests.synthesis.random_growth import LARGEST_DIM, Goal, Growing, Keys, Plan

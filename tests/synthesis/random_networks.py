@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from device import MAX78000, MAX78002, Chip
 from diagnostics import Diagnostic
-from synthesis.network import InputPort, Network, channels_per_pass, lowest_bit, passes
+from synthesis.layout import InputPort, channels_per_pass, lowest_bit, passes
+from synthesis.mapping import MappedNetwork
 from tests.synthesis import random_memory as memory
 from tests.synthesis.networks import build, describe, mask, sample
 from tests.synthesis.random_growth import CHANNELS, FEW, Array, Goal, Growing, Keys
@@ -61,7 +62,7 @@ class RandomNetwork:
     def _repr_pretty_(self, printer: Any, _cycle: bool) -> None:
         printer.text(repr(self))
 
-    def build(self, folder: Path) -> tuple[Network, tuple[Diagnostic, ...]]:
+    def build(self, folder: Path) -> tuple[MappedNetwork, tuple[Diagnostic, ...]]:
         """Parse and resolve: return the network and the warnings."""
         return build(
             folder,

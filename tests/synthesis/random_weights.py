@@ -7,7 +7,7 @@ import math
 import numpy as np
 from hypothesis import strategies as st
 
-from synthesis.network import channels_per_pass, lowest_bit, passes
+from synthesis.layout import channels_per_pass, lowest_bit, passes
 from tests.synthesis.networks import weights
 from tests.synthesis.random_growth import CHANNELS, Array, Goal, Growing, Plan
 

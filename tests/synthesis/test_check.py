@@ -12,9 +12,11 @@ import pytest
 
 from device import MAX78000, MAX78002, Chip
 from diagnostics import Severity
-from synthesis.check import CONSTRAINTS, check
-from synthesis.network import InputPort, Network
+from synthesis.check import CONSTRAINTS
+from synthesis.layout import InputPort
+from synthesis.mapping import MappedNetwork
 from tests.synthesis.networks import build, describe, line_of, mask, weights
+from tests.synthesis.stages import check
 
 CONV: dict[str, Any] = {
     "processors": 7,
@@ -58,7 +60,7 @@ class Violation:
         """Return the description."""
         return describe(*self.layers, **self.others)
 
-    def network(self, folder: Path) -> Network:
+    def network(self, folder: Path) -> MappedNetwork:
         """Return the resolved network."""
         widths = (x.get("quantization", 8) for x in self.layers)
         bits = (8 if width == "bin" else width for width in widths)
@@ -1758,7 +1760,7 @@ def test_violation_is_reported_with_place_message_and_remedy(
     expected = [
         (
             place_in(text, layer, key),
-            f"{network.layer(layer)}: {message}".replace("SAMPLE", network.sample_file),
+            f"{network.layer(layer)}: {message}".replace("SAMPLE", network.network.sample_file),
             remedy,
         )
         for layer, key, message, remedy in case.found

@@ -10,7 +10,7 @@ import pytest
 from device import MAX78000, MAX78002, Chip
 from diagnostics import Place
 from synthesis.check import check_chip_options, check_repetition
-from synthesis.network import InputPort
+from synthesis.layout import InputPort
 from synthesis.options import EncodeOptions, ResolveOptions
 
 

@@ -12,16 +12,16 @@ import pytest
 from device import MAX78000, MAX78002, Chip
 from synthesis.check import check_chip_options
 from synthesis.crosscheck import cross_check
-from synthesis.network import Network
+from synthesis.mapping import MappedNetwork
 from synthesis.options import EncodeOptions, ResolveOptions
-from synthesis.place import KernelRange, PlaceOptions, place
-from synthesis.simulate import simulate
+from synthesis.place import KernelRange, PlaceOptions
 from synthesis.simulate.operators import accumulate
 from synthesis.simulate.passes import pass_sums
 from synthesis.summarize.latency import latency_terms
 from synthesis.summarize.products import needed_products
 from synthesis.summarize.statistics import statistics
 from tests.synthesis.networks import build, describe, mask, sample, weights
+from tests.synthesis.stages import place, simulate
 
 CONV: dict[str, Any] = {
     "op": "Conv2d",
@@ -48,20 +48,20 @@ LAYERS: dict[str, tuple[dict[str, Any], tuple[int, ...], tuple[int, ...], Chip]]
 
 
 @pytest.fixture(params=LAYERS)
-def network(request: pytest.FixtureRequest, tmp_path: Path) -> Network:
+def network(request: pytest.FixtureRequest, tmp_path: Path) -> MappedNetwork:
     keys, size, shape, chip = LAYERS[request.param]
     text = describe({**CONV, **keys})
     return build(tmp_path, text, sample(*size), [weights(*shape)], chip=chip)[0]
 
 
-def test_sums_of_the_passes_end_at_the_accumulator(network: Network) -> None:
+def test_sums_of_the_passes_end_at_the_accumulator(network: MappedNetwork) -> None:
     (layer,) = network.layers
     trace = simulate(network, average_rounding=False, keep_traces=True).traces[0]
-    sums = pass_sums(trace.value, layer)
+    sums = pass_sums(trace.value, layer, layer.in_share)
     assert len(sums) == (layer.flat_passes + 1 if layer.flatten else layer.in_passes)
     assert np.array_equal(sums[-1], trace.accumulator)
     activations = simulate(network, average_rounding=False, keep_traces=True)
-    cross_check(network, place(network, PlaceOptions(overlap_data=True)), activations)
+    cross_check(network.network, activations)
 
 
 def test_cross_check_notices_wrong_sums(tmp_path: Path) -> None:
@@ -70,20 +70,20 @@ def test_cross_check_notices_wrong_sums(tmp_path: Path) -> None:
     trace = activations.traces[0]
     wrong = replace(activations, traces={0: replace(trace, accumulator=trace.accumulator + 1)})
     with pytest.raises(AssertionError, match="layer 0: the sums of its passes differ"):
-        cross_check(made, place(made, PlaceOptions()), wrong)
+        cross_check(made.network, wrong)
 
 
 def test_passes_of_a_flattened_layer_go_by_pixel_first(tmp_path: Path) -> None:
     keys, size, shape, _ = LAYERS["flattened passes"]
     data, kernel = sample(*size), weights(*shape)
     made, _ = build(tmp_path, describe({**CONV, **keys}), data, [kernel])
-    sums = pass_sums(data.reshape(-1, 1, 1), made.layers[0])[:, :, 0, 0]
+    sums = pass_sums(data.reshape(-1, 1, 1), made.layers[0], 36)[:, :, 0, 0]
     products = (kernel * data.reshape(-1)).reshape(3, 2, 36, 2).sum(axis=2)  # [out, pass, pixel]
     order = [products[:, 0, 0], products[:, 1, 0], products[:, 0, 1], products[:, 1, 1]]
     assert np.array_equal(sums, np.cumsum(order, axis=0))
 
 
-def test_needed_products_are_those_of_pixels_and_weights(network: Network) -> None:
+def test_needed_products_are_those_of_pixels_and_weights(network: MappedNetwork) -> None:
     (layer,) = network.layers
     assert layer.weights is not None
     used = np.broadcast_to(layer.weights.any(axis=(0, 1)), layer.weights.shape).astype(np.int8)

@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from device import MAX78000, MAX78002, Chip
-from synthesis.place import PlaceOptions, place
+from synthesis.place import PlaceOptions
 from synthesis.summarize.describe import configuration
 from tests.synthesis.networks import build, describe, sample, weights
+from tests.synthesis.stages import place
 
 CONV: dict[str, Any] = {
     "op": "conv2d",

@@ -9,7 +9,7 @@ import pytest
 
 from commands.loader.arguments import arguments
 from commands.loader.values import project_options, resolve_options
-from synthesis.network import InputPort
+from synthesis.layout import InputPort
 
 REQUIRED = ["--device", "MAX78000", "--config-file", "a", "--prefix", "b", "--test-dir", "c"]
 

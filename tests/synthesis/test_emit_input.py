@@ -9,15 +9,16 @@ import numpy as np
 import pytest
 
 from device import MAX78000
-from synthesis.check import check, check_chip_options
+from synthesis.check import check_chip_options
 from synthesis.encode.data import fifo_streams, input_blocks
-from synthesis.network import InputPort, Progression
+from synthesis.layout import InputPort, Progression
 from synthesis.options import EncodeOptions, ResolveOptions
 from synthesis.program import FifoStream, InputBlock
 from synthesis.resolve.sample import progressing
 from synthesis.words import phase_words
 from tests.synthesis.networks import build, describe, mask, sample, weights
 from tests.synthesis.programs import emit, program, store, words
+from tests.synthesis.stages import check
 
 APB = 0x50000000
 CONV = {"op": "conv2d", "kernel_size": "3x3", "pad": 1, "processors": mask(3)}

@@ -13,15 +13,15 @@ from numpy.typing import NDArray
 from device import MAX78000, MAX78002, Chip
 from synthesis.emit import check_options, emit_arrays
 from synthesis.emit.tables import hexadecimal_cells, table
-from synthesis.network import InputPort, Network
+from synthesis.layout import InputPort
+from synthesis.mapping import MappedNetwork
 from synthesis.options import EncodeOptions
-from synthesis.place import PlaceOptions, place
-from synthesis.simulate import simulate
-from synthesis.summarize import summarize
+from synthesis.place import PlaceOptions
 from synthesis.summarize.layer_data import output_words
 from synthesis.summary import Summary
 from tests.synthesis.networks import build, describe, mask, sample, weights
 from tests.synthesis.programs import options
+from tests.synthesis.stages import place, simulate, summarize
 
 POINT: dict[str, Any] = {
     "processors": 1,
@@ -50,7 +50,7 @@ def written(
     return emit_arrays(summary_of(made), options(**asked))
 
 
-def summary_of(network: Network) -> Summary:
+def summary_of(network: MappedNetwork) -> Summary:
     """Run the remaining stages and keep everything."""
     settings = EncodeOptions(keep_layer_data=True, keep_pass_sums=True)
     placement = place(network, PlaceOptions(overlap_data=True))

@@ -19,16 +19,14 @@ from hypothesis import strategies as st
 from device import MAX78000, MAX78002, Chip
 from diagnostics import Diagnostic, Place, Severity
 from synthesis.emit.report import report_page
-from synthesis.encode import encode
-from synthesis.network import InputPort
+from synthesis.layout import InputPort
 from synthesis.options import EncodeOptions
-from synthesis.place import PlaceOptions, place_what_fits
+from synthesis.place import PlaceOptions
 from synthesis.report import KernelArea, Report, build_report
 from synthesis.report.kernels import kernel_areas
-from synthesis.simulate import simulate
-from synthesis.summarize import summarize
 from tests.conftest import ROOT
 from tests.synthesis.networks import build, describe, files, mask, sample, weights
+from tests.synthesis.stages import encode, place_what_fits, simulate, summarize
 
 CONV = {"op": "conv2d", "kernel_size": "3x3", "pad": 1, "processors": mask(4)}
 VOID = {"meta", "br"}
@@ -55,8 +53,9 @@ def make(
         program = encode(network, placement, activations, encoding)
         summary = summarize(network, placement, activations, encoding)
     return build_report(
-        network,
+        network.network,
         placement,
+        chip,
         encoding,
         name=name,
         program=program,
@@ -171,7 +170,8 @@ def test_page_of_streams_is_well_formed(tmp_path: Path) -> None:
     kernels = [weights(4, 1, 3, 3), weights(4, 4, 3, 3)]
     network, _ = build(tmp_path, text, sample(1, 16, 16), kernels, input_port=InputPort.FIFO)
     placement, _ = place_what_fits(network, PlaceOptions())
-    page = report_page(build_report(network, placement, EncodeOptions(), name="net"))
+    report = build_report(network.network, placement, network.chip, EncodeOptions(), name="net")
+    page = report_page(report)
     Checker(page)
     assert "conv2d 3, pad 1, streaming" in page
 

@@ -10,16 +10,15 @@ import pytest
 
 from device import MAX78000, MAX78002, Chip
 from diagnostics import DiagnosticError
-from synthesis.encode import encode
-from synthesis.network import InputPort
+from synthesis.layout import InputPort
 from synthesis.options import EncodeOptions
-from synthesis.place import PlaceOptions, place
+from synthesis.place import PlaceOptions
 from synthesis.program import Block, Clear, Program, Wait, Write
-from synthesis.simulate import simulate
 from synthesis.summarize.statistics import statistics
 from synthesis.summary import Statistics
 from synthesis.words import phase_words
 from tests.synthesis.networks import build, describe, mask, sample, weights
+from tests.synthesis.stages import encode, place, simulate
 
 APB = 0x50000000
 CONV: dict[str, Any] = {

@@ -9,10 +9,10 @@ import pytest
 
 from device import MAX78000, MAX78002, Chip
 from diagnostics import Diagnostic
-from synthesis.encode import check_limits
-from synthesis.network import InputPort
+from synthesis.layout import InputPort
 from synthesis.options import EncodeOptions
 from tests.synthesis.networks import build, describe, line_of, mask, sample, weights
+from tests.synthesis.stages import check_limits
 
 FIRST: dict[str, Any] = {
     "processors": 7,

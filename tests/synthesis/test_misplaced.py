@@ -9,14 +9,12 @@ import pytest
 
 from device import MAX78000, MAX78002, Chip
 from emulator import EmulatorError
-from synthesis.check import check
-from synthesis.encode import encode
-from synthesis.network import InputPort
+from synthesis.layout import InputPort
 from synthesis.options import EncodeOptions
-from synthesis.place import PlaceOptions, place
-from synthesis.simulate import simulate
+from synthesis.place import PlaceOptions
 from tests.synthesis.emulated import emulated
 from tests.synthesis.networks import build, describe, mask, sample, weights
+from tests.synthesis.stages import check, encode, place, simulate
 
 Keys = dict[str, Any]
 CONV: Keys = {

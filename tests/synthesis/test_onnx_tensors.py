@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 
 from device import MAX78000, MAX78002
 from diagnostics import Diagnostic, DiagnosticError
-from synthesis.network import Network
+from synthesis.mapping import MappedNetwork
 from synthesis.options import EncodeOptions, ResolveOptions
 from synthesis.parse import parse
 from synthesis.pipeline import synthesize
 from synthesis.resolve import resolve
 from synthesis.words import phase_words
 from tests.checkpoint.onnx_writer import chain
-from tests.synthesis.networks import describe, files, line_of, mask, sample, weights
+from tests.synthesis.networks import describe, files, line_of, mask, resolved, sample, weights
 
 Node = tuple[str, NDArray[Any] | None, NDArray[Any] | None]
 CONV: dict[str, Any] = {"processors": 7, "op": "Conv2d", "pad": 1, "activate": "ReLU"}
@@ -38,10 +38,10 @@ def options(folder: Path, content: bytes, data: NDArray[Any], **others: Any) -> 
 
 def from_onnx(
     folder: Path, text: str, *nodes: Node, **others: Any
-) -> tuple[Network, tuple[Diagnostic, ...]]:
+) -> tuple[MappedNetwork, tuple[Diagnostic, ...]]:
     """Resolve a description with a chain of nodes and a sample of 3x4x4."""
     found = options(folder, chain(*nodes), sample(3, 4, 4), **others)
-    return resolve(parse(text, "net.yaml"), MAX78000, found)
+    return resolved(text, MAX78000, found)
 
 
 def refused(folder: Path, text: str, *nodes: Node) -> Diagnostic:
@@ -99,7 +99,7 @@ def test_one_dimensional_kernels_and_options_that_skip(tmp_path: Path) -> None:
     found = options(
         tmp_path, content, sample(3, 20), skip_checkpoint_layers=1, no_bias=frozenset({0})
     )
-    network, _ = resolve(parse(describe(layer, arch="any")), MAX78000, found)
+    network, _ = resolved(describe(layer, arch="any"), MAX78000, found)
     assert network.final.weights is not None and network.final.bias is None
     np.testing.assert_array_equal(network.final.weights[..., 0], kernel)
 

@@ -13,14 +13,13 @@ from hypothesis import strategies as st
 
 from device import MAX78000, MAX78002, Chip
 from diagnostics import Diagnostic, DiagnosticError
-from synthesis.check import check
-from synthesis.encode import encode
-from synthesis.network import Layer, Network, channels_per_pass
+from synthesis.layout import channels_per_pass
+from synthesis.mapping import MappedLayer, MappedNetwork
 from synthesis.options import EncodeOptions
-from synthesis.place import Placement, PlaceOptions, place, place_what_fits
-from synthesis.simulate import simulate
+from synthesis.place import Placement, PlaceOptions
 from tests.synthesis.decoder import columns_of, processors, read_bias, read_input, read_kernels
 from tests.synthesis.networks import build, describe, mask, sample, weights
+from tests.synthesis.stages import check, encode, place, place_what_fits, simulate
 
 EVERYWHERE = (1 << 64) - 1
 
@@ -34,7 +33,7 @@ class Drawn:
     kernels: list[Any]
     biases: list[Any]
 
-    def network(self, folder: Path, chip: Chip) -> Network:
+    def network(self, folder: Path, chip: Chip) -> MappedNetwork:
         """Return the resolved network, which has passed all checks."""
         network, _ = build(folder, self.text, self.data, self.kernels, self.biases, chip)
         assert not [d for d in check(network) if d.severity == "error"]
@@ -97,7 +96,7 @@ def _masks(draw: st.DrawFn, channels: int, first: bool = False) -> int:
     return mask(share, draw(st.integers(0, min(64 - share, 15 if first else 64))))
 
 
-def placed(network: Network, **options: Any) -> Placement:
+def placed(network: MappedNetwork, **options: Any) -> Placement:
     """Place without the checks of data memory; networks that are too large are drawn again."""
     try:
         return place(network, PlaceOptions(overlap_data=True, **options))
@@ -177,7 +176,7 @@ def test_kernels_take_the_first_columns_that_are_free(
         earlier.append(layer.index)
 
 
-def counted_length(layer: Layer) -> int:
+def counted_length(layer: MappedLayer) -> int:
     """Columns that are reserved for a layer before packing (spec/memory.md 1.3)."""
     outputs = processors(layer.output_processors)
     lane, out_passes = outputs[0] % 4, layer.out_passes
@@ -204,7 +203,9 @@ CONV: dict[str, Any] = {
 }
 
 
-def two_layers(folder: Path, *keys: dict[str, Any], seeds: tuple[int, int] = (1, 1)) -> Network:
+def two_layers(
+    folder: Path, *keys: dict[str, Any], seeds: tuple[int, int] = (1, 1)
+) -> MappedNetwork:
     """Return two convolutions of 3 channels with biases 1, 2, 3."""
     layers = [{**CONV, **k} for k in (keys or ({}, {}))]
     bits = [layer.get("quantization", 8) for layer in layers]
@@ -384,7 +385,7 @@ def test_layer_bound_to_a_group_is_placed_before_longer_ones(tmp_path: Path) -> 
 # What does not fit
 
 
-def refused(network: Network, **options: Any) -> Diagnostic:
+def refused(network: MappedNetwork, **options: Any) -> Diagnostic:
     """Return the one complaint of placing."""
     with pytest.raises(DiagnosticError) as caught:
         place(network, PlaceOptions(**options))

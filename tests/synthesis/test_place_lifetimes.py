@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from synthesis.emit import log_text
-from synthesis.network import InputPort, Network
+from synthesis.layout import InputPort
+from synthesis.mapping import MappedNetwork
 from synthesis.options import EncodeOptions
 from synthesis.place.lifetimes import DataRange, MemoryStep, memory_steps, numbers_text
 from synthesis.summarize.memory_log import memory_log, ring_buffers
@@ -20,14 +21,14 @@ Keys = Mapping[str, Any]
 CONV = {"op": "conv2d", "kernel_size": "3x3", "pad": 1, "processors": mask(4)}
 
 
-def network(folder: Path, *layers: Keys, **options: Any) -> Network:
+def network(folder: Path, *layers: Keys, **options: Any) -> MappedNetwork:
     """Return convolutions 4x4x4 -> 4x4x4 in instance 0; other layers carry no weights."""
     count = sum(layer["op"] == "conv2d" for layer in layers)
     kernels = [weights(4, 4, 3, 3, seed=i) for i in range(count)]
     return build(folder, describe(*layers), sample(4, 4, 4), kernels, **options)[0]
 
 
-def steps(made: Network) -> list[MemoryStep]:
+def steps(made: MappedNetwork) -> list[MemoryStep]:
     """Return the steps of a network that does not stream."""
     return list(memory_steps(made, {}))
 

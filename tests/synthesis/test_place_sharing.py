@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from device import MAX78000, MAX78002, Chip
-from synthesis.encode import encode
-from synthesis.network import InputPort, Network
+from synthesis.layout import InputPort
+from synthesis.mapping import MappedNetwork
 from synthesis.options import EncodeOptions
-from synthesis.place import PlaceOptions, place
-from synthesis.simulate import simulate
+from synthesis.place import PlaceOptions
 from tests.synthesis.emulated import emulated
 from tests.synthesis.networks import build, describe, mask, sample, weights
+from tests.synthesis.stages import encode, place, simulate
 
 Keys = dict[str, Any]
 CONV: Keys = {
@@ -30,14 +30,14 @@ DEPTHWISE: Keys = {**CONV, "groups": 4, "output_shift": 0}
 BIAS = np.arange(1, 5)
 
 
-def computes_its_known_answer(network: Network) -> bool:
+def computes_its_known_answer(network: MappedNetwork) -> bool:
     """Whether the emulated chip computes the known answer of the placed network."""
     placement = place(network, PlaceOptions())
     program = encode(network, placement, simulate(network, average_rounding=False), EncodeOptions())
     return not emulated(program).wrong
 
 
-def made(folder: Path, *layers: Keys, chip: Chip = MAX78002, **options: Any) -> Network:
+def made(folder: Path, *layers: Keys, chip: Chip = MAX78002, **options: Any) -> MappedNetwork:
     """Return a network 4x4x4 -> 4x4x4 whose layers all have the same bias."""
     kernels = [
         weights(4, 1 if "groups" in layer else 4, 3, 3, seed=i) for i, layer in enumerate(layers)

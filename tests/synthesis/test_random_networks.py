@@ -18,17 +18,18 @@ from numpy.typing import NDArray
 
 import ai8x
 from diagnostics import DiagnosticError, Severity
-from synthesis.check import CONSTRAINTS, check
-from synthesis.encode import encode
-from synthesis.network import Layer, Network, Operator
+from synthesis.check import CONSTRAINTS
+from synthesis.mapping import MappedLayer, MappedNetwork
+from synthesis.network import Operator
 from synthesis.options import EncodeOptions
-from synthesis.place import Placement, PlaceOptions, place
+from synthesis.place import Placement, PlaceOptions
 from synthesis.program import Program
-from synthesis.simulate import Activations, simulate
+from synthesis.simulate import Activations
 from tests.synthesis import ai8x_reference, decoder, reference
 from tests.synthesis.counterexamples import COUNTEREXAMPLES
 from tests.synthesis.emulated import emulated
 from tests.synthesis.random_networks import RandomNetwork, random_networks
+from tests.synthesis.stages import check, encode, place, simulate
 
 FACTOR = float(os.environ.get("AI8X_PROPERTIES", "1"))
 """How many times more networks to try than by default."""
@@ -67,7 +68,7 @@ def torch_as_before() -> Iterator[None]:
     ai8x.set_device(85, simulate=False, round_avg=False, verbose=False)
 
 
-def checked(drawn: RandomNetwork, folder: Path) -> Network:
+def checked(drawn: RandomNetwork, folder: Path) -> MappedNetwork:
     """Return the resolved network after all checks."""
     network, found = drawn.build(folder)
     found = (*found, *check(network))
@@ -78,12 +79,15 @@ def checked(drawn: RandomNetwork, folder: Path) -> Network:
     return network
 
 
-def encoded(drawn: RandomNetwork, folder: Path) -> tuple[Network, Placement, Activations, Program]:
+def encoded(
+    drawn: RandomNetwork, folder: Path
+) -> tuple[MappedNetwork, Placement, Activations, Program]:
     """Run all stages."""
     network = checked(drawn, folder)
+    network.network.validate()
     network.validate()
     placement = place(network, PlaceOptions())
-    placement.validate(network)
+    placement.validate(network.network, network.chip)
     activations = simulate(network, average_rounding=drawn.rounding)
     options = EncodeOptions(average_rounding=drawn.rounding)
     return network, placement, activations, encode(network, placement, activations, options)
@@ -151,7 +155,7 @@ def test_weights_biases_and_sample_are_what_the_words_hold(
     np.testing.assert_array_equal(read.reshape(drawn.data.shape), drawn.data)
 
 
-def described(layer: Layer, found: NDArray[np.int64]) -> NDArray[np.int64]:
+def described(layer: MappedLayer, found: NDArray[np.int64]) -> NDArray[np.int64]:
     """Take the weights of the description out of the hardware's kernels, zeros around them."""
     size, dilation = layer.hardware.kernel, layer.dilation
     kept = found
@@ -161,7 +165,7 @@ def described(layer: Layer, found: NDArray[np.int64]) -> NDArray[np.int64]:
     return kept
 
 
-def wanted_kernel(drawn: RandomNetwork, layer: Layer, which: int) -> NDArray[np.int64]:
+def wanted_kernel(drawn: RandomNetwork, layer: MappedLayer, which: int) -> NDArray[np.int64]:
     """Return a layer's drawn weights in the order of the kernel memory."""
     kernel = drawn.kernels[which]
     if layer.depthwise and layer.operator is Operator.CONVTRANSPOSE2D:

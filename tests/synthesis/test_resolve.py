@@ -13,12 +13,23 @@ from numpy.typing import NDArray
 
 from device import MAX78000, MAX78002, Chip
 from diagnostics import Diagnostic, DiagnosticError, Severity
-from synthesis.check import check
-from synthesis.network import Activation, InputPort, Network, channels_per_pass
+from synthesis.layout import InputPort, channels_per_pass
+from synthesis.mapping import MappedNetwork
+from synthesis.network import Activation
 from synthesis.options import ResolveOptions
 from synthesis.parse import parse
 from synthesis.resolve import resolve
-from tests.synthesis.networks import build, describe, files, line_of, mask, sample, weights
+from tests.synthesis.networks import (
+    build,
+    describe,
+    files,
+    line_of,
+    mask,
+    resolved,
+    sample,
+    weights,
+)
+from tests.synthesis.stages import check
 
 CONV: dict[str, Any] = {
     "processors": 7,
@@ -197,7 +208,7 @@ def test_layers_keep_the_places_of_their_keys(tmp_path: Path) -> None:
 # Options
 
 
-def two_layers(folder: Path, chip: Chip = MAX78000, **options: Any) -> Network:
+def two_layers(folder: Path, chip: Chip = MAX78000, **options: Any) -> MappedNetwork:
     """Resolve two convolutions with biases: 3 -> 4 -> 2 channels, 4x4 pixels."""
     text = describe(CONV, {**CONV, "processors": mask(4), "activate": "none"})
     kernels = [weights(4, 3, 3, 3), weights(2, 4, 3, 3)]
@@ -288,11 +299,11 @@ def test_file_names_come_from_the_description(
     np.save("tests/weights_tiny.npy", weights(1, 2, 3, 3, 3))
     np.save("tests/bias_small.npy", np.array([3, 4]))
     text = describe(CONV, dataset="Tiny", bias="small")
-    network, _ = resolve(parse(text), MAX78000, ResolveOptions())
+    network, _ = resolved(text, MAX78000, ResolveOptions())
     assert network.first.bias is not None and network.first.bias.tolist() == [3, 4]
     Path("tests/weights_tiny.npy").rename("tests/other.npy")
     text = describe(CONV, dataset="tiny", weights="other")
-    network, _ = resolve(parse(text), MAX78000, ResolveOptions())
+    network, _ = resolved(text, MAX78000, ResolveOptions())
     assert network.first.out_channels == 2 and network.first.bias is None
 
 
@@ -323,11 +334,11 @@ def save_checkpoint(path: Path, state: dict[str, Any], **others: Any) -> str:
 
 def from_checkpoint(
     folder: Path, text: str, data: Any, state: dict[str, Any], chip: Chip = MAX78000, **options: Any
-) -> tuple[Network, tuple[Diagnostic, ...]]:
+) -> tuple[MappedNetwork, tuple[Diagnostic, ...]]:
     """Resolve a description with a checkpoint; `others` go to the options."""
     path = save_checkpoint(folder / "net.pth.tar", state)
     found = files(folder, data, checkpoint_file=path, **options)
-    return resolve(parse(text, "net.yaml"), chip, found)
+    return resolved(text, chip, found)
 
 
 def test_of_unquantized_weights_nothing_more_is_said(tmp_path: Path) -> None:
@@ -459,7 +470,7 @@ def test_checkpoint_without_arch_is_a_warning(tmp_path: Path) -> None:
     del checkpoint["arch"]
     torch.save(checkpoint, path)
     found = files(tmp_path, sample(3, 4, 4), checkpoint_file=path)
-    _, warnings = resolve(parse(text, "net.yaml"), MAX78000, found)
+    *_, warnings = resolve(parse(text, "net.yaml"), MAX78000, found)
     assert [str(w) for w in warnings] == [
         f"{path}: warning: the checkpoint does not name its architecture [W202]"
     ]

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from device import MAX78000, MAX78002, Chip
 from synthesis.network import Pooling
 from synthesis.resolve.shapes import pooled_size
-from synthesis.simulate import simulate
 from synthesis.simulate.pooling import pool
 from tests.synthesis.networks import build, describe, mask, weights
+from tests.synthesis.stages import simulate
 
 Array = NDArray[np.int64]
 ONE_TO_NINE = np.arange(1, 10)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +13,14 @@ import pytest
 from device import MAX78002
 from diagnostics import run
 from synthesis.invariants import InvariantError
+from synthesis.layout import LayerLayout
+from synthesis.mapping import MappedLayer, MappedNetwork
 from synthesis.network import Activation, Combination, Layer, Network
 from synthesis.options import EncodeOptions
 from synthesis.pipeline import synthesize
-from synthesis.place import BiasRange, KernelMemory, Placement, PlaceOptions, place
+from synthesis.place import BiasRange, KernelMemory, Placement, PlaceOptions
 from tests.synthesis.networks import build, describe, files, mask, sample, weights
+from tests.synthesis.stages import place
 
 Keys = dict[str, Any]
 CONV: Keys = {
@@ -37,7 +40,7 @@ SHAPES = ((4, 4, 3, 3), (4, 1, 3, 3), (3, 16))
 
 
 @pytest.fixture
-def network(tmp_path: Path) -> Network:
+def network(tmp_path: Path) -> MappedNetwork:
     """A convolution, a pooled depth-wise one, a copy, and a classifier; with biases."""
     kernels = [weights(*shape, seed=i) for i, shape in enumerate(SHAPES)]
     biases = [np.arange(1, shape[0] + 1) * (i + 1) for i, shape in enumerate(SHAPES)]
@@ -46,16 +49,29 @@ def network(tmp_path: Path) -> Network:
 
 
 @pytest.fixture
-def placement(network: Network) -> Placement:
+def placement(network: MappedNetwork) -> Placement:
     """The network's placement."""
     return place(network, PlaceOptions())
 
 
-def changed(network: Network, position: int, **changes: Any) -> Network:
+def changed(network: MappedNetwork, position: int, **changes: Any) -> MappedNetwork:
     """Return the network with one layer's values replaced."""
-    layers = list(network.layers)
-    layers[position] = replace(layers[position], **changes)
-    return replace(network, layers=tuple(layers))
+
+    def of(kind: type) -> Keys:
+        names = {field.name for field in fields(kind)}
+        return {name: value for name, value in changes.items() if name in names}
+
+    def with_other(layers: Sequence[Any], changes: Keys) -> tuple[Any, ...]:
+        return tuple(replace(x, **changes) if i == position else x for i, x in enumerate(layers))
+
+    index = network.layers[position].index
+    given = replace(network.layout.layers[index], **of(LayerLayout))
+    return replace(
+        network,
+        layers=with_other(network.layers, changes),
+        network=replace(network.network, layers=with_other(network.network.layers, of(Layer))),
+        layout=replace(network.layout, layers={**network.layout.layers, index: given}),
+    )
 
 
 def violations(validate: Callable[[], None]) -> list[str]:
@@ -65,12 +81,13 @@ def violations(validate: Callable[[], None]) -> list[str]:
     return str(caught.value).splitlines()
 
 
-def test_sound_values_pass(network: Network, placement: Placement) -> None:
+def test_sound_values_pass(network: MappedNetwork, placement: Placement) -> None:
+    network.network.validate()
     network.validate()
-    placement.validate(network)
+    placement.validate(network.network, network.chip)
 
 
-def bigger(layer: Layer) -> Any:
+def bigger(layer: MappedLayer) -> Any:
     """Return a layer's hardware with one weight more."""
     assert layer.hardware.weights is not None
     return replace(layer.hardware, weights=layer.hardware.weights + np.int8(1))
@@ -108,27 +125,46 @@ WRONG_LAYERS: list[tuple[str, int, Callable[[Any], Keys]]] = [
 
 
 @pytest.mark.parametrize("case", WRONG_LAYERS, ids=lambda c: c[0])
-def test_contradiction_in_a_layer_is_reported_with_its_name(network: Network, case: Any) -> None:
+def test_contradiction_in_a_layer_is_reported_with_its_name(
+    network: MappedNetwork, case: Any
+) -> None:
     invariant, index, change = case
     wrong = changed(network, index, **change(network.layers[index]))
-    named = [line for line in violations(wrong.validate) if line.endswith(f"[{invariant}]")]
+
+    def validate() -> None:
+        wrong.network.validate()
+        wrong.validate()
+
+    named = [line for line in violations(validate) if line.endswith(f"[{invariant}]")]
     assert any(line.startswith(f"{network.layers[index]}: ") for line in named)
 
 
+def numbered(network: Network, index: int) -> Network:
+    """Return the network with another number of the second layer."""
+    first, second, *rest = network.layers
+    return replace(network, layers=(first, replace(second, index=index), *rest))
+
+
+def named(network: Network, name: str) -> Network:
+    """Return the network with another name of the second layer."""
+    first, second, *rest = network.layers
+    return replace(network, layers=(first, replace(second, name=name), *rest))
+
+
 WRONG_NETWORKS: list[tuple[str, Callable[[Network], Network]]] = [
-    ("layers are numbered", lambda n: changed(n, 1, index=5)),
+    ("layers are numbered", lambda n: numbered(n, 5)),
     ("order names layers once", lambda n: replace(n, order=(0, 1, 1, 3))),
     ("order names layers once", lambda n: replace(n, simulated=(0, 9))),
     ("sample is an image of bytes", lambda n: replace(n, sample=n.sample * 2)),
     ("sample is an image of bytes", lambda n: replace(n, sample=n.sample[0])),
-    ("names are different", lambda n: changed(n, 1, name="First")),
+    ("names are different", lambda n: named(n, "First")),
 ]
 
 
 @pytest.mark.parametrize("case", WRONG_NETWORKS, ids=lambda c: c[0])
-def test_contradiction_in_the_network_is_reported(network: Network, case: Any) -> None:
+def test_contradiction_in_the_network_is_reported(network: MappedNetwork, case: Any) -> None:
     invariant, change = case
-    assert violations(change(network).validate)[0].endswith(f"[{invariant}]")
+    assert violations(change(network.network).validate)[0].endswith(f"[{invariant}]")
 
 
 def moved(placement: Placement, index: int, **changes: Any) -> Placement:
@@ -176,10 +212,11 @@ WRONG_PLACEMENTS: list[tuple[str, str, Callable[[Placement], Placement]]] = [
 
 @pytest.mark.parametrize("case", WRONG_PLACEMENTS, ids=lambda c: f"{c[0]}, {c[1]}")
 def test_contradiction_in_the_placement_is_reported(
-    network: Network, placement: Placement, case: Any
+    network: MappedNetwork, placement: Placement, case: Any
 ) -> None:
     invariant, place_of, change = case
-    lines = violations(lambda: change(placement).validate(network))
+    wrong = change(placement)
+    lines = violations(lambda: wrong.validate(network.network, network.chip))
     assert any(line.startswith(place_of) and line.endswith(f"[{invariant}]") for line in lines)
 
 
@@ -188,13 +225,13 @@ def test_contradiction_in_the_placement_is_reported(
     [(0, 0, "the sample"), (1, 0x1000, "layer 0"), (3, 0x3000, "layer 2")],
 )
 def test_data_that_is_lost_is_reported_unless_that_is_allowed(
-    network: Network, placement: Placement, index: int, offset: int, lost: str
+    network: MappedNetwork, placement: Placement, index: int, offset: int, lost: str
 ) -> None:
-    wrong = changed(network, index, out_offset=offset)
-    (line,) = violations(lambda: placement.validate(wrong))
+    wrong = replace(placement, layout=changed(network, index, out_offset=offset).layout)
+    (line,) = violations(lambda: wrong.validate(network.network, network.chip))
     assert line.startswith(f"{network.layers[index]}: overwrites 0x{offset:x} to ")
     assert line.endswith(f" of {lost} [data lives until it is read]")
-    placement.validate(wrong, overlaps=True)
+    wrong.validate(network.network, network.chip, overlaps=True)
 
 
 def test_debugging_validates_and_a_contradiction_is_a_defect_of_the_tool(
@@ -206,7 +243,7 @@ def test_debugging_validates_and_a_contradiction_is_a_defect_of_the_tool(
     debugging = EncodeOptions(cross_check=True)
     synthesize(str(path), MAX78002, options, debugging)
 
-    def broken(placement: Placement, network: Network, *, overlaps: bool = False) -> None:
+    def broken(*_: Any, overlaps: bool = False) -> None:
         raise InvariantError("layer 0: something is wrong [some invariant]")
 
     monkeypatch.setattr(Placement, "validate", broken)

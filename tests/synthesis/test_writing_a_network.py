@@ -13,7 +13,7 @@ from commands.loader.create import create_project
 from commands.loader.values import encode_options, resolve_options
 from device import MAX78000, MAX78002
 from diagnostics import Severity
-from synthesis.network import channels_per_pass, passes
+from synthesis.layout import channels_per_pass, passes
 from synthesis.pipeline import synthesize
 from tests.conftest import ROOT
 from tests.synthesis.emulated import emulated

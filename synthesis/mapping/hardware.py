@@ -7,14 +7,35 @@ Source: spec/registers.md section 3, "hw" values.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
-from synthesis.network import MAX_TAPS, Hardware, Operator
-from synthesis.resolve.geometry import Geometry
+from synthesis.layout import passes
+from synthesis.network import MAX_TAPS, Layer, Operator, Size
 
 LAYERS_WIDENED = 9
 """Only these first layers can stream or follow a streaming layer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hardware:
+    """The layer as the hardware runs it; differs from the description where it is emulated.
+
+    `weights` is int8 [output channel, input channel of the group, row, column], None without.
+    `surplus_words` are written behind, `leading_bytes` in front of the valid output.
+    """
+
+    operator: Operator
+    kernel: Size
+    pad: Size
+    in_dim: Size
+    pooled_dim: Size
+    out_dim: Size
+    weights: NDArray[np.int8] | None
+    surplus_words: int = 0
+    leading_bytes: int = 0
 
 
 def widen(weights: NDArray[np.int8]) -> NDArray[np.int8]:
@@ -38,12 +59,13 @@ def quad_order(weights: NDArray[np.int8], width: int) -> NDArray[np.int8]:
     return weights.reshape(-1, per_byte, 4, *rest).swapaxes(1, 2).reshape(-1, *rest)
 
 
-def hardware_for(
-    operator: Operator, sizes: Geometry, weights: NDArray[np.int8] | None, out_passes: int
-) -> Hardware:
-    """Return the operator, sizes and weights for the registers and the kernel memory."""
-    kernel, pad, dilation = sizes.kernel, sizes.pad, sizes.dilation
-    dims = (sizes.in_dim, sizes.pooled_dim, sizes.out_dim)
+def hardware_for(layer: Layer, weights: NDArray[np.int8] | None) -> Hardware:
+    """Return the operator, sizes and weights for the registers and the kernel memory.
+
+    `weights` are the layer's in the order in which its outputs are stored.
+    """
+    operator, kernel, pad, dilation = layer.operator, layer.kernel, layer.pad, layer.dilation
+    dims = (layer.in_dim, layer.pooled_dim, layer.out_dim)
     if operator is Operator.CONVTRANSPOSE2D:
         rows, columns = (dilation * (k - 1) - p for k, p in zip(kernel, pad, strict=True))
         return Hardware(operator, kernel, (rows, columns), *dims, weights)
@@ -52,7 +74,7 @@ def hardware_for(
             taps = (kernel[0] - 1) * dilation + 1
             return Hardware(operator, (taps, 1), pad, *dims, _stretch(weights, taps, dilation))
         if kernel[0] <= 3:
-            return _as_two_dimensional(sizes, weights, out_passes)
+            return _as_two_dimensional(layer, weights)
     return Hardware(operator, kernel, pad, *dims, weights)
 
 
@@ -65,16 +87,14 @@ def _stretch(weights: NDArray[np.int8] | None, taps: int, dilation: int) -> NDAr
     return longer
 
 
-def _as_two_dimensional(
-    sizes: Geometry, weights: NDArray[np.int8] | None, out_passes: int
-) -> Hardware:
+def _as_two_dimensional(layer: Layer, weights: NDArray[np.int8] | None) -> Hardware:
     """Fold the samples into rows of `dilation` columns: taps then stand below each other.
 
     Rows of zeros around the image make the result longer than the valid output, at both ends for
     three taps.
     """
-    taps, dilation = sizes.kernel[0], sizes.dilation
-    size = (-(-sizes.in_dim[0] // dilation), dilation)
+    taps, dilation = layer.kernel[0], layer.dilation
+    size = (-(-layer.in_dim[0] // dilation), dilation)
     square = None
     if weights is not None:
         square = np.zeros((*weights.shape[:2], 3, 3), np.int8)
@@ -87,6 +107,6 @@ def _as_two_dimensional(
         size,
         size,
         square,
-        surplus_words=size[0] * size[1] - sizes.out_dim[0],
-        leading_bytes=4 * dilation * out_passes if taps == 3 else 0,
+        surplus_words=size[0] * size[1] - layer.out_dim[0],
+        leading_bytes=4 * dilation * passes(layer.out_channels) if taps == 3 else 0,
     )

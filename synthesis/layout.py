@@ -1,0 +1,129 @@
+"""What is fixed about memory and processors, apart from what a network computes.
+
+A description may fix all of it or none; None means: not fixed. `arrange` completes a layout.
+Source: spec/memory.md, spec/network-description.md sections 1.2 and 1.3.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from device.chip import PROCESSORS, PROCESSORS_PER_GROUP
+from synthesis.network import Size
+
+
+class InputPort(enum.StrEnum):
+    """How the sample reaches the first layer."""
+
+    MEMORY = "memory"
+    FIFO = "fifo"
+    FAST_FIFO = "fast fifo"
+    FAST_FIFO_QUAD = "fast fifo, all groups"
+
+    @property
+    def is_fifo(self) -> bool:
+        """Whether words are pushed while the network runs."""
+        return self is not InputPort.MEMORY
+
+    @property
+    def is_fast(self) -> bool:
+        """Whether the fast FIFO is used."""
+        return self in (InputPort.FAST_FIFO, InputPort.FAST_FIFO_QUAD)
+
+
+def bits(mask: int) -> tuple[int, ...]:
+    """Return the numbers of the bits that are set, ascending."""
+    return tuple(i for i in range(mask.bit_length()) if mask >> i & 1)
+
+
+def lowest_bit(mask: int) -> int:
+    """Return the number of the lowest set bit; the mask is not zero."""
+    return (mask & -mask).bit_length() - 1
+
+
+def group_slice(mask: int, group: int) -> int:
+    """Return the 16 bits of a processor mask that belong to a group."""
+    return mask >> PROCESSORS_PER_GROUP * group & (1 << PROCESSORS_PER_GROUP) - 1
+
+
+def passes(channels: int) -> int:
+    """Return in how many passes of at most 64 channels they are handled."""
+    return -(-channels // PROCESSORS)
+
+
+def channels_per_pass(channels: int) -> int:
+    """Return the channels of one pass: equal shares, a multiple of 4 when there are several."""
+    share = -(-channels // passes(channels))
+    return min((share + 3) // 4 * 4, PROCESSORS) if channels > PROCESSORS else share
+
+
+@dataclass(frozen=True, slots=True)
+class Progression:
+    """Input words made from few: the first `words` repeat, each time `step` more, cut by `mask`."""
+
+    words: int
+    step: int
+    mask: int
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """Data that `cnn_unload` copies instead of the output layers'."""
+
+    processors: int
+    channels: int
+    dim: Size
+    offset: int
+    width: Literal[8, 32]
+    write_gap: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class LayerLayout:
+    """Where one layer reads and writes, and how the processors work on it; None: not fixed.
+
+    Masks have a bit for each processor. Offsets are bytes from the start of a memory instance,
+    gaps words between two of the data. `channels_first`: the input is CHW data, four pixels a word.
+    `streaming`: rows are worked on as they arrive. `calcx4`, `read_ahead` and `tcalc` choose how
+    sums are calculated. `bias_groups` may hold the bias, None means any. `snoop_layer` follows if a
+    condition hits.
+    """
+
+    processors: int | None = None
+    output_processors: int | None = None
+    in_offset: int | None = None
+    out_offset: int | None = None
+    write_gap: int | None = None
+    read_gap: int | None = None
+    channels_first: bool | None = None
+    streaming: bool | None = None
+    calcx4: bool | None = None
+    read_ahead: bool | None = None
+    tcalc: bool | None = None
+    bias_groups: tuple[int, ...] | None = None
+    snoop_layer: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Layout:
+    """What is fixed about a network's layers (by index), its input and what it delivers.
+
+    `input_parts` is the number of parts of rows in which the input is loaded, `progression` tells
+    how its words follow from the first ones. `allow_streaming` permits streaming from memory.
+    `deliveries` replace the output layers in `cnn_unload`; with `has_output_map` the description
+    names the final output's processors apart. `snoop` holds the raw registers of conditional
+    execution. `file_has_bias` also counts layers of the file that are not executed.
+    """
+
+    layers: Mapping[int, LayerLayout] = field(default_factory=dict)
+    input_port: InputPort = InputPort.MEMORY
+    input_parts: int = 1
+    progression: Progression | None = None
+    allow_streaming: bool = False
+    deliveries: tuple[Delivery, ...] = ()
+    has_output_map: bool = False
+    snoop: tuple[int, ...] | None = None
+    file_has_bias: bool = False

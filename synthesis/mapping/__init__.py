@@ -1,0 +1,9 @@
+"""A network, its layout and a chip looked at together: what `check`, `place` and `encode` read.
+
+Nothing is decided here: everything follows from the three. Source: spec/registers.md section 3.
+"""
+
+from synthesis.mapping.hardware import Hardware
+from synthesis.mapping.mapped import MappedLayer, MappedNetwork, map_layers, map_network
+
+__all__ = ["Hardware", "MappedLayer", "MappedNetwork", "map_layers", "map_network"]

@@ -1,0 +1,75 @@
+"""The stages for a network that is mapped onto a chip, as `networks.build` gives it."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator
+
+import synthesis.check
+import synthesis.encode
+import synthesis.place
+import synthesis.simulate
+import synthesis.summarize
+from diagnostics import Diagnostic
+from synthesis.mapping import MappedNetwork
+from synthesis.options import EncodeOptions
+from synthesis.place import Placement, PlaceOptions
+from synthesis.program import Program
+from synthesis.simulate import Activations
+from synthesis.summary import Summary
+
+
+def check(
+    network: MappedNetwork, waiving: Container[str] = (), *, consequences: bool = False
+) -> list[Diagnostic]:
+    """Return the complaints of all constraints."""
+    return synthesis.check.check(
+        network.network, network.layout, network.chip, waiving, consequences=consequences
+    )
+
+
+def place(network: MappedNetwork, options: PlaceOptions) -> Placement:
+    """Place a network; raise DiagnosticError where something does not fit."""
+    return synthesis.place.place(network.network, network.layout, network.chip, options)
+
+
+def place_what_fits(
+    network: MappedNetwork, options: PlaceOptions
+) -> tuple[Placement, tuple[Diagnostic, ...]]:
+    """Place what fits; return complaints about the rest."""
+    return synthesis.place.place_what_fits(network.network, network.layout, network.chip, options)
+
+
+def simulate(
+    network: MappedNetwork, *, average_rounding: bool, keep_traces: bool = False
+) -> Activations:
+    """Compute all layers."""
+    return synthesis.simulate.simulate(
+        network.network, average_rounding=average_rounding, keep_traces=keep_traces
+    )
+
+
+def encode(
+    network: MappedNetwork,
+    placement: Placement,
+    activations: Activations,
+    options: EncodeOptions,
+) -> Program:
+    """Return the words."""
+    return synthesis.encode.encode(network.network, placement, activations, network.chip, options)
+
+
+def check_limits(network: MappedNetwork, options: EncodeOptions) -> Iterator[Diagnostic]:
+    """Return the complaints about clocks and streams."""
+    return synthesis.encode.check_limits(network.network, network.layout, network.chip, options)
+
+
+def summarize(
+    network: MappedNetwork,
+    placement: Placement,
+    activations: Activations,
+    options: EncodeOptions,
+) -> Summary:
+    """Return what people are told."""
+    return synthesis.summarize.summarize(
+        network.network, placement, activations, network.chip, options
+    )
