@@ -45,7 +45,7 @@ ABOUT = {
 }
 """What each register is for, for both chips."""
 
-STREAM_RULE = "see [Streaming](execution.md#streaming)"
+STREAM_RULE = "see [Streaming](streaming.md#registers)"
 WINDOW_RULE = "(window - 1) x pool dilation"
 
 ENABLE_FIELDS = (

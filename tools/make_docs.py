@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """Write docs/errors.md, docs/network-description.md and networks/schema.json from the code.
 
+In the pages of docs/hardware it writes what stands between the markers `begin` and `end`.
+
 tools/make_docs.py            write these files
 tools/make_docs.py --check    write nothing; status 1 if a file is not up to date
 """
@@ -25,6 +27,8 @@ from diagnostics import run
 from synthesis.check import CONSTRAINTS
 from synthesis.parse.keys import DATA_BUFFER_KEYS, GLOBAL_KEYS, LAYER_KEYS, UNLOAD_KEYS, Key
 from synthesis.parse.schema import description_schema
+from tools.manual import chips, examples, registers
+from tools.manual.markdown import filled
 
 ROOT = Path(__file__).resolve().parent.parent
 CODE = re.compile(r"[EWN]\d{3}")
@@ -45,6 +49,8 @@ RANGES = (
     (700, 799, "Quantization"),
     (800, 899, "Emulator and compiler"),
 )
+BLOCKS = {**chips.TABLES, **registers.TABLES, **examples.TABLES}
+"""What is written into the pages of docs/hardware, by the names of their markers."""
 BLANK = "…"
 """Stands in a message for what differs from case to case."""
 _REGISTERING = ("constraint", "layer_constraint")
@@ -294,9 +300,16 @@ def schema_file() -> str:
 # Command line
 
 
+def hardware_pages(root: Path) -> dict[Path, str]:
+    """Return the pages of docs/hardware with their tables and examples."""
+    paths = sorted((root / "docs" / "hardware").glob("*.md"))
+    return {path: filled(path.read_text(encoding="utf-8"), BLOCKS) for path in paths}
+
+
 def pages(root: Path) -> dict[Path, str]:
     """Return the text of each generated page by its path."""
     return {
+        **hardware_pages(root),
         root / "docs" / "errors.md": errors_page(explanations(root)),
         root / "docs" / "network-description.md": description_page(),
         root / "networks" / "schema.json": schema_file(),

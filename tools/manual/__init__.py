@@ -1,0 +1,1 @@
+"""Tables and examples of the manual that the code writes."""
