@@ -31,7 +31,7 @@ ifneq ($(shell $(PYTHON) -c 'print("runs")' 2>/dev/null),runs)
 .PHONY: $(RUNTIME)
 endif
 
-.PHONY: help setup demo rtl-demo test test-fast properties lint format kat kat-selection emulator-kat fuzz benchmarks clean
+.PHONY: help setup demo rtl-demo test test-fast properties lint format docs kat kat-selection emulator-kat fuzz benchmarks clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -63,6 +63,11 @@ lint: $(DEVELOPMENT) ## check style, formatting, types and import rules
 format: $(DEVELOPMENT) ## mend formatting and what ruff can mend by itself
 	$(PYTHON) -m ruff check --fix .
 	$(PYTHON) -m ruff format .
+
+docs: $(DEVELOPMENT) ## write the generated pages, and the manual as a site into build/docs
+	@$(PYTHON) tools/make_docs.py
+	@NO_MKDOCS_2_WARNING=1 $(PYTHON) -m mkdocs build --strict --quiet
+	@echo "The manual is in build/docs/index.html"
 
 kat: $(RUNTIME) $(KAT)/check.py ## check against the known answers (KAT_GLOBS='name*' for some)
 	@set -f; $(PYTHON) $(KAT)/check.py --jobs $(JOBS) $(KAT_GLOBS)
