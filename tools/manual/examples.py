@@ -292,7 +292,7 @@ def _register_lines(made: Program, blocks: Sequence[Block]) -> Iterator[str]:
             register = registers.get(step.address)
             found = register.unpack(step.value) if register else {}
             text = ", ".join(f"{k}={_short(v)}" for k, v in found.items() if v)
-            name = register.name if register else "AON"
+            name = register.name if register else "AON_CTL"
             yield f"{word(step.address)}  {word(step.value)}  {name:10} {text}".rstrip()
 
 

@@ -6,21 +6,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from device import CHIPS, Chip
 from device.chip import (
-    AON_CONTROL,
     DEFAULT_APB_BASE,
     FAST_FIFO_CONTROL,
     FAST_FIFO_DATA,
     FAST_FIFO_INTERRUPT,
-    FAST_FIFO_STATUS,
-    FIFO_CONTROL,
     FIFO_DATA,
-    FIFO_STATUS,
     FIFOS,
     STREAM_REGISTERS,
 )
-from device.control_registers import SNOOP_ABOUT
 from device.fields import Field, Register
-from emulator.machine.snoop import CONDITION
+from device.registers import FAST_FIFO_REGISTERS, SHARED_REGISTERS, SNOOP_CONDITION
+from device.snoop_registers import SNOOP_ABOUT
 from tools.manual.markdown import by_chip, hexadecimal, table, word
 
 _NOTHING = "–"
@@ -33,10 +29,16 @@ def _bits(field: Field | None) -> str:
     return str(high) if field.width == 1 else f"{high}:{field.low}"
 
 
+def described_fields(register: Register) -> tuple[Field, ...]:
+    """Return the fields without the one that is the whole word, if there are others."""
+    parts = tuple(field for field in register.fields if field.width < 32)
+    return parts or register.fields
+
+
 def _register_text(name: str, versions: Sequence[Register | None], numbers: str) -> Iterator[str]:
     """Yield a heading, what the register is for, and its fields on each chip."""
     known = [version for version in versions if version is not None]
-    names = list(dict.fromkeys(f.name for version in known for f in version.fields))
+    names = list(dict.fromkeys(f.name for version in known for f in described_fields(version)))
     yield f"### {name}"
     yield ""
     yield f"{known[-1].meaning}. {numbers}"
@@ -145,25 +147,26 @@ def layer_register_addresses() -> str:
 
 
 def other_registers() -> str:
-    """Return the registers that belong to no group."""
-    fast = [
-        (FAST_FIFO_CONTROL, "fast FIFO control"),
-        (FAST_FIFO_STATUS, "fast FIFO status"),
-        (FAST_FIFO_INTERRUPT, "fast FIFO interrupt enable"),
-        (FAST_FIFO_DATA, "fast FIFO data"),
-    ]
-    block = [
-        (FIFO_CONTROL, "FIFO control"),
-        (FIFO_STATUS, "FIFO status"),
-        *((FIFO_DATA + 4 * i, f"FIFO {i} data") for i in range(FIFOS)),
-        (AON_CONTROL, "always-on (AON) control: 0; bit 12 + g turns an unused group g off"),
-    ]
+    """Return addresses and fields of the registers that belong to no group."""
+    places = {
+        f"{name} (fast FIFO)": (FAST_FIFO_CONTROL + 4 * register.number, register)
+        for name, register in FAST_FIFO_REGISTERS.items()
+    }
+    for name, register in SHARED_REGISTERS.items():
+        places[name] = (DEFAULT_APB_BASE + 4 * register.number, register)
     rows = [
-        *((word(DEFAULT_APB_BASE + offset), text) for offset, text in block),
-        *((word(address), text) for address, text in fast),
+        [word(address), name, _bits(field), f"`{field.name}`", field.meaning, field.rule]
+        for name, (address, register) in sorted(places.items(), key=lambda item: item[1][0])
+        for field in register.fields
     ]
-    more = "\n\n[FIFOs](streaming.md#fifos) explains their bits."
-    return table(["address on both chips", "register"], rows) + more
+    rows += [
+        [word(DEFAULT_APB_BASE + FIFO_DATA + 4 * i), f"FIFO {i}", "31:0", "", "data", "push a word"]
+        for i in range(FIFOS)
+    ]
+    fast = [(FAST_FIFO_INTERRUPT, "interrupt enable", "0"), (FAST_FIFO_DATA, "data", "push a word")]
+    rows += [[word(a), "fast FIFO", "31:0", "", text, value] for a, text, value in fast]
+    header = ["address on both chips", "register", "bits", "field", "meaning", "value"]
+    return table(header, sorted(rows, key=lambda row: str(row[0])))
 
 
 def snoop_registers() -> str:
@@ -182,7 +185,7 @@ def snoop_registers() -> str:
 
 def snoop_condition() -> str:
     """Return the bits of a condition."""
-    rows = ([_bits(field), f"`{field.name}`", field.meaning] for field in CONDITION.fields)
+    rows = ([_bits(field), f"`{field.name}`", field.meaning] for field in SNOOP_CONDITION.fields)
     return table(["bits of C1", "field", "meaning"], rows)
 
 
