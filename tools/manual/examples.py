@@ -16,7 +16,7 @@ import yaml
 from numpy.typing import NDArray
 
 from device import CHIPS, MAX78000, MAX78002, Chip
-from synthesis.network import InputPort
+from synthesis.layout import InputPort
 from synthesis.options import EncodeOptions, ResolveOptions
 from synthesis.pipeline import Synthesis, synthesize
 from synthesis.program import Block, Program, Write
