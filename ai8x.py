@@ -21,7 +21,7 @@ import sys
 import types
 
 from layers import chips
-from layers.chips import Dev, DevAI84, DevAI85, DevAI87, set_device
+from layers.chips import DEVICE_CLASSES, Dev, set_device
 from layers.choices import quantize_clamp, quantize_clamp_parameters, quantize_clamp_pool
 from layers.composition import QuantizationAwareModule
 from layers.elementary import (
@@ -70,6 +70,7 @@ from layers.training_steps import (
 )
 
 globals().update(NAMED_CLASSES)
+globals().update(DEVICE_CLASSES)
 
 
 class _Ai8x(types.ModuleType):

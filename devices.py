@@ -4,25 +4,23 @@ from __future__ import annotations
 
 import argparse
 
-from device import CHIPS
-
-_NAMES = {84: "AI84"} | {chip.die: chip.name for chip in CHIPS}
+from device.layer_limits import known_limits
 
 
 def device(text: str) -> int:
-    """Return 84, 85 or 87 for a chip's name or number, as argparse's `type`: MAX78000, AI85, 85.
+    """Return the number of a chip for its name or number, as argparse's `type`: MAX78000, AI85, 85.
 
     Raises argparse.ArgumentTypeError for anything else.
     """
     short = text.lower().removeprefix("max").removeprefix("ai")
-    numbers = {str(die): die for die in _NAMES}
-    numbers |= {chip.name.removeprefix("MAX"): chip.die for chip in CHIPS}
-    if short not in numbers:
-        known = ", ".join(_NAMES.values())
-        raise argparse.ArgumentTypeError(f"{text!r} is no device; known are {known}")
-    return numbers[short]
+    known = known_limits()
+    for chip in known:
+        if short in (str(chip.number), chip.name.removeprefix("MAX")):
+            return chip.number
+    names = ", ".join(chip.name for chip in known)
+    raise argparse.ArgumentTypeError(f"{text!r} is no device; known are {names}")
 
 
 def partnum(number: int) -> str:
-    """Return the name of device 84, 85 or 87."""
-    return _NAMES[number]
+    """Return the name of a chip for its number: MAX78000 for 85. Raises KeyError for others."""
+    return {chip.number: chip.name for chip in known_limits()}[number]

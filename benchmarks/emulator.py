@@ -27,7 +27,7 @@ for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
 import numpy as np  # noqa: E402 - its threads are set above
 from tabulate import tabulate  # noqa: E402
 
-from device import CHIPS  # noqa: E402
+from device import known_chips  # noqa: E402
 from device.chip import DEFAULT_APB_BASE  # noqa: E402
 from emulator import Board, EmulatorError, NetworkRun, compile_project  # noqa: E402
 from emulator.machine.accelerator import run_words  # noqa: E402
@@ -103,7 +103,9 @@ def words(folder: Path) -> tuple[list[list[object]], float, int]:
     for path in sorted(folder.glob("*/golden.npz")):
         recording = read_words(path)
         written = set(recording.writes.address.tolist())
-        chip = next(c for c in CHIPS if DEFAULT_APB_BASE + c.control_address(0, "CTL") in written)
+        chip = next(
+            c for c in known_chips() if DEFAULT_APB_BASE + c.control_address(0, "CTL") in written
+        )
         start = time.perf_counter()
         try:
             run, _ = run_words(recording, chip)

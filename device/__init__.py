@@ -6,7 +6,14 @@ Source: spec/registers.md sections 1, 2 and 4, spec/memory.md section 3.1.
 """
 
 from device.chip import Chip, MemoryTest
-from device.family import CHIPS, UnknownDeviceError, chip_named, known_chips
+from device.family import (
+    CHIPS,
+    UnknownDeviceError,
+    chip_named,
+    chip_of_die,
+    known_chips,
+    names_where,
+)
 from device.max78000 import MAX78000
 from device.max78002 import MAX78002
 from device.registers import SNOOP_REGISTERS, SNOOP_RESULTS, Field, FieldOverflowError, Register
@@ -24,5 +31,7 @@ __all__ = [
     "Register",
     "UnknownDeviceError",
     "chip_named",
+    "chip_of_die",
     "known_chips",
+    "names_where",
 ]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from device.chip import Chip
 from device.max78000 import MAX78000
 from device.max78002 import MAX78002
@@ -16,6 +18,16 @@ class UnknownDeviceError(ValueError):
 def known_chips() -> tuple[Chip, ...]:
     """Return all chips."""
     return CHIPS
+
+
+def names_where(fact: Callable[[Chip], bool] = lambda _: True) -> str:
+    """Return the names of the chips of which a fact is true: "MAX78000 or MAX78002"."""
+    return " or ".join(chip.name for chip in known_chips() if fact(chip))
+
+
+def chip_of_die(die: int) -> Chip | None:
+    """Return the chip of a number such as 85; None if the loader knows no such chip."""
+    return next((chip for chip in known_chips() if chip.die == die), None)
 
 
 def chip_named(name: str) -> Chip:

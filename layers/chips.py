@@ -2,82 +2,72 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import Any
 
-from device import CHIPS
+from device.layer_limits import LayerLimits, known_limits
 
 
 @dataclass(frozen=True, slots=True)
 class Dev:
-    """What a chip can do, and the arithmetic chosen for this run (spec/training.md 1.1)."""
+    """What a chip can do, and the arithmetic chosen for this run (spec/training.md 1.1).
+
+    `device` is the number that `set_device` takes. The names in capitals are known to models.
+    """
 
     device: int
     name: str
+    limits: LayerLimits
     WEIGHT_DEPTH: int
     MAX_CHANNELS: int
     MAX_POOL: int
     MAX_AVG_POOL: int
     MAX_POOL_DILATION: int
+    FULL_ACC_BITS: int
+    WIDE_LAYER_RESOLUTION_BITS: int
+    WEIGHT_INPUTS: int
     simulate: bool = False
     round_avg: bool = False
     WEIGHT_BITS: int = 8
     DATA_BITS: int = 8
     ACTIVATION_BITS: int = 8
-    FULL_ACC_BITS: int = 30
     FC_ACTIVATION_BITS: int = 16
-    WIDE_LAYER_RESOLUTION_BITS: int = 15
-    WEIGHT_INPUTS: int = 256
 
 
-_CHIPS: dict[int, dict[str, Any]] = {
-    84: {
-        "name": "AI84",
-        "FULL_ACC_BITS": 8,
-        "WIDE_LAYER_RESOLUTION_BITS": 8,
-        "WEIGHT_INPUTS": 64,
-        "WEIGHT_DEPTH": 128,
-        "MAX_CHANNELS": 1024,
-        "MAX_POOL": 16,
-        "MAX_AVG_POOL": 4,
-        "MAX_POOL_DILATION": 1,
-    },
-} | {
-    chip.die: {
-        "name": chip.name,
-        "WEIGHT_DEPTH": chip.kernel_columns_first,
-        "MAX_CHANNELS": chip.max_channels,
-        "MAX_POOL": chip.max_pool,
-        "MAX_AVG_POOL": chip.max_pool,
-        "MAX_POOL_DILATION": chip.max_pool_dilation,
-    }
-    for chip in CHIPS
-}
+@functools.cache
+def device_class(limits: LayerLimits) -> type[Dev]:
+    """Return the class of a chip, such as DevAI85: called with `simulate` and `round_avg`.
+
+    Calling it raises AssertionError for `round_avg` on a chip that cannot round averages.
+    """
+
+    def initialize(self: Any, simulate: bool, round_avg: bool) -> None:
+        message = f"{limits.name} cannot round in average pooling"
+        require(limits.rounds_averages or not round_avg, message)
+        Dev.__init__(
+            self,
+            limits.number,
+            limits.name,
+            limits,
+            WEIGHT_DEPTH=limits.weight_depth,
+            MAX_CHANNELS=limits.max_channels,
+            MAX_POOL=limits.max_pool,
+            MAX_AVG_POOL=limits.max_average_pool,
+            MAX_POOL_DILATION=limits.max_pool_dilation,
+            FULL_ACC_BITS=limits.accumulator_bits,
+            WIDE_LAYER_RESOLUTION_BITS=limits.wide_bits,
+            WEIGHT_INPUTS=limits.weight_inputs,
+            simulate=simulate,
+            round_avg=round_avg,
+        )
+
+    members = {"__init__": initialize, "__module__": __name__, "__doc__": f"{limits.name}."}
+    return type(f"DevAI{limits.number}", (Dev,), members)
 
 
-class DevAI84(Dev):
-    """The predecessor AI84, which only rounds averages toward zero."""
-
-    def __init__(self, simulate: bool, round_avg: bool) -> None:
-        require(not round_avg, "AI84 cannot round in average pooling")
-        super().__init__(84, simulate=simulate, round_avg=round_avg, **_CHIPS[84])
-
-
-class DevAI85(Dev):
-    """MAX78000."""
-
-    def __init__(self, simulate: bool, round_avg: bool) -> None:
-        super().__init__(85, simulate=simulate, round_avg=round_avg, **_CHIPS[85])
-
-
-class DevAI87(Dev):
-    """MAX78002."""
-
-    def __init__(self, simulate: bool, round_avg: bool) -> None:
-        super().__init__(87, simulate=simulate, round_avg=round_avg, **_CHIPS[87])
-
-
-_CLASSES = {84: DevAI84, 85: DevAI85, 87: DevAI87}
+DEVICE_CLASSES = {found.__name__: found for found in map(device_class, known_limits())}
+globals().update(DEVICE_CLASSES)  # where pickle looks for them
 
 chosen: Dev | None = None
 """The chip of the layers to be made; `ai8x.dev` is another name for it."""
@@ -86,16 +76,30 @@ chosen: Dev | None = None
 def set_device(device: int | str, simulate: bool, round_avg: bool, verbose: bool = True) -> None:
     """Choose the chip, integer simulation and the rounding of average pooling.
 
-    `device` is 84, 85, 87 or a name: "MAX78000". Layers made before keep their arithmetic. Raises
-    ValueError for another `device` and AssertionError for `round_avg` on AI84.
+    `device` is the number or the name of a chip: 85 or "MAX78000". Layers made before keep their
+    arithmetic. Raises ValueError for another `device`, and AssertionError for `round_avg` on a
+    chip that cannot round averages (AI84).
     """
     global chosen
-    device = {chip["name"]: die for die, chip in _CHIPS.items()}.get(str(device).upper(), device)
-    if not isinstance(device, int) or device not in _CLASSES:
-        raise ValueError(f"device {device} is unknown; choose 84, 85 (MAX78000) or 87 (MAX78002)")
-    chosen = _CLASSES[device](simulate, round_avg)
+    limits = _limits_named(device)
+    chosen = device_class(limits)(simulate, round_avg)  # type: ignore[call-arg, arg-type]
     if verbose:
         print(f"Configuring device: {chosen.name}, simulate={simulate}.")
+
+
+def _limits_named(device: int | str) -> LayerLimits:
+    known = known_limits()
+    for limits in known:
+        if device == limits.number or str(device).upper() == limits.name:
+            return limits
+    *others, last = (_number_and_name(limits) for limits in known)
+    raise ValueError(f"device {device} is unknown; choose {', '.join(others)} or {last}")
+
+
+def _number_and_name(limits: LayerLimits) -> str:
+    """Return "85 (MAX78000)", or the number alone if the name only repeats it."""
+    number = str(limits.number)
+    return number if limits.name.endswith(number) else f"{number} ({limits.name})"
 
 
 def chosen_chip() -> Dev:

@@ -46,8 +46,7 @@ class QuantizationAwareModule(nn.Module):
     ) -> None:  # fmt: skip
         super().__init__()
         self.chip = chosen_chip()
-        activations = (None, "ReLU") if self.chip.device == 84 else (None, "ReLU", "Abs")
-        check([("activation", activation, activations)], "")
+        check([("activation", activation, (None, *self.chip.limits.activations))], "")
         check([("activation", activation, (None,))] if wide else [], "wide layer: ")
         self.pooling = pooling
         self.activation = activation

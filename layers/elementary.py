@@ -225,7 +225,9 @@ def get_activation(activation: str | None = None) -> nn.Module:
     if activation == "ReLU":
         return nn.ReLU(inplace=True)
     if activation == "Abs":
-        require(chosen_chip().device != 84, "activation=Abs: AI84 has no absolute value")
+        chip = chosen_chip()
+        has_it = activation in chip.limits.activations
+        require(has_it, f"activation=Abs: {chip.name} has no absolute value")
         return Abs()
     require(activation is None, f"activation={activation}: use None, 'ReLU' or 'Abs'")
     return Empty()

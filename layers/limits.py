@@ -6,7 +6,7 @@ from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from device import CHIPS
+from device.layer_limits import trainable_names
 from layers.chips import chosen_chip, require
 
 Size = int | tuple[int, int]
@@ -30,10 +30,11 @@ class Operator:
 
 def operator_limits(o: Operator, pooling: str | None) -> Iterator[Limit]:
     """Yield the limits of a convolution (spec/training.md 1.6)."""
-    chip = chosen_chip().device
+    limits = chosen_chip().limits
     yield "pooling", pooling, (None, "Max", "Avg")
-    if chip != 87:
-        yield "groups (set the device to MAX78002 for depthwise layers)", o.groups, (1,)
+    if not limits.has_depthwise:
+        names = " or ".join(trainable_names(lambda chip: chip.has_depthwise))
+        yield f"groups (set the device to {names} for depthwise layers)", o.groups, (1,)
     yield "batchnorm", o.batchnorm, (None, "Affine", "NoAffine")
     if o.batchnorm:  # it has a bias of its own, which moves into the operator's
         hint = " (enable --use-bias for models where bias is optional)"
@@ -41,20 +42,21 @@ def operator_limits(o: Operator, pooling: str | None) -> Iterator[Limit]:
     if o.kernel is None:
         return
     if o.op == "Conv1d":
-        yield "kernel_size", o.kernel, (9,) if chip == 84 else range(1, 10)
-        yield "stride", o.stride, (3,) if chip == 84 and not pooling else (1,)
-        yield "padding", o.padding, (0, 3, 6) if chip == 84 else (0, 1, 2)
-        if chip == 87 and o.in_channels > 64:
-            yield "padding with more than 64 channels", o.padding, (0,)
+        yield "kernel_size", o.kernel, limits.conv1d_kernels
+        yield "stride", o.stride, (1,) if pooling else limits.conv1d_strides
+        yield "padding", o.padding, limits.conv1d_padding
+        most = limits.conv1d_padded_channels
+        if most is not None and o.in_channels > most:
+            yield f"padding with more than {most} channels", o.padding, (0,)
         if o.padding or o.kernel > 3:
             yield "(kernel_size-1)*dilation", (o.kernel - 1) * o.dilation, range(9)
         return
     if o.op == "ConvTranspose2d":
-        yield "chip", chosen_chip().name, tuple(c.name for c in CHIPS)
+        yield "chip", limits.name, trainable_names(lambda chip: chip.has_transposed)
         yield "stride", o.stride, (2,)
     else:
         yield "stride", o.stride, (1,) if pooling else (1, 2, 3)
-    yield "kernel_size", o.kernel, (3,) if chip == 84 else (1, 3)
+    yield "kernel_size", o.kernel, limits.conv2d_kernels
     yield "padding", o.padding, (0, 1, 2)
     yield "dilation", o.dilation, (1,)
 
@@ -64,11 +66,12 @@ def pool_limits(pooling: str, size: Size, stride: Size, dilation: int) -> Iterat
     chip = chosen_chip()
     extents = (size,) if isinstance(size, int) else size
     largest = chip.MAX_AVG_POOL if pooling == "Avg" else chip.MAX_POOL
-    sizes = range(2, largest + 1, 2) if chip.device == 84 else range(1, largest + 1)
+    step = chip.limits.pool_step
+    sizes = range(step, largest + 1, step)
     for extent in extents:
         yield "pool_size", extent, sizes
-    for step in (stride,) if isinstance(stride, int) else stride:
-        yield "pool_stride", step, range(1, largest + 1)
+    for distance in (stride,) if isinstance(stride, int) else stride:
+        yield "pool_stride", distance, range(1, largest + 1)
     dilations = range(1, chip.MAX_POOL_DILATION + 1) if pooling == "Max" else range(1, 2)
     yield "pool_dilation", dilation, dilations
 

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 from torch import Tensor, nn
 
+from device.layer_limits import trainable_names
 from layers.chips import chosen_chip, require
 from layers.choices import activation_clamp
 from layers.composition import QuantizationAwareModule
@@ -139,8 +140,9 @@ class Linear(QuantizationAwareModule):
         batchnorm: str | None = None, weight_bits: int | None = None,
         bias_bits: int | None = None, quantize_activation: bool = False, **kwargs: Any,
     ) -> None:  # fmt: skip
-        require(chosen_chip().device != 84, "Linear: AI84 has no fully connected layers")
-        features = range(1, chosen_chip().MAX_CHANNELS + 1)
+        chip = chosen_chip()
+        require(chip.limits.has_linear, f"Linear: {chip.name} has no fully connected layers")
+        features = range(1, chip.MAX_CHANNELS + 1)
         limits: list[Limit] = [
             ("pooling", pooling, (None,)),
             ("batchnorm", batchnorm, (None,)),
@@ -167,8 +169,9 @@ class FusedSoftwareLinearReLU(nn.Module):
     ) -> None:
         super().__init__()
         chip = chosen_chip()
-        if chip.device != 84:
-            print(f"WARNING: SoftwareLinear is meant for AI84; {chip.name} has Linear")
+        if chip.limits.has_linear:
+            names = " or ".join(trainable_names(lambda other: not other.has_linear))
+            print(f"WARNING: SoftwareLinear is meant for {names}; {chip.name} has Linear")
         self.op: Any = nn.Linear(in_features, out_features, bool(bias))
         self.activate = get_activation("ReLU" if relu else None)
         limit = 2.0 ** (chip.FC_ACTIVATION_BITS - 1)

@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass
 from typing import Literal
 
+from device import MAX78000
 from training.catalog.discovery import SOURCES
 
 Summary = Literal[
@@ -18,17 +19,17 @@ Summary = Literal[
 class Options:
     """What the user decides; the defaults are those of the command line.
 
-    `device` is 84, 85 (MAX78000) or 87 (MAX78002). `act_mode_8bit` computes with integers and
-    belongs to `evaluate`; `save_sample` belongs to both. `qat_policy` None trains without
-    quantization. `optimizer` and `lr` None mean SGD and 0.1, with a warning. `gpus` None means the
-    first CUDA device if there is one. Loaders of data sets receive the whole object and look at
-    `act_mode_8bit` and `truncate_testset`.
+    `device` is the number of a chip: 85 is MAX78000, 87 MAX78002, 84 AI84. `act_mode_8bit`
+    computes with integers and belongs to `evaluate`; `save_sample` belongs to both. `qat_policy`
+    None trains without quantization. `optimizer` and `lr` None mean SGD and 0.1, with a warning.
+    `gpus` None means the first CUDA device if there is one. Loaders of data sets receive the whole
+    object and look at `act_mode_8bit` and `truncate_testset`.
     """
 
     arch: str
     dataset: str
     out_fold_ratio: int = 1
-    device: int = 85
+    device: int = MAX78000.die
     act_mode_8bit: bool = False
     truncate_testset: bool = False
     data: str = "data"

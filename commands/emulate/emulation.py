@@ -15,6 +15,7 @@ import numpy as np
 
 from checkpoint.atomic import write_bytes
 from commands.arguments import Parser, chip
+from device import names_where
 from device.chip import ACCELERATOR_ALIGNMENT, DEFAULT_APB_BASE, HIGHEST_APB_BASE
 from emulator import (
     Accelerator,
@@ -74,7 +75,7 @@ def arguments() -> Parser:
     what.add_argument("--words", metavar="FILE", help="execute recorded words (.npz) instead")
     option = parser.add_argument
     option("--device", type=chip, metavar="NAME",
-           help="MAX78000 or MAX78002 (a project shows it by itself)")  # fmt: skip
+           help=f"{names_where()} (a project shows it by itself)")  # fmt: skip
     option(
         "--apb-base", type=base_address, default=DEFAULT_APB_BASE, metavar="N", help="base address"
     )

@@ -9,7 +9,7 @@ import argparse
 
 from commands.arguments import Parser, Refused, chip
 from commands.loader.rtl_arguments import add_product_options, add_rtl_options
-from device import chip_named
+from device import MAX78000, names_where
 from device.chip import DEFAULT_APB_BASE
 from synthesis import __version__
 
@@ -69,9 +69,9 @@ def arguments(*, json: bool = False) -> Parser:
 
     group = parser.add_argument_group("device selection")
     device = group.add_mutually_exclusive_group(required=True)
-    device.add_argument("--device", type=chip, metavar="NAME", help="MAX78000 or MAX78002")
+    device.add_argument("--device", type=chip, metavar="NAME", help=names_where())
     device.add_argument(
-        "--ai85", dest="device", action="store_const", const=chip_named("MAX78000"),
+        "--ai85", dest="device", action="store_const", const=MAX78000,
         help="same as --device MAX78000",
     )  # fmt: skip
     _network_options(parser)

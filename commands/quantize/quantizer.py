@@ -9,6 +9,7 @@ from dataclasses import replace
 from checkpoint import Checkpoint, read_checkpoint, twin_of, write_checkpoint, write_safetensors
 from checkpoint.safetensors import SUFFIX
 from commands.arguments import Parser, chip, refuse_same_file
+from device import names_where
 from diagnostics import Diagnostic, DiagnosticError, Place, Severity, print_diagnostics
 from diagnostics.errors import InputError
 from quantization import (
@@ -93,9 +94,7 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "output", metavar="OUTPUT", help=f"quantized checkpoint to write (.pth.tar or {SUFFIX})"
     )
-    parser.add_argument(
-        "--device", metavar="N", type=chip, required=True, help="MAX78000 or MAX78002"
-    )
+    parser.add_argument("--device", metavar="N", type=chip, required=True, help=names_where())
     parser.add_argument(
         "-c",
         "--config-file",

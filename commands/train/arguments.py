@@ -10,6 +10,7 @@ from typing import Any
 from commands.arguments import Parser, Refused
 from commands.train import converters as values
 from commands.train import displays
+from device import names_where
 from training.options import Options
 
 DEFAULTS = Options(arch="", dataset="")
@@ -38,7 +39,7 @@ _REFUSED = {
 def _device_and_data(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument_group("device, model and data").add_argument
     add("--device", type=values.device_number, default=DEFAULTS.device, metavar="NAME",
-        help="MAX78000 (default) or MAX78002")  # fmt: skip
+        help=f"{names_where()} (default: MAX78000)")  # fmt: skip
     add("-8", "--8-bit-mode", dest="act_mode_8bit", action="store_true",
         help="compute with integers as the accelerator does; only with --evaluate")  # fmt: skip
     add("-a", "--arch", "--model", dest="arch", type=str.lower, required=True, metavar="NAME",

@@ -12,7 +12,7 @@ from typing import NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from device import CHIPS, Chip
+from device import Chip, known_chips
 from device.chip import (
     AON_CONTROL,
     DEFAULT_APB_BASE,
@@ -191,7 +191,7 @@ class AddressMap:
 
 def control_registers(apb_base: int = DEFAULT_APB_BASE) -> dict[int, Chip]:
     """Return the chips by the address of the CTL register of their first group."""
-    return {apb_base + chip.control_address(0, "CTL"): chip for chip in CHIPS}
+    return {apb_base + chip.control_address(0, "CTL"): chip for chip in known_chips()}
 
 
 def refuse_device(address: int, chip: Chip, device: Chip) -> NoReturn:

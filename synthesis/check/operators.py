@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from device import Chip
+from device import Chip, names_where
 from device.chip import PROCESSORS, PROCESSORS_PER_GROUP, PROCESSORS_PER_INSTANCE
 from diagnostics import Severity
 from synthesis.check.constraint import Finding, Kind, constraint, layer_constraint
@@ -298,7 +298,8 @@ def features_of_the_chip(layer: MappedLayer, network: MappedNetwork) -> Iterator
         ("snoop_sequence", layer.snoop_layer is not None),
     ):
         if wanted and layer.place_of(key).option is None:
-            remedy = "Remove the key, or use --device MAX78002."
+            others = names_where(lambda chip: chip.has_extended_modes)
+            remedy = f"Remove the key, or use --device {others}."
             yield Finding(f"'{key}' is not supported by {network.chip.name}", key, remedy)
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
-from device import Chip
+from device import Chip, names_where
 from device.chip import ACCELERATOR_ALIGNMENT, HIGHEST_APB_BASE
 from diagnostics import Diagnostic, Place, Severity
 from synthesis.layout import InputPort
@@ -13,44 +13,54 @@ from synthesis.options import EncodeOptions, ResolveOptions
 DEFAULT_WORDS = ResolveOptions().synthesize_words
 
 
+def _has_modes(chip: Chip) -> bool:
+    return chip.has_extended_modes
+
+
+def _has_pll(chip: Chip) -> bool:
+    return chip.pll_clock_mhz is not None
+
+
+def _is_timed(chip: Chip) -> bool:
+    return chip.estimates_latency
+
+
+def _chip_options(
+    resolving: ResolveOptions, encoding: EncodeOptions
+) -> Iterator[tuple[str, bool, Callable[[Chip], bool]]]:
+    """Yield options that need a feature: name, whether it is used, and whether a chip has it."""
+    yield "--start-layer", resolving.start_layer > 0, lambda chip: chip.max_start_layer > 0
+    yield "--read-ahead", resolving.read_ahead, _has_modes
+    yield "--calcx4", resolving.calcx4, _has_modes
+    yield "--link-layer", encoding.link_layer, _has_modes
+    yield "--one-shot", encoding.one_shot, _has_modes
+    yield "--snoop-loop", encoding.snoop_loop, _has_modes
+    yield "--debug-snoop", encoding.check_snoop, _has_modes
+    yield "--fifo-go", encoding.fifo_go, _has_modes
+    yield "--pipeline", encoding.pipeline is True, lambda chip: chip.has_pipeline
+    yield "--pll", encoding.pll is True, _has_pll
+
+
+def _unsupported(
+    option: str, code: str, message: str, supported: Callable[[Chip], bool]
+) -> Diagnostic:
+    remedy = f"Leave the option out, or use --device {names_where(supported)}."
+    return Diagnostic(code, message, Place(option=option), remedy)
+
+
 def check_chip_options(
     chip: Chip, resolving: ResolveOptions, encoding: EncodeOptions
 ) -> Iterator[Diagnostic]:
     """Complain about options that need another chip or another option."""
-    newer = {
-        "--start-layer": resolving.start_layer > 0 and not chip.max_start_layer,
-        "--read-ahead": resolving.read_ahead and not chip.has_extended_modes,
-        "--calcx4": resolving.calcx4 and not chip.has_extended_modes,
-        "--link-layer": encoding.link_layer and not chip.has_extended_modes,
-        "--one-shot": encoding.one_shot and not chip.has_extended_modes,
-        "--snoop-loop": encoding.snoop_loop and not chip.has_extended_modes,
-        "--debug-snoop": encoding.check_snoop and not chip.has_extended_modes,
-        "--fifo-go": encoding.fifo_go and not chip.has_extended_modes,
-        "--pipeline": encoding.pipeline is True and not chip.has_pipeline,
-        "--pll": encoding.pll is True and chip.pll_clock_mhz is None,
-    }
-    for option, wrong in newer.items():
-        if wrong:
-            yield Diagnostic(
-                "E080",
-                f"{chip.name} does not support it",
-                Place(option=option),
-                "Leave the option out, or use --device MAX78002.",
-            )
-    if encoding.latency_terms and not chip.estimates_latency:
-        yield Diagnostic(
-            "E080",
-            f"the timing of {chip.name} is not known",
-            Place(option="--debug-latency"),
-            "Leave the option out, or use --device MAX78000.",
-        )
-    if encoding.max_speed and chip.pll_clock_mhz is None:
-        yield Diagnostic(
-            "E081",
-            f"it needs a PLL, {chip.name} has none",
-            Place(option="--max-speed"),
-            "Leave the option out, or use --device MAX78002.",
-        )
+    for option, used, supported in _chip_options(resolving, encoding):
+        if used and not supported(chip):
+            yield _unsupported(option, "E080", f"{chip.name} does not support it", supported)
+    if encoding.latency_terms and not _is_timed(chip):
+        message = f"the timing of {chip.name} is not known"
+        yield _unsupported("--debug-latency", "E080", message, _is_timed)
+    if encoding.max_speed and not _has_pll(chip):
+        message = f"it needs a PLL, {chip.name} has none"
+        yield _unsupported("--max-speed", "E081", message, _has_pll)
     elif encoding.max_speed and encoding.pll is False:
         yield Diagnostic(
             "E081", "it needs the PLL", Place(option="--max-speed"), "Leave out --no-pll."

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations
 
-from device import Chip
+from device import Chip, names_where
 from diagnostics import Diagnostic, Place, Severity
 from synthesis.encode.control import power
 from synthesis.encode.streaming import Stream, passes_before, streams
@@ -79,11 +79,12 @@ def _clock(network: MappedNetwork, options: EncodeOptions) -> Iterator[Diagnosti
 def _snoop(network: MappedNetwork, options: EncodeOptions) -> Iterator[Diagnostic]:
     """What conditional execution accumulates cannot be simulated, so the description states it."""
     if network.layout.snoop is not None and not network.chip.has_extended_modes:
+        names = names_where(lambda chip: chip.has_extended_modes)
         yield Diagnostic(
             "E315",
             f"'snoop' is not supported by {network.chip.name}",
             network.network.places.get("snoop", network.place),
-            "Remove the key, or use --device MAX78002.",
+            f"Remove the key, or use --device {names}.",
         )
     if options.check_snoop and network.layout.snoop is None:
         yield Diagnostic(

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 import ai8x
 from checkpoint import atomic
-from device import CHIPS
+from device import MAX78000, chip_of_die
 from diagnostics.errors import InputError
 from training.export.counting import dimensions
 from training.export.placing import Place, place_all
@@ -38,7 +38,7 @@ def write_template(
     ai8x.fuse_bn_layers(model)
     if policy is not None and not qat.begun(model):
         ai8x.initiate_qat(model, policy, export=True)
-    chip = next((chip for chip in CHIPS if chip.die == options.device), CHIPS[0])
+    chip = chip_of_die(options.device) or MAX78000
     entries = Walk(model, trace(model, example), chip).entries
     if not entries:
         raise InputError(
