@@ -210,7 +210,7 @@ def errors_page(found: Mapping[str, Explanation]) -> str:
 
 
 def _error_cells(code: str, what: Explanation) -> list[str]:
-    messages = "<br>".join(map(_cell, what.messages)) or "as the cause says"
+    messages = "<br>".join(map(_cell, sorted(what.messages))) or "as the cause says"
     return [code, messages, _cell(" ".join(what.reasons))]
 
 
