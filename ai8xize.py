@@ -15,13 +15,13 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 def main() -> int:
     """Do what the command line says; return the exit status."""
-    from commands.loader.arguments import arguments
+    from commands.loader.arguments import parse
     from commands.loader.create import create_project
 
-    args = arguments(json=wants_json(sys.argv)).parse_args()
-    if args.debug:
+    options = parse(json=wants_json(sys.argv))
+    if options.debug:
         os.environ["AI8X_TRACEBACK"] = "1"
-    return create_project(args)
+    return create_project(options)
 
 
 def wants_json(words: list[str]) -> bool:

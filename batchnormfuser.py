@@ -11,9 +11,11 @@ from diagnostics import run
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Do what the command line says."""
-    from commands.fuser import fuser  # inside, so that `run` reports Ctrl-C meanwhile
+    # inside, so that `run` reports Ctrl-C meanwhile
+    from commands.fuser.arguments import parse
+    from commands.fuser.fuse import fuse
 
-    fuser.main(arguments)
+    fuse(parse(arguments))
 
 
 if __name__ == "__main__":

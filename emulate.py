@@ -10,9 +10,11 @@ from diagnostics import run
 
 def main() -> int:
     """Do what the command line says; return the exit status."""
-    from commands.emulate import emulation  # inside, so that `run` reports Ctrl-C meanwhile
+    # inside, so that `run` reports Ctrl-C meanwhile
+    from commands.emulate.arguments import parse
+    from commands.emulate.emulate import emulate
 
-    return emulation.main()
+    return emulate(parse())
 
 
 if __name__ == "__main__":

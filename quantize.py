@@ -11,9 +11,11 @@ from diagnostics import run
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Do what the command line says."""
-    from commands.quantize import quantizer  # inside, so that `run` reports Ctrl-C meanwhile
+    # inside, so that `run` reports Ctrl-C meanwhile
+    from commands.quantize.arguments import parse
+    from commands.quantize.quantize import quantize
 
-    quantizer.main(arguments)
+    quantize(parse(arguments))
 
 
 if __name__ == "__main__":

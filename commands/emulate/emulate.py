@@ -1,12 +1,11 @@
-"""Run the firmware of a generated project on an emulated chip, without a board.
+"""What emulate.py does: run the firmware of a project, or recorded words, and explain the result.
 
-The C files are compiled as they are and main() runs from reset on a Cortex-M4 with the accelerator
-behind its bus. With --words, recorded words are executed instead of firmware.
+The C files are compiled as they are and main() runs from reset on an emulated core with the
+accelerator behind its bus. Recorded words are executed without firmware.
 """
 
 from __future__ import annotations
 
-import argparse
 import io
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,9 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from checkpoint.atomic import write_bytes
-from commands.arguments import Parser, chip
-from device import names_where
-from device.chip import ACCELERATOR_ALIGNMENT, DEFAULT_APB_BASE, HIGHEST_APB_BASE
+from commands.emulate.arguments import EmulateOptions
 from emulator import (
     Accelerator,
     AddressMap,
@@ -42,63 +39,24 @@ from emulator.words.recording import read_words
 SHOWN_MISMATCHES = 10
 
 
-def seconds(text: str) -> float:
-    """Convert a positive number of seconds for argparse."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0 < value < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a positive number of seconds")
-    return value
+def emulate(options: EmulateOptions) -> int:
+    """Run what the options name; return 0 if the result is right."""
+    if options.words is not None:
+        return emulate_words(Path(options.words), options)
+    assert options.project is not None, "the command line names one of both"
+    return emulate_project(options.project, options)
 
 
-def base_address(text: str) -> int:
-    """Convert the accelerator's base address, decimal or 0x, for argparse."""
-    try:
-        value = int(text, 0)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number") from None
-    if value % ACCELERATOR_ALIGNMENT or not 0 <= value <= HIGHEST_APB_BASE:
-        raise argparse.ArgumentTypeError(
-            f"{text} is not a multiple of {ACCELERATOR_ALIGNMENT:#x} "
-            f"from 0 to {HIGHEST_APB_BASE:#x}"
-        )
-    return value
-
-
-def arguments() -> Parser:
-    """Return the parser of the command line."""
-    parser = Parser(description=__doc__)
-    what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("project", nargs="?", metavar="PROJECT_DIR", help="folder with the C files")
-    what.add_argument("--words", metavar="FILE", help="execute recorded words (.npz) instead")
-    option = parser.add_argument
-    option("--device", type=chip, metavar="NAME",
-           help=f"{names_where()} (a project shows it by itself)")  # fmt: skip
-    option(
-        "--apb-base", type=base_address, default=DEFAULT_APB_BASE, metavar="N", help="base address"
-    )
-    option("--time-limit", type=seconds, default=60.0, metavar="S",
-           help="end the program after S seconds (default: 60)")  # fmt: skip
-    option("--dump", metavar="FILE", help="with --words: write data memory (.npz: addr, value)")
-    option("--trace", metavar="FILE",
-           help="write the registers field by field as a table (text, or .csv)")  # fmt: skip
-    option("--cycles", action="store_true", help="estimate how long each layer takes")
-    option("-v", "--verbose", action="store_true", help="show what each layer does")
-    return parser
-
-
-def emulate_project(args: argparse.Namespace) -> int:
+def emulate_project(project: str, options: EmulateOptions) -> int:
     """Run a project; return 0 if it reports success."""
-    board = Board.with_project(args.project, args.device, args.apb_base, show)
+    board = Board.with_project(project, options.chip, options.apb_base, show)
     try:
-        outcome = board.run(args.time_limit)
+        outcome = board.run(options.time_limit_s)
     finally:  # also, and above all, of a program that goes wrong
-        if args.trace and board.bus.addresses is not None:
-            write_trace(board.bus.writes(), board.bus.addresses, Path(args.trace))
+        if options.trace is not None and board.bus.addresses is not None:
+            write_trace(board.bus.writes(), board.bus.addresses, options.trace)
     if outcome.run is not None:
-        show_run(outcome.run, board.accelerator.memory, args, outcome.passed)
+        show_run(outcome.run, board.accelerator.memory, options, outcome.passed)
     if outcome.passed:
         inferences = (
             "1 inference" if outcome.inferences == 1 else f"{outcome.inferences} inferences"
@@ -115,16 +73,16 @@ def show(text: str) -> None:
     print(text, end="", flush=text == "\n")
 
 
-def show_run(executed: NetworkRun, memory: Memory, args: argparse.Namespace, passed: bool) -> None:
+def show_run(executed: NetworkRun, memory: Memory, options: EmulateOptions, passed: bool) -> None:
     """Show the layers of a run and what is suspicious about them; notes if it has not passed."""
     configurations = [layer.config for layer in executed.layers]
-    if args.verbose:
+    if options.verbose:
         for config in configurations:
             print(describe_layer(config))
-    if args.cycles:
+    if options.cycles:
         print("\n".join(format_cycles(network_cycles(memory, configurations))))
     for finding in executed.findings:
-        if args.verbose or not passed or not finding.harmless:
+        if options.verbose or not passed or not finding.harmless:
             print(f"{'note' if finding.harmless else 'warning'}: {finding}")
 
 
@@ -167,20 +125,22 @@ def _explain_words(
         yield from describe_unwritten(run, memory, wrong[0][0])
 
 
-def emulate_words(args: argparse.Namespace) -> int:
+def emulate_words(path: Path, options: EmulateOptions) -> int:
     """Execute recorded words; return 0 if the result is as expected."""
-    recording = read_words(Path(args.words))
-    addresses = AddressMap(args.device, args.apb_base)
-    if args.trace:
-        write_trace(recording.writes, addresses, Path(args.trace))
-    accelerator = Accelerator(args.device, args.apb_base)
+    if options.chip is None:
+        raise EmulatorError("E802", "recorded words do not tell the device", "--device", "Name it.")
+    recording = read_words(path)
+    addresses = AddressMap(options.chip, options.apb_base)
+    if options.trace is not None:
+        write_trace(recording.writes, addresses, options.trace)
+    accelerator = Accelerator(options.chip, options.apb_base)
     accelerator.write(recording.writes)
     executed = accelerator.run()
     words = accelerator.data_words()
     mismatches = recording.mismatches(words)
-    show_run(executed, accelerator.memory, args, not mismatches)
-    if args.dump:
-        dump(words, Path(args.dump))
+    show_run(executed, accelerator.memory, options, not mismatches)
+    if options.dump is not None:
+        dump(words, options.dump)
     for address, wanted, found in mismatches[:SHOWN_MISMATCHES]:
         holds = describe_word(executed, addresses, address)
         place = f"0x{address:08x}, {holds}" if holds else f"0x{address:08x}"
@@ -213,18 +173,3 @@ def dump(words: dict[int, int], path: Path) -> None:
         value=np.array([words[address] for address in addresses], np.uint32),
     )
     write_bytes(path, buffer.getvalue())
-
-
-def main() -> int:
-    """Do what the command line asks for; return the exit status."""
-    parser = arguments()
-    args = parser.parse_args()
-    if args.dump and not args.words:
-        parser.error("--dump needs --words")
-    if args.words:
-        if args.device is None:
-            raise EmulatorError(
-                "E802", "recorded words do not tell the device", "--device", "Name it."
-            )
-        return emulate_words(args)
-    return emulate_project(args)

@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-import argparse
 import errno
 import os
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from commands.loader.messages import print_line, report, visible
-from commands.loader.rtl_test import create_test
-from commands.loader.rtl_values import is_rtl, rtl_options, rtl_usage
-from commands.loader.values import (
-    command_line,
-    encode_options,
-    project_folder,
-    project_options,
-    resolve_options,
-)
+from commands.loader.messages import print_line, print_messages, visible
+from commands.loader.options import LoaderOptions
 from diagnostics import (
     Diagnostic,
     DiagnosticError,
@@ -27,7 +18,6 @@ from diagnostics import (
     has_errors,
     refuse_errors,
 )
-from synthesis import __version__
 from synthesis.emit import (
     ProjectOptions,
     check_options,
@@ -37,7 +27,6 @@ from synthesis.emit import (
     format_resources,
     log_text,
 )
-from synthesis.emit.rtl import check_rtl_options, list_problems
 from synthesis.facts import Fact
 from synthesis.network import Network
 from synthesis.pipeline import Synthesis, examine, synthesize, what_fits
@@ -45,71 +34,84 @@ from synthesis.place import Placement
 from writing.folder import check_folder, write_project
 
 
-def create_project(args: argparse.Namespace) -> int:
-    """Run the stages that the arguments ask for; return the exit status."""
-    check_report(args)
-    if args.display_checkpoint:
+def create_project(options: LoaderOptions) -> int:
+    """Run the stages that the options ask for; return the exit status."""
+    check_report(options)
+    if options.output.checkpoint_table:
         from synthesis.resolve.table import checkpoint_table
 
-        print_line(checkpoint_table(args.config_file, args.device, resolve_options(args)), args)
-    options, folder = project_options(args), project_folder(args)
-    test = rtl_options(args, options) if is_rtl(args) else None
-    complaints = [*rtl_usage(args), *check_options(test.project if test else options)]
-    if test is not None:
-        complaints += [*check_rtl_options(test, args.test_dir), *list_problems(test)]
-    elif not args.check_only:
-        complaints += complaints_of_folder(folder, args)
-    if args.check_only or has_errors(complaints):
-        warnings = examined(args, complaints)
-        report(visible((*complaints, *warnings), args), args)
-        print_line(f"No errors in {args.config_file}", args)
+        table = checkpoint_table(options.config_file, options.chip, options.resolve)
+        print_line(table, options.messages)
+    complaints = complaints_of_options(options)
+    if options.output.check_only or has_errors(complaints):
+        warnings = examined(options, complaints)
+        print_messages(visible((*complaints, *warnings), options.messages), options.messages)
+        print_line(f"No errors in {options.config_file}", options.messages)
         return 0
-    result = synthesized(args)
-    if test is not None:
-        shown = create_test(test, result, complaints, args)
-        if args.report is not None:
-            write_report(args, result.network, result.placement, shown, result)
-        return 0
-    complaints = check_options(options)
-    complaints += check_outputs(options, result.program, result.summary)
-    refuse_errors(complaints)
-    shown = visible((*complaints, *result.warnings), args)
-    options = replace(options, messages=tuple(map(str, shown)))
-    texts = emit_project(result.program, result.summary, options)
-    files = texts | emit_arrays(result.summary, options)
-    write_project(files, folder, overwrite=args.overwrite)
-    if args.report is not None:
-        write_report(args, result.network, result.placement, shown, result)
-    report(shown, args)
-    print_line(f"Wrote {len(files)} files to {folder}", args)
-    if args.verify:
-        from commands.loader.verify import verify  # needs unicorn, which other runs do without
+    result = synthesized(options)
+    if options.rtl is not None:
+        from commands.loader.rtl_test import create_test
 
-        check_output = args.kat and not args.fixed_input
-        for line in verify(
-            result, folder, apb_base=args.apb_base, check_output=check_output, cycles=args.verbose
-        ):
-            print_line(line, args)
-    if args.verbose:
-        print_line(details(result, options, folder), args)
+        shown = create_test(options, options.rtl, result, complaints)
+        write_report(options, result.network, result.placement, shown, result)
+    else:
+        write_embedded(options, result)
     return 0
 
 
-def complaints_of_folder(folder: Path, args: argparse.Namespace) -> list[Diagnostic]:
+def complaints_of_options(options: LoaderOptions) -> list[Diagnostic]:
+    """Return what speaks against the options before the network is known."""
+    complaints = [*options.usage, *check_options(options.text)]
+    if options.rtl is not None:
+        from commands.loader.rtl_test import check_test
+
+        return [*complaints, *check_test(options.rtl, options.test_dir)]
+    if options.output.check_only:
+        return complaints
+    return [*complaints, *complaints_of_folder(options)]
+
+
+def complaints_of_folder(options: LoaderOptions) -> list[Diagnostic]:
     """Return why the project cannot be written there, if so."""
     try:
-        check_folder(folder, overwrite=args.overwrite)
+        check_folder(options.folder, overwrite=options.overwrite)
     except DiagnosticError as refusal:
         return [*refusal.diagnostics]
     return []
 
 
-def examined(args: argparse.Namespace, complaints: list[Diagnostic]) -> tuple[Diagnostic, ...]:
+def write_embedded(options: LoaderOptions, result: Synthesis) -> None:
+    """Write the project and its report, print what there is to say, and verify it if asked to."""
+    text, folder, messages = options.project, options.folder, options.messages
+    complaints = [*check_options(text), *check_outputs(text, result.program, result.summary)]
+    refuse_errors(complaints)
+    shown = visible((*complaints, *result.warnings), messages)
+    text = replace(text, messages=tuple(map(str, shown)))
+    texts = emit_project(result.program, result.summary, text)
+    files = texts | emit_arrays(result.summary, text)
+    write_project(files, folder, overwrite=options.overwrite)
+    write_report(options, result.network, result.placement, shown, result)
+    print_messages(shown, messages)
+    print_line(f"Wrote {len(files)} files to {folder}", messages)
+    if options.output.verify:
+        from commands.loader.verify import verify  # needs unicorn, which other runs do without
+
+        for line in verify(
+            result,
+            folder,
+            apb_base=options.encode.apb_base,
+            check_output=text.kat and not text.fixed_input,
+            cycles=text.verbose,
+        ):
+            print_line(line, messages)
+    if text.verbose:
+        print_line(details(result, text, folder), messages)
+
+
+def examined(options: LoaderOptions, complaints: list[Diagnostic]) -> tuple[Diagnostic, ...]:
     """Return the warnings about the network; raise DiagnosticError with all errors there are."""
     try:
-        *_, warnings = examine(
-            args.config_file, args.device, resolve_options(args), encode_options(args)
-        )
+        *_, warnings = examine(options.config_file, options.chip, options.resolve, options.encode)
     except DiagnosticError as refusal:
         raise DiagnosticError((*complaints, *refusal.diagnostics)) from None
     refuse_errors((*complaints, *warnings))
@@ -129,23 +131,22 @@ def details(result: Synthesis, options: ProjectOptions, folder: Path) -> str:
     )
 
 
-def synthesized(args: argparse.Namespace) -> Synthesis:
+def synthesized(options: LoaderOptions) -> Synthesis:
     """Run the stages up to the program; of a network that does not fit, write the report only."""
     try:
-        return synthesize(
-            args.config_file, args.device, resolve_options(args), encode_options(args)
-        )
+        return synthesize(options.config_file, options.chip, options.resolve, options.encode)
     except DiagnosticError as refusal:
-        if args.report is not None:
-            report_refusal(args, refusal)
+        if options.output.report is not None:
+            report_refusal(options, refusal)
         raise
 
 
-def check_report(args: argparse.Namespace) -> None:
+def check_report(options: LoaderOptions) -> None:
     """Refuse a report that could not be made or written."""
-    if args.report is None:
+    report = options.output.report
+    if report is None:
         return
-    if args.check_only:
+    if options.output.check_only:
         raise DiagnosticError(
             Diagnostic(
                 "E090",
@@ -154,18 +155,21 @@ def check_report(args: argparse.Namespace) -> None:
                 "Leave out --report or --check-only.",
             )
         )
-    if Path(args.report).is_dir():
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), args.report)
+    if Path(report).is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), report)
 
 
 def write_report(
-    args: argparse.Namespace,
+    options: LoaderOptions,
     network: Network,
     placement: Placement,
     diagnostics: Iterable[Diagnostic],
     made: Synthesis | None = None,
 ) -> None:
-    """Write the page of --report; without what was made of it the network was refused."""
+    """Write the page of --report, if wanted; without what was made of it the network
+    was refused."""
+    if options.output.report is None:
+        return
     from checkpoint import atomic
     from synthesis.emit.report import report_page
     from synthesis.report import build_report
@@ -173,25 +177,26 @@ def write_report(
     gathered = build_report(
         network,
         placement,
-        args.device,
-        encode_options(args),
-        name=args.prefix,
-        command_line=command_line(),
-        tool=f"ai8xize.py {__version__}",
+        options.chip,
+        options.encode,
+        name=options.project.name,
+        command_line=options.project.command_line,
+        tool=f"ai8xize.py {options.project.tool_version}",
         program=None if made is None else made.program,
         summary=None if made is None else made.summary,
         diagnostics=diagnostics,
     )
-    atomic.write_bytes(args.report, report_page(gathered).encode("utf-8", "backslashreplace"))
+    page = report_page(gathered).encode("utf-8", "backslashreplace")
+    atomic.write_bytes(options.output.report, page)
 
 
-def report_refusal(args: argparse.Namespace, refusal: DiagnosticError) -> None:
+def report_refusal(options: LoaderOptions, refusal: DiagnosticError) -> None:
     """Show what fits of a network that is refused only because something else does not."""
     errors = (d for d in refusal.diagnostics if d.severity is Severity.ERROR)
     if not all(Fact.ROOM in d.effects.blocks for d in errors):
         return
     network, placement, problems = what_fits(
-        args.config_file, args.device, resolve_options(args), encode_options(args)
+        options.config_file, options.chip, options.resolve, options.encode
     )
     found = dict.fromkeys((*refusal.diagnostics, *problems))
-    write_report(args, network, placement, found)
+    write_report(options, network, placement, found)

@@ -1,31 +1,27 @@
-"""What ai8xize.py tells while it works."""
+"""What ai8xize.py prints while it works."""
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Iterable
 
+from commands.loader.options import Messages
 from diagnostics import Diagnostic, as_json, print_diagnostics
 
 
-def report(diagnostics: Iterable[Diagnostic], args: argparse.Namespace) -> None:
+def print_messages(diagnostics: Iterable[Diagnostic], messages: Messages) -> None:
     """Print diagnostics in the form that was asked for."""
-    if args.diagnostics == "json":
+    if messages.as_json:
         print(as_json(diagnostics))
     else:
         print_diagnostics(diagnostics)
 
 
-def print_line(text: str, args: argparse.Namespace) -> None:
+def print_line(text: str, messages: Messages) -> None:
     """Print a line for people; it must not stand between the messages for an editor."""
-    print(text, file=sys.stderr if args.diagnostics == "json" else sys.stdout)
+    print(text, file=sys.stderr if messages.as_json else sys.stdout)
 
 
-def visible(diagnostics: Iterable[Diagnostic], args: argparse.Namespace) -> list[Diagnostic]:
+def visible(diagnostics: Iterable[Diagnostic], messages: Messages) -> list[Diagnostic]:
     """Leave out what the user asked not to be told."""
-    given = {
-        "--no-warn-zero": args.no_warn_zero,
-        "--ignore-energy-warning": args.ignore_energy_warning,
-    }
-    return [d for d in diagnostics if not given.get(d.effects.silenced_by or "")]
+    return [d for d in diagnostics if d.effects.silenced_by not in messages.silencing]

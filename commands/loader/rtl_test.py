@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterable
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
-from commands.loader.messages import print_line, report, visible
-from commands.loader.rtl_values import with_network
+from commands.loader.messages import print_line, print_messages, visible
+from commands.loader.options import LoaderOptions
 from diagnostics import Diagnostic, refuse_errors
 from synthesis.emit import emit_arrays
 from synthesis.emit.rtl import (
@@ -19,32 +18,37 @@ from synthesis.emit.rtl import (
     emit_rtl,
     empty_folders,
     executables,
+    list_problems,
     regression_line,
     test_name,
 )
+from synthesis.mapping import MappedNetwork
 from synthesis.pipeline import Synthesis
 from writing.files import distinct
 from writing.folder import KEPT, check_folder, folder_name, write_project
 from writing.manifest import MANIFEST
 
 
+def check_test(options: RtlOptions, test_dir: str) -> list[Diagnostic]:
+    """Return what speaks against a test before its network is known."""
+    return [*check_rtl_options(options, test_dir), *list_problems(options)]
+
+
 def create_test(
-    options: RtlOptions,
-    result: Synthesis,
-    complaints: Iterable[Diagnostic],
-    args: argparse.Namespace,
+    given: LoaderOptions, rtl: RtlOptions, result: Synthesis, complaints: Iterable[Diagnostic]
 ) -> list[Diagnostic]:
     """Write the test of a network; return the messages that were shown.
 
     Raises DiagnosticError where the options do not fit the network or the folder exists.
     """
-    name = folder_name(test_name(args.prefix, result.summary), args.test_dir)
-    folder = Path(args.test_dir, name)
-    options = with_network(options, name, folder, result.mapped)
-    found = dict.fromkeys((*complaints, *check_rtl_options(options, args.test_dir, result.program)))
+    name = folder_name(test_name(given.project.name, result.summary), given.test_dir)
+    folder = Path(given.test_dir, name)
+    options = with_network(rtl, name, folder, result.mapped)
+    checked = check_rtl_options(options, given.test_dir, result.program)
+    found = dict.fromkeys((*complaints, *checked))
     refuse_errors(found)
-    check_folder(folder, overwrite=args.overwrite)
-    shown = visible((*found, *result.warnings), args)
+    check_folder(folder, overwrite=given.overwrite)
+    shown = visible((*found, *result.warnings), given.messages)
     messages = tuple(map(str, shown))
     options = replace(options, project=replace(options.project, messages=messages))
     arrays = emit_arrays(result.summary, options.project)
@@ -55,15 +59,28 @@ def create_test(
     write_project(
         files,
         folder,
-        overwrite=args.overwrite,
+        overwrite=given.overwrite,
         executables=executables(options),
         empty_folders=empty_folders(options),
     )
-    report(shown, args)
-    print_line(f"Wrote {len(files)} files to {folder}", args)
+    print_messages(shown, given.messages)
+    print_line(f"Wrote {len(files)} files to {folder}", given.messages)
     if options.regression_folder is not None:
         test_list = Path(options.regression_folder, options.regression_list)
         line = regression_line(result.program, result.summary, options)
         added = add_test(test_list, line)
-        print_line(f"{'Added' if added else 'Already there:'} {line} in {test_list}", args)
+        action = "Added" if added else "Already there:"
+        print_line(f"{action} {line} in {test_list}", given.messages)
     return shown
+
+
+def with_network(
+    options: RtlOptions, name: str, folder: Path, network: MappedNetwork
+) -> RtlOptions:
+    """Return the options of a test whose name and sample are known."""
+    camera = options.camera
+    if camera is not None:
+        planar = network.first.channels_first
+        camera = replace(camera, image=network.sample, planar=planar)
+    project = replace(options.project, name=name, folder=str(folder))
+    return replace(options, project=project, camera=camera)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import random
 import sys
@@ -16,6 +15,7 @@ from torch import Tensor, nn
 
 import ai8x
 from checkpoint import Checkpoint
+from commands.quantize.arguments import CalibrationOptions, QuantizeOptions
 from diagnostics.errors import InputError
 from quantization import Calibration
 from quantization.calibration import LayerChoice, calibrate
@@ -27,37 +27,40 @@ _SHOWN = 6  # tensors named in a message
 
 
 def choose_integers(
-    checkpoint: Checkpoint, bits: Mapping[str, int], args: argparse.Namespace
+    checkpoint: Checkpoint,
+    bits: Mapping[str, int],
+    given: QuantizeOptions,
+    calibration: CalibrationOptions,
 ) -> Calibration:
     """Return the integers of all layers, and print a table of what was chosen.
 
-    `bits` are the widths of weights by layer, `args` the options of quantize.py.
+    `bits` are the widths of weights by layer.
     Raises InputError for everything that does not fit together.
     """
     if "clipping_method" in checkpoint.extras:
         raise InputError(
             "E709",
             "the checkpoint is quantized; calibration begins with trained weights",
-            args.input,
+            given.input,
             "Name the checkpoint that training wrote.",
         )
-    dataset = choose(find_datasets(), args.calibrate, "--calibrate")
-    name = (args.model or checkpoint.arch or "").lower()
+    dataset = choose(find_datasets(), calibration.dataset, "--calibrate")
+    name = (given.model or checkpoint.arch or "").lower()
     model = choose(find_models(), name, "--model")
     options = Options(
         arch=model.name,
         dataset=dataset.name,
-        device=args.device.die,
-        data=args.data,
-        avg_pool_rounding=args.avg_pool_rounding,
+        device=given.chip.die,
+        data=calibration.folder,
+        avg_pool_rounding=calibration.average_rounding,
     )
     state = {
         name.removeprefix("module."): torch.from_numpy(tensor.copy())
         for name, tensor in checkpoint.state_dict.items()
     }
-    options, trained = _fitting_network(model, dataset, options, state, args.input)
+    options, trained = _fitting_network(model, dataset, options, state, given.input)
     simulated = _network(model, dataset, replace(options, act_mode_8bit=True))
-    samples = load_samples(dataset, options, args.calibration_samples, args.batch_size)
+    samples = load_samples(dataset, options, calibration.samples, calibration.batch_size)
     choices = calibrate(trained, simulated, samples, bits, _progress)
     count = sum(map(len, samples))
     print(f"Calibrated with {count} samples of {dataset.name}:\n{choices_table(choices)}")

@@ -8,9 +8,7 @@ from pathlib import Path
 import pytest
 
 import ai8xize
-from commands.loader.arguments import arguments
-from commands.loader.rtl_values import is_rtl, rtl_options, rtl_usage
-from commands.loader.values import encode_options, project_options, resolve_options
+from commands.loader.arguments import parse
 from synthesis.emit.rtl import RtlOptions
 from synthesis.emit.rtl import test_name as name_of_test
 from synthesis.pipeline import synthesize
@@ -24,14 +22,14 @@ NETWORK = [
 
 def usage(*options: str) -> dict[str, str]:
     """Return what is said of options: message by code and option."""
-    args = arguments().parse_args([*NETWORK, "--test-dir", "out", *options])
-    return {f"{d.code} {d.place.option}": d.message for d in rtl_usage(args) if d.place}
+    complaints = parse([*NETWORK, "--test-dir", "out", *options]).usage
+    return {f"{d.code} {d.place.option}": d.message for d in complaints if d.place}
 
 
 def chosen(*options: str) -> RtlOptions:
-    args = arguments().parse_args([*NETWORK, "--test-dir", "out", *options])
-    assert is_rtl(args)
-    return rtl_options(args, project_options(args))
+    found = parse([*NETWORK, "--test-dir", "out", *options]).rtl
+    assert found is not None
+    return found
 
 
 def ran(monkeypatch: pytest.MonkeyPatch, test_dir: Path, *options: str) -> int:
@@ -57,11 +55,11 @@ def test_options_of_embedded_projects_do_nothing(option: str) -> None:
 
 def test_preloading_is_an_rtl_test_without_packed_weights() -> None:
     options = ["--rtl-preload", "--rtl-preload-weights"]
-    args = arguments().parse_args([*NETWORK, "--test-dir", "out", *options])
+    made = parse([*NETWORK, "--test-dir", "out", *options])
     assert chosen(*options).preload_data and chosen(*options).preload_weights
-    assert not encode_options(args).express
-    block = arguments().parse_args([*NETWORK, "--test-dir", "o", "--rtl", "--top-level", "none"])
-    assert not encode_options(block).express
+    assert not made.encode.express
+    block = parse([*NETWORK, "--test-dir", "o", "--rtl", "--top-level", "none"])
+    assert not block.encode.express
 
 
 @pytest.mark.parametrize(
@@ -188,12 +186,12 @@ def test_long_parent_is_refused(
 
 def test_name_of_a_published_network(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
-    args = arguments().parse_args(
+    options = parse(
         ["--device", "MAX78000", "--config-file", "networks/mnist-chw-ai85.yaml",
          "--checkpoint-file", "trained/mnist-ai85net5-qat8-q.pth.tar", "--prefix", "mnist",
          "--test-dir", "t", "--repeat-layers", "2", "--rtl"]
     )  # fmt: skip
-    made = synthesize(args.config_file, args.device, resolve_options(args), encode_options(args))
+    made = synthesize(options.config_file, options.chip, options.resolve, options.encode)
     assert name_of_test("mnist", made.summary) == (
         "mnist-1x28x28b_0x0s1p1m60_relu-60x28x28l_max2x2s2p2m60_relu-60x16x16l_max2x2s2p1m56_relu"
         "-56x8x8l_avg2x2s2p1m12_relu-12x4x4lf_0x0s1p0m10_repeat2"
@@ -232,8 +230,8 @@ def test_camera_of_few_bits_changes_the_sample(tmp_path: Path) -> None:
     from synthesis.resolve.sample import seen_by_camera
 
     options = ["--rtl", "--fifo", "--input-csv", "c.csv", "--input-csv-format", "565"]
-    args = arguments().parse_args([*NETWORK, "--test-dir", "out", *options])
+    made = parse([*NETWORK, "--test-dir", "out", *options])
     sample = np.full((3, 1, 1), -1, np.int64)
-    assert seen_by_camera(sample, resolve_options(args)).reshape(-1).tolist() == [-8, -4, -8]
-    plain = arguments().parse_args([*NETWORK, "--test-dir", "out", "--rtl"])
-    assert seen_by_camera(sample, resolve_options(plain)) is sample
+    assert seen_by_camera(sample, made.resolve).reshape(-1).tolist() == [-8, -4, -8]
+    plain = parse([*NETWORK, "--test-dir", "out", "--rtl"])
+    assert seen_by_camera(sample, plain.resolve) is sample

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from commands.loader.arguments import arguments
+from commands.loader.arguments import parse
 from commands.loader.create import create_project
 from device import MAX78000
 from synthesis.resolve.table import checkpoint_table
@@ -66,8 +66,8 @@ def test_table_has_a_row_for_each_layer_with_tensors_of_its_own(tmp_path: Path) 
 def test_option_prints_the_table_before_anything_is_made(tmp_path: Path, capsys: Any) -> None:
     parts = [part for pair in network(tmp_path).items() for part in pair]
     common = ["--device", "MAX78000", "--prefix", "net", "--test-dir", str(tmp_path / "out")]
-    args = arguments().parse_args([*common, *parts, "--display-checkpoint", "--no-log"])
-    assert create_project(args) == 0
+    options = parse([*common, *parts, "--display-checkpoint", "--no-log"])
+    assert create_project(options) == 0
     first, *_, last = capsys.readouterr().out.splitlines()
     assert first.split()[:3] == ["layer", "in", "out"]
     assert last.startswith("Wrote ")

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 
 import pytest
 
 from commands.loader.arguments import arguments
-from commands.loader.values import project_options, resolve_options
+from commands.loader.arguments import parse as parse_words
+from commands.loader.options import LoaderOptions
 from synthesis.layout import InputPort
 
 REQUIRED = ["--device", "MAX78000", "--config-file", "a", "--prefix", "b", "--test-dir", "c"]
 
 
-def parse(*options: str) -> argparse.Namespace:
-    return arguments().parse_args([*REQUIRED, *options])
+def parse(*options: str) -> LoaderOptions:
+    return parse_words([*REQUIRED, *options])
 
 
 @pytest.mark.parametrize(
@@ -30,14 +30,14 @@ def parse(*options: str) -> argparse.Namespace:
     ],
 )
 def test_options_of_the_riscv_core_imply_it_and_its_cache(options: list[str]) -> None:
-    made = project_options(parse(*options))
+    made = parse(*options).project
     assert made.riscv and made.riscv_cache
 
 
 def test_riscv_core_without_its_cache_is_noted() -> None:
-    made = project_options(parse("--riscv", "--no-riscv-cache"))
+    made = parse("--riscv", "--no-riscv-cache").project
     assert made.riscv and not made.riscv_cache
-    assert not project_options(parse("--no-riscv-cache")).riscv
+    assert not parse("--no-riscv-cache").project.riscv
 
 
 @pytest.mark.parametrize(
@@ -50,9 +50,9 @@ def test_riscv_core_without_its_cache_is_noted() -> None:
     ],
 )
 def test_ports_imply_each_other(options: list[str], port: InputPort) -> None:
-    args = parse(*options)
-    assert resolve_options(args).input_port is port
-    assert project_options(args).fast_fifo is port.is_fast
+    made = parse(*options)
+    assert made.resolve.input_port is port
+    assert made.project.fast_fifo is port.is_fast
 
 
 @pytest.mark.parametrize(

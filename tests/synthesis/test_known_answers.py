@@ -12,8 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from commands.loader.arguments import arguments
-from commands.loader.values import encode_options, resolve_options
+from commands.loader.arguments import parse
 from synthesis.pipeline import synthesize
 from synthesis.program import Program
 from synthesis.words import phase_words
@@ -27,10 +26,8 @@ def program_of(case: Case, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Pro
     """Run the stages on a case's inputs."""
     case.unpack(folder)
     monkeypatch.chdir(folder)
-    args = arguments().parse_args(["--test-dir", "out", "--prefix", "net", *case.args])
-    return synthesize(
-        args.config_file, args.device, resolve_options(args), encode_options(args)
-    ).program
+    options = parse(["--test-dir", "out", "--prefix", "net", *case.args])
+    return synthesize(options.config_file, options.chip, options.resolve, options.encode).program
 
 
 def differences(program: Program, wanted: dict[str, Phase]) -> list[str]:

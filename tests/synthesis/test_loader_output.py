@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from commands.loader.arguments import arguments
+from commands.loader.arguments import parse
 from commands.loader.create import create_project
 from tests.conftest import ROOT
 from writing.manifest import MANIFEST
@@ -29,8 +29,7 @@ def load(folder: Path, *options: str) -> Path:
         "--prefix": "digits",
     }
     words = [str(word) for pair in named.items() for word in pair]
-    args = arguments().parse_args([*words, *options])
-    assert create_project(args) == 0
+    assert create_project(parse([*words, *options])) == 0
     return folder / "digits"
 
 

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from commands.loader.arguments import arguments
+from commands.loader.arguments import arguments, parse
 from commands.loader.create import create_project
-from commands.loader.values import encode_options, resolve_options
 from device import MAX78000, MAX78002
 from diagnostics import Severity
 from synthesis.layout import channels_per_pass, passes
@@ -33,10 +32,10 @@ def test_example_becomes_a_project_without_warnings(
     monkeypatch.chdir(tmp_path)
     exec(block("python"), {})
     Path("example.yaml").write_text(block("yaml"))
-    args = arguments().parse_args(shlex.split(block("shell").replace("\\\n", ""))[1:])
-    assert create_project(args) == 0
+    options = parse(shlex.split(block("shell").replace("\\\n", ""))[1:])
+    assert create_project(options) == 0
     assert (tmp_path / "projects" / "example" / "cnn.c").is_file()
-    made = synthesize(args.config_file, args.device, resolve_options(args), encode_options(args))
+    made = synthesize(options.config_file, options.chip, options.resolve, options.encode)
     assert [str(d) for d in made.warnings if d.severity is not Severity.NOTICE] == []
     assert emulated(made.program).wrong == []
 

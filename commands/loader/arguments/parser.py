@@ -1,6 +1,7 @@
 """The command line of ai8xize.py: options in the groups of the manual.
 
-What they mean is in `commands.loader.values`. Source: spec/network-description.md section 1.7.
+What they mean is in `commands.loader.arguments.values`.
+Source: spec/network-description.md section 1.7.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import argparse
 
 from commands.arguments import Parser, Refused, chip
-from commands.loader.rtl_arguments import add_product_options, add_rtl_options
+from commands.loader.arguments.rtl_parser import add_product_options, add_rtl_options
 from device import MAX78000, names_where
 from device.chip import DEFAULT_APB_BASE
 from synthesis import __version__

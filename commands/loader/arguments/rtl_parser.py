@@ -1,6 +1,7 @@
 """The options of ai8xize.py for RTL simulation tests.
 
-What they mean is in `commands.loader.rtl_values`. Source: spec/network-description.md section 1.7.
+What they mean is in `commands.loader.arguments.rtl_values`.
+Source: spec/network-description.md section 1.7.
 """
 
 from __future__ import annotations

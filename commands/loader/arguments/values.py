@@ -1,4 +1,4 @@
-"""What the options of ai8xize.py mean: they become values of the stages.
+"""What the options of ai8xize.py mean: they become one value, with the options of each stage.
 
 Some change the network (`ResolveOptions`), some the words (`EncodeOptions`), some only the text
 (`ProjectOptions`). Source: spec/network-description.md section 1.7.
@@ -9,14 +9,63 @@ from __future__ import annotations
 import argparse
 import shlex
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
-from commands.loader.rtl_values import is_block_level, is_rtl, preloads_weights
+from commands.loader.arguments.parser import arguments
+from commands.loader.arguments.rtl_usage import (
+    is_block_level,
+    is_rtl,
+    preloads_weights,
+    rtl_usage,
+)
+from commands.loader.options import LoaderOptions, Messages, Output
 from synthesis import __version__
 from synthesis.emit import ProjectOptions
 from synthesis.layout import InputPort
 from synthesis.options import EncodeOptions, ResolveOptions
 from writing.folder import folder_name
+
+
+def parse(words: Sequence[str] | None = None, *, json: bool = False) -> LoaderOptions:
+    """Return what a command line (default: that of the process) asks for.
+
+    Wrong usage ends the program with status 2, with a JSON list on standard output for `json`.
+    """
+    return loader_options(arguments(json=json).parse_args(words))
+
+
+def loader_options(args: argparse.Namespace) -> LoaderOptions:
+    """Return the options of a command line that argparse has read."""
+    project = project_options(args)
+    rtl = None
+    if is_rtl(args):
+        from commands.loader.arguments.rtl_values import rtl_options  # most runs do without
+
+        rtl = rtl_options(args, project)
+    return LoaderOptions(
+        config_file=args.config_file,
+        chip=args.device,
+        test_dir=args.test_dir,
+        resolve=resolve_options(args),
+        encode=encode_options(args),
+        project=project,
+        rtl=rtl,
+        usage=tuple(rtl_usage(args)),
+        overwrite=args.overwrite,
+        output=Output(args.report, args.check_only, args.verify, args.display_checkpoint),
+        messages=Messages(args.diagnostics == "json", _silencing(args)),
+        debug=args.debug,
+    )
+
+
+def _silencing(args: argparse.Namespace) -> frozenset[str]:
+    """Return the options given that keep some messages from being shown."""
+    given = {
+        "--no-warn-zero": args.no_warn_zero,
+        "--ignore-energy-warning": args.ignore_energy_warning,
+    }
+    return frozenset(option for option, wanted in given.items() if wanted)
 
 
 def resolve_options(args: argparse.Namespace) -> ResolveOptions:
@@ -147,7 +196,7 @@ def project_options(args: argparse.Namespace) -> ProjectOptions:
         c_filename=args.c_filename or "main",
         sample_output_filename=args.sample_output_filename or "sampleoutput.h",
         name=args.prefix,
-        folder=str(project_folder(args)),
+        folder=str(Path(args.test_dir, folder_name(args.prefix, args.test_dir))),
         command_line=command_line(),
         tool_version=__version__,
         log_filename=args.log_filename if args.log else None,
@@ -158,8 +207,3 @@ def project_options(args: argparse.Namespace) -> ProjectOptions:
 def command_line() -> str:
     """Return the command line as it can be typed again."""
     return shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
-
-
-def project_folder(args: argparse.Namespace) -> Path:
-    """Return the folder of the project."""
-    return Path(args.test_dir, folder_name(args.prefix, args.test_dir))

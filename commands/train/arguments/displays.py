@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import get_args
 
-from commands.train import converters as values
+from commands.train.arguments import converters as values
 from training.options import Summary
 
 

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from commands.arguments import Parser, Refused
-from commands.train import converters as values
-from commands.train import displays
+from commands.train.arguments import converters as values
+from commands.train.arguments import displays
 from device import names_where
 from training.options import Options
 

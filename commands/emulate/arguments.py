@@ -1,0 +1,103 @@
+"""The command line of emulate.py."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from commands.arguments import Parser, chip
+from device import Chip, names_where
+from device.chip import ACCELERATOR_ALIGNMENT, DEFAULT_APB_BASE, HIGHEST_APB_BASE
+
+_DESCRIPTION = """Run the firmware of a generated project on an emulated chip, without a board.
+
+The C files are compiled as they are and main() runs from reset on a Cortex-M4 with the accelerator
+behind its bus. With --words, recorded words are executed instead of firmware.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class EmulateOptions:
+    """A project's folder or a file of recorded words, the chip, and what is shown and written.
+
+    `chip` None is the one that a project names. The program ends after `time_limit_s` seconds.
+    `dump` takes data memory after recorded words, `trace` the registers field by field.
+    """
+
+    project: str | None
+    words: str | None
+    chip: Chip | None
+    apb_base: int
+    time_limit_s: float
+    dump: Path | None
+    trace: Path | None
+    cycles: bool
+    verbose: bool
+
+
+def parse(words: Sequence[str] | None = None) -> EmulateOptions:
+    """Return what the command line asks for; wrong usage ends the program with status 2."""
+    parser = _parser()
+    args = parser.parse_args(words)
+    if args.dump and not args.words:
+        parser.error("--dump needs --words")
+    return EmulateOptions(
+        project=args.project,
+        words=args.words,
+        chip=args.device,
+        apb_base=args.apb_base,
+        time_limit_s=args.time_limit,
+        dump=Path(args.dump) if args.dump else None,
+        trace=Path(args.trace) if args.trace else None,
+        cycles=args.cycles,
+        verbose=args.verbose,
+    )
+
+
+def seconds(text: str) -> float:
+    """Convert a positive number of seconds for argparse."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a positive number of seconds")
+    return value
+
+
+def base_address(text: str) -> int:
+    """Convert the accelerator's base address, decimal or 0x, for argparse."""
+    try:
+        value = int(text, 0)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number") from None
+    if value % ACCELERATOR_ALIGNMENT or not 0 <= value <= HIGHEST_APB_BASE:
+        raise argparse.ArgumentTypeError(
+            f"{text} is not a multiple of {ACCELERATOR_ALIGNMENT:#x} "
+            f"from 0 to {HIGHEST_APB_BASE:#x}"
+        )
+    return value
+
+
+def _parser() -> Parser:
+    """Return the parser of the command line."""
+    parser = Parser(description=_DESCRIPTION)
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("project", nargs="?", metavar="PROJECT_DIR", help="folder with the C files")
+    what.add_argument("--words", metavar="FILE", help="execute recorded words (.npz) instead")
+    option = parser.add_argument
+    option("--device", type=chip, metavar="NAME",
+           help=f"{names_where()} (a project shows it by itself)")  # fmt: skip
+    option(
+        "--apb-base", type=base_address, default=DEFAULT_APB_BASE, metavar="N", help="base address"
+    )
+    option("--time-limit", type=seconds, default=60.0, metavar="S",
+           help="end the program after S seconds (default: 60)")  # fmt: skip
+    option("--dump", metavar="FILE", help="with --words: write data memory (.npz: addr, value)")
+    option("--trace", metavar="FILE",
+           help="write the registers field by field as a table (text, or .csv)")  # fmt: skip
+    option("--cycles", action="store_true", help="estimate how long each layer takes")
+    option("-v", "--verbose", action="store_true", help="show what each layer does")
+    return parser

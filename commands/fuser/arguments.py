@@ -1,0 +1,45 @@
+"""The command line of batchnormfuser.py."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from commands.arguments import Parser
+
+
+@dataclass(frozen=True, slots=True)
+class FuserOptions:
+    """Files, the name of the model that is left, and transposed convolutions by name."""
+
+    input: str
+    output: str
+    architecture: str
+    transposed: tuple[str, ...] = ()
+
+
+def parse(words: Sequence[str] | None = None) -> FuserOptions:
+    """Return what the command line asks for; wrong usage ends the program with status 2."""
+    parser = Parser(
+        description="Fold the batch normalization of a checkpoint into the weights and biases "
+        "before it."
+    )
+    parser.add_argument("-i", "--inp_path", metavar="S", required=True, help="checkpoint to read")
+    parser.add_argument("-o", "--out_path", metavar="S", required=True, help="checkpoint to write")
+    parser.add_argument(
+        "-oa",
+        "--out_arch",
+        metavar="S",
+        required=True,
+        help="name of the model without batch normalization",
+    )
+    parser.add_argument(
+        "--transposed",
+        metavar="LAYER",
+        nargs="+",
+        default=(),
+        help="transposed convolutions with as many input as output channels, which their shape "
+        "does not tell",
+    )
+    args = parser.parse_args(words)
+    return FuserOptions(args.inp_path, args.out_path, args.out_arch, tuple(args.transposed))

@@ -1,0 +1,74 @@
+"""What a command line of ai8xize.py asks for, as one value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from device import Chip
+    from diagnostics import Diagnostic
+    from synthesis.emit import ProjectOptions
+    from synthesis.emit.rtl import RtlOptions
+    from synthesis.options import EncodeOptions, ResolveOptions
+
+
+@dataclass(frozen=True, slots=True)
+class Messages:
+    """How the tool speaks: as JSON for editors or as text.
+
+    `silencing` are the options given that keep some messages from being shown.
+    """
+
+    as_json: bool = False
+    silencing: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """What is wanted besides the project, and what the tool does in its stead.
+
+    `report` is the file of the page of --report. `check_only` ends after the checks, `verify` runs
+    the project's functions in the emulator, `checkpoint_table` prints the tensors first.
+    """
+
+    report: str | None = None
+    check_only: bool = False
+    verify: bool = False
+    checkpoint_table: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LoaderOptions:
+    """A network description with the options of each stage.
+
+    `resolve` changes the network, `encode` the words, `project` only the text. `rtl` tells how a
+    test for RTL simulation is written; without it an embedded project is made. `usage` are the
+    complaints about options that mean nothing beside others. `test_dir` is the folder in which the
+    project's is created; one that exists is replaced with `overwrite` only. `debug` shows where a
+    defect of the tool happened.
+    """
+
+    config_file: str
+    chip: Chip
+    test_dir: str
+    resolve: ResolveOptions
+    encode: EncodeOptions
+    project: ProjectOptions
+    rtl: RtlOptions | None = None
+    usage: tuple[Diagnostic, ...] = ()
+    overwrite: bool = False
+    output: Output = Output()
+    messages: Messages = Messages()
+    debug: bool = False
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the embedded project."""
+        return Path(self.project.folder)
+
+    @property
+    def text(self) -> ProjectOptions:
+        """The options of all texts; those of a test for RTL simulation differ."""
+        return self.project if self.rtl is None else self.rtl.project

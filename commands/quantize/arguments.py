@@ -1,0 +1,201 @@
+"""The command line of quantize.py."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from checkpoint.safetensors import SUFFIX
+from commands.arguments import Parser, chip
+from device import Chip, names_where
+from quantization import ClipMethod
+from quantization.options import WEIGHT_BITS
+
+DEFAULT_SCALE = 0.85
+DEFAULT_DEVIATIONS = 2.0
+DEFAULT_SAMPLES = 512
+DEFAULT_BATCH = 64
+ALIASES = {"AVG": ClipMethod.AVGMAX}
+"""Names that manuals give to methods."""
+
+
+@dataclass(frozen=True, slots=True)
+class CalibrationOptions:
+    """Samples by which integers are chosen: the data set's name and folder, and how many.
+
+    `average_rounding` is how the chip is told to pool: averages are rounded, not truncated.
+    """
+
+    dataset: str
+    folder: str
+    samples: int
+    batch_size: int
+    average_rounding: bool
+
+
+@dataclass(frozen=True, slots=True)
+class QuantizeOptions:
+    """Files, the chip, and how integers are chosen; None where the command line leaves it open.
+
+    `config_file` is a network description whose `quantization` keys count, `default_bits` the width
+    where nothing else says one. `clip_method` is the name of a `ClipMethod` or of ALIASES, `scale`
+    and `stddev` are parameters of two of them. `transposed` names transposed convolutions whose
+    shape does not tell. `model` is the network to calibrate if the file does not say it.
+    `safetensors` writes the output in this format as well.
+    """
+
+    input: str
+    output: str
+    chip: Chip
+    config_file: str | None
+    default_bits: int | None
+    clip_method: str | None
+    scale: float | None
+    stddev: float | None
+    keep_batchnorm: bool
+    transposed: tuple[str, ...]
+    model: str | None
+    calibration: CalibrationOptions | None
+    safetensors: bool
+    verbose: bool
+
+
+def parse(words: Sequence[str] | None = None) -> QuantizeOptions:
+    """Return what the command line asks for; wrong usage ends the program with status 2."""
+    parser = _parser()
+    args = parser.parse_args(words)
+    if args.calibrate is not None and args.clip_method is not None:
+        parser.error("argument --calibrate: not allowed with argument --clip-method")
+    return QuantizeOptions(
+        input=args.input,
+        output=args.output,
+        chip=args.device,
+        config_file=args.config_file,
+        default_bits=args.qat_weight_bits,
+        clip_method=args.clip_method,
+        scale=args.scale,
+        stddev=args.stddev,
+        keep_batchnorm=args.keep_batchnorm,
+        transposed=tuple(args.transposed),
+        model=args.model,
+        calibration=None
+        if args.calibrate is None
+        else CalibrationOptions(
+            dataset=args.calibrate,
+            folder=args.data,
+            samples=args.calibration_samples,
+            batch_size=args.batch_size,
+            average_rounding=args.avg_pool_rounding,
+        ),
+        safetensors=args.safetensors,
+        verbose=args.verbose,
+    )
+
+
+def _parser() -> Parser:
+    parser = Parser(
+        description="Quantize a trained checkpoint: integer weights and biases, and an output "
+        "shift for each layer."
+    )
+    parser.add_argument("input", metavar="INPUT", help="checkpoint of the trained network")
+    parser.add_argument(
+        "output", metavar="OUTPUT", help=f"quantized checkpoint to write (.pth.tar or {SUFFIX})"
+    )
+    parser.add_argument("--device", metavar="N", type=chip, required=True, help=names_where())
+    parser.add_argument(
+        "-c",
+        "--config-file",
+        metavar="S",
+        help="network description; its `quantization` keys count",
+    )
+    parser.add_argument(
+        "--qat-weight-bits",
+        metavar="N",
+        type=int,
+        choices=WEIGHT_BITS,
+        help="weight bits of layers that nothing else says (default: 8)",
+    )
+    parser.add_argument("-v", "--verbose", action="store_true", help="report on each tensor")
+    parser.add_argument(
+        "--safetensors", action="store_true", help=f"write OUTPUT as {SUFFIX} file beside it, too"
+    )
+    add_range_options(parser)
+    add_batchnorm_options(parser)
+    add_calibration_options(parser)
+    return parser
+
+
+def add_range_options(parser: argparse.ArgumentParser) -> None:
+    """Add how a layer's range is found in networks that QAT has not prepared."""
+    group = parser.add_argument_group("ranges, for networks trained without QAT")
+    group.add_argument(
+        "--clip-method",
+        type=str.upper,
+        choices=[*ALIASES, *map(str, ClipMethod)],
+        help="how to find each layer's range (default: a power of two, as in QAT)",
+    )
+    group.add_argument(
+        "--scale", metavar="F", type=float, help=f"factor of SCALE (default: {DEFAULT_SCALE})"
+    )
+    group.add_argument(
+        "--stddev",
+        metavar="F",
+        type=float,
+        help=f"number of standard deviations of STDDEV (default: {DEFAULT_DEVIATIONS})",
+    )
+
+
+def add_batchnorm_options(parser: argparse.ArgumentParser) -> None:
+    """Add what happens to batch normalization that was not folded in training."""
+    group = parser.add_argument_group("batch normalization; it is folded before quantization")
+    group.add_argument(
+        "--keep-batchnorm",
+        action="store_true",
+        help="leave it; `bn.weight` is then quantized like the weights of a layer",
+    )
+    group.add_argument(
+        "--transposed",
+        metavar="LAYER",
+        nargs="+",
+        default=(),
+        help="transposed convolutions with as many input as output channels, which their shape "
+        "does not tell",
+    )
+
+
+def add_calibration_options(parser: argparse.ArgumentParser) -> None:
+    """Add the choice of integers by what they do to samples; needs PyTorch."""
+    group = parser.add_argument_group(
+        "calibration, for networks trained without QAT",
+        "Shifts and integers are chosen so that the output stays near that of the trained network.",
+    )
+    group.add_argument("--calibrate", metavar="DATASET", help="data set, as with train.py")
+    group.add_argument(
+        "--data", metavar="DIR", default="data", help="folder of the data sets (default: data)"
+    )
+    group.add_argument("--model", metavar="NAME", help="network (default: what the file says)")
+    group.add_argument(
+        "--calibration-samples",
+        metavar="N",
+        type=positive,
+        default=DEFAULT_SAMPLES,
+        help=f"samples of the training set (default: {DEFAULT_SAMPLES})",
+    )
+    group.add_argument(
+        "--batch-size",
+        metavar="N",
+        type=positive,
+        default=DEFAULT_BATCH,
+        help=f"samples computed at a time (default: {DEFAULT_BATCH})",
+    )
+    group.add_argument(
+        "--avg-pool-rounding", action="store_true", help="average pooling rounds, not truncates"
+    )
+
+
+def positive(text: str) -> int:
+    """Convert a number from 1 for argparse."""
+    if not text.isdecimal() or not int(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1")
+    return int(text)
