@@ -15,6 +15,7 @@ GROUPS = 4
 PROCESSORS_PER_GROUP = 16
 PROCESSORS = GROUPS * PROCESSORS_PER_GROUP
 PROCESSORS_PER_INSTANCE = 4
+INSTANCES_PER_GROUP = PROCESSORS_PER_GROUP // PROCESSORS_PER_INSTANCE
 KERNEL_COLUMN_BYTES = 9
 KERNEL_COLUMN_STRIDE_BYTES = 16
 BIAS_UNIT = 128
@@ -36,7 +37,6 @@ FAST_FIFO_STATUS = 0x400C0404
 FAST_FIFO_INTERRUPT = 0x400C0408
 FAST_FIFO_DATA = 0x400C0410
 """Fast FIFO: absolute addresses."""
-FAST_FIFO_FULL = 2
 POWER_CONTROL = 0x40005800
 POWER_REGISTERS = 4
 """Power and isolation of the accelerator: absolute address of GCFR reg0, reg1 to reg3 follow."""
@@ -215,6 +215,23 @@ class Chip:
             return part * self.kernel_part_columns + place
         further = (part - self.kernel_parts) * self.kernel_further_part_columns
         return self.kernel_columns + further + place
+
+    def express_address(self, address: int) -> int:
+        """Return where the loader of packed kernels stores a column of this address.
+
+        The distance from the processor's first column is divided by four.
+        """
+        low = self.kernel_stride - 1
+        return address & ~low | (address & low) >> 2
+
+    def column_address(self, express_address: int) -> int:
+        """Return the address of a column from that of its packed form."""
+        low = self.kernel_stride - 1
+        return express_address & ~low | (express_address & low) << 2
+
+    def write_pointer(self, instance: int, word: int = 0) -> int:
+        """Return a word of a data memory instance as write pointers and their distances count."""
+        return word | instance << self.write_pointer_shift
 
     def kernel_capacity(self, processor: int) -> int:
         """Kernel columns of a processor; on MAX78002 the first of each group has more."""

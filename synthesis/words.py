@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from device import Chip
 from device.chip import (
     AON_CONTROL,
     FAST_FIFO_CONTROL,
@@ -102,18 +103,18 @@ def _kernels(program: Program) -> dict[int, int]:
     words: dict[int, int] = {}
     for block in program.kernels:
         if program.express:
-            words |= _express_columns(block, program.chip.kernel_stride)
+            words |= _express_columns(block, program.chip)
         else:
             for i, word in enumerate(block.words):
                 words[block.address + 4 * i] = int(word)
     return words
 
 
-def _express_columns(block: KernelBlock, stride: int) -> dict[int, int]:
+def _express_columns(block: KernelBlock, chip: Chip) -> dict[int, int]:
     """Undo the packing: 9-byte columns from the big-endian words of a block."""
     data = block.words.astype(">u4").tobytes()
     columns = np.frombuffer(data[: len(data) // 9 * 9], np.uint8).reshape(-1, 9)
-    first = block.address & ~(stride - 1) | (block.address & stride - 1) << 2
+    first = chip.column_address(block.address)
     words: dict[int, int] = {}
     for i, column in enumerate(columns):
         address = first + i * KERNEL_COLUMN_STRIDE_BYTES

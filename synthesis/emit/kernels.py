@@ -68,8 +68,7 @@ def column_address(block_address: int, program: Program) -> int:
     """Return the address of the first column of a block."""
     if not program.express:
         return block_address
-    low = program.chip.kernel_stride - 1
-    return block_address & ~low | (block_address & low) * _WORDS_PER_COLUMN
+    return program.chip.column_address(block_address)
 
 
 def block_columns(block: KernelBlock, *, express: bool) -> NDArray[np.uint8]:

@@ -9,12 +9,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from device import Chip
 from device.chip import (
     FAST_FIFO_DATA,
-    FAST_FIFO_FULL,
     FAST_FIFO_STATUS,
     FIFO_DATA,
     FIFO_LANES,
@@ -22,7 +20,10 @@ from device.chip import (
     FIFOS,
     PROCESSORS_PER_INSTANCE,
 )
+from device.masks import mask_of
+from device.registers import FAST_FIFO_REGISTERS, SHARED_REGISTERS
 from synthesis.encode.mlator import TransposerWords
+from synthesis.encode.packing import as_bytes, data_words, lane_mask, lane_words
 from synthesis.layout import Delivery, bits, channels_per_pass, group_slice, passes
 from synthesis.mapping import MappedLayer, MappedNetwork
 from synthesis.network import Tensor
@@ -60,7 +61,7 @@ def input_blocks(network: MappedNetwork, apb_base: int, *, fixed: bool) -> Itera
 def _planar_input(layer: MappedLayer, sample: Tensor) -> Iterator[tuple[int, Words]]:
     """CHW: each word holds four successive pixels of one channel, one processor per instance."""
     for channel, processor in enumerate(bits(layer.processors)):
-        yield processor, _four_pixels_a_word(sample[channel])
+        yield processor, data_words(as_bytes(sample[channel]).reshape(-1))
 
 
 def _split_input(network: MappedNetwork, apb_base: int) -> Iterator[InputBlock]:
@@ -79,21 +80,14 @@ def _split_input(network: MappedNetwork, apb_base: int) -> Iterator[InputBlock]:
             offset = layer.in_offset + part * distance
             address = apb_base + network.chip.data_address(instance, offset)
             some = image[channel, part * rows : (part + 1) * rows + 2 * pad]
-            yield InputBlock(processor, address, _four_pixels_a_word(some))
-
-
-def _four_pixels_a_word(plane: NDArray[np.integer]) -> Words:
-    pixels = (plane.reshape(-1) & 0xFF).astype(np.uint8)
-    padded = np.zeros(-(-pixels.size // 4) * 4, np.uint8)
-    padded[: pixels.size] = pixels
-    return padded.view("<u4").astype(np.uint32)
+            yield InputBlock(processor, address, data_words(as_bytes(some).reshape(-1)))
 
 
 def _interleaved_input(layer: MappedLayer, sample: Tensor) -> Iterator[tuple[int, Words]]:
     """HWC: each word holds a pixel of four channels; passes and operands follow each other."""
     share, passes, operands = layer.in_share, layer.in_passes, layer.operands
     pixels = sample.shape[1] * sample.shape[2]
-    values = (sample.reshape(operands, layer.in_channels, pixels) & 0xFF).astype(np.uint8)
+    values = as_bytes(sample.reshape(operands, layer.in_channels, pixels))
     padded = np.zeros((operands, share * passes, pixels), np.uint8)
     padded[:, : layer.in_channels] = values
     by_pass = padded.reshape(operands, passes, share, pixels).transpose(3, 1, 0, 2)
@@ -104,7 +98,7 @@ def _interleaved_input(layer: MappedLayer, sample: Tensor) -> Iterator[tuple[int
         for lane in range(PROCESSORS_PER_INSTANCE):
             if first + lane in rank:
                 lanes[..., lane] = by_pass[..., rank[first + lane]]
-        yield first, lanes.reshape(-1).view("<u4").astype(np.uint32)
+        yield first, data_words(lanes.reshape(-1))
 
 
 def fifo_streams(network: MappedNetwork, apb_base: int) -> Iterator[FifoStream]:
@@ -114,27 +108,26 @@ def fifo_streams(network: MappedNetwork, apb_base: int) -> Iterator[FifoStream]:
     word, else a pixel of up to four channels.
     """
     layer, sample = network.first, network.sample
-    pixels = (sample.reshape(sample.shape[0], -1) & 0xFF).astype(np.uint8)
+    pixels = as_bytes(sample.reshape(sample.shape[0], -1))
     lanes = 1 if layer.channels_first else FIFO_LANES
     mask = network.input_processors
     used = [f for f in range(FIFOS) if group_slice(mask, f)][: -(-len(pixels) // lanes)]
     for k, fifo in enumerate(used):
         channels = pixels[k * lanes : (k + 1) * lanes]
         if layer.channels_first:
-            words = _four_pixels_a_word(channels)
+            words = data_words(channels.reshape(-1))
         else:
-            data = np.zeros((pixels.shape[1], FIFO_LANES), np.uint8)
-            for lane in range(len(channels)):
-                if group_slice(mask, fifo) >> lane & 1:
-                    data[:, lane] = channels[lane]
-            words = data.reshape(-1).view("<u4").astype(np.uint32)
+            fed = bits(group_slice(mask, fifo))
+            found = {lane: data for lane, data in enumerate(channels) if lane in fed}
+            words = lane_words(found, pixels.shape[1])
         if network.input_port.is_fast:
-            registers = (FAST_FIFO_DATA, FAST_FIFO_STATUS, FAST_FIFO_FULL)
+            full = FAST_FIFO_REGISTERS["STAT"].pack(full=1)
+            registers = (FAST_FIFO_DATA, FAST_FIFO_STATUS, full)
         else:
             registers = (
                 apb_base + FIFO_DATA + WORD_BYTES * fifo,
                 apb_base + FIFO_STATUS,
-                1 << fifo,
+                SHARED_REGISTERS["FIFO_STAT"].pack(full=mask_of([fifo])),
             )
         made = network.layout.progression
         rule = (made.words, made.step, made.mask) if made else ()
@@ -154,14 +147,15 @@ class Piece:
 def pieces_of(source: Delivery) -> Iterator[Piece]:
     """Yield the pieces of an output, pass by pass, instances ascending; only valid channels."""
     size = source.width // 8
-    used = instances(source.processors)
-    mask = source.processors
+    lanes_of: dict[int, tuple[int, ...]] = {}
+    for processor in bits(source.processors):
+        instance, lane = divmod(processor, PROCESSORS_PER_INSTANCE)
+        lanes_of[instance] = (*lanes_of.get(instance, ()), lane)
     channel = 0
     for output_pass in range(passes(source.channels)):
         remaining = min(channels_per_pass(source.channels), source.channels - channel)
-        for instance in used:
-            slots = mask >> PROCESSORS_PER_INSTANCE * instance & 0xF
-            lanes = bits(slots)[:remaining]
+        for instance, available in lanes_of.items():
+            lanes = available[:remaining]
             if lanes:
                 word = output_pass * size * (source.write_gap + 1)
                 yield Piece(instance, lanes, channel, word)
@@ -207,13 +201,12 @@ def _narrow_words(piece: Piece, flat: Tensor, addresses: Tensor) -> tuple[Tensor
     The mask covers as many bytes as there are channels, from the lowest lane on: with unused lanes
     in between the uppermost are not compared (as in the reference tool).
     """
-    words = np.zeros(len(addresses), np.int64)
-    for i, lane in enumerate(piece.lanes):
-        words |= (flat[piece.channel + i] & 0xFF) << 8 * lane
-    count = len(piece.lanes)
-    mask = ((1 << 8 * count) - 1) << 8 * piece.lanes[0] & 0xFFFFFFFF
-    masks = np.full(len(addresses), mask, np.int64)
-    return addresses, masks, words & mask
+    compared = range(piece.lanes[0], piece.lanes[0] + len(piece.lanes))
+    named = enumerate(piece.lanes, piece.channel)
+    lanes = {lane: flat[channel] for channel, lane in named if lane in compared}
+    words = lane_words(lanes, len(addresses)).astype(np.int64)
+    mask = lane_mask(compared.start, len(compared))
+    return addresses, np.full(len(addresses), mask, np.int64), words
 
 
 def _wide_words(piece: Piece, flat: Tensor, addresses: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -224,9 +217,9 @@ def _wide_words(piece: Piece, flat: Tensor, addresses: Tensor) -> tuple[Tensor, 
     count = len(piece.lanes)
     by_lane = dict(zip(piece.lanes, range(piece.channel, piece.channel + count), strict=True))
     zeros = np.zeros(len(addresses), np.int64)
-    values = [flat[by_lane[i]] & 0xFFFFFFFF if i in by_lane else zeros for i in range(count)]
+    values = [flat[by_lane[i]] if i in by_lane else zeros for i in range(count)]
     where = [addresses + WORD_BYTES * i for i in range(count)]
-    masks = np.full(count * len(addresses), 0xFFFFFFFF, np.int64)
+    masks = np.full(count * len(addresses), np.iinfo(np.uint32).max, np.int64)
     return np.concatenate(where), masks, np.concatenate(values)
 
 

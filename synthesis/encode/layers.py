@@ -10,18 +10,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from device import FieldOverflowError
-from device.chip import GROUPS, PROCESSORS_PER_GROUP, PROCESSORS_PER_INSTANCE
+from device.chip import GROUPS, INSTANCES_PER_GROUP, PROCESSORS_PER_GROUP, PROCESSORS_PER_INSTANCE
+from device.masks import mask_of
 from diagnostics import DiagnosticError
 from synthesis.encode.numbering import Numbering
 from synthesis.encode.streaming import frame_size, stream_registers
 from synthesis.encode.view import KERNEL_UNIT, Fields, LayerView, Registers
 from synthesis.encode.writer import RegisterWriter
-from synthesis.layout import InputPort, group_slice, lowest_bit
+from synthesis.layout import InputPort, bits, group_slice, lowest_bit
 from synthesis.mapping import MappedLayer, MappedNetwork
 from synthesis.network import Activation, Combination, Operator
 from synthesis.options import EncodeOptions
 from synthesis.place import Placement
-from synthesis.place.data import WORD_BYTES
+from synthesis.place.data import WORD_BYTES, instances
 from synthesis.program import Block, Write
 
 _WEIGHT_SIZES = {0: 0, 8: 0, 1: 1, -1: 1, 2: 2, 4: 3}
@@ -175,46 +176,42 @@ def _counts_by_step(view: LayerView) -> Registers:
 
 def _write_pointers(view: LayerView, group: int) -> Registers:
     """Where outputs go: start, and the distances to the next time slot, instance and pass."""
-    layer = view.layer
-    shift = view.chip.write_pointer_shift
+    layer, chip = view.layer, view.chip
     yield "WPTR_BASE", {"pointer": _write_start(view, group)}
-    far = 4 * view.chip.instance_words
+    far = chip.write_pointer(instance=1)
     if view.passthrough:
         many = layer.processors.bit_count() > PROCESSORS_PER_INSTANCE
         wide = many or (layer.operands > 1 and layer.in_passes > 1)
-        yield "WPTR_TOFFS", {"words": far if wide else view.chip.instance_words}
+        yield "WPTR_TOFFS", {"words": far if wide else chip.instance_words}
     else:
         moved = layer.depthwise and not layer.broadcast
         yield (
             "WPTR_TOFFS",
             {"words": far if moved else int(view.small_kernel and not layer.depthwise)},
         )
-        yield "WPTR_MOFFS", {"words": 1 << shift}
+        yield "WPTR_MOFFS", {"words": far}
     step = layer.output_words_per_value * (layer.write_gap + 1)
     yield "WPTR_CHOFFS", {"words": step if layer.out_passes > 1 else 0}
 
 
 def _write_start(view: LayerView, group: int) -> int:
     """Instance (counted over the chip) and word of the first output."""
-    layer = view.layer
-    shift = view.chip.write_pointer_shift
+    layer, chip = view.layer, view.chip
     start = (layer.out_offset - layer.hardware.leading_bytes) // WORD_BYTES
     if view.local_output:
-        rest = layer.output_processors >> PROCESSORS_PER_INSTANCE * group
-        first = lowest_bit(rest) & ~3 if rest else 0
-        return start | (first + PROCESSORS_PER_INSTANCE * group) * view.chip.instance_words
-    mask = layer.output_processors
+        used = [i for i in instances(layer.output_processors) if i >= group]
+        return chip.write_pointer(used[0] if used else group, start)
     if layer.depthwise and not layer.broadcast and not view.passthrough:
-        return _write_start_of_channels(layer, group, start, shift)
+        return _write_start_of_channels(view, group, start)
+    used = [*instances(layer.output_processors)]
     if view.passthrough:
-        mask = group_slice(mask, group) << PROCESSORS_PER_GROUP * group
-        if not mask:
-            return start
-    return start | lowest_bit(mask) // PROCESSORS_PER_INSTANCE << shift
+        used = [i for i in used if i // INSTANCES_PER_GROUP == group]
+    return chip.write_pointer(used[0] if used else 0, start)
 
 
-def _write_start_of_channels(layer: MappedLayer, group: int, start: int, shift: int) -> int:
+def _write_start_of_channels(view: LayerView, group: int, start: int) -> int:
     """Depth-wise outputs move with their inputs: every group has a start of its own."""
+    layer = view.layer
     first = lowest_bit(layer.processors)
     distance = group - first // PROCESSORS_PER_GROUP
     if distance < 0:
@@ -222,7 +219,7 @@ def _write_start_of_channels(layer: MappedLayer, group: int, start: int, shift: 
     target = distance * PROCESSORS_PER_GROUP + lowest_bit(layer.output_processors)
     if distance:
         target -= first % PROCESSORS_PER_GROUP
-    return start | target // PROCESSORS_PER_INSTANCE << shift
+    return view.chip.write_pointer(target // PROCESSORS_PER_INSTANCE, start)
 
 
 def _layer_control(view: LayerView, group: int) -> Fields:
@@ -243,7 +240,7 @@ def _layer_control(view: LayerView, group: int) -> Fields:
         sources = {g for g in range(GROUPS) if group_slice(layer.processors, g) and g > group}
         if view.bias and view.bias.group not in (None, group):
             sources.add(view.bias.group)
-        fields["sources"] = sum(1 << g for g in sources)
+        fields["sources"] = mask_of(sources)
     if "kernel_columns" in view.chip.layer_registers["LCTL"].by_name and not view.passthrough:
         rows, columns = layer.hardware.kernel
         fields |= {"kernel_columns": columns - 1, "kernel_rows": rows - 1}
@@ -258,12 +255,12 @@ def _layer_control(view: LayerView, group: int) -> Fields:
 def _layer_control2(view: LayerView) -> Fields:
     """Input passes, step of the output, last output."""
     layer = view.layer
-    passes = layer.flat_passes & FLATTEN_LONG - 1 if layer.flatten else layer.in_passes - 1
+    passes = layer.flat_passes % FLATTEN_LONG if layer.flatten else layer.in_passes - 1
     if view.passes_as_rows:
         passes = 0
     step = layer.write_gap if view.passthrough else layer.out_passes * (layer.write_gap + 1) - 1
-    mask = layer.output_processors
-    last = mask.bit_length() - 1 - (lowest_bit(mask) & ~3)
+    outputs = bits(layer.output_processors)
+    last = outputs[-1] - outputs[0] // PROCESSORS_PER_INSTANCE * PROCESSORS_PER_INSTANCE
     return {"passes": passes, "write_step": step, "last_output": last * view.weight_unit}
 
 
@@ -362,5 +359,5 @@ def _post_processing(view: LayerView, group: int) -> Fields:
         unit = PROCESSORS_PER_INSTANCE if layer.broadcast or layer.calcx4 else 1
         fields |= {"bias": 1, "bias_offset": offset // unit}
     if layer.flat_passes >= FLATTEN_LONG:
-        fields |= {"flatten": 1, "flatten_high": layer.flat_passes >> 4}
+        fields |= {"flatten": 1, "flatten_high": layer.flat_passes // FLATTEN_LONG}
     return fields

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
 from device import Chip
-from device.chip import GROUPS, KERNEL_COLUMN_BYTES, KERNEL_COLUMN_STRIDE_BYTES
+from device.chip import GROUPS, KERNEL_COLUMN_STRIDE_BYTES
+from synthesis.encode.packing import express_words, plain_words
 from synthesis.options import EncodeOptions
 from synthesis.place import KernelMemory, Placement
-from synthesis.program import BiasBlock, KernelBlock, Words
+from synthesis.program import BiasBlock, KernelBlock
 
 
 def kernel_blocks(
@@ -27,10 +27,11 @@ def kernel_blocks(
     """
     wanted = memory.owner >= 0
     if options.zero_sram:
-        wanted &= memory.data.any(axis=2)
+        wanted = np.logical_and(wanted, memory.data.any(axis=2))
     if options.old_kernel_loader:  # its arrays have no holes
         before = np.maximum.accumulate(wanted, axis=1)
-        wanted = before & np.maximum.accumulate(wanted[:, ::-1], axis=1)[:, ::-1]
+        behind = np.maximum.accumulate(wanted[:, ::-1], axis=1)[:, ::-1]
+        wanted = np.logical_and(before, behind)
     processors, columns = np.nonzero(wanted)
     if not len(processors):
         return
@@ -41,29 +42,11 @@ def kernel_blocks(
     for run in np.split(np.arange(len(addresses)), breaks):
         address = int(addresses[run[0]])
         if options.express:
-            low = chip.kernel_stride - 1
-            address = address & ~low | (address & low) >> 2
-            words = _express_words(data[run])
+            address = chip.express_address(address)
+            words = express_words(data[run])
         else:
-            words = _plain_words(data[run])
+            words = plain_words(data[run])
         yield KernelBlock(int(processors[run[0]]), address, words)
-
-
-def _express_words(columns: NDArray[np.uint8]) -> Words:
-    """Pack 9-byte columns into words, first byte in the most significant position."""
-    stream = columns.reshape(-1)
-    padded = np.zeros(-(-stream.size // 4) * 4, np.uint8)
-    padded[: stream.size] = stream
-    return padded.view(">u4").astype(np.uint32)
-
-
-def _plain_words(columns: NDArray[np.uint8]) -> Words:
-    """Return four words per column: byte 0, bytes 1 to 4, bytes 5 to 8, and zero to store them."""
-    words = np.zeros((len(columns), 4), np.uint32)
-    words[:, 0] = columns[:, 0]
-    tail = np.ascontiguousarray(columns[:, 1:KERNEL_COLUMN_BYTES])
-    words[:, 1:3] = tail.view(">u4").astype(np.uint32)
-    return words.reshape(-1)
 
 
 def bias_blocks(placement: Placement, chip: Chip, options: EncodeOptions) -> Iterator[BiasBlock]:

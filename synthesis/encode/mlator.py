@@ -6,10 +6,10 @@ Source: spec/registers.md section 5.9, spec/generated-project.md sections 5.3 an
 from __future__ import annotations
 
 from device import Chip
-from device.chip import PROCESSORS_PER_GROUP, PROCESSORS_PER_INSTANCE
+from device.chip import INSTANCES_PER_GROUP
+from synthesis.place.data import WORD_BYTES
 from synthesis.program import TransposedChannel, TransposingPort
 
-_INSTANCES_PER_GROUP = PROCESSORS_PER_GROUP // PROCESSORS_PER_INSTANCE
 _LAYER = 0
 """The port moves with the write pointer of this hardware layer."""
 
@@ -28,9 +28,9 @@ class TransposerWords:
         The pixels must stand in successive words, as those of a single pass without gaps do.
         """
         chip = self.chip
-        group, quad = divmod(instance, _INSTANCES_PER_GROUP)
+        group, quad = divmod(instance, INSTANCES_PER_GROUP)
         control = chip.control_registers["CTL"]
-        pointer = offset // 4 | quad << chip.write_pointer_shift
+        pointer = chip.write_pointer(quad, offset // WORD_BYTES)
         return TransposedChannel(
             self._port(group),
             control.pack(**self.mode, mlator=1, mlator_lane=lane),

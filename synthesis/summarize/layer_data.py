@@ -12,6 +12,7 @@ import numpy as np
 from device import Chip
 from synthesis.encode.data import delivery_of, pieces_of, pixel_step
 from synthesis.encode.layers import FLATTEN_LONG
+from synthesis.encode.packing import lane_words
 from synthesis.layer_data import LayerData, OutputWords
 from synthesis.mapping import MappedLayer, MappedNetwork
 from synthesis.network import Operator, Size, Tensor
@@ -83,9 +84,8 @@ def output_words(layer: MappedLayer, values: Tensor, chip: Chip, ring: int) -> O
         steps = (steps % ring if ring else steps) + layer.out_offset // WORD_BYTES + start
         channels = range(piece.channel, piece.channel + len(piece.lanes))
         if layer.output_width == 8:
-            words = np.zeros(len(pixels), np.int64)
-            for channel, lane in zip(channels, piece.lanes, strict=True):
-                words |= (flat[channel] & 0xFF) << 8 * lane
+            lanes = {lane: flat[x] for x, lane in zip(channels, piece.lanes, strict=True)}
+            words = lane_words(lanes, len(pixels)).astype(np.int64)
             parts.append(_columns(steps, words, channels[0], channels[-1], pixels))
         else:  # the words of a pixel follow each other
             where = steps[:, None] + np.array(piece.lanes)
