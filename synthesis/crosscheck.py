@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from device.channels import channels_per_pass
 from device.chip import BIAS_UNIT
-from synthesis.layout import channels_per_pass
 from synthesis.network import Layer, Network
 from synthesis.simulate import Activations, LayerTrace
 from synthesis.simulate.passes import pass_sums

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from device.chip import PROCESSORS, PROCESSORS_PER_GROUP
+from device.chip import PROCESSORS_PER_GROUP
 from synthesis.network import Size
 
 
@@ -47,17 +47,6 @@ def lowest_bit(mask: int) -> int:
 def group_slice(mask: int, group: int) -> int:
     """Return the 16 bits of a processor mask that belong to a group."""
     return mask >> PROCESSORS_PER_GROUP * group & (1 << PROCESSORS_PER_GROUP) - 1
-
-
-def passes(channels: int) -> int:
-    """Return in how many passes of at most 64 channels they are handled."""
-    return -(-channels // PROCESSORS)
-
-
-def channels_per_pass(channels: int) -> int:
-    """Return the channels of one pass: equal shares, a multiple of 4 when there are several."""
-    share = -(-channels // passes(channels))
-    return min((share + 3) // 4 * 4, PROCESSORS) if channels > PROCESSORS else share
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from device.channels import channels_per_pass, passes
 from diagnostics import Diagnostic, DiagnosticError
-from synthesis.layout import LayerLayout, Layout, channels_per_pass, passes
+from synthesis.layout import LayerLayout, Layout
 from synthesis.network import Layer
 
 

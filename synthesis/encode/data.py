@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from device import Chip
+from device.channels import channels_per_pass, passes
 from device.chip import (
     FAST_FIFO_DATA,
     FAST_FIFO_STATUS,
@@ -24,7 +25,7 @@ from device.masks import mask_of
 from device.registers import FAST_FIFO_REGISTERS, SHARED_REGISTERS
 from synthesis.encode.mlator import TransposerWords
 from synthesis.encode.packing import as_bytes, data_words, lane_mask, lane_words
-from synthesis.layout import Delivery, bits, channels_per_pass, group_slice, passes
+from synthesis.layout import Delivery, bits, group_slice
 from synthesis.mapping import MappedLayer, MappedNetwork
 from synthesis.network import Tensor
 from synthesis.place.data import WORD_BYTES, input_words, instances

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from synthesis.layout import passes
+from device.channels import passes
 from synthesis.network import MAX_TAPS, Layer, Operator, Size
 
 LAYERS_WIDENED = 9

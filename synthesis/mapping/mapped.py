@@ -10,16 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from device import Chip
+from device.channels import channels_per_pass, passes
 from device.chip import GROUPS
 from diagnostics import Place
-from synthesis.layout import (
-    InputPort,
-    LayerLayout,
-    Layout,
-    channels_per_pass,
-    group_slice,
-    passes,
-)
+from synthesis.layout import InputPort, LayerLayout, Layout, group_slice
 from synthesis.mapping.hardware import Hardware, calcx4_order, hardware_for, quad_order
 from synthesis.mapping.validation import validate_mapped
 from synthesis.network import DataBuffer, Layer, Network, Schedule, Tensor

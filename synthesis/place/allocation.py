@@ -6,9 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from device import Chip
-
-ALIGNMENT = 4
-"""A layer starts at a column that is a multiple of this."""
+from device.channels import KERNEL_ALIGNMENT
 
 
 class NoRoomError(Exception):
@@ -44,17 +42,17 @@ class ColumnSearch:
 
     def upward(self, start: int) -> int:
         """Return the lowest range from `start` on; raise NoRoomError if there is none."""
-        column = -(-start // ALIGNMENT) * ALIGNMENT
+        column = -(-start // KERNEL_ALIGNMENT) * KERNEL_ALIGNMENT
         while column < self.capacities[0] and self.used[0, column]:
-            column += ALIGNMENT
+            column += KERNEL_ALIGNMENT
         while True:
             moved = self._avoid_part_border(column) if self.within_part else column
             if moved + self.length > min(self.capacities):
                 raise NoRoomError
             taken = self._first_taken(moved)
             if taken is None:
-                return -(-moved // ALIGNMENT) * ALIGNMENT
-            column = (taken + ALIGNMENT) // ALIGNMENT * ALIGNMENT
+                return -(-moved // KERNEL_ALIGNMENT) * KERNEL_ALIGNMENT
+            column = (taken + KERNEL_ALIGNMENT) // KERNEL_ALIGNMENT * KERNEL_ALIGNMENT
 
     def _avoid_part_border(self, column: int) -> int:
         part = self._part(column + 2)
@@ -83,7 +81,7 @@ class ColumnSearch:
         """
         last = min(self.capacities) - 1
         while last >= 0 and self.used[0, last]:
-            last -= ALIGNMENT
+            last -= KERNEL_ALIGNMENT
         while True:
             if self.within_part:
                 part = self._part(last)
@@ -93,11 +91,11 @@ class ColumnSearch:
                 raise NoRoomError
             hit = self._last_taken(last)
             if hit is None:
-                first = (last - self.length + 1) // ALIGNMENT * ALIGNMENT
+                first = (last - self.length + 1) // KERNEL_ALIGNMENT * KERNEL_ALIGNMENT
                 if self.used[:, first : first + self.length].any():  # aligned onto another layer
                     raise NoRoomError
                 return first
-            last = (hit - 1) // ALIGNMENT * ALIGNMENT
+            last = (hit - 1) // KERNEL_ALIGNMENT * KERNEL_ALIGNMENT
             if last + self.length > min(self.capacities):
                 raise NoRoomError
 

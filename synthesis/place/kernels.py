@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from device import Chip
+from device.channels import KERNEL_ALIGNMENT
 from device.chip import (
     GROUPS,
     KERNEL_COLUMN_BYTES,
@@ -24,7 +25,7 @@ from diagnostics import Diagnostic, Severity
 from synthesis.facts import NO_ROOM
 from synthesis.layout import InputPort, bits, lowest_bit
 from synthesis.mapping import MappedLayer, MappedNetwork
-from synthesis.place.allocation import ALIGNMENT, ColumnSearch, NoRoomError
+from synthesis.place.allocation import ColumnSearch, NoRoomError
 from synthesis.place.packing import Packed, pack_layer
 
 _Targets = tuple[NDArray[np.int64], NDArray[np.int64]]
@@ -198,7 +199,7 @@ class _Placer:
         lane = start_lane(layer)
         if self.old_loader:
             first = max(0, first - -(-lane * abs(layer.weight_bits) // 8))
-            first = -(-first // ALIGNMENT) * ALIGNMENT
+            first = -(-first // KERNEL_ALIGNMENT) * KERNEL_ALIGNMENT
         packed = pack_layer(layer, lane, counts.length)
         steps = np.arange(packed.data.shape[1])[:, None]
         if self.in_all_groups(layer):

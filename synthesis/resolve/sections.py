@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from device import Chip
+from device.channels import channels_per_pass, passes
 from diagnostics import Diagnostic, Severity
-from synthesis.layout import channels_per_pass, passes
 from synthesis.parse import Description, Section
 
 _WORD_BYTES = 4

@@ -13,8 +13,9 @@ from typing import Any
 from hypothesis import strategies as st
 
 from device import MAX78000, MAX78002, Chip
+from device.channels import channels_per_pass, passes
 from diagnostics import Diagnostic
-from synthesis.layout import InputPort, channels_per_pass, lowest_bit, passes
+from synthesis.layout import InputPort, lowest_bit
 from synthesis.mapping import MappedNetwork
 from tests.synthesis import random_memory as memory
 from tests.synthesis.networks import build, describe, mask, sample

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from synthesis.layout import passes
+from device.channels import passes
 from tests.synthesis.random_growth import Goal, Growing, Keys, Plan
 
 

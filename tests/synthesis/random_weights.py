@@ -7,7 +7,8 @@ import math
 import numpy as np
 from hypothesis import strategies as st
 
-from synthesis.layout import channels_per_pass, lowest_bit, passes
+from device.channels import channels_per_pass, passes
+from synthesis.layout import lowest_bit
 from tests.synthesis.networks import weights
 from tests.synthesis.random_growth import CHANNELS, Array, Goal, Growing, Plan
 

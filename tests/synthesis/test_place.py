@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from device import MAX78000, MAX78002, Chip
+from device.channels import channels_per_pass
 from diagnostics import Diagnostic, DiagnosticError
-from synthesis.layout import channels_per_pass
 from synthesis.mapping import MappedLayer, MappedNetwork
 from synthesis.options import EncodeOptions
 from synthesis.place import Placement, PlaceOptions

@@ -12,8 +12,9 @@ import torch
 from numpy.typing import NDArray
 
 from device import MAX78000, MAX78002, Chip
+from device.channels import channels_per_pass
 from diagnostics import Diagnostic, DiagnosticError, Severity
-from synthesis.layout import InputPort, channels_per_pass
+from synthesis.layout import InputPort
 from synthesis.mapping import MappedNetwork
 from synthesis.network import Activation
 from synthesis.options import ResolveOptions

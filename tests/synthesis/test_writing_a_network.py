@@ -11,8 +11,8 @@ import pytest
 from commands.loader.arguments import arguments, parse
 from commands.loader.create import create_project
 from device import MAX78000, MAX78002
+from device.channels import channels_per_pass, passes
 from diagnostics import Severity
-from synthesis.layout import channels_per_pass, passes
 from synthesis.pipeline import synthesize
 from tests.conftest import ROOT
 from tests.synthesis.emulated import emulated

@@ -11,8 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from device import Chip
-from training.export.processors import PROCESSORS, choose_starts
-from training.export.walk import INPUT, Entry, per_pass
+from device.channels import channels_per_pass, passes
+from device.chip import PROCESSORS, PROCESSORS_PER_INSTANCE
+from training.export.processors import choose_starts
+from training.export.walk import INPUT, Entry
 
 _ALIGNMENT = 0x100
 
@@ -70,7 +72,7 @@ class _Planner:
             offset = group.offset
         if group is not None:
             group.offset = offset
-        mask = (1 << per_pass(self.given(index)[0])) - 1
+        mask = (1 << channels_per_pass(self.given(index)[0])) - 1
         between = 4 * position if operands > 1 else 0
         return Place(mask << (base + shift), offset + between, operands - 1)
 
@@ -107,7 +109,7 @@ class _Planner:
         """Return the bytes of a result in each memory: a word for each pixel and pass."""
         shape = self.given(index)
         wide = index != INPUT and self.entries[index].wide
-        return 4 * (4 if wide else 1) * math.prod(shape[1:]) * -(-shape[0] // PROCESSORS)
+        return 4 * (4 if wide else 1) * math.prod(shape[1:]) * passes(shape[0])
 
     def note_problems(self) -> None:
         """Note at the layers what could not be placed."""
@@ -140,7 +142,8 @@ class _Planner:
         alone = all(self.groups[member].members == entry.inputs for member in entry.inputs)
         if not alone or INPUT in entry.inputs or len(set(entry.inputs)) < len(counts):
             entry.notes.append("a part of these channels is joined with others too")
-        if sum(counts) > PROCESSORS or any(count % 4 for count in counts[:-1]):
+        whole = all(count % PROCESSORS_PER_INSTANCE == 0 for count in counts[:-1])
+        if sum(counts) > PROCESSORS or not whole:
             entry.notes.append(f"{' + '.join(map(str, counts))} channels are joined: choose "
                                "processors, offsets and write_gap of the parts")  # fmt: skip
 

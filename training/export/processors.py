@@ -12,10 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from training.export.walk import INPUT, Entry, per_pass
-
-PROCESSORS = 64
-_COLUMN_BITS = 72
+from device.channels import KERNEL_ALIGNMENT, aligned_columns, channels_per_pass
+from device.chip import PROCESSORS, PROCESSORS_PER_GROUP, PROCESSORS_PER_INSTANCE
+from training.export.walk import INPUT, Entry
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +37,7 @@ def choose_starts(
     """
     units = _units(entries, channels)
     trials = [_together(units)]
-    for step in (4, 16):
+    for step in (PROCESSORS_PER_INSTANCE, PROCESSORS_PER_GROUP):
         trials.append(_spread(units, lambda unit: (unit.width, unit.columns), step))
         trials.append(_spread(units, lambda unit: (unit.width * unit.columns, 0), step))
         trials.append(_spread(units, lambda unit: (-min(unit.results), 0), step))
@@ -59,7 +58,7 @@ def _units(entries: Sequence[Entry], channels: Mapping[int, int]) -> list[_Unit]
             if leaders[index] in old:
                 leaders[index] = min(old)
 
-    widths = {index: per_pass(channels[index]) for index in results}
+    widths = {index: channels_per_pass(channels[index]) for index in results}
     for index, entry in enumerate(entries):
         unite(entry.inputs)
         if "Conv" not in entry.keys["op"] and entry.keys["op"] != "Linear":
@@ -71,14 +70,9 @@ def _units(entries: Sequence[Entry], channels: Mapping[int, int]) -> list[_Unit]
     for leader in dict.fromkeys(leaders.values()):
         members = tuple(index for index in results if leaders[index] == leader)
         takers = tuple(n for n, e in enumerate(entries) if set(e.inputs) & set(members))
-        columns = sum(_columns(entries[taker]) for taker in takers)
+        columns = sum(aligned_columns(entries[taker].kernels) for taker in takers)
         found.append(_Unit(members, max(widths[m] for m in members), takers, columns))
     return found
-
-
-def _columns(entry: Entry) -> int:
-    """Return the columns of a layer's kernels, rounded up as they are stored."""
-    return -(-entry.kernels // (4 * _COLUMN_BITS)) * 4
 
 
 def _together(units: Sequence[_Unit]) -> dict[int, int]:
@@ -111,10 +105,10 @@ def _fits(
     used = np.zeros((PROCESSORS, limit), dtype=bool)
     for index in sorted(spans, key=lambda n: (spans[n][1] < PROCESSORS, n)):
         start, width = spans[index]
-        need = _columns(entries[index])
+        need = aligned_columns(entries[index].kernels)
         taken: NDArray[np.bool_] = np.logical_or.reduce(used[start : start + width])
-        free = (c for c in range(0, limit - need + 1, 4) if not taken[c : c + need].any())
-        column = next(free, None)
+        starting = range(0, limit - need + 1, KERNEL_ALIGNMENT)
+        column = next((c for c in starting if not taken[c : c + need].any()), None)
         if column is None:
             return False
         used[start : start + width, column : column + need] = True

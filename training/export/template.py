@@ -11,6 +11,7 @@ from torch import Tensor, nn
 import ai8x
 from checkpoint import atomic
 from device import MAX78000, chip_of_die
+from device.chip import PROCESSORS
 from diagnostics.errors import InputError
 from training.export.counting import dimensions
 from training.export.placing import Place, place_all
@@ -115,7 +116,7 @@ def _processors(entry: Entry, places: Mapping[int, Place]) -> int:
     mask = 0
     for index in entry.inputs:
         mask |= places[index].processors
-    return mask & (1 << 64) - 1
+    return mask & (1 << PROCESSORS) - 1
 
 
 def _comment(text: str, indent: str) -> list[str]:

@@ -11,6 +11,7 @@ from torch import nn
 
 import ai8x
 from device import Chip
+from device.channels import channels_per_pass, passes
 from training.export.counting import dimensions
 from training.export.tracing import Node
 
@@ -20,7 +21,6 @@ INPUT = -1
 _RESHAPING = ("flatten", "view", "reshape", "squeeze", "unsqueeze", "contiguous")
 _ELEMENTWISE = {"Add": "add", "Sub": "sub", "BitwiseOr": "or", "BitwiseXor": "xor"}
 _PASSING = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Identity, ai8x.Empty)
-_MARGIN = 64
 
 
 @dataclass(slots=True)
@@ -155,11 +155,11 @@ class Walk:
 
     def _can_combine(self, layer: Any, operands: int, channels: int) -> bool:
         """Return whether a layer can combine elements in front of its operator."""
-        passes = -(-channels // _MARGIN)
+        count = passes(channels)
         if isinstance(layer.op, nn.Conv1d) or (layer.pool is not None and operands > 2):
             return False
         if self._chip.combines_with_bias:
-            return passes == 1 or operands * passes == operands + passes
+            return count == 1 or operands * count == operands + count
         return layer.op.bias is None
 
     def _alone(self, node: Node, value: _Value) -> int:
@@ -271,16 +271,9 @@ def _kernel_bits(op: Any, bits: int, value: _Value) -> int:
     by_pass = channels if value.flat or isinstance(op, nn.Linear) else op.weight.shape[1]
     if op.weight.ndim > 2 and op.groups > 1:
         by_pass = channels
-    processors = per_pass(channels)
+    processors = channels_per_pass(channels)
     total: int = op.weight.numel() * bits
     return -(-total // min(processors, by_pass))
-
-
-def per_pass(channels: int) -> int:
-    """Return how many processors hold so many channels: 64 in a pass, beyond in fours."""
-    passes = -(-channels // 64)
-    count = -(-channels // passes)
-    return count if passes == 1 else -(-count // 4) * 4
 
 
 def has_weights(entry: Entry) -> bool:

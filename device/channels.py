@@ -1,0 +1,31 @@
+"""How many channels the processors handle at a time, and what kernels take of their memories.
+
+Source: spec/memory.md sections 1.1 and 1.4.
+"""
+
+from __future__ import annotations
+
+from device.chip import KERNEL_COLUMN_BYTES, PROCESSORS, PROCESSORS_PER_INSTANCE
+
+KERNEL_ALIGNMENT = 4
+"""The kernels of a layer start at a column that is a multiple of this."""
+
+
+def passes(channels: int) -> int:
+    """Return in how many passes of at most 64 channels they are handled."""
+    return -(-channels // PROCESSORS)
+
+
+def channels_per_pass(channels: int) -> int:
+    """Return the channels of one pass: equal shares, a multiple of 4 when there are several."""
+    share = -(-channels // passes(channels))
+    if channels <= PROCESSORS:
+        return share
+    whole = -(-share // PROCESSORS_PER_INSTANCE) * PROCESSORS_PER_INSTANCE
+    return min(whole, PROCESSORS)
+
+
+def aligned_columns(bits: int) -> int:
+    """Return the kernel columns that so many bits of a processor take, up to the next layer's."""
+    columns = -(-bits // (8 * KERNEL_COLUMN_BYTES))
+    return -(-columns // KERNEL_ALIGNMENT) * KERNEL_ALIGNMENT
