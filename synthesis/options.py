@@ -6,7 +6,8 @@ Source: spec/network-description.md section 1.7.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
+from typing import Any
 
 from device import Chip
 from device.chip import DEFAULT_APB_BASE
@@ -45,6 +46,41 @@ class ResolveOptions:
     """Pixels of three channels in 15 (555) or 16 bits (565): lower bits of the sample are lost."""
     waiving: frozenset[str] = frozenset()
     """Options that turn violations of some constraints into warnings, see `Constraint`."""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamOptions:
+    """What changes the streams: their settings instead of the computed ones, or more than those.
+
+    `pipeline` off moves the input of MAX78002 by a word less.
+    """
+
+    override_start: int | None = None
+    override_rollover: int | None = None
+    override_delta1: int | None = None
+    override_delta2: int | None = None
+    increase_start: int = 2
+    increase_delta1: int = 0
+    increase_delta2: int = 0
+    pipeline: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceOptions:
+    """Choices that move things.
+
+    First kernel column, sharing of equal weights, whether data may overlap or a complaint about it
+    is an error, the loader with one array per processor, which places layers that begin in an
+    upper lane earlier, the rounds of the network, and what changes the streams.
+    """
+
+    weight_start: int = 0
+    deduplicate: bool = True
+    overlap_data: bool = False
+    stops_at_overlaps: bool = True
+    old_kernel_loader: bool = False
+    repeat_layers: int = 1
+    streams: StreamOptions = field(default_factory=StreamOptions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +140,22 @@ class EncodeOptions:
         return chip.has_pipeline and self.pipeline is not False
 
     @property
+    def placing(self) -> PlaceOptions:
+        """What of this is for placing."""
+        return PlaceOptions(**_common(self, PlaceOptions), streams=self.streaming)
+
+    @property
+    def streaming(self) -> StreamOptions:
+        """What of this changes streams."""
+        return StreamOptions(**_common(self, StreamOptions))
+
+    @property
     def keep_traces(self) -> bool:
         """Whether somebody needs what layers compute on the way."""
         return self.keep_layer_logs or self.keep_layer_data or self.cross_check
+
+
+def _common(options: EncodeOptions, kind: type[PlaceOptions | StreamOptions]) -> dict[str, Any]:
+    """Return the values of the options that another class has too."""
+    known = {field.name for field in fields(kind)} & {field.name for field in fields(options)}
+    return {name: getattr(options, name) for name in known}

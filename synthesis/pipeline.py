@@ -23,7 +23,7 @@ from synthesis.mapping import MappedNetwork, map_network
 from synthesis.network import Network
 from synthesis.options import EncodeOptions, ResolveOptions
 from synthesis.parse import parse_file, parse_sound_parts_of, position
-from synthesis.place import Placement, PlaceOptions, place_what_fits
+from synthesis.place import Placement, PlaceOptions, check_streams, place_what_fits
 from synthesis.program import Program
 from synthesis.resolve import resolve, resolve_what_is_sound
 from synthesis.simulate import Activations, simulate
@@ -115,7 +115,7 @@ def examine(
     Raises DiagnosticError with everything found.
     """
     found = tuple(check_chip_options(chip, resolving, encoding))
-    options = _place_options(encoding)
+    options = encoding.placing
     try:
         network, layout, complaints = _checked(config_file, chip, resolving, options)
     except DiagnosticError as refusal:
@@ -127,10 +127,16 @@ def examine(
     unknown = blocked(found)
     if unknown & {Fact.PLACES, Fact.SIZES}:
         raise DiagnosticError(sorted(found, key=position))
-    if Fact.OVERLAPS in unknown:
-        options = replace(options, overlap_data=True)
-    placement, problems = place_what_fits(network, layout, chip, options)
-    found = (*found, *problems, *check_limits(network, layout, chip, encoding))
+    anywhere = replace(options, overlap_data=True)
+    placement, problems = place_what_fits(
+        network, layout, chip, anywhere if Fact.OVERLAPS in unknown else options
+    )
+    found = (
+        *found,
+        *problems,
+        *check_limits(network, layout, chip, encoding),
+        *check_streams(network, placement, chip, options),
+    )
     found = tuple(sorted(found, key=position))
     if has_errors(found):
         raise DiagnosticError(found)
@@ -183,15 +189,5 @@ def what_fits(
     """
     network, fixed, _ = resolve(parse_file(config_file), chip, resolving)
     layout = complete(network.layers, network.order, fixed)
-    options = replace(_place_options(encoding), overlap_data=True)
+    options = replace(encoding.placing, overlap_data=True)
     return network, *place_what_fits(network, layout, chip, options)
-
-
-def _place_options(encoding: EncodeOptions) -> PlaceOptions:
-    return PlaceOptions(
-        encoding.weight_start,
-        encoding.deduplicate,
-        encoding.overlap_data,
-        encoding.stops_at_overlaps,
-        encoding.old_kernel_loader,
-    )

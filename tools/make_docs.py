@@ -55,7 +55,7 @@ BLANK = "…"
 """Stands in a message for what differs from case to case."""
 _REGISTERING = ("constraint", "layer_constraint")
 """Decorators that make a function the constraint of a code."""
-_REASONED = ("rules.py", "limits.py")
+_REASONED = ("rules.py", "limits.py", "rings.py")
 """Modules in which the docstring of a function says why it complains."""
 _COMPLAINING = "_complain"
 """So begin the names of functions elsewhere whose docstring does."""

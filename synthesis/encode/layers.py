@@ -21,7 +21,7 @@ from synthesis.layout import InputPort, bits, group_slice, lowest_bit
 from synthesis.mapping import MappedLayer, MappedNetwork
 from synthesis.network import Activation, Combination, Operator
 from synthesis.options import EncodeOptions
-from synthesis.place import Placement
+from synthesis.place import Placement, Stream
 from synthesis.place.data import WORD_BYTES, instances
 from synthesis.program import Block, Write
 
@@ -66,6 +66,7 @@ def layer_blocks(
                 network,
                 placement.kernels[layer.index],
                 placement.biases.get(layer.index),
+                placement.streams.get(layer.index, Stream()),
                 numbering,
                 options.link_layer,
             )

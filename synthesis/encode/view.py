@@ -19,7 +19,7 @@ from synthesis.encode.numbering import Numbering
 from synthesis.layout import bits, group_slice
 from synthesis.mapping import MappedLayer, MappedNetwork
 from synthesis.network import Operator
-from synthesis.place import BiasRange, KernelRange
+from synthesis.place import BiasRange, KernelRange, Stream
 
 KERNEL_UNIT = 8
 """The kernel counters count bits of a weight: 8 for each kernel of 8-bit weights."""
@@ -36,6 +36,7 @@ class LayerView:
     network: MappedNetwork
     kernels: KernelRange
     bias: BiasRange | None
+    stream: Stream
     numbering: Numbering
     link_layer: bool
 

@@ -1,4 +1,5 @@
-"""Fourth stage: where kernels, biases and data of each layer stand in the chip's memories.
+"""Fourth stage: where kernels, biases and data of each layer stand in the chip's memories,
+and how layers that stream run beside each other.
 
 Source: spec/memory.md.
 """
@@ -9,6 +10,8 @@ from synthesis.place.placement import (
     KernelRange,
     Placement,
     PlaceOptions,
+    Stream,
+    check_streams,
     place,
     place_what_fits,
 )
@@ -19,6 +22,8 @@ __all__ = [
     "KernelRange",
     "PlaceOptions",
     "Placement",
+    "Stream",
+    "check_streams",
     "place",
     "place_what_fits",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,10 +13,13 @@ from diagnostics import Diagnostic, DiagnosticError, Severity
 from synthesis.layout import Layout
 from synthesis.mapping import map_network
 from synthesis.network import Network
+from synthesis.options import PlaceOptions
 from synthesis.place.biases import BiasRange, place_biases
 from synthesis.place.data import check_overlap
 from synthesis.place.kernels import KernelMemory, KernelRange, place_kernels
-from synthesis.place.losses import check_losses
+from synthesis.place.losses import check_losses, check_rounds
+from synthesis.place.rings import check_rings, ring_words
+from synthesis.place.streams import Stream, place_streams
 from synthesis.place.validation import validate_placement
 
 __all__ = [
@@ -25,25 +28,11 @@ __all__ = [
     "KernelRange",
     "PlaceOptions",
     "Placement",
+    "Stream",
+    "check_streams",
     "place",
     "place_what_fits",
 ]
-
-
-@dataclass(frozen=True, slots=True)
-class PlaceOptions:
-    """Choices that move things.
-
-    First kernel column, sharing of equal weights, whether data may overlap or a complaint about it
-    is an error, and the loader with one array per processor, which places layers that begin in an
-    upper lane earlier.
-    """
-
-    weight_start: int = 0
-    deduplicate: bool = True
-    overlap_data: bool = False
-    stops_at_overlaps: bool = True
-    old_kernel_loader: bool = False
 
 
 @dataclass(frozen=True)
@@ -51,7 +40,8 @@ class Placement:
     """Data, kernel and bias memory of every layer (by layer index), images of the last two.
 
     `layout` is complete: it has the data memory and the processors of every layer.
-    `bias_memory` holds, for each group, the bytes to load (uint8).
+    `bias_memory` holds, for each group, the bytes to load (uint8). `streams` has the layers that
+    take part in streaming, `rings` the words of the ring buffer that a layer reads.
     """
 
     layout: Layout
@@ -59,6 +49,8 @@ class Placement:
     kernel_memory: KernelMemory
     biases: Mapping[int, BiasRange]
     bias_memory: tuple[NDArray[np.uint8], ...]
+    streams: Mapping[int, Stream]
+    rings: Mapping[int, int]
 
     def validate(self, network: Network, chip: Chip, *, overlaps: bool = False) -> None:
         """Raise InvariantError where this placement contradicts the network or itself.
@@ -71,6 +63,7 @@ class Placement:
 def place(network: Network, layout: Layout, chip: Chip, options: PlaceOptions) -> Placement:
     """Place a checked network; raise DiagnosticError naming every layer that does not fit."""
     placement, problems = place_what_fits(network, layout, chip, options)
+    problems += tuple(check_streams(network, placement, chip, options))
     if any(p.severity is Severity.ERROR for p in problems):
         raise DiagnosticError(problems)
     return placement
@@ -95,4 +88,17 @@ def place_what_fits(
             mapped, problems, Severity.ERROR if options.stops_at_overlaps else Severity.WARNING
         )
         check_losses(mapped, problems)
-    return Placement(layout, kernels, memory, biases, bias_memory), tuple(problems)
+    streams = place_streams(mapped, options.streams)
+    rings = ring_words(mapped, streams)
+    placement = Placement(layout, kernels, memory, biases, bias_memory, streams, rings)
+    return placement, tuple(problems)
+
+
+def check_streams(
+    network: Network, placement: Placement, chip: Chip, options: PlaceOptions
+) -> Iterator[Diagnostic]:
+    """Complain about layers that run at the same time, and about rounds that follow each other."""
+    mapped = map_network(network, placement.layout, chip)
+    yield from check_rings(mapped, placement.streams, options)
+    if options.repeat_layers > 1 and not options.overlap_data:
+        yield from check_rounds(mapped)

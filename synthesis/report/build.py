@@ -22,7 +22,6 @@ from synthesis.place.lifetimes import DataRange, MemoryStep, memory_steps, sourc
 from synthesis.program import Program
 from synthesis.report.kernels import kernel_areas
 from synthesis.report.values import InstanceUse, LayerRow, Report, Usage
-from synthesis.summarize.memory_log import ring_buffers
 from synthesis.summarize.statistics import layer_operations, weight_bytes
 from synthesis.summary import Summary
 
@@ -51,7 +50,7 @@ def build_report(
     if summary is not None and cycles:
         total = summary.statistics.startup_cycles + sum(cycles.values())
     rows = tuple(_rows(mapped, placement, cycles))
-    steps = tuple(memory_steps(mapped, ring_buffers(mapped, options)))
+    steps = tuple(memory_steps(mapped, placement.rings))
     return Report(
         name=name,
         arch=network.arch,

@@ -5,7 +5,7 @@ Source: spec/generated-project.md section 9.9.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
@@ -16,29 +16,26 @@ from synthesis.encode.packing import lane_words
 from synthesis.layer_data import LayerData, OutputWords
 from synthesis.mapping import MappedLayer, MappedNetwork
 from synthesis.network import Operator, Size, Tensor
-from synthesis.options import EncodeOptions
 from synthesis.place.data import WORD_BYTES
 from synthesis.simulate import Activations, LayerTrace
 from synthesis.simulate.operators import scale
 from synthesis.simulate.passes import pass_sums
-from synthesis.summarize.memory_log import ring_buffers
 
 
 def layer_data(
-    network: MappedNetwork, activations: Activations, options: EncodeOptions
+    network: MappedNetwork, activations: Activations, rings: Mapping[int, int], *, with_passes: bool
 ) -> Iterator[LayerData]:
-    """Yield the data of every simulated layer."""
-    rings = ring_buffers(network, options)
+    """Yield the data of every simulated layer; `rings` are the words of the ring buffers."""
     for layer in map(network.layer, network.simulated):
         trace = activations.traces[layer.index]
-        yield _data(layer, trace, network, rings, with_passes=options.keep_pass_sums)
+        yield _data(layer, trace, network, rings, with_passes=with_passes)
 
 
 def _data(
     layer: MappedLayer,
     trace: LayerTrace,
     network: MappedNetwork,
-    rings: dict[int, int],
+    rings: Mapping[int, int],
     *,
     with_passes: bool,
 ) -> LayerData:
@@ -63,7 +60,7 @@ def _data(
     )
 
 
-def _target_ring(layer: MappedLayer, network: MappedNetwork, rings: dict[int, int]) -> int:
+def _target_ring(layer: MappedLayer, network: MappedNetwork, rings: Mapping[int, int]) -> int:
     """Return the words of the ring buffer that a layer writes, 0 if there is none."""
     position = network.order.index(layer.index) + 1
     return rings.get(network.order[position], 0) if position < len(network.order) else 0

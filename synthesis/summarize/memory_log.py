@@ -5,15 +5,13 @@ Source: spec/memory.md section 3, spec/registers.md section 6.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
 
 from device import Chip
-from synthesis.encode.streaming import streams
 from synthesis.mapping import MappedNetwork
-from synthesis.options import EncodeOptions
 from synthesis.place.data import INSTANCES, WORD_BYTES
 from synthesis.place.lifetimes import DataRange, MemoryStep, memory_steps, numbers_text
 
@@ -22,30 +20,19 @@ _FREE, _SEVERAL = -3, -2
 _NAMES = {_FREE: ".", _SEVERAL: "*", -1: "i"}
 
 
-def ring_buffers(network: MappedNetwork, options: EncodeOptions) -> dict[int, int]:
-    """Return by layer index the words of the ring buffers that streaming layers read."""
-    if not network.input_port.is_fifo:
-        return {}
-    return {
-        layer.index: stream.rollover
-        for layer, stream in streams(network, options)
-        if layer.streaming
-    }
-
-
-def memory_log(network: MappedNetwork, options: EncodeOptions) -> Iterator[str]:
+def memory_log(network: MappedNetwork, rings: Mapping[int, int]) -> Iterator[str]:
     """Yield for each executed layer what it reads, writes, what else is alive, and where it is.
 
-    In the picture a line is a memory instance, or several that hold the same, and a cell
-    CELL_BYTES of it; instances in which nothing is alive are left out. The last line tells how
-    much is needed at most.
+    `rings` are the words of the ring buffers, by the layer that reads them. In the picture a line
+    is a memory instance, or several that hold the same, and a cell CELL_BYTES of it; instances in
+    which nothing is alive are left out. The last line tells how much is needed at most.
     """
     chip = network.chip
     width = 1 if len(network.layers) < 10 else len(str(network.layers[-1].index)) + 1
     yield f"One cell is {CELL_BYTES} bytes: the layer whose output is there, i: the input,"
     yield "*: several, .: nothing that is needed."
     most, where = 0, 0
-    for step in memory_steps(network, ring_buffers(network, options)):
+    for step in memory_steps(network, rings):
         yield f"{network.layer(step.layer)}: {_sentence(step)}"
         owners = _owners(step, chip)
         yield from _picture(owners, width)

@@ -45,10 +45,10 @@ def _summarize(
         kernel_map=placement.kernel_memory.owner,
         result=activations.outputs[network.terminating.index],
         topology=topology(network),
-        stream_ratio=stream_ratio(network, options),
-        memory_log=tuple(memory_log(network, options)) if options.keep_layer_logs else (),
+        stream_ratio=stream_ratio(network, placement.streams),
+        memory_log=tuple(memory_log(network, placement.rings)) if options.keep_layer_logs else (),
         layer_logs=tuple(_layer_logs(network, activations)) if options.keep_layer_logs else (),
-        layer_data=_layer_data(network, activations, options),
+        layer_data=_layer_data(network, placement, activations, options),
     )
 
 
@@ -70,10 +70,14 @@ def _layer_logs(network: MappedNetwork, activations: Activations) -> Iterator[La
 
 
 def _layer_data(
-    network: MappedNetwork, activations: Activations, options: EncodeOptions
+    network: MappedNetwork,
+    placement: Placement,
+    activations: Activations,
+    options: EncodeOptions,
 ) -> tuple[LayerData, ...]:
     if not options.keep_layer_data:
         return ()
     from synthesis.summarize.layer_data import layer_data  # only for debugging
 
-    return tuple(layer_data(network, activations, options))
+    passes = options.keep_pass_sums
+    return tuple(layer_data(network, activations, placement.rings, with_passes=passes))

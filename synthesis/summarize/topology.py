@@ -5,10 +5,11 @@ Source: spec/generated-project.md sections 9.1 and 9.5.
 
 from __future__ import annotations
 
-from synthesis.encode.streaming import streams
+from collections.abc import Mapping
+
 from synthesis.mapping import MappedLayer, MappedNetwork
 from synthesis.network import Operator
-from synthesis.options import EncodeOptions
+from synthesis.place import Stream
 
 
 def topology(network: MappedNetwork) -> str:
@@ -33,12 +34,13 @@ def _layer(layer: MappedLayer) -> str:
     )
 
 
-def stream_ratio(network: MappedNetwork, options: EncodeOptions) -> float:
+def stream_ratio(network: MappedNetwork, streams: Mapping[int, Stream]) -> float:
     """Return by how much streaming layers stretch the accesses to the FIFOs; 1 without any."""
     if not network.input_port.is_fifo:
         return 1.0
     ratio = step = 1.0
-    for layer, stream in list(streams(network, options))[1:]:
+    for index, stream in list(streams.items())[1:]:
+        layer = network.layer(index)
         rows, columns = layer.hardware.in_dim
         if stream.delta1:
             step = 1 / stream.delta1

@@ -20,9 +20,6 @@ ROOMS = ("synthesis/encode",)
 ALLOWED = {
     ("synthesis/encode/data.py", "0x55555555"): "fixed pattern of data memory, no register",
     ("synthesis/encode/data.py", "0xAAAAAAAA"): "fixed pattern of data memory, no register",
-    ("synthesis/encode/limits.py", "layer.processors & layer.output_processors"):
-        "compares sets of processors of a description; no word",
-    ("synthesis/encode/limits.py", "one.instances & other.instances"): "sets of Python",
 }  # fmt: skip
 """Why an expression is not a word that is made by hand."""
 

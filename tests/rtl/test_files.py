@@ -24,9 +24,8 @@ from synthesis.emit.rtl import test_name as name_of_test
 from synthesis.emit.rtl.camera import camera_lines
 from synthesis.emit.rtl.images import kernel_images, kernel_parts
 from synthesis.emit.rtl.timeout import Accesses, accesses, queue_name, timeout_ms
-from synthesis.encode.streaming import Stream
 from synthesis.layout import InputPort
-from synthesis.options import EncodeOptions
+from synthesis.place import Stream
 from synthesis.program import ExpectedOutput, KernelBlock
 from synthesis.summarize import topology
 from tests.rtl.by_hand import FIFO, MODERN, camera, rtl_options, stored
@@ -176,16 +175,15 @@ def test_time_out_of_mnist(shared: dict[str, Any], changes: dict[str, Any], expe
     assert timeout_ms(made, told, rtl_options(shared, **changes)) == expected
 
 
-def test_streams_stretch_the_accesses(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_streams_stretch_the_accesses() -> None:
     layer = SimpleNamespace(hardware=SimpleNamespace(in_dim=(8, 8)), in_passes=1)
-    found = [(layer, Stream(100, 9, 9)), (layer, Stream(16, 2, 4)), (layer, Stream(0, 0, 4))]
-    monkeypatch.setattr(topology, "streams", lambda *_: iter(found))
-    network: Any = SimpleNamespace(input_port=InputPort.FIFO)
+    streams = {0: Stream(100, 9, 9), 1: Stream(16, 2, 4), 2: Stream(0, 0, 4)}
+    network: Any = SimpleNamespace(input_port=InputPort.FIFO, layer=lambda _: layer)
     second = (16 + 1 / 2 * 4 / 8 * (64 - 16)) / 64
     third = second * 4 / 8
-    assert topology.stream_ratio(network, EncodeOptions()) == second * third
+    assert topology.stream_ratio(network, streams) == second * third
     network.input_port = InputPort.MEMORY
-    assert topology.stream_ratio(network, EncodeOptions()) == 1
+    assert topology.stream_ratio(network, streams) == 1
 
 
 def test_estimated_cycles_count() -> None:

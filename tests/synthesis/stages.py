@@ -60,7 +60,12 @@ def encode(
 
 def check_limits(network: MappedNetwork, options: EncodeOptions) -> Iterator[Diagnostic]:
     """Return the complaints about clocks and streams."""
-    return synthesis.encode.check_limits(network.network, network.layout, network.chip, options)
+    placement, _ = place_what_fits(network, options.placing)
+    of_streams = synthesis.place.check_streams(
+        network.network, placement, network.chip, options.placing
+    )
+    yield from synthesis.encode.check_limits(network.network, network.layout, network.chip, options)
+    yield from of_streams
 
 
 def summarize(

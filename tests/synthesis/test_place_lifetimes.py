@@ -11,11 +11,12 @@ import numpy as np
 from synthesis.emit import log_text
 from synthesis.layout import InputPort
 from synthesis.mapping import MappedNetwork
-from synthesis.options import EncodeOptions
+from synthesis.options import PlaceOptions
 from synthesis.place.lifetimes import DataRange, MemoryStep, memory_steps, numbers_text
-from synthesis.summarize.memory_log import memory_log, ring_buffers
+from synthesis.summarize.memory_log import memory_log
 from tests.synthesis.networks import build, describe, mask, sample, weights
 from tests.synthesis.programs import options, program, summary
+from tests.synthesis.stages import place_what_fits
 
 Keys = Mapping[str, Any]
 CONV = {"op": "conv2d", "kernel_size": "3x3", "pad": 1, "processors": mask(4)}
@@ -109,7 +110,7 @@ def test_streams_take_ring_buffers_only(tmp_path: Path) -> None:
     )
     kernels = [weights(4, 1, 3, 3), weights(4, 4, 3, 3)]
     made, _ = build(tmp_path, text, sample(1, 16, 16), kernels, input_port=InputPort.FIFO)
-    rings = ring_buffers(made, EncodeOptions())
+    rings = place_what_fits(made, PlaceOptions())[0].rings
     first, second = memory_steps(made, rings)
     assert first.inputs == ()
     assert first.output == DataRange(0, (0,), 0x4000, rings[1])
@@ -119,7 +120,7 @@ def test_streams_take_ring_buffers_only(tmp_path: Path) -> None:
 
 def test_log_has_a_line_and_a_picture_per_layer(tmp_path: Path) -> None:
     made = network(tmp_path, CONV, {**CONV, "name": "last", "out_offset": 0x3FF0})
-    key = list(memory_log(made, EncodeOptions()))
+    key = list(memory_log(made, {}))
     assert key[0].startswith("One cell is 512 bytes") and key[1].startswith("*: several")
     first, picture, second, overwritten, most = key[2:]
     assert first == (
@@ -135,7 +136,7 @@ def test_log_has_a_line_and_a_picture_per_layer(tmp_path: Path) -> None:
 def test_instances_with_the_same_content_share_a_line(tmp_path: Path) -> None:
     keys = {**CONV, "processors": 0xFF, "out_offset": 0x200}
     made, _ = build(tmp_path, describe(keys), sample(8, 4, 4), [weights(8, 8, 3, 3)])
-    assert list(memory_log(made, EncodeOptions()))[3] == f"{'0-1':>14} i0{62 * '.'}"
+    assert list(memory_log(made, {}))[3] == f"{'0-1':>14} i0{62 * '.'}"
 
 
 def test_runs_of_numbers_are_shortened() -> None:
