@@ -46,7 +46,7 @@ def surplus_words(memory: Memory, config: LayerConfig) -> tuple[dict[int, int], 
     Where the registers do not tell the rows below the last window, these may be there.
     """
     needed, rest = _needed(config), config.input.stride - 1
-    limit = _needed(config, rest) if memory.chip.has_next_layer else needed
+    limit = _needed(config, rest) if memory.chip.counts_by_step else needed
     got = {group: len(words) for group, words in sorted(_streams(memory, config).items())}
     return {group: count - needed for group, count in got.items() if count > limit}, needed
 

@@ -220,7 +220,7 @@ def _input(memory: Memory, layer: int) -> Input:
     stride = 1 if transposed else stride_register["stride"] + 1
     operands = oned["operands"] + 1 if oned["elementwise"] else 1
     passes = _passes(memory, layer)
-    decode_size = _size_of_max78002 if memory.chip.has_next_layer else _size_of_max78000
+    decode_size = _size_by_steps if memory.chip.counts_by_step else _size_by_pixels
     size, pooled, pad = decode_size(memory, layer, stride, pool, dilation)
     if oned["conv1d"]:
         size, pooled, pad = (size[0], 1), (pooled[0], 1), (pad[0], 0)
@@ -249,7 +249,7 @@ def _input(memory: Memory, layer: int) -> Input:
     )
 
 
-def _size_of_max78000(
+def _size_by_pixels(
     memory: Memory, layer: int, stride: int, pool: Pair, _dilation: Pair
 ) -> tuple[Pair, Pair, Pair]:
     """Size, pooled size and pad: the registers count rows and columns with padding."""
@@ -260,7 +260,7 @@ def _size_of_max78000(
     return size, pooled, pad
 
 
-def _size_of_max78002(
+def _size_by_steps(
     memory: Memory, layer: int, stride: int, pool: Pair, dilation: Pair
 ) -> tuple[Pair, Pair, Pair]:
     """Size, pooled size and pad: the registers count up to the last window's first pixel.

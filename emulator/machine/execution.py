@@ -127,7 +127,7 @@ class LayerExecution:
             ordered = kernels.transpose(1, 2, 0, 3, 4)
             weights = ordered.reshape(len(ordered), -1, *config.kernels.shape)
             sums = convolve(image, weights, config)
-            streams = bool(config.ring_words) and not memory.chip.has_next_layer
+            streams = bool(config.ring_words) and memory.chip.skips_stream_bias
             if not self._quad:
                 loaded_kernels.check_kernel_count(self._report)
             used = np.any(weights, axis=(1, 2, 3))
