@@ -233,6 +233,11 @@ class Chip:
         """Return a word of a data memory instance as write pointers and their distances count."""
         return word | instance << self.write_pointer_shift
 
+    @property
+    def write_pointer_words(self) -> int:
+        """Words that a write pointer counts for each data memory instance."""
+        return 1 << self.write_pointer_shift
+
     def kernel_capacity(self, processor: int) -> int:
         """Kernel columns of a processor; on MAX78002 the first of each group has more."""
         first = processor % PROCESSORS_PER_GROUP == 0

@@ -50,6 +50,10 @@ class Field:
         """Return the value this field has in `word`."""
         return word >> self.low & self.limit
 
+    def set(self, word: int, value: int, register: str = "") -> int:
+        """Return a word in which this field has another value."""
+        return word & ~(self.limit << self.low) | self.pack(value, register)
+
 
 @dataclass(frozen=True, slots=True)
 class Register:

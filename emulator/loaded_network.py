@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from device import Chip, chip_named
 from device.chip import DEFAULT_APB_BASE
+from emulator.decode.config import LayerConfig
 from emulator.decode.fifo import push_image
-from emulator.decode.layer import LayerConfig, decode_layer
+from emulator.decode.layer import decode_layer
 from emulator.decode.locations import input_bytes
 from emulator.firmware.loader import run_loader
 from emulator.machine.accelerator import Accelerator, NetworkRun

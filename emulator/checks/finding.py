@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from emulator.decode.layer import LayerConfig
+from emulator.decode.config import LayerConfig
 from emulator.state.memory import Memory
 
 

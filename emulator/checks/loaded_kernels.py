@@ -16,8 +16,9 @@ from device.chip import (
     PROCESSORS_PER_GROUP,
     PROCESSORS_PER_INSTANCE,
 )
+from emulator.bits import numbers_in
 from emulator.checks.finding import LayerReport
-from emulator.decode.layer import LayerConfig, LayerKind
+from emulator.decode.config import LayerConfig
 from emulator.decode.weights import columns_of
 
 
@@ -25,11 +26,11 @@ def check_kernels(report: LayerReport, later: Sequence[LayerConfig]) -> None:
     """Check the processor maps, and that kernels and biases of the layer were loaded."""
     config = report.config
     wanted = config.enabled
-    if config.kind is LayerKind.PASSTHROUGH or config.kernels.bypass:
+    if not config.kind.has_kernels or config.kernels.bypass:
         wanted = (0,) * len(config.enabled)
     if config.with_kernels != wanted:
         _kernel_masks(report, wanted)
-    if config.kind is not LayerKind.PASSTHROUGH and not config.kernels.bypass:
+    if config.kind.has_kernels and not config.kernels.bypass:
         _kernels(report, later)
 
 
@@ -37,8 +38,8 @@ def _kernel_masks(report: LayerReport, wanted: tuple[int, ...]) -> None:
     """Report that other processors than `wanted`, masks by group, have their kernels on."""
     masks, memory = report.config.with_kernels, report.memory
     group = next(g for g, (a, b) in enumerate(zip(masks, wanted, strict=True)) if a != b)
-    differing = masks[group] ^ wanted[group]
-    processor = group * PROCESSORS_PER_GROUP + (differing & -differing).bit_length() - 1
+    differing = set(numbers_in(masks[group])) ^ set(numbers_in(wanted[group]))
+    processor = group * PROCESSORS_PER_GROUP + min(differing)
     address = memory.addresses.apb_base + memory.chip.layer_address(
         group, report.config.layer, "ENA"
     )
@@ -54,7 +55,7 @@ def check_kernel_count(report: LayerReport) -> None:
         surplus = PROCESSORS_PER_INSTANCE * output.passes - 1
         needed -= surplus * report.config.input.passes
     special = kernels.bypass or kernels.four_at_once
-    if report.config.kind is not LayerKind.CONVOLUTION or special or kernels.count >= needed:
+    if not report.config.kind.sums_channels or special or kernels.count >= needed:
         return
     name = "MCNT" if "MCNT" in report.memory.chip.layer_registers else "MCNT1"
     address = report.memory.addresses.apb_base + report.memory.chip.layer_address(
@@ -122,7 +123,7 @@ def _needed_columns(
     number = np.arange(max(kernels.count, 0))
     byte = kernels.start + number[:, None] // (8 // kernels.bits) * taps + np.arange(taps)
     columns = byte // KERNEL_COLUMN_BYTES - columns_of(config).start
-    if config.kind is LayerKind.DEPTHWISE:
+    if not config.kind.sums_channels:
         used = number >= kernels.count - config.input.passes
     else:
         slot = number // config.input.passes

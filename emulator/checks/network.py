@@ -14,7 +14,7 @@ from device.chip import (
     GROUPS,
 )
 from emulator.checks.finding import LayerFinding
-from emulator.decode.layer import LayerConfig
+from emulator.decode.config import LayerConfig
 from emulator.state.data_memory import DataMemory
 from emulator.state.memory import Memory
 

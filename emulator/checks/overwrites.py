@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from emulator.checks.finding import LayerReport
-from emulator.decode.layer import LayerConfig, LayerKind
+from emulator.decode.config import LayerConfig
 from emulator.state.data_memory import DataMemory
 
 Integers = NDArray[np.int64]
 
-_INSTANCE_WORDS = 1 << 22  # more than an instance has: combines instance and word to one number
+_INSTANCE_WORDS = 0x400000  # more than an instance has: combines instance and word to one number
 
 
 def check_writes(
@@ -105,7 +105,7 @@ def _read_before(config: LayerConfig) -> Integers:
     """Return for each pixel of the output the last pooled pixel that is read before it is known."""
     inputs = config.input
     rows, columns = config.output_size
-    kernel = (1, 1) if config.kind is LayerKind.PASSTHROUGH else config.kernels.shape
+    kernel = config.kernels.shape if config.kind.has_kernels else (1, 1)
     needed = []
     for length, taps, pad in zip((rows, columns), kernel, inputs.pad, strict=True):
         last = np.arange(length) + (taps - 1 - pad if taps > 1 else 0)

@@ -22,6 +22,7 @@ from unicorn import (
 )
 
 from device.chip import SRAM_BASE
+from emulator.bits import WORD_BITS, signed
 from emulator.cpu.elf import Image
 from emulator.cpu.io import CoreObserver, IoArea, Peripherals, Unobserved
 from emulator.cpu.memory_map import ROOMY_BYTES, CoreMemory
@@ -88,7 +89,7 @@ class Core:
         ):
             self._run_function(self.image.symbols[name], *arguments)
         result = int(self._uc.reg_read(core.arguments[0]))
-        return None if self._stopped else result - (result >> 31 << 32)
+        return None if self._stopped else signed(result, WORD_BITS)
 
     def run(self, time_limit: float = DEFAULT_SECONDS) -> int | None:
         """Run main() from reset and return what it returns, else as `call`."""

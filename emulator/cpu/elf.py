@@ -17,6 +17,7 @@ _IDENTIFICATION = b"\x7fELF\x01\x01"  # 32 bit, little-endian
 _PT_LOAD = 1
 _SHT_SYMTAB = 2
 _STT_OBJECT, _STT_FUNC = 1, 2
+_KINDS = 16  # the lower half of a byte tells the kind of a symbol
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,11 +83,11 @@ def _symbols(data: bytes) -> tuple[dict[str, int], list[tuple[int, str]]]:
         names = sections[link][4]
         for position in range(offset, offset + size, 16):
             name_offset, value, _, info = struct.unpack_from("<IIIB", data, position)
-            if info & 15 not in (_STT_OBJECT, _STT_FUNC):
+            if info % _KINDS not in (_STT_OBJECT, _STT_FUNC):
                 continue
             start = names + name_offset
             name = data[start : data.index(b"\0", start)].decode()
             symbols[name] = value
-            if info & 15 == _STT_FUNC:
-                functions.append((value & ~1, name))
+            if info % _KINDS == _STT_FUNC:
+                functions.append((value - value % 2, name))  # without the Thumb bit
     return symbols, functions

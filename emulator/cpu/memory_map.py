@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from device.chip import FLASH_BASE, SRAM_BASE
+from emulator.bits import WORD_LIMIT
 from emulator.cpu.elf import Image
 from emulator.errors import EmulatorError
 
@@ -55,7 +56,7 @@ class CoreMemory:
 
     def sram_use(self, image: Image) -> int:
         """Bytes of SRAM that variables take; the stack comes on top."""
-        return _end(image, self.sram_base, 1 << 32) - self.sram_base
+        return _end(image, self.sram_base, WORD_LIMIT) - self.sram_base
 
 
 def _end(image: Image, first: int, last: int) -> int:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from device.chip import FAST_FIFO_DATA, PROCESSORS_PER_GROUP, PROCESSORS_PER_INSTANCE
-from emulator.decode.layer import LayerConfig
+from emulator.decode.config import LayerConfig
 from emulator.errors import EmulatorError
 from emulator.state.memory import Memory
 

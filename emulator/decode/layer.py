@@ -5,162 +5,24 @@ Source: spec/machine.md section 2.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from enum import Enum
-
-from device.chip import GROUPS, PROCESSORS_PER_GROUP
+from device.chip import GROUPS
+from emulator.decode.config import (
+    WIDE_WORDS,
+    ActivationFunction,
+    ElementwiseOperation,
+    Input,
+    Kernels,
+    LayerConfig,
+    LayerKind,
+    Output,
+    Pair,
+    WritePointer,
+)
 from emulator.state.memory import INSTANCES, Memory
 
-WIDE_WORDS = 4  # words of a pixel and instance with 32-bit output
 _WEIGHT_BITS = (8, 1, 2, 4)
 _COLUMN_UNITS = 8  # kernel addresses count eighths of an 8-bit kernel
 _FLATTEN_STEP = 16  # the upper field of flattened passes counts these
-
-Pair = tuple[int, int]
-
-
-class LayerKind(Enum):
-    """What a layer does with its channels."""
-
-    CONVOLUTION = "convolution"
-    DEPTHWISE = "depth-wise convolution"
-    PASSTHROUGH = "pass-through"
-
-
-class ElementwiseOperation(Enum):
-    """How several operands become one; the values are the register's."""
-
-    SUB = 0
-    ADD = 1
-    OR = 2
-    XOR = 3
-
-
-@dataclass(frozen=True, slots=True)
-class Input:
-    """What a layer reads and what happens before the operator. Pairs are (rows, columns).
-
-    `size` is the input before pooling, `pooled` after it (or after sub-sampling by `stride`).
-    `passes` counts groups of up to 64 channels, or all pixels of a flattened image. `read_word` is
-    the first word in each data memory instance, `read_gap` the words left out between pixels.
-    """
-
-    size: Pair
-    pooled: Pair
-    pad: Pair
-    pooling: bool
-    max_pool: bool
-    pool: Pair
-    pool_dilation: Pair
-    stride: int
-    operands: int
-    operation: ElementwiseOperation
-    pool_first: bool
-    passes: int
-    chw: bool
-    read_word: int
-    read_gap: int
-
-
-@dataclass(frozen=True, slots=True)
-class Kernels:
-    """Where a layer's kernels are: `start` in bytes of every processor's kernel stream.
-
-    `first` is the kernel address in the register's unit (eighths of an 8-bit kernel), `count` the
-    number of kernels of each processor, `shape` (rows, columns).
-    """
-
-    shape: Pair
-    bits: int
-    first: int
-    start: int
-    count: int
-    bypass: bool
-    four_at_once: bool
-
-
-@dataclass(frozen=True, slots=True)
-class WritePointer:
-    """Where output starts: data memory instance (0 to 15) and word."""
-
-    instance: int
-    word: int
-
-
-@dataclass(frozen=True, slots=True)
-class Output:
-    """What happens after the operator, and where results go.
-
-    `slots` are the outputs of one pass, counted from lane 0 of the first data memory instance.
-    `bias_offsets` and `pointers` have one entry for each group; a group without bias has None.
-    """
-
-    slots: int
-    passes: int
-    gap: int
-    wide: bool
-    shift: int
-    relu: bool
-    absolute: bool
-    bias_offsets: tuple[int | None, ...]
-    pointers: tuple[WritePointer, ...]
-
-    @property
-    def step(self) -> int:
-        """Words between two output passes of a pixel."""
-        return (WIDE_WORDS if self.wide else 1) * (self.gap + 1)
-
-
-@dataclass(frozen=True, slots=True)
-class LayerConfig:
-    """One hardware layer as its registers say.
-
-    `enabled` and `with_kernels` are 16-bit masks of the processors of each group. `stream_start`
-    and `ring_words` are not zero for layers that stream. `next_layer` is None after the last.
-    """
-
-    layer: int
-    kind: LayerKind
-    enabled: tuple[int, ...]
-    with_kernels: tuple[int, ...]
-    broadcast: bool
-    transposed: bool
-    conv1d: bool
-    input: Input
-    kernels: Kernels
-    output: Output
-    stream_start: int
-    ring_words: int
-    next_layer: int | None
-
-    @property
-    def processors(self) -> tuple[int, ...]:
-        """Numbers (0 to 63) of the processors that take part, ascending."""
-        return tuple(
-            group * PROCESSORS_PER_GROUP + unit
-            for group, mask in enumerate(self.enabled)
-            for unit in range(PROCESSORS_PER_GROUP)
-            if mask >> unit & 1
-        )
-
-    @property
-    def groups(self) -> tuple[int, ...]:
-        """Groups that have a processor of the layer."""
-        return tuple(group for group, mask in enumerate(self.enabled) if mask)
-
-    @property
-    def output_size(self) -> Pair:
-        """Rows and columns of the output."""
-        if self.kind is LayerKind.PASSTHROUGH:
-            return self.input.pooled
-        stretch = 2 if self.transposed else 1
-        rows, columns = (
-            stretch * length + 2 * pad - kernel + 1
-            for length, pad, kernel in zip(
-                self.input.pooled, self.input.pad, self.kernels.shape, strict=True
-            )
-        )
-        return rows, columns
 
 
 def decode_layer(memory: Memory, layer: int) -> LayerConfig:
@@ -313,7 +175,7 @@ def _output(memory: Memory, layer: int, kind: LayerKind, bias_unit: int) -> Outp
     wide = bool(lctl["wide"])
     passes, gap = 1, lctl2["write_step"]
     channel_step = memory.register(layer, "WPTR_CHOFFS")["words"]
-    if kind is LayerKind.PASSTHROUGH:
+    if not kind.has_kernels:
         passes = _passes(memory, layer)
     elif channel_step:
         gap = channel_step // (WIDE_WORDS if wide else 1) - 1
@@ -326,16 +188,21 @@ def _output(memory: Memory, layer: int, kind: LayerKind, bias_unit: int) -> Outp
         gap=gap,
         wide=wide,
         shift=-shift if posts[0]["shift_right"] else shift,
-        relu=bool(lctl["relu"]),
-        absolute=bool(posts[0]["absolute"]),
+        activation=_activation(lctl, posts[0]),
         bias_offsets=tuple(p["bias_offset"] * bias_unit if p["bias"] else None for p in posts),
         pointers=tuple(_pointer(memory, layer, group) for group in range(GROUPS)),
     )
 
 
+def _activation(lctl: dict[str, int], post: dict[str, int]) -> ActivationFunction:
+    if lctl["relu"]:
+        return ActivationFunction.RELU
+    return ActivationFunction.ABS if post["absolute"] else ActivationFunction.NONE
+
+
 def _pointer(memory: Memory, layer: int, group: int) -> WritePointer:
     pointer = memory.register(layer, "WPTR_BASE", group)["pointer"]
-    instance, word = divmod(pointer, 1 << memory.chip.write_pointer_shift)
+    instance, word = divmod(pointer, memory.chip.write_pointer_words)
     return WritePointer(instance % INSTANCES, word)
 
 

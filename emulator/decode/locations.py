@@ -6,12 +6,13 @@ Source: spec/machine.md sections 3, 6 and, for gaps, 8.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import assert_never
 
 import numpy as np
 from numpy.typing import NDArray
 
 from device.chip import PROCESSORS_PER_GROUP, PROCESSORS_PER_INSTANCE
-from emulator.decode.layer import LayerConfig, LayerKind
+from emulator.decode.config import LayerConfig, LayerKind
 from emulator.decode.weights import depthwise_bases
 from emulator.state.memory import INSTANCES
 
@@ -53,11 +54,15 @@ def input_bytes(config: LayerConfig, instance_bytes: int) -> tuple[Integers, Int
 
 def output_locations(config: LayerConfig) -> OutputLocations:
     """Return where the outputs of a layer go, in the order in which the layer computes them."""
-    if config.kind is LayerKind.PASSTHROUGH:
-        return _passthrough_place(config)
-    if config.kind is LayerKind.DEPTHWISE:
-        return _depthwise_place(config)
-    return _convolution_place(config)
+    match config.kind:
+        case LayerKind.CONVOLUTION:
+            return _convolution_place(config)
+        case LayerKind.DEPTHWISE:
+            return _depthwise_place(config)
+        case LayerKind.PASSTHROUGH:
+            return _passthrough_place(config)
+        case _:
+            assert_never(config.kind)
 
 
 def words_of(config: LayerConfig, place: OutputLocations, pixels: int) -> Integers:

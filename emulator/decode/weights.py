@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from device.chip import KERNEL_COLUMN_BYTES, PROCESSORS_PER_GROUP
-from emulator.decode.layer import LayerConfig, LayerKind
+from emulator.bits import signed_parts
+from emulator.decode.config import LayerConfig
 from emulator.errors import EmulatorError
 from emulator.state.memory import Memory
 
@@ -25,14 +26,14 @@ def layer_kernels(memory: Memory, config: LayerConfig, *, binary: bool, quad: bo
     for a depth-wise layer. Raises EmulatorError (E832) if kernels lie behind the memory.
     """
     rows, columns = config.kernels.shape
-    outputs = 1 if config.kind is LayerKind.DEPTHWISE else _outputs(config)
+    outputs = _outputs(config) if config.kind.sums_channels else 1
     shape = (len(config.processors), outputs, config.input.passes, rows, columns)
     if config.kernels.bypass:
         return np.ones(shape, np.int64)
     kernels = config.kernels
     needed = outputs * config.input.passes
     skipped = 0  # kernels of slots before the first used lane
-    if config.kind is LayerKind.DEPTHWISE:
+    if not config.kind.sums_channels:
         skipped = max(kernels.count - needed, 0)
     stored = needed + skipped
     if kernels.four_at_once:
@@ -150,13 +151,10 @@ def _unpacked(
             f"{config.processors[0]}, the memory ends at {stream.shape[1]}",
             remedy="Check the kernel address and count registers of the layer.",
         )
-    packed = stream[:, start : start + blocks * taps].reshape(len(stream), blocks, 1, taps)
-    packed = packed[..., ::-1]
-    shifts = bits * np.arange(per_byte, dtype=np.uint8).reshape(-1, 1)
-    values = (packed >> shifts & (1 << bits) - 1).astype(np.int64)
-    sign = 1 << bits - 1
-    # Binary: the bit 0 means +1, 1 means -1; otherwise two's complement of `bits` bits
-    values = 1 - 2 * values if binary and bits == 1 else (values ^ sign) - sign
+    packed = stream[:, start : start + blocks * taps].reshape(len(stream), blocks, taps)
+    values = signed_parts(packed[..., ::-1], bits)
+    if binary and bits == 1:
+        values = 1 + 2 * values  # the bit 0 means +1, 1 (read as -1) means -1
     return values.reshape(len(stream), blocks * per_byte, taps)[:, :count]
 
 

@@ -14,6 +14,8 @@ from pathlib import Path
 
 from device import Chip
 from device.chip import DEFAULT_APB_BASE
+from device.fields import Register, flag
+from emulator.bits import changed
 from emulator.cpu.core import DEFAULT_SECONDS, Core
 from emulator.cpu.elf import Image
 from emulator.cpu.memory_map import CoreMemory
@@ -26,7 +28,8 @@ from emulator.state.power import CPU1_CLOCK, check_clock, is_running
 
 PASS, FAIL = "*** PASS ***", "*** FAIL ***"
 PROBING_SECONDS = 2.0
-_SEMAPHORE_INTERRUPT, _WAKE = 0x4003E040, 1 << 16
+_SEMAPHORE_INTERRUPT = 0x4003E040
+_SEMAPHORE = Register("IRQ0", 0, "Semaphore interrupt", (flag("wake", 16, "wakes the Arm core"),))
 _HEXADECIMAL = re.compile(r"0x([0-9a-fA-F]{1,8})\b")
 
 
@@ -142,11 +145,11 @@ class Board:
                     break
                 for address, expected, value in new:
                     found[address] = expected, value
-                    self.bus.words[address] ^= expected ^ value
+                    self.bus.words[address] = changed(self.bus.words[address], value, expected)
         finally:
             self._captured = None
             for address, (expected, value) in found.items():
-                self.bus.words[address] ^= expected ^ value
+                self.bus.words[address] = changed(self.bus.words[address], value, expected)
         in_time = new == [] and time.monotonic() < deadline
         return [(address, *values) for address, values in found.items()], in_time
 
@@ -196,7 +199,7 @@ class Board:
         if not is_running(self.bus.words, CPU1_CLOCK):
             raise EmulatorError("E825", "the Arm core sleeps, but it did not start the RISC-V core")
         self.core.run(self.time_limit)
-        if self.bus.words.get(_SEMAPHORE_INTERRUPT, 0) & _WAKE:
+        if _SEMAPHORE.unpack(self.bus.words.get(_SEMAPHORE_INTERRUPT, 0))["wake"]:
             return WAKE_INTERRUPT
         if PASS not in self.console and FAIL not in self.console:
             raise EmulatorError("E825", "the RISC-V program ends without waking the Arm core")

@@ -6,7 +6,10 @@ Source: spec/sdk-stubs.md sections 4 and 5.
 
 from __future__ import annotations
 
-from device import Chip
+from functools import reduce
+from operator import or_
+
+from device import CHIPS, MAX78002, Chip
 from device.chip import (
     ACCELERATOR_BYTES,
     DEFAULT_APB_BASE,
@@ -17,6 +20,8 @@ from device.chip import (
     POWER_CONTROL,
     POWER_REGISTERS,
 )
+from device.fields import Register, flag
+from emulator.bits import bytes_at, with_bytes, word_address
 from emulator.cpu.io import IoArea
 from emulator.state.power import CLOCK_GATES
 from emulator.words.addresses import (
@@ -29,9 +34,16 @@ from emulator.words.writes import WriteLog, Writes, column_words, merged_words, 
 
 PERIPHERALS, PERIPHERAL_BYTES = 0x40000000, 0x100000
 _SYSTEM, _SYSTEM_BYTES = 0xE000E000, 0x1000  # interrupt controller and system control of the core
-_PLL_CONTROL, _PLL_ENABLED, _PLL_READY = 0x40000010, 1, 2
-# Memory tests end at once and find nothing: the "done" bits of all of them, no error bit
-_TESTS_DONE = 0x0A3C0000
+# Memory tests of any chip end at once and find nothing: all bits that tell the end, no error bit
+_TESTS_DONE = reduce(
+    or_,
+    (test.done for chip in CHIPS for test in chip.memory_tests),
+    MAX78002.control_registers["SRAM_TEST"].pack(cleared=1),
+)
+_PLL_CONTROL = 0x40000010
+_PLL = Register(
+    "PLL", 0, "PLL control", (flag("enabled", 0, "it runs"), flag("ready", 1, "it is stable"))
+)
 
 
 class Bus:
@@ -76,9 +88,8 @@ class Bus:
         if size == 4:
             self.words[address] = value
         else:
-            shift, mask = 8 * (address & 3), (1 << 8 * size) - 1
-            old = self.words.get(address & ~3, 0)
-            self.words[address & ~3] = old & ~(mask << shift) | (value & mask) << shift
+            word = word_address(address)
+            self.words[word] = with_bytes(self.words.get(word, 0), address, size, value)
         if not self._is_set_up:
             chip = self._chips.get(address)
             if chip is None:
@@ -112,7 +123,7 @@ class Bus:
 
     def read(self, address: int, size: int) -> int:
         """Load 1, 2 or 4 bytes."""
-        word = address & ~3
+        word = word_address(address)
         if self.reads is not None:
             self.reads.append(word)
         value = self._status.get(word)
@@ -120,7 +131,7 @@ class Bus:
             value = self._special(word)
         if value is None:
             value = self.words.get(word, 0)
-        return value >> 8 * (address & 3) & (1 << 8 * size) - 1
+        return bytes_at(value, address, size)
 
     def has_something_at(self, address: int) -> bool:
         """Whether anything can be read at an address; all is said to be, while the chip is open."""
@@ -136,7 +147,7 @@ class Bus:
         for address in self.addresses.control:
             word = self.words.get(address, 0)
             if fields["enable"].unpack(word):
-                self.words[address] = word | fields["done"].pack(1)
+                self.words[address] = fields["done"].set(word, 1)
 
     def _identify(self, chip: Chip) -> None:
         self.addresses = AddressMap(chip, self.apb_base)
@@ -155,8 +166,8 @@ class Bus:
     def _special(self, word: int) -> int | None:
         """Return what a register that is not plain memory reads, else None."""
         if word == _PLL_CONTROL:
-            enabled = self.words.get(word, 0) & _PLL_ENABLED
-            return self.words.get(word, 0) | (_PLL_READY if enabled else 0)
+            enabled = _PLL.unpack(self.words.get(word, 0))["enabled"]
+            return _PLL.by_name["ready"].set(self.words.get(word, 0), enabled)
         if self.addresses is None or not self.is_accelerator(word):
             return None
         if self._transposer and word == self.addresses.transposers[self._transposer[0]]:
@@ -199,13 +210,10 @@ class Bus:
 
         control = chip.control_registers["CTL"].unpack(self.words[self.addresses.control[group]])
         pointer = register("WPTR_BASE")["pointer"] + register("LCTL2")["passes"]
-        instance, word = divmod(pointer, 1 << chip.write_pointer_shift)
+        instance, word = divmod(pointer, chip.write_pointer_words)
         start = self.apb_base + chip.data_address(
             group * INSTANCES_PER_GROUP + instance % INSTANCES_PER_GROUP, 4 * word
         )
-        shift = 8 * control["mlator_lane"]
-        value = 0
-        for i in range(4):
-            byte = self.words.get(start + 4 * (4 * pixel + i), 0) >> shift & 0xFF
-            value |= byte << 8 * i
-        return value
+        lane, pixels = control["mlator_lane"], start + 16 * pixel
+        words = (self.words.get(pixels + 4 * i, 0) for i in range(4))
+        return int.from_bytes(bytes(bytes_at(word, lane, 1) for word in words), "little")

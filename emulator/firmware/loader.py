@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from device import Chip, chip_named
 from device.chip import DEFAULT_APB_BASE
+from emulator.bits import WORD_LIMIT
 from emulator.cpu.core import DEFAULT_SECONDS, MEMORY_BYTES, RAM, Core
 from emulator.errors import EmulatorError
 from emulator.firmware.bus import Bus
@@ -91,7 +92,7 @@ class LoaderRecord:
         data = [address for address in dict.fromkeys(read) if self._is_data(address)]
         for address in data[:: max(1, len(data) // _PROBED_WORDS)]:
             value = self.bus.words.get(address, 0)
-            self.bus.words[address] = value ^ 0xFFFFFFFF
+            self.bus.words[address] = WORD_LIMIT - 1 - value
             noticed = not self.check_output()
             self.bus.words[address] = value
             if not noticed:

@@ -18,7 +18,8 @@ from device import Chip
 from device.chip import DEFAULT_APB_BASE, GROUPS, PROCESSORS_PER_INSTANCE
 from emulator.checks.finding import LayerFinding
 from emulator.checks.network import layers_without_part, unread_channels
-from emulator.decode.layer import LayerConfig, decode_layer
+from emulator.decode.config import LayerConfig
+from emulator.decode.layer import decode_layer
 from emulator.errors import EmulatorError
 from emulator.machine import snoop
 from emulator.machine.execution import LayerExecution, LayerRun
@@ -244,7 +245,7 @@ def _unread(progress: _Progress, memory: Memory) -> Iterator[LayerFinding]:
 def _written_words(done: LayerRun, target: DataMemory, chip: Chip) -> snoop.WrittenWords:
     """Return the words that a layer wrote, once each, by ascending write pointer."""
     words = done.words
-    limit = 1 << chip.write_pointer_shift
+    limit = chip.write_pointer_words
     inside = words < limit
     pointers = np.unique((done.place.instance[:, None] * limit + words)[inside])
     instance, word = np.divmod(pointers, limit)

@@ -6,25 +6,25 @@ taps stay below 2^28 (spec/numerics.md section 9). Source: spec/numerics.md sect
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, assert_never
 
 import numpy as np
 from numpy.typing import NDArray
 
-from emulator.decode.layer import ElementwiseOperation, Input, LayerConfig, LayerKind, Output
+from emulator.decode.config import (
+    ActivationFunction,
+    ElementwiseOperation,
+    Input,
+    LayerConfig,
+    Output,
+)
 
 Values = NDArray[np.int32]
 Floats = NDArray[np.floating[Any]]
 Sums = NDArray[np.int64]
 
-_PRODUCT_BITS = 14  # |a·b| <= 2^14 for 8-bit a and b
-_FLOAT32_EXACT = 1 << 24  # integers up to here are exact in float32
-_COMBINE = {
-    ElementwiseOperation.SUB: np.subtract,
-    ElementwiseOperation.ADD: np.add,
-    ElementwiseOperation.OR: np.bitwise_or,
-    ElementwiseOperation.XOR: np.bitwise_xor,
-}
+_PRODUCT_LIMIT = 2**14  # |a·b| <= 2^14 for 8-bit a and b
+_FLOAT32_EXACT = 2**24  # integers up to here are exact in float32
 
 
 def prepare(operands: Values, config: LayerConfig, *, rounding: bool) -> Values:
@@ -52,14 +52,14 @@ def convolve(image: Values, kernels: Sums, config: LayerConfig) -> Sums:
     rows, columns = config.output_size
     pad = config.input.pad
     padded = np.pad(image, ((0, 0), (pad[0], pad[0]), (pad[1], pad[1])))
-    if config.kind is LayerKind.DEPTHWISE:
+    if not config.kind.sums_channels:
         sums = np.zeros((len(image), rows, columns), np.int64)
         for i, j in np.ndindex(kernels.shape[-2:]):
             sums += padded[:, i : i + rows, j : j + columns] * kernels[:, i, j, None, None]
         return sums
     # Every partial sum is an integer below terms·2^14, exact in the type chosen here
     terms = int(np.prod(kernels.shape[1:]))
-    kind = np.dtype(np.float32 if terms << _PRODUCT_BITS <= _FLOAT32_EXACT else np.float64)
+    kind = np.dtype(np.float32 if terms * _PRODUCT_LIMIT <= _FLOAT32_EXACT else np.float64)
     values: Floats = padded.astype(kind)
     factors: Floats = kernels.astype(kind)
     result: Floats = np.zeros((len(kernels), rows * columns), kind)
@@ -77,19 +77,37 @@ def finish(sums: Sums, output: Output) -> Sums:
         else:
             sums = sums << output.shift - 7
         sums = np.clip(sums, -128, 127)
-    if output.relu:
-        return np.clip(sums, 0, 127)
-    if output.absolute:
-        return np.minimum(np.abs(sums), 127)
-    return sums
+    match output.activation:
+        case ActivationFunction.NONE:
+            return sums
+        case ActivationFunction.RELU:
+            return np.clip(sums, 0, 127)
+        case ActivationFunction.ABS:
+            return np.minimum(np.abs(sums), 127)
+        case _:
+            assert_never(output.activation)
 
 
 def _combined(operands: Values, operation: ElementwiseOperation) -> Values:
     """Combine from the first operand to the last; only the end result is clipped."""
     result: Values = operands[0]
     for operand in operands[1:]:
-        result = _COMBINE[operation](result, operand)
+        result = _combination(result, operand, operation)
     return np.clip(result, -128, 127).astype(np.int32)
+
+
+def _combination(first: Values, second: Values, operation: ElementwiseOperation) -> Values:
+    match operation:
+        case ElementwiseOperation.SUB:
+            return first - second
+        case ElementwiseOperation.ADD:
+            return first + second
+        case ElementwiseOperation.OR:
+            return np.bitwise_or(first, second)
+        case ElementwiseOperation.XOR:
+            return np.bitwise_xor(first, second)
+        case _:
+            assert_never(operation)
 
 
 def _pooled(image: Values, inputs: Input, rounding: bool) -> Values:

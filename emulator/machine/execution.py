@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import assert_never
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,8 +16,8 @@ from numpy.typing import NDArray
 from device.chip import BIAS_UNIT
 from emulator.checks import impossible, loaded, loaded_kernels, overwrites, reads
 from emulator.checks.finding import LayerFinding, LayerReport
+from emulator.decode.config import LayerConfig, LayerKind
 from emulator.decode.fifo import fifo_image, surplus_words
-from emulator.decode.layer import LayerConfig, LayerKind
 from emulator.decode.locations import (
     OutputLocations,
     input_bytes,
@@ -104,42 +105,60 @@ class LayerExecution:
         else:
             operands, read = self._gather(source)
         image = prepare(operands, config, rounding=bool(self._modes["average_rounding"]))
-        if config.kind is LayerKind.PASSTHROUGH:
-            output = image.astype(np.int64)
-        else:
-            output = self._operate(image)
+        output = self._operate(image)
         done = LayerRun(config, output, output_locations(config))
         self._store(done, target, None if source.private else read)
         return done
 
     def _operate(self, image: NDArray[np.int32]) -> Integers:
-        """Convolve, add the bias, scale and activate: int64 [output, row, column]."""
-        memory, config = self._memory, self._config
+        """Return what is written: int64 [output, row, column]."""
+        match self._config.kind:
+            case LayerKind.PASSTHROUGH:
+                return image.astype(np.int64)
+            case LayerKind.CONVOLUTION:
+                return self._convolution(image)
+            case LayerKind.DEPTHWISE:
+                return self._depthwise(image)
+            case _:
+                assert_never(self._config.kind)
+
+    def _convolution(self, image: NDArray[np.int32]) -> Integers:
+        """Sum over all channels; then as `_finished`."""
+        config = self._config
+        # [output, pass, processor, row, column], as the channels of the image are ordered
+        ordered = self._kernels().transpose(1, 2, 0, 3, 4)
+        weights = ordered.reshape(len(ordered), -1, *config.kernels.shape)
+        sums = convolve(image, weights, config)
+        streams = bool(config.ring_words) and self._memory.chip.skips_stream_bias
+        if not self._quad:
+            loaded_kernels.check_kernel_count(self._report)
+        places = layer_bias(
+            config,
+            unused_lanes(config, weights, self._following),
+            skip_first=self._first and streams,
+            quad=self._quad,
+        )
+        return self._finished(sums, places, np.any(weights, axis=(1, 2, 3)))
+
+    def _depthwise(self, image: NDArray[np.int32]) -> Integers:
+        """Give every channel its own kernel; then as `_finished`."""
+        config = self._config
+        kernels = self._kernels()[:, 0].swapaxes(0, 1)  # [pass, processor, row, column]
+        sums = convolve(image, kernels.reshape(-1, *config.kernels.shape), config)
+        return self._finished(sums, depthwise_bias(config), np.any(kernels, axis=(2, 3)))
+
+    def _kernels(self) -> Integers:
         binary = bool(self._modes["binary"])
-        kernels = layer_kernels(memory, config, binary=binary, quad=self._quad)
-        if config.kind is LayerKind.DEPTHWISE:
-            per_channel = kernels[:, 0].swapaxes(0, 1)  # [pass, processor, row, column]
-            sums = convolve(image, per_channel.reshape(-1, *config.kernels.shape), config)
-            group, index = depthwise_bias(config)
-            used = np.any(per_channel, axis=(2, 3))
-        else:
-            # [output, pass, processor, row, column], as the channels of the image are ordered
-            ordered = kernels.transpose(1, 2, 0, 3, 4)
-            weights = ordered.reshape(len(ordered), -1, *config.kernels.shape)
-            sums = convolve(image, weights, config)
-            streams = bool(config.ring_words) and memory.chip.skips_stream_bias
-            if not self._quad:
-                loaded_kernels.check_kernel_count(self._report)
-            used = np.any(weights, axis=(1, 2, 3))
-            group, index = layer_bias(
-                config,
-                unused_lanes(config, weights, self._following),
-                skip_first=self._first and streams,
-                quad=self._quad,
-            )
+        return layer_kernels(self._memory, self._config, binary=binary, quad=self._quad)
+
+    def _finished(
+        self, sums: Integers, places: tuple[Integers, Integers], used: NDArray[np.bool_]
+    ) -> Integers:
+        """Add the biases, scale and activate; `places` holds group and index of each bias."""
+        group, index = places
         loaded.check_biases(self._report, group, index, used.reshape(index.shape))
-        bias = bias_values(memory, group, index)
-        return finish(sums + BIAS_UNIT * bias.reshape(-1, 1, 1), config.output)
+        bias = bias_values(self._memory, group, index)
+        return finish(sums + BIAS_UNIT * bias.reshape(-1, 1, 1), self._config.output)
 
     def _gather(self, source: DataMemory) -> tuple[NDArray[np.int32], _Read]:
         """Read the operands [operand, channel, row, column] from data memory."""

@@ -17,14 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from device.chip import GROUPS
-from device.registers import SNOOP_CONDITION
+from device.registers import Register
+from emulator.bits import WORD_BITS, signed, truncated
 from emulator.state.memory import Memory
 
 Integers = NDArray[np.int64]
 
 _EQUAL, _RANGE = 2, 5
 _UPPER_BYTE, _WORD = 6, 8
-_WRITES = 0x200000  # bit of the addresses: writes are watched
 _UNITS = (1, 2)
 
 
@@ -76,7 +76,7 @@ def _units_in_use(memory: Memory) -> Iterator[tuple[int, int]]:
         if not memory.control_register("CTL", group)["snoop"]:
             continue
         for unit in _UNITS:
-            if memory.control_register(f"SNP{unit}_C1", group)["value"] & 1:
+            if memory.control_register(f"SNP{unit}_C1", group)["enable"]:
                 yield group, unit
 
 
@@ -85,30 +85,30 @@ class _Unit:
 
     def __init__(self, memory: Memory, group: int, unit: int) -> None:
         self._memory, self._group, self._unit = memory, group, unit
-        self._condition = SNOOP_CONDITION.unpack(self._get("C1"))
+        self._condition = self._fields("C1")
 
     def look_at(self, written: WrittenWords, complain: Callable[[str], None]) -> Decision:
         """Compare what was written, note the results and say what follows."""
         condition = self._condition
-        first, last = self._get("A1"), self._get("A2")
+        first, last = self._fields("A1"), self._fields("A2")
         if not (
-            first & _WRITES
+            first["writes"]
             and condition["compare_address"] in (_EQUAL, _RANGE)
             and condition["compare_data"] in (_EQUAL, _RANGE)
             and condition["unit"] in (_UPPER_BYTE, _WORD)
         ):
             complain(self._says("its comparison is not emulated, nothing is counted"))
             return Decision.AS_CONFIGURED
-        start = first & ~_WRITES
-        end = last & ~_WRITES if condition["compare_address"] == _RANGE else start
+        start = first["pointer"]
+        end = last["pointer"] if condition["compare_address"] == _RANGE else start
         watched = (written.pointers >= start) & (written.pointers <= end)
         if not watched.any():
             return Decision.AS_CONFIGURED
         values = written.values[watched]
         if condition["unit"] == _UPPER_BYTE:
-            values = values >> 24
+            values = values.astype("<u4").view(np.uint8)[3::4].astype(np.int64)
         matches = self._matches(values)
-        self._note(written.pointers[watched][matches] | _WRITES, values[matches])
+        self._note(written.pointers[watched][matches], values[matches])
         if condition["compare_count"] and (condition["stop"] or condition["jump"]):
             complain(self._says("it compares counts, so that the layers that follow are a guess"))
             return Decision.AS_CONFIGURED
@@ -127,9 +127,7 @@ class _Unit:
         return inside
 
     def _signed(self, value: int) -> int:
-        bits = 8 if self._condition["unit"] == _UPPER_BYTE else 32
-        value &= (1 << bits) - 1
-        return value - (value >> bits - 1 << bits)
+        return signed(value, 8 if self._condition["unit"] == _UPPER_BYTE else WORD_BITS)
 
     def _note(self, pointers: Integers, values: Integers) -> None:
         """Enter matches into the registers that are in use."""
@@ -140,7 +138,7 @@ class _Unit:
                 self._set("HIT", self._get("HIT") + 1)
             if self._condition["maximum"] and self._signed(value) > self._signed(self._get("MAX")):
                 self._set("MAX", value)
-                self._set("AM", pointer)
+                self._set("AM", self._register("AM").pack(pointer=pointer, writes=1))
 
     def _says(self, text: str) -> str:
         return f"conditional execution, unit {self._unit}: {text}"
@@ -149,8 +147,14 @@ class _Unit:
         number = self._memory.chip.control_address(self._group, f"SNP{self._unit}_{name}")
         return self._memory.addresses.apb_base + number
 
+    def _register(self, name: str) -> Register:
+        return self._memory.chip.control_registers[f"SNP{self._unit}_{name}"]
+
+    def _fields(self, name: str) -> dict[str, int]:
+        return self._register(name).unpack(self._get(name))
+
     def _get(self, name: str) -> int:
         return self._memory.registers.get(self._address(name), 0)
 
     def _set(self, name: str, value: int) -> None:
-        self._memory.registers[self._address(name)] = value & 0xFFFFFFFF
+        self._memory.registers[self._address(name)] = truncated(value)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from device.chip import KERNEL_COLUMN_BYTES
-from emulator.decode.layer import LayerConfig, LayerKind
+from emulator.decode.config import LayerConfig
 from emulator.state.memory import Memory
 
 STARTUP_CYCLES = 1
@@ -39,7 +39,7 @@ def network_cycles(memory: Memory, layers: Sequence[LayerConfig]) -> list[Cycles
 
 def _layer(memory: Memory, config: LayerConfig, streams: bool) -> Cycles:
     inputs = config.input
-    if config.kind is LayerKind.PASSTHROUGH:
+    if not config.kind.has_kernels:
         total = _passthrough(config, memory.register(config.layer, "ONED")["time_slots"] + 1)
     else:
         long = memory.register(config.layer, "POST")["flatten"]
@@ -51,7 +51,7 @@ def _layer(memory: Memory, config: LayerConfig, streams: bool) -> Cycles:
         layer=config.layer,
         estimate=(15 * total + 9) // 10 if streams else total,
         fetches=inputs.pooled[0] * inputs.pooled[1] * inputs.passes * inputs.operands * window,
-        steps=0 if config.kind is LayerKind.PASSTHROUGH else steps,
+        steps=steps if config.kind.has_kernels else 0,
         uncertain=streams,
     )
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from emulator.bits import WORD_BITS, bytes_at, signed
 from emulator.machine.accelerator import NetworkRun
 from emulator.machine.execution import LayerRun
 from emulator.words.addresses import DATA, INSTANCES_PER_GROUP, AddressMap
@@ -139,15 +140,11 @@ def _in_word(
         row, column = divmod(pixel, done.output.shape[2])
         for number in numbers:
             if done.config.output.wide:
-                values = _signed(expected, 32), _signed(found, 32)
+                values = signed(expected, WORD_BITS), signed(found, WORD_BITS)
             else:
-                shift = 8 * int(done.place.lane[number])
-                values = _signed(expected >> shift, 8), _signed(found >> shift, 8)
+                lane = int(done.place.lane[number])
+                pair = bytes_at(expected, lane, 1), bytes_at(found, lane, 1)
+                values = signed(pair[0], 8), signed(pair[1], 8)
             if values[0] != values[1]:
                 yield Departure(done, number, row, column, address, *values)
         return
-
-
-def _signed(value: int, bits: int) -> int:
-    value &= (1 << bits) - 1
-    return value - (value >> bits - 1 << bits)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from emulator.decode.layer import LayerConfig, LayerKind
+from emulator.decode.config import ActivationFunction, LayerConfig
 from emulator.machine.accelerator import NetworkRun
 from emulator.report.departure import Departure, outputs_at
 from emulator.report.trace import format_value
@@ -26,14 +26,14 @@ def describe_layer(config: LayerConfig) -> str:
     elif inputs.stride > 1:
         parts.append(f"stride {inputs.stride}")
     name = f"transposed {config.kind.value}" if config.transposed else config.kind.value
-    if config.kind is LayerKind.PASSTHROUGH:
+    if not config.kind.has_kernels:
         parts.append(name)
     else:
         parts.append(f"{name} {_size(kernels.shape)} pad {inputs.pad[0]}, {kernels.bits} bit")
         parts.append(f"{output.passes * output.slots} outputs {_size(config.output_size)}")
         parts.append(f"shift {output.shift:+d}")
-    if output.relu or output.absolute:
-        parts.append("ReLU" if output.relu else "Abs")
+    if output.activation is not ActivationFunction.NONE:
+        parts.append(output.activation.value)
     if output.wide:
         parts.append("32 bit")
     start = output.pointers[0]

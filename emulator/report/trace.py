@@ -16,6 +16,7 @@ import numpy as np
 
 from device.chip import KERNEL_COLUMN_STRIDE_BYTES, PROCESSORS_PER_GROUP
 from device.registers import Field
+from emulator.bits import word_address
 from emulator.words.addresses import (
     BIAS,
     DATA,
@@ -53,7 +54,7 @@ def trace(writes: Writes, addresses: AddressMap) -> Iterator[Row]:
         unit = np.where(area == kind, offset // stride, unit)
     single = (area == REGISTERS) | (area == OUTSIDE)
     # A run ends where the memory changes; registers stand alone, except FIFOs
-    pushed = np.isin(writes.address & ~3, list(addresses.fifos))
+    pushed = np.isin(word_address(writes.address), list(addresses.fifos))
     key = np.stack([group, area, unit, np.where(pushed, -1, np.arange(len(writes)))])
     key[3, ~single] = 0
     ends = np.flatnonzero(np.any(key[:, 1:] != key[:, :-1], axis=0)) + 1
@@ -111,7 +112,7 @@ def _register(address: int, word: int, addresses: AddressMap) -> Iterator[Row]:
 def _pushes(part: Writes, addresses: AddressMap) -> Row:
     address = int(part.address[0])
     count = len(part)
-    names = {addresses.fifos[a] for a in np.unique(part.address & ~3).tolist()}
+    names = {addresses.fifos[a] for a in np.unique(word_address(part.address)).tolist()}
     place = "fast FIFO" if -1 in names else "FIFO " + ", ".join(map(str, sorted(names)))
     return Row(f"0x{address:08x}", "", place, "", f"{count} words", "input")
 

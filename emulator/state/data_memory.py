@@ -18,7 +18,7 @@ Integers = NDArray[np.int64]
 
 OUTSIDE = -1
 """In place of a layer: what the core or the FIFOs wrote."""
-_PRIVATE_WORDS = 1 << 19  # data memory of a stream between two layers, per instance
+_PRIVATE_WORDS = 0x80000  # data memory of a stream between two layers, per instance
 
 
 @dataclass

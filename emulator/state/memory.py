@@ -22,6 +22,7 @@ from device.chip import (
     PROCESSORS_PER_GROUP,
     PROCESSORS_PER_INSTANCE,
 )
+from emulator.bits import word_address
 from emulator.errors import EmulatorError
 from emulator.words.addresses import (
     BIAS,
@@ -39,8 +40,6 @@ from emulator.words.writes import Integers, KernelStream, Writes, merged_words, 
 INSTANCES = PROCESSORS // PROCESSORS_PER_INSTANCE
 # Read-only registers of the fast FIFO
 _WITHOUT_EFFECT = (FAST_FIFO_STATUS, FAST_FIFO_INTERRUPT + 4)
-# Bits of SRAM_TEST that start a test, which also clears the memory
-_CLEAR_DATA, _CLEAR_KERNELS, _CLEAR_BIAS = 0x1, 0x4, 0x40
 
 
 class Memory:
@@ -128,7 +127,7 @@ class Memory:
     def _check_registers(self, writes: Writes) -> None:
         """Refuse values for registers that do not exist; zeros have no effect."""
         names = self.addresses.register_names
-        for address in np.unique(writes.address[writes.value != 0] & ~3).tolist():
+        for address in np.unique(word_address(writes.address[writes.value != 0])).tolist():
             if address not in names:
                 self._refuse(address, "the accelerator has no register there")
 
@@ -141,13 +140,14 @@ class Memory:
 
     def _clear(self, group: int, test: int) -> None:
         """A memory test of a group leaves zeros."""
-        if test & _CLEAR_DATA:
+        tests = self.chip.control_registers["SRAM_TEST"].unpack(test)
+        if tests["test_data"]:
             instances = slice(group * INSTANCES_PER_GROUP, (group + 1) * INSTANCES_PER_GROUP)
             self.data[instances], self.data_written[instances] = 0, True
-        if test & _CLEAR_KERNELS:
+        if tests["test_kernels"]:
             processors = slice(group * PROCESSORS_PER_GROUP, (group + 1) * PROCESSORS_PER_GROUP)
             self.kernels[processors], self.kernels_written[processors] = 0, True
-        if test & _CLEAR_BIAS:
+        if tests["test_biases"]:
             self.bias[group], self.bias_written[group] = 0, True
 
     def _write_bias(self, group: Integers, index: Integers, value: Integers) -> None:
@@ -157,7 +157,7 @@ class Memory:
             self._refuse(
                 self.addresses.apb_base + self.chip.bias_address(int(group[i]), int(index[i]))
             )
-        self.bias[group, index] = (value & 0xFF).astype(np.uint8).view(np.int8)
+        self.bias[group, index] = value.astype(np.int8)  # the lowest byte
         self.bias_written[group, index] = True
 
     def _write_data(self, writes: Writes, group: Integers, offset: Integers) -> None:
@@ -167,10 +167,11 @@ class Memory:
         if beyond.any():
             self._refuse(int(writes.address[np.argmax(beyond)]))
         instance = group * INSTANCES_PER_GROUP + unit
+        data = writes.value.astype("<u4").view(np.uint8).reshape(-1, 4)
         for i in range(4):
             touched = writes.size > i
             place = instance[touched], rest[touched] + i
-            self.data_bytes[place] = writes.value[touched] >> 8 * i & 0xFF
+            self.data_bytes[place] = data[touched, i]
             self.data_written[place] = True
 
     def _write_streams(self, streams: Sequence[KernelStream]) -> None:
@@ -199,13 +200,13 @@ class Memory:
         for i in np.unique(processor):
             self._check_columns(int(i), int(column[processor == i].max()) + 1)
         chosen = part == 0
-        self.kernels[processor[chosen], column[chosen], 0] = writes.value[chosen] & 0xFF
+        data = writes.value.astype(">u4").view(np.uint8).reshape(-1, 4)
+        self.kernels[processor[chosen], column[chosen], 0] = data[chosen, 3]
         for number in (1, 2):
             chosen = part == number
             for i in range(4):
-                self.kernels[processor[chosen], column[chosen], 4 * number - 3 + i] = (
-                    writes.value[chosen] >> 24 - 8 * i & 0xFF
-                )
+                place = processor[chosen], column[chosen], 4 * number - 3 + i
+                self.kernels[place] = data[chosen, i]
         self.kernels_written[processor, column] = True
 
     def _check_columns(self, processor: int, end: int) -> None:

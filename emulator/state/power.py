@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from device.chip import POWER_CONTROL, POWER_REGISTERS
+from emulator.bits import numbers_in
 from emulator.errors import EmulatorError
 
 CLOCK_GATES = (0x40000024, 0x40000048)
@@ -24,7 +25,7 @@ _REMEDY = "Call cnn_enable() first."
 def is_running(words: Mapping[int, int], clock: int) -> bool:
     """Tell from the clock gates whether a clock runs."""
     gate, bit = divmod(clock, 32)
-    return not words.get(CLOCK_GATES[gate], 0) >> bit & 1
+    return bit not in numbers_in(words.get(CLOCK_GATES[gate], 0))
 
 
 def check_clock(words: Mapping[int, int]) -> None:
@@ -58,4 +59,4 @@ def check_power(words: Mapping[int, int], groups: Iterable[int]) -> None:
 
 
 def _bit(words: Mapping[int, int], address: int, bit: int) -> bool:
-    return bool(words.get(address, 0) >> bit & 1)
+    return bit in numbers_in(words.get(address, 0))

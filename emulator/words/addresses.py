@@ -33,6 +33,7 @@ from device.chip import (
     STREAM_REGISTERS,
 )
 from device.registers import Register
+from emulator.bits import word_address
 from emulator.errors import EmulatorError
 
 REGISTERS, BIAS, TRAM, KERNELS, DATA, OUTSIDE = range(6)  # areas, in the order of their addresses
@@ -132,7 +133,7 @@ class AddressMap:
 
     def describe(self, address: int) -> str:
         """Say in words what stands at an address; the empty string if nothing does."""
-        word = address & ~3
+        word = word_address(address)
         if word in self.register_names:
             return self.register_names[word]
         group, area, offset = (int(part[0]) for part in self.split(np.array([word])))
@@ -156,7 +157,7 @@ class AddressMap:
 
     def has_something_at(self, address: int) -> bool:
         """Tell whether a register or a memory of the accelerator stands at an address."""
-        word = address & ~3
+        word = word_address(address)
         if word in self.register_names:
             return True
         chip = self.chip

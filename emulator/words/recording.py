@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from emulator.bits import WORD_LIMIT
 from emulator.errors import EmulatorError
 from emulator.words.writes import Writes
 
@@ -75,7 +76,7 @@ def _words(name: str, array: NDArray[np.generic], path: Path) -> NDArray[np.int6
     """Check that an array holds integers that fit 32 bits."""
     if not np.issubdtype(array.dtype, np.integer):
         found = f"the type {array.dtype}"
-    elif array.size and (int(array.min()) < 0 or int(array.max()) >= 1 << 32):
+    elif array.size and (int(array.min()) < 0 or int(array.max()) >= WORD_LIMIT):
         found = f"values from {array.min()} to {array.max()}"
     else:
         return array.astype(np.int64)
@@ -95,7 +96,7 @@ def _expected(arrays: Mapping[str, NDArray[np.int64]], path: Path) -> NDArray[np
     if not columns:
         return np.zeros((0, 3), np.int64)
     if len(columns) == 2:
-        columns.append(np.full_like(columns[0], 0xFFFFFFFF))
+        columns.append(np.full_like(columns[0], WORD_LIMIT - 1))
     if not complete or len(columns) != 3 or len({column.shape for column in columns}) != 1:
         raise EmulatorError(
             "E801",

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from device.chip import KERNEL_COLUMN_BYTES, PROCESSORS_PER_GROUP
+from emulator.bits import byte_number, with_bytes, word_address
 from emulator.words.addresses import KERNELS, AddressMap
 
 Integers = NDArray[np.int64]
@@ -68,11 +69,10 @@ class WriteLog:
     """Bus writes as they happen, in little memory."""
 
     def __init__(self) -> None:
-        self._places = array("Q")  # width in bytes above the address
-        self._values = array("Q")
+        self._sizes, self._addresses, self._values = array("B"), array("I"), array("Q")
 
     def __len__(self) -> int:
-        return len(self._places)
+        return len(self._addresses)
 
     def __iter__(self) -> Iterator[tuple[int, int, int]]:
         """Yield width in bytes, address and value of each write."""
@@ -83,19 +83,18 @@ class WriteLog:
 
     def clear(self) -> None:
         """Forget all writes."""
-        del self._places[:], self._values[:]
+        del self._sizes[:], self._addresses[:], self._values[:]
 
     def append(self, size: int, address: int, value: int) -> None:
         """Add a write."""
-        self._places.append(size << 32 | address)
+        self._sizes.append(size)
+        self._addresses.append(address)
         self._values.append(value)
 
     def writes(self, first: int = 0, end: int | None = None) -> Writes:
         """Return the writes number `first` to `end`."""
-        places = np.array(self._places[first:end], np.int64)
-        return Writes(
-            places >> 32, places & 0xFFFFFFFF, np.array(self._values[first:end], np.int64)
-        )
+        columns = (self._sizes, self._addresses, self._values)
+        return Writes(*(np.array(column[first:end], np.int64) for column in columns))
 
 
 @dataclass(frozen=True)
@@ -119,7 +118,7 @@ class Split:
 
 def split_writes(writes: Writes, addresses: AddressMap) -> Split:
     """Tell control writes, FIFO pushes and packed kernels from writes to ordinary words."""
-    word = writes.address & ~3
+    word = word_address(writes.address)
     is_control = np.isin(word, list(addresses.ordered))
     is_push = np.isin(word, list(addresses.fifos))
     group, area, offset = addresses.split(writes.address)
@@ -158,9 +157,8 @@ def merged_words(writes: Writes, words: dict[int, int] | None = None) -> dict[in
     for size, address, value in zip(
         writes.size.tolist(), writes.address.tolist(), writes.value.tolist(), strict=True
     ):
-        shift, mask = 8 * (address & 3), (1 << 8 * size) - 1
-        old = words.get(address & ~3, 0)
-        words[address & ~3] = old & ~(mask << shift) | (value & mask) << shift
+        word = word_address(address)
+        words[word] = with_bytes(words.get(word, 0), address, size, value)
     return words
 
 
@@ -187,7 +185,7 @@ def _kernel_streams(
     """
     packed = np.zeros(len(writes), np.bool_)
     opened = np.flatnonzero(
-        (processor >= 0) & (writes.size == 1) & (writes.address & 3 == EXPRESS_MARK)
+        (processor >= 0) & (writes.size == 1) & (byte_number(writes.address) == EXPRESS_MARK)
     ).tolist()
     streams = []
     for start, limit in pairwise([*opened, len(writes)]):

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from device import CHIPS, MAX78000, Chip
 from device.chip import DEFAULT_APB_BASE
 from emulator import AddressMap, EmulatorError, Writes
-from emulator.decode.layer import Output, WritePointer
+from emulator.decode.config import ActivationFunction, Output, WritePointer
 from emulator.machine.arithmetic import finish
 from emulator.words.writes import effect_of
 from tests.emulator.by_hand import Words, one_by_one
@@ -78,7 +78,7 @@ def test_weights_of_every_width_are_unpacked(
 @given(value=st.integers(-(2**28), 2**28), shift=st.integers(-15, 15))
 def test_scaling_rounds_half_up_and_clips(value: int, shift: int) -> None:
     nowhere = (WritePointer(0, 0),) * 4
-    output = Output(1, 1, 0, False, shift, False, False, (None,) * 4, nowhere)
+    output = Output(1, 1, 0, False, shift, ActivationFunction.NONE, (None,) * 4, nowhere)
     wanted = math.floor(value * 2**shift / 128 + 0.5)
     assert finish(np.array([value]), output).tolist() == [min(127, max(-128, wanted))]
 
