@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, assert_never
 
 from device.chip import PROCESSORS_PER_GROUP
 from synthesis.network import Size
@@ -26,12 +26,35 @@ class InputPort(enum.StrEnum):
     @property
     def is_fifo(self) -> bool:
         """Whether words are pushed while the network runs."""
-        return self is not InputPort.MEMORY
+        match self:
+            case InputPort.MEMORY:
+                return False
+            case InputPort.FIFO | InputPort.FAST_FIFO | InputPort.FAST_FIFO_QUAD:
+                return True
+            case _:
+                assert_never(self)
 
     @property
     def is_fast(self) -> bool:
         """Whether the fast FIFO is used."""
-        return self in (InputPort.FAST_FIFO, InputPort.FAST_FIFO_QUAD)
+        match self:
+            case InputPort.FAST_FIFO | InputPort.FAST_FIFO_QUAD:
+                return True
+            case InputPort.MEMORY | InputPort.FIFO:
+                return False
+            case _:
+                assert_never(self)
+
+    @property
+    def feeds_all_groups(self) -> bool:
+        """Whether one word holds a pixel for the first processor of every group."""
+        match self:
+            case InputPort.FAST_FIFO_QUAD:
+                return True
+            case InputPort.MEMORY | InputPort.FIFO | InputPort.FAST_FIFO:
+                return False
+            case _:
+                assert_never(self)
 
 
 def bits(mask: int) -> tuple[int, ...]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Generic, Literal, TypeVar
+from typing import Generic, Literal, TypeVar, assert_never
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +39,61 @@ class Operator(enum.StrEnum):
     CONV2D = "conv2d"
     CONVTRANSPOSE2D = "convtranspose2d"
     LINEAR = "linear"
+
+    @property
+    def weighted(self) -> bool:
+        """Whether it multiplies by weights."""
+        match self:
+            case Operator.NONE:
+                return False
+            case Operator.CONV1D | Operator.CONV2D | Operator.CONVTRANSPOSE2D | Operator.LINEAR:
+                return True
+            case _:
+                assert_never(self)
+
+    @property
+    def dimensions(self) -> int:
+        """Dimensions in which a kernel moves over the data."""
+        match self:
+            case Operator.NONE | Operator.LINEAR:
+                return 0
+            case Operator.CONV1D:
+                return 1
+            case Operator.CONV2D | Operator.CONVTRANSPOSE2D:
+                return 2
+            case _:
+                assert_never(self)
+
+    @property
+    def transposed(self) -> bool:
+        """Whether the image is spread before a kernel moves over it."""
+        match self:
+            case Operator.CONVTRANSPOSE2D:
+                return True
+            case Operator.NONE | Operator.CONV1D | Operator.CONV2D | Operator.LINEAR:
+                return False
+            case _:
+                assert_never(self)
+
+    @property
+    def convolves(self) -> bool:
+        """Whether a kernel moves over the data."""
+        return self.dimensions > 0
+
+    @property
+    def one_dimensional(self) -> bool:
+        """Whether a kernel moves along one dimension."""
+        return self.dimensions == 1
+
+    @property
+    def two_dimensional(self) -> bool:
+        """Whether a kernel moves over an image."""
+        return self.dimensions == 2
+
+    @property
+    def fully_connected(self) -> bool:
+        """Whether every input has a weight for every output."""
+        return self.weighted and not self.convolves
 
 
 class Combination(enum.StrEnum):
@@ -157,7 +212,7 @@ class Layer:
     @property
     def has_weights(self) -> bool:
         """Whether the operator multiplies by weights."""
-        return self.operator is not Operator.NONE
+        return self.operator.weighted
 
     @property
     def depthwise(self) -> bool:

@@ -17,7 +17,6 @@ from diagnostics import Severity
 from synthesis.check.constraint import Finding, Kind, constraint, layer_constraint
 from synthesis.layout import lowest_bit
 from synthesis.mapping import MappedLayer, MappedNetwork
-from synthesis.network import Operator
 
 _CONSEQUENCE = "; the chip will compute something else than the known answer"
 _ALIGN = "Begin the output processors at a multiple of 4."
@@ -159,7 +158,7 @@ def binary_kernels_are_not_filled_up(layer: MappedLayer, _: Chip) -> Iterator[Fi
 def transposed_convolution_without_pool_stride(layer: MappedLayer, _: Chip) -> Iterator[Finding]:
     """The registers of a transposed convolution have no place for the stride of pooling."""
     stride = max(layer.pooling.stride)
-    if layer.operator is Operator.CONVTRANSPOSE2D and stride > 1:
+    if layer.operator.transposed and stride > 1:
         yield Finding(
             f"'pool_stride' is {stride} in front of a ConvTranspose2d{_CONSEQUENCE}",
             ("pool_stride", "op"),

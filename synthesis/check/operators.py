@@ -11,7 +11,7 @@ from synthesis.check.constraint import Finding, Kind, constraint, layer_constrai
 from synthesis.facts import Fact
 from synthesis.layout import lowest_bit
 from synthesis.mapping import MappedLayer, MappedNetwork
-from synthesis.network import MAX_TAPS, Operator
+from synthesis.network import MAX_TAPS
 
 MAX_SHIFT = 15
 MAX_PAD = 2
@@ -46,7 +46,7 @@ def padding_surrounds_a_kernel(layer: MappedLayer, _: object) -> Iterator[Findin
 @layer_constraint("E302", Kind.HARDWARE, blocks=Fact.SIZES)
 def pad_is_small(layer: MappedLayer, _: Chip) -> Iterator[Finding]:
     """The image is padded by at most two rows and columns, and by less than the kernel."""
-    if not layer.has_weights or layer.operator is Operator.CONVTRANSPOSE2D:
+    if not layer.has_weights or layer.operator.transposed:
         return
     pad, limit = max(layer.pad), min(MAX_PAD, max(layer.kernel) - 1)
     if pad > limit:
@@ -63,7 +63,7 @@ def output_padding_needs_a_transposed_convolution(
     layer: MappedLayer, _: object
 ) -> Iterator[Finding]:
     """A transposed convolution has outputs of several sizes to choose from, no other operator."""
-    if layer.output_pad and layer.operator is not Operator.CONVTRANSPOSE2D:
+    if layer.output_pad and not layer.operator.transposed:
         yield Finding(
             f"'output_pad' is {layer.output_pad}, only ConvTranspose2d has one", "output_pad"
         )
@@ -72,7 +72,7 @@ def output_padding_needs_a_transposed_convolution(
 @layer_constraint("E303", Kind.HARDWARE, blocks=Fact.SIZES)
 def transposed_padding(layer: MappedLayer, _: Chip) -> Iterator[Finding]:
     """A transposed convolution is an ordinary one on a stretched image, padded by 0 to 2."""
-    if layer.operator is not Operator.CONVTRANSPOSE2D:
+    if not layer.operator.transposed:
         return
     if max(layer.hardware.pad) > MAX_PAD or min(layer.hardware.pad) < 0:
         yield Finding(f"'pad' is {layer.pad[0]}, the limits are 0 and {MAX_PAD}", "pad")
@@ -103,7 +103,7 @@ def pooling_fits_its_fields(layer: MappedLayer, chip: Chip) -> Iterator[Finding]
 def pool_stride_is_square(layer: MappedLayer, _: Chip) -> Iterator[Finding]:
     """One register field holds the stride of rows and columns."""
     rows, columns = layer.pooling.stride
-    if rows != columns and layer.in_dim[1] != 1 and layer.operator is not Operator.CONV1D:
+    if rows != columns and layer.in_dim[1] != 1 and not layer.operator.one_dimensional:
         yield Finding(
             f"'pool_stride' is {rows}/{columns}, rows and columns must be equal",
             "pool_stride",
@@ -202,7 +202,7 @@ def combination_limits(layer: MappedLayer, chip: Chip) -> Iterator[Finding]:
     """Operands are combined in front of two-dimensional operators, with few buffers."""
     if not layer.combination:
         return
-    if layer.operator is Operator.CONV1D:
+    if layer.operator.one_dimensional:
         yield Finding(
             f"'{layer.combination}' in front of a Conv1d",
             ("eltwise", "op"),
@@ -246,7 +246,7 @@ def dilation_limits(layer: MappedLayer, _: Chip) -> Iterator[Finding]:
     """Only one-dimensional kernels can be spread."""
     if layer.dilation == 1 or not layer.has_weights:
         return
-    if layer.operator is not Operator.CONV1D:
+    if not layer.operator.one_dimensional:
         yield Finding(
             f"'dilation' is {layer.dilation} on a {layer.operator} layer, only Conv1d has one",
             "dilation",
@@ -328,7 +328,7 @@ def depthwise_layout(layer: MappedLayer, _: Chip) -> Iterator[Finding]:
 def spread_kernel_limits(layer: MappedLayer, chip: Chip) -> Iterator[Finding]:
     """A kernel that is spread over more than nine samples runs on two-dimensional hardware."""
     taps, dilation = layer.kernel[0], layer.dilation
-    if layer.operator is not Operator.CONV1D or (taps - 1) * dilation < MAX_TAPS:
+    if not layer.operator.one_dimensional or (taps - 1) * dilation < MAX_TAPS:
         return
     limit = chip.max_dimension - 1
     for wrong, message, key in (
@@ -355,7 +355,7 @@ def spread_kernel_limits(layer: MappedLayer, chip: Chip) -> Iterator[Finding]:
 @layer_constraint("E330", Kind.HARDWARE, derived=True, waived_by="--ignore-hw-limits")
 def padded_series_of_many_channels(layer: MappedLayer, chip: Chip) -> Iterator[Finding]:
     """MAX78002 pads a Conv1d in a single pass only."""
-    wide = layer.operator is Operator.CONV1D and layer.pad[0] > 0 and layer.in_passes > 1
+    wide = layer.operator.one_dimensional and layer.pad[0] > 0 and layer.in_passes > 1
     if wide and not chip.pads_series_of_passes:
         yield Finding(
             f"'pad' is {layer.pad[0]} on a Conv1d of {layer.in_channels} channels, "

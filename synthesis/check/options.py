@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from device import Chip, names_where
 from device.chip import ACCELERATOR_ALIGNMENT, HIGHEST_APB_BASE
 from diagnostics import Diagnostic, Place, Severity
-from synthesis.layout import InputPort
 from synthesis.options import EncodeOptions, ResolveOptions
 
 DEFAULT_WORDS = ResolveOptions().synthesize_words
@@ -65,7 +64,7 @@ def check_chip_options(
         yield Diagnostic(
             "E081", "it needs the PLL", Place(option="--max-speed"), "Leave out --no-pll."
         )
-    if resolving.start_layer and resolving.input_port is not InputPort.MEMORY:
+    if resolving.start_layer and resolving.input_port.is_fifo:
         yield Diagnostic(
             "E082",
             f"is {resolving.start_layer}, a FIFO feeds layer 0",

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from synthesis.check.constraint import Finding, Kind, constraint
 from synthesis.mapping import MappedLayer, MappedNetwork
-from synthesis.network import DATA_BUFFER, NETWORK_INPUT, Operator
+from synthesis.network import DATA_BUFFER, NETWORK_INPUT
 
 Shape = tuple[int, int, int]
 """Channels, rows, columns."""
@@ -143,7 +143,7 @@ def buffer_is_shifted_in_place(layer: MappedLayer, network: MappedNetwork) -> It
             "buffer_shift",
             f"The largest shift that keeps something is {network.buffer.entries - 1}.",
         )
-    if layer.operator is not Operator.NONE or layer.pooling.reduces or layer.operands > 1:
+    if layer.operator.weighted or layer.pooling.reduces or layer.operands > 1:
         yield Finding(
             "'buffer_shift' on a layer that does more than pass data through", "buffer_shift"
         )

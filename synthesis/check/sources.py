@@ -11,7 +11,6 @@ from synthesis.check.layout import mask_text
 from synthesis.facts import Fact
 from synthesis.layout import lowest_bit
 from synthesis.mapping import MappedLayer, MappedNetwork
-from synthesis.network import Operator
 from synthesis.place.data import WORD_BYTES
 
 
@@ -66,7 +65,7 @@ def input_has_as_many_values_as_read(
 
 def _remedy_of_sizes(layer: MappedLayer, sources: tuple[MappedLayer, ...]) -> str:
     """Say what is probably meant by a layer that reads another number of values."""
-    if layer.operator is Operator.LINEAR and not layer.flatten and len(sources) == 1:
+    if layer.operator.fully_connected and not layer.flatten and len(sources) == 1:
         (source,) = sources
         if layer.in_channels == source.out_channels * source.out_dim[0] * source.out_dim[1]:
             return "Add flatten: true."
@@ -258,11 +257,10 @@ def inputs_are_where_they_are_read(layer: MappedLayer, network: MappedNetwork) -
 def image_behind_a_series(layer: MappedLayer, network: MappedNetwork) -> Iterator[Finding]:
     """A series has one column; a two-dimensional kernel sees only padding beside it."""
     previous = network.predecessor(layer)
-    two_dimensional = (Operator.CONV2D, Operator.CONVTRANSPOSE2D)
     if (
         previous is not None
-        and previous.operator is Operator.CONV1D
-        and layer.operator in two_dimensional
+        and previous.operator.one_dimensional
+        and layer.operator.two_dimensional
         and layer.in_dim[1] == 1
         and "in_dim" not in layer.places
     ):

@@ -10,7 +10,6 @@ from diagnostics import Severity
 from synthesis.check.constraint import Finding, Kind, constraint, layer_constraint
 from synthesis.check.layout import mask_text
 from synthesis.facts import Fact
-from synthesis.layout import InputPort
 from synthesis.mapping import MappedLayer, MappedNetwork
 
 _FIFO_GROUPS = range(FIFOS)
@@ -127,7 +126,7 @@ def fast_fifo_limits(layer: MappedLayer, network: MappedNetwork) -> Iterator[Fin
     if layer is not network.first or not network.input_port.is_fast:
         return
     limit = 1 if layer.channels_first else FIFO_LANES
-    if layer.in_channels > limit and network.input_port is InputPort.FAST_FIFO:
+    if layer.in_channels > limit and not network.input_port.feeds_all_groups:
         yield Finding(
             f"{layer.in_channels} input channels through the fast FIFO, the limit is {limit}",
             ("in_channels", "processors"),

@@ -6,6 +6,7 @@ Source: spec/registers.md section 5.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import assert_never
 
 from device import SNOOP_REGISTERS, SNOOP_RESULTS, Chip
 from device.chip import (
@@ -175,7 +176,7 @@ def _mode(network: MappedNetwork, options: EncodeOptions) -> dict[str, int]:
         "express": int(options.express),
         "simple_1bit": int(options.simple_1bit),
         "binary": int(any(layer.weight_bits < 0 for layer in network.layers)),
-        "fifo_quad": int(network.input_port is InputPort.FAST_FIFO_QUAD),
+        "fifo_quad": int(network.input_port.feeds_all_groups),
     }
 
 
@@ -262,23 +263,32 @@ def fifo_blocks(
     network: MappedNetwork, writer: RegisterWriter, options: EncodeOptions
 ) -> Iterator[Block]:
     """Yield the words that set up the FIFO of the input."""
-    if network.input_port.is_fast:
-        write = writer.fast_fifo("CTL", {"thresholds": _FAST_FIFO_THRESHOLDS})
-        yield Block("FIFO control", (write,))
-    elif network.input_port.is_fifo:
-        used = bits(network.input_processors)
-        fields = {
-            "ready_select": options.ready_select_fifo,
-            "almost_empty": _FIFO_FILL,
-            "almost_full": _FIFO_FILL,
-            "synchronized": int(network.chip.synchronizes_fifo),
-            "enable": mask_of(
-                fifo
-                for fifo in range(min(FIFOS, network.first.in_channels))
-                if PROCESSORS_PER_GROUP * fifo in used
-            ),
-        }
-        yield Block("FIFO control", (writer.shared("FIFO_CTL", fields),))
+    match network.input_port:
+        case InputPort.MEMORY:
+            return
+        case InputPort.FAST_FIFO | InputPort.FAST_FIFO_QUAD:
+            write = writer.fast_fifo("CTL", {"thresholds": _FAST_FIFO_THRESHOLDS})
+        case InputPort.FIFO:
+            write = writer.shared("FIFO_CTL", _fifo_control(network, options))
+        case _:
+            assert_never(network.input_port)
+    yield Block("FIFO control", (write,))
+
+
+def _fifo_control(network: MappedNetwork, options: EncodeOptions) -> dict[str, int]:
+    """Fields of the control register of the standard FIFOs."""
+    used = bits(network.input_processors)
+    return {
+        "ready_select": options.ready_select_fifo,
+        "almost_empty": _FIFO_FILL,
+        "almost_full": _FIFO_FILL,
+        "synchronized": int(network.chip.synchronizes_fifo),
+        "enable": mask_of(
+            fifo
+            for fifo in range(min(FIFOS, network.first.in_channels))
+            if PROCESSORS_PER_GROUP * fifo in used
+        ),
+    }
 
 
 def snoop_blocks(network: MappedNetwork, writer: RegisterWriter) -> Iterator[Block]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import assert_never
 
 import numpy as np
 
@@ -25,7 +26,7 @@ from device.masks import mask_of
 from device.registers import FAST_FIFO_REGISTERS, SHARED_REGISTERS
 from synthesis.encode.mlator import TransposerWords
 from synthesis.encode.packing import as_bytes, data_words, lane_mask, lane_words
-from synthesis.layout import Delivery, bits, group_slice
+from synthesis.layout import Delivery, InputPort, bits, group_slice
 from synthesis.mapping import MappedLayer, MappedNetwork
 from synthesis.network import Tensor
 from synthesis.place.data import WORD_BYTES, input_words, instances
@@ -121,18 +122,25 @@ def fifo_streams(network: MappedNetwork, apb_base: int) -> Iterator[FifoStream]:
             fed = bits(group_slice(mask, fifo))
             found = {lane: data for lane, data in enumerate(channels) if lane in fed}
             words = lane_words(found, pixels.shape[1])
-        if network.input_port.is_fast:
-            full = FAST_FIFO_REGISTERS["STAT"].pack(full=1)
-            registers = (FAST_FIFO_DATA, FAST_FIFO_STATUS, full)
-        else:
-            registers = (
-                apb_base + FIFO_DATA + WORD_BYTES * fifo,
-                apb_base + FIFO_STATUS,
-                SHARED_REGISTERS["FIFO_STAT"].pack(full=mask_of([fifo])),
-            )
+        registers = _fifo_registers(network.input_port, fifo, apb_base)
         made = network.layout.progression
         rule = (made.words, made.step, made.mask) if made else ()
         yield FifoStream(fifo, *registers, words, *rule)
+
+
+def _fifo_registers(port: InputPort, fifo: int, apb_base: int) -> tuple[int, int, int]:
+    """Return the addresses of data and status of a FIFO, and the mask of what means full."""
+    match port:
+        case InputPort.FIFO:
+            full = SHARED_REGISTERS["FIFO_STAT"].pack(full=mask_of([fifo]))
+            return apb_base + FIFO_DATA + WORD_BYTES * fifo, apb_base + FIFO_STATUS, full
+        case InputPort.FAST_FIFO | InputPort.FAST_FIFO_QUAD:
+            full = FAST_FIFO_REGISTERS["STAT"].pack(full=1)
+            return FAST_FIFO_DATA, FAST_FIFO_STATUS, full
+        case InputPort.MEMORY:
+            raise ValueError("input in data memory comes through no FIFO")
+        case _:
+            assert_never(port)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import assert_never
 
 from device import FieldOverflowError
 from device.chip import GROUPS, INSTANCES_PER_GROUP, PROCESSORS_PER_GROUP, PROCESSORS_PER_INSTANCE
@@ -17,7 +18,7 @@ from synthesis.encode.numbering import Numbering
 from synthesis.encode.streaming import frame_size, stream_registers
 from synthesis.encode.view import KERNEL_UNIT, Fields, LayerView, Registers
 from synthesis.encode.writer import RegisterWriter
-from synthesis.layout import InputPort, bits, group_slice, lowest_bit
+from synthesis.layout import bits, group_slice, lowest_bit
 from synthesis.mapping import MappedLayer, MappedNetwork
 from synthesis.network import Activation, Combination, Operator
 from synthesis.options import EncodeOptions
@@ -26,12 +27,6 @@ from synthesis.place.data import WORD_BYTES, instances
 from synthesis.program import Block, Write
 
 _WEIGHT_SIZES = {0: 0, 8: 0, 1: 1, -1: 1, 2: 2, 4: 3}
-_COMBINATIONS = {
-    Combination.SUB: 0,
-    Combination.ADD: 1,
-    Combination.OR: 2,
-    Combination.XOR: 3,
-}
 FLATTEN_LONG = 16
 """From this many passes on, a flattened layer counts them in registers of its own."""
 
@@ -126,7 +121,7 @@ def _counts(view: LayerView) -> Registers:
     """Rows, columns, pooling window and stride."""
     layer, pooling = view.layer, view.layer.pooling
     stride = pooling.stride[0] if pooling.stride[0] > 1 else 1
-    if layer.hardware.operator is Operator.CONVTRANSPOSE2D:
+    if layer.hardware.operator.transposed:
         stride = 1
     last = [(w - 1) * d for w, d in zip(pooling.window, pooling.dilation, strict=True)]
     if not view.chip.counts_by_step:
@@ -168,7 +163,7 @@ def _counts_by_step(view: LayerView) -> Registers:
         )
     ]
     rest = view.image[1] - ends[1]
-    across = 1 if layer.hardware.operator is Operator.CONV1D else rest
+    across = 1 if layer.hardware.operator.one_dimensional else rest
     words = (across + (pooling.stride[0] - 1) * view.image[1]) * (layer.read_gap + 1)
     skips = (words * layer.operands * layer.in_passes, rest)
     for name, end, pad, skip in zip(("RCNT", "CCNT"), ends, layer.hardware.pad, skips, strict=True):
@@ -226,17 +221,18 @@ def _write_start_of_channels(view: LayerView, group: int, start: int) -> int:
 def _layer_control(view: LayerView, group: int) -> Fields:
     """Input format, pooling, activation, sources of sums, output width."""
     layer = view.layer
+    relu, _ = _activation(layer.activation)
     fields = {
         "always": 1,
         "chw": int(layer.channels_first),
         "pool": int(layer.pooling.active),
         "max_pool": int(not layer.pooling.average),
-        "relu": int(layer.activation is Activation.RELU),
+        "relu": relu,
         "shared_output": int(not view.local_output),
         "sources": 0,
         "wide": int(layer.output_width != 8),
     }
-    in_turn = view.network.input_port is InputPort.FAST_FIFO_QUAD and layer is view.network.first
+    in_turn = view.network.input_port.feeds_all_groups and layer is view.network.first
     if group == view.master and not (view.passthrough or layer.depthwise or in_turn):
         sources = {g for g in range(GROUPS) if group_slice(layer.processors, g) and g > group}
         if view.bias and view.bias.group not in (None, group):
@@ -300,14 +296,21 @@ def _one_dimensional(view: LayerView) -> Fields:
     fields = {"time_slots": view.time_slots}
     if not view.passthrough:
         fields["kernel_remainder"] = view.first_kernel[1]
-    if layer.hardware.operator is Operator.CONV1D:
-        fields |= {"kernel_length": layer.hardware.kernel[0], "conv1d": 1}
-    elif view.small_kernel or (view.passthrough and layer.operands == 1):
-        fields["kernel_length"] = 1
+    match layer.hardware.operator:
+        case Operator.CONV1D:
+            fields |= {"kernel_length": layer.hardware.kernel[0], "conv1d": 1}
+        case Operator.CONV2D | Operator.LINEAR:
+            fields["kernel_length"] = int(view.small_kernel)
+        case Operator.NONE:
+            fields["kernel_length"] = int(layer.operands == 1)
+        case Operator.CONVTRANSPOSE2D:
+            pass
+        case _:
+            assert_never(layer.hardware.operator)
     if layer.combination and layer.operands > 1:
         fields |= {
             "elementwise": 1,
-            "operation": _COMBINATIONS[layer.combination],
+            "operation": _operation(layer.combination),
             "pool_first": int(layer.pooling.active and layer.pool_first),
             "elementwise_convolution": int(not view.passthrough),
             "operands": layer.operands - 1,
@@ -315,14 +318,46 @@ def _one_dimensional(view: LayerView) -> Fields:
     return fields
 
 
+def _operation(combination: Combination) -> int:
+    match combination:
+        case Combination.SUB:
+            return 0
+        case Combination.ADD:
+            return 1
+        case Combination.OR:
+            return 2
+        case Combination.XOR:
+            return 3
+        case _:
+            assert_never(combination)
+
+
+def _activation(activation: Activation | None) -> tuple[int, int]:
+    """Return the fields of an activation: `relu` of LCTL, `absolute` of POST."""
+    match activation:
+        case None:
+            return 0, 0
+        case Activation.RELU:
+            return 1, 0
+        case Activation.ABS:
+            return 0, 1
+        case _:
+            assert_never(activation)
+
+
 def line_buffer_words(layer: MappedLayer) -> int:
     """Words of a line that a processor keeps while the kernel moves down."""
     hardware = layer.hardware
-    if hardware.operator is Operator.NONE:
-        return 1
     columns, pad, taps = hardware.pooled_dim[1], hardware.pad[1], hardware.kernel[1]
-    if hardware.operator is Operator.CONVTRANSPOSE2D:
-        columns = (columns - 1) * 2 + 1 + layer.output_pad
+    match hardware.operator:
+        case Operator.NONE:
+            return 1
+        case Operator.CONVTRANSPOSE2D:
+            columns = (columns - 1) * 2 + 1 + layer.output_pad
+        case Operator.CONV1D | Operator.CONV2D | Operator.LINEAR:
+            pass
+        case _:
+            assert_never(hardware.operator)
     return max(0, columns + 2 * pad - taps) + 1
 
 
@@ -330,7 +365,7 @@ def _line_buffer(view: LayerView) -> Fields:
     """Range of the line buffer, or the pass counter of a long flattened layer."""
     layer = view.layer
     later = layer.streaming and layer is not view.network.first
-    if layer.hardware.operator is Operator.CONV1D or (view.small_kernel and not later):
+    if layer.hardware.operator.one_dimensional or (view.small_kernel and not later):
         flat = layer.flat_passes
         return {"first": flat, "last": 2 * flat + 1} if flat >= FLATTEN_LONG else {}
     before = 0
@@ -343,17 +378,18 @@ def _line_buffer(view: LayerView) -> Fields:
 def _post_processing(view: LayerView, group: int) -> Fields:
     """Bias, shift, weight size, activation and how the sums are read."""
     layer = view.layer
+    _, absolute = _activation(layer.activation)
     fields = {
         "shift": abs(layer.shift),
         "shift_right": int(layer.shift < 0),
         "weight_size": _WEIGHT_SIZES[layer.weight_bits],
         "time_slots": int(view.passthrough or layer.depthwise),
         "one_by_one": int(view.passthrough and layer.operands == 1),
-        "absolute": int(layer.activation is Activation.ABS),
+        "absolute": absolute,
         "depthwise": int(layer.depthwise),
         "tcalc": int(layer.tcalc),
         "calcx4": int(layer.calcx4),
-        "transposed": int(layer.hardware.operator is Operator.CONVTRANSPOSE2D),
+        "transposed": int(layer.hardware.operator.transposed),
     }
     offset = view.bias.offsets[group] if view.bias else None
     if offset is not None:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from typing import assert_never
 
 from device import Chip
 from device.chip import (
@@ -48,15 +49,18 @@ class LayerView:
     @property
     def passthrough(self) -> bool:
         """Whether data passes without a convolution."""
-        return self.layer.hardware.operator is Operator.NONE
+        return not self.layer.hardware.operator.weighted
 
     @property
     def small_kernel(self) -> bool:
         """Whether the hardware runs a 1x1 kernel on two-dimensional data."""
-        return self.layer.hardware.operator in (
-            Operator.CONV2D,
-            Operator.LINEAR,
-        ) and self.layer.hardware.kernel == (1, 1)
+        match self.layer.hardware.operator:
+            case Operator.CONV2D | Operator.LINEAR:
+                return self.layer.hardware.kernel == (1, 1)
+            case Operator.NONE | Operator.CONV1D | Operator.CONVTRANSPOSE2D:
+                return False
+            case _:
+                assert_never(self.layer.hardware.operator)
 
     @property
     def weight_unit(self) -> int:
@@ -85,9 +89,15 @@ class LayerView:
         rows, columns = self.layer.hardware.in_dim
         if self.layer.flatten:
             return self.layer.pooling.window
-        if self.layer.hardware.operator is Operator.CONVTRANSPOSE2D:
-            return 2 * rows, 2 * columns
-        return (rows * self.layer.in_passes, columns) if self.passes_as_rows else (rows, columns)
+        match self.layer.hardware.operator:
+            case Operator.CONVTRANSPOSE2D:
+                return 2 * rows, 2 * columns
+            case Operator.NONE:
+                return rows * (self.layer.in_passes if self.passes_as_rows else 1), columns
+            case Operator.CONV1D | Operator.CONV2D | Operator.LINEAR:
+                return rows, columns
+            case _:
+                assert_never(self.layer.hardware.operator)
 
     @cached_property
     def time_slots(self) -> int:

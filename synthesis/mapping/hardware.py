@@ -8,6 +8,7 @@ Source: spec/registers.md section 3, "hw" values.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import assert_never
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,15 +67,22 @@ def hardware_for(layer: Layer, weights: NDArray[np.int8] | None) -> Hardware:
     """
     operator, kernel, pad, dilation = layer.operator, layer.kernel, layer.pad, layer.dilation
     dims = (layer.in_dim, layer.pooled_dim, layer.out_dim)
-    if operator is Operator.CONVTRANSPOSE2D:
-        rows, columns = (dilation * (k - 1) - p for k, p in zip(kernel, pad, strict=True))
-        return Hardware(operator, kernel, (rows, columns), *dims, weights)
-    if operator is Operator.CONV1D and dilation > 1 and kernel[0] > 1:
-        if (kernel[0] - 1) * dilation < MAX_TAPS:
-            taps = (kernel[0] - 1) * dilation + 1
-            return Hardware(operator, (taps, 1), pad, *dims, _stretch(weights, taps, dilation))
-        if kernel[0] <= 3:
-            return _as_two_dimensional(layer, weights)
+    match operator:
+        case Operator.CONVTRANSPOSE2D:
+            rows, columns = (dilation * (k - 1) - p for k, p in zip(kernel, pad, strict=True))
+            return Hardware(operator, kernel, (rows, columns), *dims, weights)
+        case Operator.CONV1D:
+            if dilation > 1 and kernel[0] > 1:
+                if (kernel[0] - 1) * dilation < MAX_TAPS:
+                    taps = (kernel[0] - 1) * dilation + 1
+                    spread = _stretch(weights, taps, dilation)
+                    return Hardware(operator, (taps, 1), pad, *dims, spread)
+                if kernel[0] <= 3:
+                    return _as_two_dimensional(layer, weights)
+        case Operator.NONE | Operator.CONV2D | Operator.LINEAR:
+            pass  # as it is
+        case _:
+            assert_never(operator)
     return Hardware(operator, kernel, pad, *dims, weights)
 
 

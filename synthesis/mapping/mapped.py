@@ -78,7 +78,7 @@ class MappedLayer(Layer, LayerLayout):
 
 def map_layers(layers: Iterable[Layer], layout: Layout, first: int) -> tuple[MappedLayer, ...]:
     """Join layers with their complete layout; `first` is the index of the first executed one."""
-    quad = layout.input_port is InputPort.FAST_FIFO_QUAD
+    quad = layout.input_port.feeds_all_groups
     return tuple(
         _mapped(layer, layout.layers[layer.index], in_turn=quad and layer.index == first)
         for layer in layers
@@ -141,7 +141,7 @@ class MappedNetwork(Schedule[MappedLayer]):
     @property
     def input_processors(self) -> int:
         """Processors that receive the sample: those of group 0 if all groups share it."""
-        if self.input_port is InputPort.FAST_FIFO_QUAD:
+        if self.input_port.feeds_all_groups:
             return group_slice(self.first.processors, 0)
         return self.first.processors
 

@@ -8,20 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from difflib import get_close_matches
+from typing import assert_never
 
 from diagnostics import Diagnostic, Severity
-from synthesis.network import Combination, Operator
+from synthesis.network import MAX_TAPS, Combination, Operator
 from synthesis.parse.description import Description, LayerDescription
 
 Rule = Callable[[LayerDescription, Description], Iterator[Diagnostic]]
-
-DEFAULT_KERNELS = {
-    Operator.CONV1D: (9, 1),
-    Operator.CONV2D: (3, 3),
-    Operator.CONVTRANSPOSE2D: (3, 3),
-    Operator.LINEAR: (1, 1),
-    Operator.NONE: (1, 1),
-}
 
 
 def operation(layer: LayerDescription) -> tuple[Operator, Combination | None]:
@@ -33,10 +26,22 @@ def operation(layer: LayerDescription) -> tuple[Operator, Combination | None]:
 def kernel(layer: LayerDescription) -> tuple[int, int]:
     """Return a layer's kernel as (rows, columns); a Conv1d has one column."""
     operator, _ = operation(layer)
-    if operator in (Operator.NONE, Operator.LINEAR) or "kernel_size" not in layer:
-        return DEFAULT_KERNELS[operator]
+    if not operator.convolves or "kernel_size" not in layer:
+        return _default_kernel(operator)
     rows, columns = layer.get("kernel_size")
     return rows, columns or 1
+
+
+def _default_kernel(operator: Operator) -> tuple[int, int]:
+    match operator:
+        case Operator.CONV1D:
+            return MAX_TAPS, 1
+        case Operator.CONV2D | Operator.CONVTRANSPOSE2D:
+            return 3, 3
+        case Operator.LINEAR | Operator.NONE:
+            return 1, 1
+        case _:
+            assert_never(operator)
 
 
 def operands_need_combination(layer: LayerDescription, _: Description) -> Iterator[Diagnostic]:
@@ -57,33 +62,46 @@ def kernel_fits_operator(layer: LayerDescription, _: Description) -> Iterator[Di
     operator, _combination = operation(layer)
     rows, columns = layer.get("kernel_size")
     text = f"{rows}x{columns}" if columns else str(rows)
-    allowed = {
-        Operator.CONV2D: ("1x1", "3x3"),
-        Operator.CONVTRANSPOSE2D: ("3x3",),
-        Operator.CONV1D: tuple(map(str, range(1, 10))),
-        Operator.NONE: tuple(map(str, range(1, 10))),
-        Operator.LINEAR: (),
-    }[operator]
+    allowed = _kernels(operator)
     if text not in allowed:
         limit = f"{operator} takes {', '.join(allowed)}" if allowed else "a linear layer has none"
         remedy = _kernel_remedy(operator, rows, columns)
         yield layer.error("E121", f"'kernel_size' is {text}, {limit}", "kernel_size", remedy=remedy)
 
 
+def _kernels(operator: Operator) -> tuple[str, ...]:
+    """Return the kernels that an operator takes."""
+    match operator:
+        case Operator.CONV2D:
+            return ("1x1", "3x3")
+        case Operator.CONVTRANSPOSE2D:
+            return ("3x3",)
+        case Operator.CONV1D | Operator.NONE:
+            return tuple(map(str, range(1, MAX_TAPS + 1)))
+        case Operator.LINEAR:
+            return ()
+        case _:
+            assert_never(operator)
+
+
 def _kernel_remedy(operator: Operator, rows: int, columns: int) -> str:
     """Name what an operator takes instead of a kernel; of a length `columns` is 0."""
     longest = max(rows, columns)
-    if operator is Operator.LINEAR:
-        return "Remove the key."
-    if operator is Operator.NONE:
-        return "Remove the key: the layer has no kernel."
-    if operator is Operator.CONVTRANSPOSE2D:
-        return "Use kernel_size: 3x3."
-    if operator is Operator.CONV1D:
-        return f"Use kernel_size: {min(max(longest, 1), 9)}."
-    if longest > 3:
-        return "Several small kernels replace a large one."
-    return f"Use kernel_size: {'1x1' if longest <= 1 else '3x3'}."
+    match operator:
+        case Operator.LINEAR:
+            return "Remove the key."
+        case Operator.NONE:
+            return "Remove the key: the layer has no kernel."
+        case Operator.CONVTRANSPOSE2D:
+            return "Use kernel_size: 3x3."
+        case Operator.CONV1D:
+            return f"Use kernel_size: {min(max(longest, 1), MAX_TAPS)}."
+        case Operator.CONV2D if longest > 3:
+            return "Several small kernels replace a large one."
+        case Operator.CONV2D:
+            return f"Use kernel_size: {'1x1' if longest <= 1 else '3x3'}."
+        case _:
+            assert_never(operator)
 
 
 def stride_is_fixed(layer: LayerDescription, _: Description) -> Iterator[Diagnostic]:
@@ -91,7 +109,7 @@ def stride_is_fixed(layer: LayerDescription, _: Description) -> Iterator[Diagnos
     if "stride" not in layer:
         return
     operator, _combination = operation(layer)
-    wanted = 2 if operator is Operator.CONVTRANSPOSE2D else 1
+    wanted = 2 if operator.transposed else 1
     if layer.get("stride") != (wanted, wanted):
         rows, columns = layer.get("stride")
         yield layer.error(
@@ -130,13 +148,13 @@ def pool_first_needs_both(layer: LayerDescription, _: Description) -> Iterator[D
 
 def passthrough_has_no_dilation(layer: LayerDescription, _: Description) -> Iterator[Diagnostic]:
     """A layer without a kernel has no taps to spread."""
-    if "dilation" in layer and operation(layer)[0] is Operator.NONE:
+    if "dilation" in layer and not operation(layer)[0].weighted:
         yield layer.error("E125", "'dilation' on a layer without a kernel", "dilation")
 
 
 def passthrough_has_no_activation(layer: LayerDescription, _: Description) -> Iterator[Diagnostic]:
     """Data that passes through is not post-processed, so no activation can follow."""
-    if layer.get("activate") is not None and operation(layer)[0] is Operator.NONE:
+    if layer.get("activate") is not None and not operation(layer)[0].weighted:
         yield layer.error(
             "E126",
             f"'activate' is {layer.get('activate')} on a layer without a convolution",
@@ -151,7 +169,7 @@ def buffer_shift_needs_source(layer: LayerDescription, _: Description) -> Iterat
         return
     if "in_sequences" not in layer:
         yield layer.error("E127", "'buffer_shift' without 'in_sequences'", "buffer_shift")
-    if operation(layer)[0] is not Operator.NONE:
+    if operation(layer)[0].weighted:
         yield layer.error(
             "E127", "'buffer_shift' on a layer that is not a passthrough", "buffer_shift"
         )
@@ -293,7 +311,7 @@ def warnings(layers: Iterable[LayerDescription]) -> Iterator[Diagnostic]:
                 severity=Severity.WARNING,
             )
         wide = layer.get("output_width") == 32  # such an output cannot have one
-        if operator is not Operator.NONE and "activate" not in layer and not wide:
+        if operator.weighted and "activate" not in layer and not wide:
             yield Diagnostic(
                 "N151",
                 f"{layer}: 'activate' is not given, there is no activation",

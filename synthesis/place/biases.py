@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from device.chip import GROUPS, PROCESSORS_PER_GROUP, PROCESSORS_PER_INSTANCE
 from diagnostics import Diagnostic
 from synthesis.facts import NO_ROOM
-from synthesis.layout import InputPort, bits, group_slice, lowest_bit
+from synthesis.layout import bits, group_slice, lowest_bit
 from synthesis.mapping import MappedLayer, MappedNetwork
 from synthesis.place.kernels import start_lane
 
@@ -56,7 +56,7 @@ def place_biases(
         source = known.setdefault(key, layer.index) if deduplicate else layer.index
         if source != layer.index:
             same[layer.index] = source
-        elif network.input_port is InputPort.FAST_FIFO_QUAD and layer is network.first:
+        elif network.input_port.feeds_all_groups and layer is network.first:
             ranges[layer.index] = memory.add_in_turn(layer)
         elif layer.depthwise:
             ranges[layer.index] = memory.add_by_channel(layer)
@@ -85,7 +85,7 @@ def _identity(layer: MappedLayer, network: MappedNetwork) -> tuple[object, ...]:
     """Return what two layers must have in common to share bias bytes: values and layout."""
     assert layer.bias is not None
     values = layer.bias.tobytes()
-    if network.input_port is InputPort.FAST_FIFO_QUAD and layer is network.first:
+    if network.input_port.feeds_all_groups and layer is network.first:
         return values, "in turn"
     if layer.depthwise:
         return values, "by channel", layer.processors, layer.broadcast

@@ -23,7 +23,7 @@ from device.chip import (
 )
 from diagnostics import Diagnostic, Severity
 from synthesis.facts import NO_ROOM
-from synthesis.layout import InputPort, bits, lowest_bit
+from synthesis.layout import bits, lowest_bit
 from synthesis.mapping import MappedLayer, MappedNetwork
 from synthesis.place.allocation import ColumnSearch, NoRoomError
 from synthesis.place.packing import Packed, pack_layer
@@ -168,7 +168,7 @@ class _Placer:
 
     def in_all_groups(self, layer: MappedLayer) -> bool:
         """Whether the kernels of one group's processors are spread over all groups."""
-        quad = self.network.input_port is InputPort.FAST_FIFO_QUAD
+        quad = self.network.input_port.feeds_all_groups
         return quad and layer is self.network.first
 
     def _enters_calcx4(self, layer: MappedLayer) -> bool:

@@ -14,7 +14,7 @@ import numpy as np
 
 from device.chip import GROUPS, PROCESSORS, PROCESSORS_PER_GROUP
 from synthesis.invariants import InvariantError, Invariants
-from synthesis.layout import InputPort, bits, lowest_bit
+from synthesis.layout import bits, lowest_bit
 from synthesis.mapping import MappedLayer, MappedNetwork
 from synthesis.mapping.validation import violations
 from synthesis.place.lifetimes import MemoryStep, memory_steps
@@ -44,7 +44,7 @@ def validate_placement(
 
 def _spreads(layer: MappedLayer, network: MappedNetwork) -> bool:
     """Whether columns are stored elsewhere than they are counted; they are not followed here."""
-    quad = network.input_port is InputPort.FAST_FIFO_QUAD and layer is network.first
+    quad = network.input_port.feeds_all_groups and layer is network.first
     return layer.calcx4 or quad
 
 
@@ -137,7 +137,7 @@ def _bias_bytes(
     """Yield group, index and value of every bias byte that the hardware reads."""
     assert layer.bias is not None
     values = layer.bias.tolist()
-    if network.input_port is InputPort.FAST_FIFO_QUAD and layer is network.first:
+    if network.input_port.feeds_all_groups and layer is network.first:
         for i, value in enumerate(values):
             yield i % GROUPS, (offsets[i % GROUPS] or 0) + i // GROUPS, value
     elif layer.depthwise:

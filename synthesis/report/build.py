@@ -14,7 +14,7 @@ from device import Chip
 from device.chip import GROUPS
 from diagnostics import Diagnostic
 from synthesis.mapping import MappedLayer, MappedNetwork, map_network
-from synthesis.network import Network, Operator
+from synthesis.network import Network
 from synthesis.options import EncodeOptions
 from synthesis.place import Placement
 from synthesis.place.data import INSTANCES, WORD_BYTES
@@ -122,7 +122,7 @@ def _operator_text(layer: MappedLayer) -> str:
     """Return the operator with kernel, stride and padding as far as they are not the usual."""
     parts = [str(layer.combination)] if layer.combination else []
     if layer.has_weights:
-        linear = layer.operator is Operator.LINEAR
+        linear = layer.operator.fully_connected
         parts.append(str(layer.operator) if linear else f"{layer.operator} {_size(layer.kernel)}")
     elif not parts:
         parts.append(str(layer.operator))

@@ -48,7 +48,7 @@ def geometry(layer: LayerDescription, in_dim: Size, *, widened: bool) -> Geometr
     `widened`: a 1x1 kernel runs as 3x3 with more padding, which changes no result.
     """
     operator, _ = operation(layer)
-    if operator is Operator.CONV1D and in_dim[1] != 1:
+    if operator.one_dimensional and in_dim[1] != 1:
         raise UnresolvableError(
             layer.error(
                 "E223",
@@ -64,7 +64,7 @@ def geometry(layer: LayerDescription, in_dim: Size, *, widened: bool) -> Geometr
             layer, f"cropping {before} and {after} rows leaves nothing", ("in_crop",), "Crop less."
         )
     pooling = _pooling(layer, operator, in_dim)
-    one_dimensional = operator is Operator.CONV1D or in_dim[1] == 1
+    one_dimensional = operator.one_dimensional or in_dim[1] == 1
     pooled = pooled_size(in_dim, pooling, one_dimensional)
     if min(pooled) < 1:
         rows, columns = pooling.window
@@ -77,7 +77,7 @@ def geometry(layer: LayerDescription, in_dim: Size, *, widened: bool) -> Geometr
     taps, pad = kernel(layer), _pad(layer, operator)
     if widened:
         taps, pad = (3, 3), (pad[0] + 1, pad[1] + 1)
-    transposed = operator is Operator.CONVTRANSPOSE2D
+    transposed = operator.transposed
     stride = 2 if transposed else 1
     dilation = layer.get("dilation", (1, 1))[0]
     output_pad = layer.get("output_pad", (1, 1) if transposed else (0, 0))[0]
@@ -105,13 +105,12 @@ def _pooling(layer: LayerDescription, operator: Operator, in_dim: Size) -> Pooli
     window = layer.get("max_pool", layer.get("avg_pool", (1, 1)))
     stride = layer.get("pool_stride", (1, 1))
     dilation = layer.get("pool_dilation", (1, 1))
-    if operator is Operator.CONV1D or in_dim[1] == 1:
+    if operator.one_dimensional or in_dim[1] == 1:
         window, stride, dilation = (window[0], 1), (stride[0], 1), (dilation[0], 1)
     return Pooling(window, stride, dilation, average)
 
 
 def _pad(layer: LayerDescription, operator: Operator) -> Size:
     """Padding: one pixel for convolutions unless stated; only along the data of a Conv1d."""
-    convolution = operator not in (Operator.NONE, Operator.LINEAR)
-    rows, columns = layer.get("pad", (1, 1) if convolution else (0, 0))
-    return (rows, 0) if operator is Operator.CONV1D else (rows, columns)
+    rows, columns = layer.get("pad", (1, 1) if operator.convolves else (0, 0))
+    return (rows, 0) if operator.one_dimensional else (rows, columns)

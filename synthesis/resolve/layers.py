@@ -270,8 +270,7 @@ class LayerBuilder:
             previous is not None
             and streaming(self.description.layers[previous.index], self.options)
         )
-        kinds = (Operator.CONV2D, Operator.CONVTRANSPOSE2D)
-        small = operator in kinds and kernel(layer) == (1, 1)
+        small = operator.two_dimensional and kernel(layer) == (1, 1)
         return bool(near) and layer.index < LAYERS_WIDENED and small
 
     def _next_layer(self, layer: LayerDescription) -> int | None:

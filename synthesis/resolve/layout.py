@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 
 from device.chip import GROUPS, PROCESSORS_PER_GROUP
 from diagnostics import Diagnostic
-from synthesis.layout import Delivery, InputPort, LayerLayout, Layout
+from synthesis.layout import Delivery, LayerLayout, Layout
 from synthesis.network import Layer, Tensor
 from synthesis.options import ResolveOptions
 from synthesis.parse import Description, LayerDescription, Section
@@ -83,7 +83,7 @@ def streaming(layer: LayerDescription, options: ResolveOptions) -> bool | None:
 def _processors(layer: LayerDescription, options: ResolveOptions, *, first: bool) -> int | None:
     """Own key; one FIFO word for all groups makes all of them work on the first layer."""
     own: int | None = layer.get("processors")
-    quad = first and options.input_port is InputPort.FAST_FIFO_QUAD
+    quad = first and options.input_port.feeds_all_groups
     if own is None or not quad or own >> PROCESSORS_PER_GROUP:
         return own
     return own * _ALL_GROUPS
@@ -92,7 +92,7 @@ def _processors(layer: LayerDescription, options: ResolveOptions, *, first: bool
 def beyond_group_0(layer: LayerDescription, options: ResolveOptions) -> Diagnostic | None:
     """Complain about a first layer for which there is no word of the FIFO."""
     own = layer.get("processors", 0)
-    if options.input_port is not InputPort.FAST_FIFO_QUAD or not own >> PROCESSORS_PER_GROUP:
+    if not options.input_port.feeds_all_groups or not own >> PROCESSORS_PER_GROUP:
         return None
     return layer.error(
         "E227",

@@ -12,7 +12,7 @@ from checkpoint import CheckpointError
 from device import Chip
 from diagnostics import Diagnostic, DiagnosticError, Place, Severity, diagnostics_of
 from synthesis.layout import Layout
-from synthesis.network import DataBuffer, Layer, Network, Operator, Tensor
+from synthesis.network import DataBuffer, Layer, Network, Tensor
 from synthesis.options import ResolveOptions
 from synthesis.parse import Description
 from synthesis.parse.rules import operation
@@ -156,7 +156,7 @@ def _orders(
 
 def _stand_in(description: Description) -> Tensor:
     """Return a sample in place of one that cannot be read; nothing is said of its size."""
-    series = operation(description.layers[0])[0] is Operator.CONV1D
+    series = operation(description.layers[0])[0].one_dimensional
     return np.zeros((1, 64, 1 if series else 64), np.int64)
 
 

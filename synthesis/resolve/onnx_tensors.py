@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from checkpoint.onnx import OnnxLayer, read_onnx
 from diagnostics import Diagnostic, Place, Severity
-from synthesis.network import Operator
 from synthesis.options import ResolveOptions
 from synthesis.parse import LayerDescription
 from synthesis.parse.rules import operation
@@ -80,7 +79,7 @@ def _tensors(
 ) -> LayerTensors | None:
     """Return what one node gives a layer, or None after a complaint."""
     operator, _ = operation(layer)
-    if (operator is Operator.CONVTRANSPOSE2D) != (node.operator == "ConvTranspose"):
+    if operator.transposed != (node.operator == "ConvTranspose"):
         problem(
             "E208",
             f"the node {node.node} does not belong to {operator}",

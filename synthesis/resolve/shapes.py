@@ -5,6 +5,8 @@ All sizes are (rows, columns). Source: spec/registers.md section 3, spec/numeric
 
 from __future__ import annotations
 
+from typing import assert_never
+
 from synthesis.network import Operator, Pooling, Size
 
 
@@ -36,7 +38,12 @@ def output_size(
     def ordinary(length: int, taps: int, border: int) -> int:
         return (length - dilation * (taps - 1) - 1 + 2 * border) // stride + 1
 
-    axis = transposed if operator is Operator.CONVTRANSPOSE2D else ordinary
-    rows = axis(size[0], kernel[0], pad[0])
-    columns = 1 if operator is Operator.CONV1D else axis(size[1], kernel[1], pad[1])
-    return rows, columns
+    match operator:
+        case Operator.NONE | Operator.CONV2D | Operator.LINEAR:
+            return ordinary(size[0], kernel[0], pad[0]), ordinary(size[1], kernel[1], pad[1])
+        case Operator.CONV1D:
+            return ordinary(size[0], kernel[0], pad[0]), 1
+        case Operator.CONVTRANSPOSE2D:
+            return transposed(size[0], kernel[0], pad[0]), transposed(size[1], kernel[1], pad[1])
+        case _:
+            assert_never(operator)

@@ -6,7 +6,7 @@ Source: spec/network-description.md section 1.5.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, assert_never
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,6 @@ from synthesis.parse.rules import kernel, operation
 
 BINARY = -1
 DEFAULT_BITS = 8
-_RANKS = {Operator.LINEAR: 2, Operator.CONV1D: 3, Operator.CONV2D: 4, Operator.CONVTRANSPOSE2D: 4}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +40,7 @@ class LayerTensors:
 def takes_weights(layer: LayerDescription) -> bool:
     """Whether the layer takes the next tensor of the weights file."""
     return (
-        operation(layer)[0] is not Operator.NONE
+        operation(layer)[0].weighted
         and not layer.get("bypass", False)
         and "weight_source" not in layer
     )
@@ -59,6 +58,21 @@ def bias_is_dropped(layer: LayerDescription, options: ResolveOptions) -> bool:
     return options.no_bias is None or layer.index in options.no_bias
 
 
+def _ranks(operator: Operator) -> tuple[int, ...]:
+    """Return how many dimensions an operator's tensor may have."""
+    match operator:
+        case Operator.CONV1D:
+            return (3,)
+        case Operator.CONVTRANSPOSE2D:
+            return (4,)
+        case Operator.CONV2D | Operator.LINEAR:  # a 1x1 convolution may be written as the other
+            return (2, 4)
+        case Operator.NONE:
+            return ()
+        case _:
+            assert_never(operator)
+
+
 def shape_weights(
     weights: NDArray[np.int64], layer: LayerDescription, problem: Complain, *, flip: bool
 ) -> NDArray[np.int8] | None:
@@ -69,10 +83,7 @@ def shape_weights(
     """
     operator, _ = operation(layer)
     rows, columns = kernel(layer)
-    if weights.ndim != _RANKS[operator] and (operator, weights.ndim) not in (
-        (Operator.CONV2D, 2),
-        (Operator.LINEAR, 4),
-    ):
+    if weights.ndim not in _ranks(operator):
         problem("E208", f"weights of shape {list(weights.shape)} do not belong to {operator}", "op")
         return None
     shape = (*weights.shape, 1, 1)[:4]
@@ -86,8 +97,8 @@ def shape_weights(
         )
         return None
     shaped = weights.reshape(shape)
-    if operator is Operator.CONVTRANSPOSE2D and flip:
+    if operator.transposed and flip:
         shaped = shaped[:, :, ::-1, ::-1].swapaxes(0, 1)
-    if operator is Operator.CONVTRANSPOSE2D and layer.get("groups", 1) > 1:
+    if operator.transposed and layer.get("groups", 1) > 1:
         shaped = shaped.swapaxes(0, 1)
     return np.ascontiguousarray(shaped.clip(-128, 127).astype(np.int8))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import reduce
-from typing import Any
+from typing import Any, assert_never
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,14 +22,23 @@ _DATA_MAGNITUDE = 128
 
 def combine(operands: Sequence[Tensor], combination: Combination) -> Tensor:
     """Combine the operands from left to right in full width and clip once to 8 bits."""
-    function = {
-        Combination.ADD: np.add,
-        Combination.SUB: np.subtract,
-        Combination.OR: np.bitwise_or,
-        Combination.XOR: np.bitwise_xor,
-    }[combination]
-    total: Tensor = reduce(function, operands)
+    total: Tensor = reduce(_pairwise(combination), operands)
     return total.clip(-128, 127)
+
+
+def _pairwise(combination: Combination) -> np.ufunc:
+    """Return what makes one of two operands."""
+    match combination:
+        case Combination.ADD:
+            return np.add
+        case Combination.SUB:
+            return np.subtract
+        case Combination.OR:
+            return np.bitwise_or
+        case Combination.XOR:
+            return np.bitwise_xor
+        case _:
+            assert_never(combination)
 
 
 def accumulate(data: Tensor, layer: Layer) -> Tensor:
@@ -41,9 +50,15 @@ def accumulate(data: Tensor, layer: Layer) -> Tensor:
     if weights is None:  # bypassed: every kernel is one
         shape = (layer.out_channels, layer.flat_channels // layer.groups, *layer.kernel)
         weights = np.ones(shape, np.int8)
-    if layer.operator is Operator.CONVTRANSPOSE2D:
-        return _convolve(_stretch(data, layer), weights, (0, 0), taps, layer.groups)
-    return _convolve(data, weights, layer.pad, taps, layer.groups)
+    match layer.operator:
+        case Operator.CONV1D | Operator.CONV2D | Operator.LINEAR:
+            return _convolve(data, weights, layer.pad, taps, layer.groups)
+        case Operator.CONVTRANSPOSE2D:
+            return _convolve(_stretch(data, layer), weights, (0, 0), taps, layer.groups)
+        case Operator.NONE:
+            raise ValueError(f"{layer} passes data through, there is nothing to add up")
+        case _:
+            assert_never(layer.operator)
 
 
 def _stretch(data: Tensor, layer: Layer) -> Tensor:
@@ -113,11 +128,15 @@ def clip(scaled: Tensor, layer: Layer) -> Tensor:
 
 def activate(values: Tensor, layer: Layer) -> Tensor:
     """Apply the activation; it limits 32-bit values to 0 to 127 too."""
-    if layer.activation is Activation.RELU:
-        return values.clip(0, 127)
-    if layer.activation is Activation.ABS:
-        return np.abs(values).clip(0, 127)
-    return values
+    match layer.activation:
+        case None:
+            return values
+        case Activation.RELU:
+            return values.clip(0, 127)
+        case Activation.ABS:
+            return np.abs(values).clip(0, 127)
+        case _:
+            assert_never(layer.activation)
 
 
 def add_bias(sums: Tensor, layer: Layer) -> Tensor:

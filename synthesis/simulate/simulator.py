@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from synthesis.network import DATA_BUFFER, NETWORK_INPUT, Layer, Network, Operator, Tensor
+from synthesis.network import DATA_BUFFER, NETWORK_INPUT, Layer, Network, Tensor
 from synthesis.simulate.operators import accumulate, activate, add_bias, clip, combine, scale
 from synthesis.simulate.pooling import pool
 
@@ -105,7 +105,7 @@ def gather(layer: Layer, previous: int, outputs: Mapping[int, Tensor]) -> Tensor
 def run_layer(data: Tensor, layer: Layer, *, average_rounding: bool) -> LayerTrace:
     """Compute one layer from its collected input."""
     # Conv1d layers always truncate, whatever the option says.
-    rounding = average_rounding and layer.operator is not Operator.CONV1D
+    rounding = average_rounding and not layer.operator.one_dimensional
     before, after = layer.in_crop
     data = data[:, before : data.shape[1] - after]
     operands = tuple(part.reshape(-1, *layer.in_dim) for part in np.split(data, layer.operands))

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from itertools import pairwise
+from typing import assert_never
 
 from device.chip import GROUPS
 from synthesis.layout import group_slice
 from synthesis.mapping import MappedLayer, MappedNetwork
-from synthesis.network import Activation, Operator, Size
+from synthesis.network import Activation, Size
 from synthesis.place import Placement
-
-_ACTIVATIONS = {None: "no activation", Activation.RELU: "ReLU", Activation.ABS: "abs"}
 
 
 def description(network: MappedNetwork, repeat: int) -> Iterator[str]:
@@ -33,7 +32,7 @@ def _pair(size: Size, one_dimensional: bool, separator: str) -> str:
 
 
 def _layer_text(layer: MappedLayer) -> str:
-    flat = layer.operator is Operator.CONV1D or (not layer.has_weights and layer.in_dim[1] == 1)
+    flat = layer.operator.one_dimensional or (not layer.has_weights and layer.in_dim[1] == 1)
     rows, columns = layer.pooled_dim
     operands = f"{layer.operands}x" if layer.operands > 1 else ""
     text = f"{operands}{layer.in_channels}x{_pair(layer.in_dim, flat, 'x')}"
@@ -66,18 +65,30 @@ def _pooling_text(layer: MappedLayer, flat: bool) -> str:
 def _operator_text(layer: MappedLayer, flat: bool) -> list[str]:
     if not layer.has_weights:
         return ["no convolution"]
-    if layer.operator is Operator.LINEAR:
-        return ["linear", _ACTIVATIONS[layer.activation]]
+    if layer.operator.fully_connected:
+        return ["linear", _activation_text(layer.activation)]
     stride = (layer.stride, layer.stride)
     words = [
         f"{layer.operator} with kernel size {_pair(layer.kernel, flat, 'x')}",
         f"stride {_pair(stride, flat, '/')}",
         f"pad {_pair(layer.pad, flat, '/')}",
-        _ACTIVATIONS[layer.activation],
+        _activation_text(layer.activation),
     ]
     if layer.dilation > 1:
         words.append(f"dilation {_pair((layer.dilation, layer.dilation), flat, '/')}")
     return words
+
+
+def _activation_text(activation: Activation | None) -> str:
+    match activation:
+        case None:
+            return "no activation"
+        case Activation.RELU:
+            return "ReLU"
+        case Activation.ABS:
+            return "abs"
+        case _:
+            assert_never(activation)
 
 
 Rows = tuple[tuple[str, str], ...]

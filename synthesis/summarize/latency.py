@@ -8,7 +8,7 @@ from __future__ import annotations
 from device.chip import GROUPS, PROCESSORS_PER_INSTANCE
 from synthesis.layout import group_slice
 from synthesis.mapping import MappedLayer
-from synthesis.network import Operator, Size
+from synthesis.network import Size
 from synthesis.place import KernelRange
 from synthesis.summary import LatencyTerms
 
@@ -74,7 +74,7 @@ def _convolution(layer: MappedLayer, kernels: KernelRange) -> LatencyTerms:
 def _image(layer: MappedLayer) -> Size:
     """Return the rows and columns that the operator sees."""
     rows, columns = layer.hardware.pooled_dim
-    transposed = layer.hardware.operator is Operator.CONVTRANSPOSE2D
+    transposed = layer.hardware.operator.transposed
     return (2 * rows, 2 * columns) if transposed else (rows, columns)
 
 

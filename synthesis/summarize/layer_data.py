@@ -15,7 +15,7 @@ from synthesis.encode.layers import FLATTEN_LONG
 from synthesis.encode.packing import lane_words
 from synthesis.layer_data import LayerData, OutputWords
 from synthesis.mapping import MappedLayer, MappedNetwork
-from synthesis.network import Operator, Size, Tensor
+from synthesis.network import Size, Tensor
 from synthesis.place.data import WORD_BYTES
 from synthesis.simulate import Activations, LayerTrace
 from synthesis.simulate.operators import scale
@@ -127,7 +127,7 @@ def _settings(layer: MappedLayer, chip: Chip, ring: int) -> Iterator[str]:
     yield from map(_pair, (hardware.pad, hardware.kernel, (layer.stride, layer.stride)))
     yield _pair((spread, spread))
     yield str(hardware.surplus_words)
-    transposed = layer.operator is Operator.CONVTRANSPOSE2D
+    transposed = layer.operator.transposed
     yield str(layer.output_pad if transposed else 0)
 
 

@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from synthesis.mapping import MappedLayer
-from synthesis.network import Operator
 
 
 def needed_products(layer: MappedLayer) -> int:
@@ -29,7 +28,7 @@ def _reached(layer: MappedLayer, axis: int) -> NDArray[np.int64]:
     count = 1 if layer.flatten else layer.pooled_dim[axis]
     taps = layer.dilation * np.arange(layer.kernel[axis])[:, None]
     steps, before = 1, layer.pad[axis]
-    if layer.operator is Operator.CONVTRANSPOSE2D:
+    if layer.operator.transposed:
         steps, before = layer.stride, int(taps[-1, 0]) - layer.pad[axis]
     position = np.arange(layer.out_dim[axis]) + taps - before
     inside = (position >= 0) & (position < steps * count) & (position % steps == 0)

@@ -6,6 +6,7 @@ Source: spec/numerics.md section 10, spec/memory.md section 1.10.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import assert_never
 
 from device.chip import GROUPS
 from synthesis.mapping import MappedLayer, MappedNetwork
@@ -85,10 +86,13 @@ def layer_operations(layer: MappedLayer) -> Operations:
         add, comp = (taps, 0) if layer.pooling.average else (0, taps)
     if layer.combination:
         count = (layer.operands - 1) * pooled
-        if layer.combination in (Combination.ADD, Combination.SUB):
-            add += count
-        else:
-            bitwise += count
+        match layer.combination:
+            case Combination.ADD | Combination.SUB:
+                add += count
+            case Combination.OR | Combination.XOR:
+                bitwise += count
+            case _:
+                assert_never(layer.combination)
     if layer.has_weights:
         taps = layer.kernel[0] * layer.kernel[1]
         macc = layer.flat_channels // layer.groups * taps * outputs

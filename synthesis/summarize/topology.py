@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from synthesis.mapping import MappedLayer, MappedNetwork
-from synthesis.network import Operator
 from synthesis.place import Stream
 
 
@@ -19,7 +18,7 @@ def topology(network: MappedNetwork) -> str:
 
 
 def _layer(layer: MappedLayer) -> str:
-    flat = layer.operator is Operator.CONV1D
+    flat = layer.operator.one_dimensional
     pooling, window = layer.pooling, (0, 0)
     kind = ""
     if pooling.active:

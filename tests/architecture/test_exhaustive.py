@@ -1,0 +1,55 @@
+"""Nothing falls through: places that decide by an operator or its like know all of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT
+from tests.exhaustive import fall_through
+
+ENUMERATIONS = {
+    "synthesis": {"Operator", "Combination", "Activation", "InputPort"},
+}
+"""By room the enumerations whose members change what is computed."""
+
+_MODULES = [
+    pytest.param(path, names, id=str(path.relative_to(ROOT)))
+    for room, names in ENUMERATIONS.items()
+    for path in sorted((ROOT / room).rglob("*.py"))
+    if any(f"{name}." in path.read_text() for name in names)
+]
+
+
+@pytest.mark.parametrize(("path", "enumerations"), _MODULES)
+def test_no_member_slips_through(path: Path, enumerations: set[str]) -> None:
+    assert [*fall_through(path, enumerations)] == []
+
+
+MATCH = """\
+match shape:
+    case Shape.ROUND:
+        return 1
+    case _:
+        {last}
+"""
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "flat = shape is not Shape.ROUND",
+        "flat = shape in (Shape.SQUARE, Shape.OBLONG)",
+        "AREAS = {Shape.ROUND: 3, Shape.SQUARE: 1}",
+        MATCH.format(last="return 0"),
+    ],
+)
+def test_what_would_let_one_through_is_found(source: str, tmp_path: Path) -> None:
+    (tmp_path / "module.py").write_text(source)
+    assert len([*fall_through(tmp_path / "module.py", {"Shape"})]) == 1
+
+
+def test_closed_match_is_accepted(tmp_path: Path) -> None:
+    (tmp_path / "module.py").write_text(MATCH.format(last="assert_never(shape)"))
+    assert [*fall_through(tmp_path / "module.py", {"Shape"})] == []

@@ -1,0 +1,104 @@
+"""What happens when somebody adds a member to an enumeration: every place must refuse it.
+
+Places are `match` statements over members; they end in `assert_never`, so that the type checker
+names them, and they raise when they run. Rooms use this for their own enumerations:
+`tests/architecture/test_exhaustive.py` reads the source of all of them, and a test of the room runs
+each place with a member that nobody knows.
+"""
+
+from __future__ import annotations
+
+import ast
+import enum
+from collections.abc import Callable, Collection, Iterator, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+
+from tests.conftest import ROOT
+
+Member = TypeVar("Member", bound=enum.Enum)
+Place = Callable[[Any], object]
+"""Runs a place with a member."""
+
+
+def stand_in(enumeration: type[Member]) -> Member:
+    """Return a member as if somebody had just added it; it is equal to no other one."""
+    kind: Any = enumeration._member_type_
+    value = "added" if issubclass(kind, str) else max(len(enumeration), 1000)
+    plain = kind is object
+    member: Any = kind.__new__(enumeration) if plain else kind.__new__(enumeration, value)
+    member._name_, member._value_ = "ADDED", value
+    assert member not in tuple(enumeration)
+    return member
+
+
+def assert_refused(place: Place, member: enum.Enum) -> None:
+    """Check that a place raises for a member that nobody knows, naming it."""
+    with pytest.raises(AssertionError, match="ADDED"):
+        consumed = place(member)
+        if isinstance(consumed, Iterator):
+            list(consumed)
+
+
+def places_in(room: str, enumerations: Collection[str]) -> set[str]:
+    """Return the functions of a room that match members, as `file.py:Class.function`."""
+    return {
+        f"{path.relative_to(ROOT / room)}:{name}"
+        for path in sorted((ROOT / room).rglob("*.py"))
+        for name, function in _functions(ast.parse(path.read_text()))
+        if any(_is_over(node, enumerations) for node in ast.walk(function))
+    }
+
+
+def _functions(tree: ast.AST, prefix: str = "") -> Iterator[tuple[str, ast.AST]]:
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.ClassDef):
+            yield from _functions(node, f"{prefix}{node.name}.")
+        elif isinstance(node, ast.FunctionDef):
+            yield prefix + node.name, node
+
+
+def _is_over(node: ast.AST, enumerations: Collection[str]) -> bool:
+    return isinstance(node, ast.Match) and any(
+        _members(case.pattern, enumerations) for case in node.cases
+    )
+
+
+def _members(node: ast.AST, enumerations: Collection[str]) -> list[str]:
+    """Return the members that are named in an expression."""
+    return [
+        ast.unparse(part)
+        for part in ast.walk(node)
+        if isinstance(part, ast.Attribute)
+        and isinstance(part.value, ast.Name)
+        and part.value.id in enumerations
+        and part.attr.isupper()
+    ]
+
+
+def fall_through(path: Path, enumerations: Collection[str]) -> Iterator[str]:
+    """Yield where a module decides by a member in a way that a new one slips through.
+
+    These are comparisons with members, tables of them, and matches without `assert_never`.
+    """
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Compare) and _members(node, enumerations):
+            yield f"line {node.lineno}: comparison {ast.unparse(node)}"
+        elif isinstance(node, ast.Dict):
+            keys = [name for key in node.keys if key for name in _members(key, enumerations)]
+            if keys:
+                yield f"line {node.lineno}: table of {', '.join(keys)}"
+        elif _is_over(node, enumerations):
+            assert isinstance(node, ast.Match)
+            *_, last = node.cases
+            closed = "assert_never(" in "".join(map(ast.unparse, last.body))
+            if ast.unparse(last.pattern) != "_" or last.guard or not closed:
+                yield f"line {node.lineno}: match without assert_never"
+
+
+def check_places(room: str, enumerations: Mapping[type[enum.Enum], Mapping[str, Place]]) -> None:
+    """Check that the places known to a test are all that a room has."""
+    known = {name for places in enumerations.values() for name in places}
+    assert known == places_in(room, {enumeration.__name__ for enumeration in enumerations})
