@@ -11,8 +11,18 @@ from tests.exhaustive import fall_through
 
 ENUMERATIONS = {
     "synthesis": {"Operator", "Combination", "Activation", "InputPort"},
+    "emulator": {"LayerKind", "ElementwiseOperation", "ActivationFunction"},
 }
 """By room the enumerations whose members change what is computed."""
+
+ACCEPTED = {
+    ("emulator/decode/layer.py", "comparison kind is LayerKind.DEPTHWISE"):
+        "the kind was read from registers in the line before",
+    ("emulator/report/describe.py",
+     "comparison output.activation is not ActivationFunction.NONE"):
+        "a new one is named by its value",
+}  # fmt: skip
+"""Why a new member does not slip through there."""
 
 _MODULES = [
     pytest.param(path, names, id=str(path.relative_to(ROOT)))
@@ -24,7 +34,9 @@ _MODULES = [
 
 @pytest.mark.parametrize(("path", "enumerations"), _MODULES)
 def test_no_member_slips_through(path: Path, enumerations: set[str]) -> None:
-    assert [*fall_through(path, enumerations)] == []
+    name = str(path.relative_to(ROOT))
+    found = {text.partition(": ")[2] for text in fall_through(path, enumerations)}
+    assert found == {text for file, text in ACCEPTED if file == name}
 
 
 MATCH = """\
