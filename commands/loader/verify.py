@@ -11,11 +11,11 @@ from emulator.firmware.loader import LoaderRecord
 from emulator.report.cycles import format_cycles, network_cycles
 from emulator.report.departure import Departure, SimulatedChannel, departure_of_layers
 from emulator.report.describe import describe_departure
-from synthesis.encode.data import delivery_of, pieces_of
 from synthesis.encode.numbering import Numbering
 from synthesis.mapping import MappedLayer
 from synthesis.network import Tensor
 from synthesis.pipeline import Synthesis
+from synthesis.place.outputs import delivery_of, pieces_of
 from synthesis.words import phase_words
 
 SHOWN_DIFFERENCES = 10

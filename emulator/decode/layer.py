@@ -5,7 +5,7 @@ Source: spec/machine.md section 2.
 
 from __future__ import annotations
 
-from device.chip import GROUPS
+from device.chip import FLATTEN_LONG, GROUPS
 from emulator.decode.config import (
     WIDE_WORDS,
     ActivationFunction,
@@ -22,7 +22,6 @@ from emulator.state.memory import INSTANCES, Memory
 
 _WEIGHT_BITS = (8, 1, 2, 4)
 _COLUMN_UNITS = 8  # kernel addresses count eighths of an 8-bit kernel
-_FLATTEN_STEP = 16  # the upper field of flattened passes counts these
 
 
 def decode_layer(memory: Memory, layer: int) -> LayerConfig:
@@ -69,7 +68,7 @@ def _kind(post: dict[str, int], lctl: dict[str, int]) -> LayerKind:
 def _passes(memory: Memory, layer: int) -> int:
     post = memory.register(layer, "POST")
     high = post["flatten_high"] if post["flatten"] else 0
-    return high * _FLATTEN_STEP + memory.register(layer, "LCTL2")["passes"] + 1
+    return high * FLATTEN_LONG + memory.register(layer, "LCTL2")["passes"] + 1
 
 
 def _input(memory: Memory, layer: int) -> Input:

@@ -6,13 +6,12 @@ Source: spec/memory.md sections 3 and 4, spec/generated-project.md section 5.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import assert_never
 
 import numpy as np
 
 from device import Chip
-from device.channels import channels_per_pass, passes
 from device.chip import (
     FAST_FIFO_DATA,
     FAST_FIFO_STATUS,
@@ -23,13 +22,14 @@ from device.chip import (
     PROCESSORS_PER_INSTANCE,
 )
 from device.masks import mask_of
+from device.packing import as_bytes, data_words, lane_mask, lane_words
 from device.registers import FAST_FIFO_REGISTERS, SHARED_REGISTERS
 from synthesis.encode.mlator import TransposerWords
-from synthesis.encode.packing import as_bytes, data_words, lane_mask, lane_words
 from synthesis.layout import Delivery, InputPort, bits, group_slice
 from synthesis.mapping import MappedLayer, MappedNetwork
 from synthesis.network import Tensor
 from synthesis.place.data import WORD_BYTES, input_words, instances
+from synthesis.place.outputs import Piece, delivery_of, pieces_of, pixel_step
 from synthesis.program import (
     ExpectedOutput,
     FifoStream,
@@ -143,35 +143,6 @@ def _fifo_registers(port: InputPort, fifo: int, apb_base: int) -> tuple[int, int
             assert_never(port)
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """Channels of one output pass that share an instance: `count` of them from `channel` on."""
-
-    instance: int
-    lanes: tuple[int, ...]
-    channel: int
-    word: int
-
-
-def pieces_of(source: Delivery) -> Iterator[Piece]:
-    """Yield the pieces of an output, pass by pass, instances ascending; only valid channels."""
-    size = source.width // 8
-    lanes_of: dict[int, tuple[int, ...]] = {}
-    for processor in bits(source.processors):
-        instance, lane = divmod(processor, PROCESSORS_PER_INSTANCE)
-        lanes_of[instance] = (*lanes_of.get(instance, ()), lane)
-    channel = 0
-    for output_pass in range(passes(source.channels)):
-        remaining = min(channels_per_pass(source.channels), source.channels - channel)
-        for instance, available in lanes_of.items():
-            lanes = available[:remaining]
-            if lanes:
-                word = output_pass * size * (source.write_gap + 1)
-                yield Piece(instance, lanes, channel, word)
-            channel += len(lanes)
-            remaining -= len(lanes)
-
-
 def expected_output(
     network: MappedNetwork, outputs: Mapping[int, Tensor], apb_base: int
 ) -> ExpectedOutput:
@@ -197,11 +168,6 @@ def expected_output(
         values[order].astype(np.uint32),
         layers[order].astype(np.int64),
     )
-
-
-def pixel_step(source: Delivery) -> int:
-    """Words from one pixel of an output to the next."""
-    return passes(source.channels) * source.width // 8 * (source.write_gap + 1)
 
 
 def _narrow_words(piece: Piece, flat: Tensor, addresses: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -252,18 +218,6 @@ def unload_layers(
             index,
             tuple(_transposed(source, ports)),
         )
-
-
-def delivery_of(layer: MappedLayer) -> Delivery:
-    """Return where a layer's output lies in data memory."""
-    return Delivery(
-        layer.output_processors,
-        layer.out_channels,
-        layer.out_dim,
-        layer.out_offset,
-        layer.output_width,
-        layer.write_gap,
-    )
 
 
 def _transposed(source: Delivery, ports: TransposerWords) -> Iterator[TransposedChannel]:

@@ -11,24 +11,27 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from device import FieldOverflowError
-from device.chip import GROUPS, INSTANCES_PER_GROUP, PROCESSORS_PER_GROUP, PROCESSORS_PER_INSTANCE
+from device.chip import (
+    FLATTEN_LONG,
+    GROUPS,
+    PROCESSORS_PER_INSTANCE,
+)
 from device.masks import mask_of
 from diagnostics import DiagnosticError
 from synthesis.encode.numbering import Numbering
+from synthesis.encode.pointers import write_pointers
 from synthesis.encode.streaming import frame_size, stream_registers
 from synthesis.encode.view import KERNEL_UNIT, Fields, LayerView, Registers
 from synthesis.encode.writer import RegisterWriter
-from synthesis.layout import bits, group_slice, lowest_bit
+from synthesis.layout import bits, group_slice
 from synthesis.mapping import MappedLayer, MappedNetwork
 from synthesis.network import Activation, Combination, Operator
 from synthesis.options import EncodeOptions
 from synthesis.place import Placement, Stream
-from synthesis.place.data import WORD_BYTES, instances
+from synthesis.place.data import WORD_BYTES
 from synthesis.program import Block, Write
 
 _WEIGHT_SIZES = {0: 0, 8: 0, 1: 1, -1: 1, 2: 2, 4: 3}
-FLATTEN_LONG = 16
-"""From this many passes on, a flattened layer counts them in registers of its own."""
 
 _RESET_FIELDS: dict[str, dict[str, int | None]] = {
     "RCNT": {"skip": 1},
@@ -103,7 +106,7 @@ def _writes(
 def _registers(view: LayerView, group: int, options: EncodeOptions) -> Registers:
     """All registers of a layer for one group, in the order of writing."""
     yield from _counts(view)
-    yield from _write_pointers(view, group)
+    yield from write_pointers(view, group)
     yield "RPTR_BASE", {"word": view.layer.in_offset // WORD_BYTES}
     yield "LCTL", _layer_control(view, group)
     yield "LCTL2", _layer_control2(view)
@@ -168,54 +171,6 @@ def _counts_by_step(view: LayerView) -> Registers:
     skips = (words * layer.operands * layer.in_passes, rest)
     for name, end, pad, skip in zip(("RCNT", "CCNT"), ends, layer.hardware.pad, skips, strict=True):
         yield name, {"last": end, "pad": max(pad - 1, 0), "padded": int(pad > 0), "skip": skip}
-
-
-def _write_pointers(view: LayerView, group: int) -> Registers:
-    """Where outputs go: start, and the distances to the next time slot, instance and pass."""
-    layer, chip = view.layer, view.chip
-    yield "WPTR_BASE", {"pointer": _write_start(view, group)}
-    far = chip.write_pointer(instance=1)
-    if view.passthrough:
-        many = layer.processors.bit_count() > PROCESSORS_PER_INSTANCE
-        wide = many or (layer.operands > 1 and layer.in_passes > 1)
-        yield "WPTR_TOFFS", {"words": far if wide else chip.instance_words}
-    else:
-        moved = layer.depthwise and not layer.broadcast
-        yield (
-            "WPTR_TOFFS",
-            {"words": far if moved else int(view.small_kernel and not layer.depthwise)},
-        )
-        yield "WPTR_MOFFS", {"words": far}
-    step = layer.output_words_per_value * (layer.write_gap + 1)
-    yield "WPTR_CHOFFS", {"words": step if layer.out_passes > 1 else 0}
-
-
-def _write_start(view: LayerView, group: int) -> int:
-    """Instance (counted over the chip) and word of the first output."""
-    layer, chip = view.layer, view.chip
-    start = (layer.out_offset - layer.hardware.leading_bytes) // WORD_BYTES
-    if view.local_output:
-        used = [i for i in instances(layer.output_processors) if i >= group]
-        return chip.write_pointer(used[0] if used else group, start)
-    if layer.depthwise and not layer.broadcast and not view.passthrough:
-        return _write_start_of_channels(view, group, start)
-    used = [*instances(layer.output_processors)]
-    if view.passthrough:
-        used = [i for i in used if i // INSTANCES_PER_GROUP == group]
-    return chip.write_pointer(used[0] if used else 0, start)
-
-
-def _write_start_of_channels(view: LayerView, group: int, start: int) -> int:
-    """Depth-wise outputs move with their inputs: every group has a start of its own."""
-    layer = view.layer
-    first = lowest_bit(layer.processors)
-    distance = group - first // PROCESSORS_PER_GROUP
-    if distance < 0:
-        return 0
-    target = distance * PROCESSORS_PER_GROUP + lowest_bit(layer.output_processors)
-    if distance:
-        target -= first % PROCESSORS_PER_GROUP
-    return view.chip.write_pointer(target // PROCESSORS_PER_INSTANCE, start)
 
 
 def _layer_control(view: LayerView, group: int) -> Fields:

@@ -11,7 +11,7 @@ import numpy as np
 
 from device import Chip
 from device.chip import GROUPS, KERNEL_COLUMN_STRIDE_BYTES
-from synthesis.encode.packing import express_words, plain_words
+from device.packing import express_words, plain_words
 from synthesis.options import EncodeOptions
 from synthesis.place import KernelMemory, Placement
 from synthesis.program import BiasBlock, KernelBlock

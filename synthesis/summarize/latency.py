@@ -5,7 +5,7 @@ Source: spec/registers.md section 7.
 
 from __future__ import annotations
 
-from device.chip import GROUPS, PROCESSORS_PER_INSTANCE
+from device.chip import FLATTEN_LONG, GROUPS, PROCESSORS_PER_INSTANCE
 from synthesis.layout import group_slice
 from synthesis.mapping import MappedLayer
 from synthesis.network import Size
@@ -60,7 +60,7 @@ def _convolution(layer: MappedLayer, kernels: KernelRange) -> LatencyTerms:
             ("repeats of a row", repeats),
         ),
         (
-            ("long flattening", 1, int(layer.flat_passes >= 16)),
+            ("long flattening", 1, int(layer.flat_passes >= FLATTEN_LONG)),
             ("kernels in front", 1, _before(layer, kernels, (rows, columns), repeats)),
             ("padding row", pad_rows, edge + repeats * columns * (pad + 1)),
             ("row read ahead", above, edge + repeats * columns * (data + 1)),

@@ -10,13 +10,13 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from device import Chip
-from synthesis.encode.data import delivery_of, pieces_of, pixel_step
-from synthesis.encode.layers import FLATTEN_LONG
-from synthesis.encode.packing import lane_words
+from device.chip import FLATTEN_LONG
+from device.packing import lane_words
 from synthesis.layer_data import LayerData, OutputWords
 from synthesis.mapping import MappedLayer, MappedNetwork
 from synthesis.network import Size, Tensor
 from synthesis.place.data import WORD_BYTES
+from synthesis.place.outputs import delivery_of, pieces_of, pixel_step
 from synthesis.simulate import Activations, LayerTrace
 from synthesis.simulate.operators import scale
 from synthesis.simulate.passes import pass_sums

@@ -12,10 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from device.chip import KERNEL_COLUMN_BYTES
-from synthesis.place.data import WORD_BYTES
-from synthesis.program import Words
 
 Bytes = NDArray[np.uint8]
+Words = NDArray[np.uint32]
+
+_WORD_BYTES = 4
 
 
 def as_bytes(values: NDArray[np.integer]) -> Bytes:
@@ -30,7 +31,7 @@ def data_words(stream: Bytes) -> Words:
 
 def lane_words(lanes: Mapping[int, NDArray[np.integer]], count: int) -> Words:
     """Return `count` words from the values of their lanes, with zeros in the other lanes."""
-    stream = np.zeros((count, WORD_BYTES), np.uint8)
+    stream = np.zeros((count, _WORD_BYTES), np.uint8)
     for lane, values in lanes.items():
         stream[:, lane] = as_bytes(values)
     return data_words(stream.reshape(-1))
@@ -38,7 +39,7 @@ def lane_words(lanes: Mapping[int, NDArray[np.integer]], count: int) -> Words:
 
 def lane_mask(first: int, count: int) -> int:
     """Return the mask that covers `count` bytes from a lane on, as far as the word goes."""
-    covered = np.zeros(WORD_BYTES, np.uint8)
+    covered = np.zeros(_WORD_BYTES, np.uint8)
     covered[first : first + count] = np.iinfo(np.uint8).max
     return int(data_words(covered)[0])
 
@@ -59,6 +60,6 @@ def plain_words(columns: Bytes) -> Words:
 
 def _filled(stream: Bytes) -> Bytes:
     """Return the bytes with zeros up to a whole word."""
-    padded = np.zeros(-(-stream.size // WORD_BYTES) * WORD_BYTES, np.uint8)
+    padded = np.zeros(-(-stream.size // _WORD_BYTES) * _WORD_BYTES, np.uint8)
     padded[: stream.size] = stream
     return padded
