@@ -84,8 +84,26 @@ class PlaceOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class SummaryOptions:
+    """What people are told beyond the description and the cost of a network.
+
+    `keep_layer_logs` is for the verbose log, `keep_layer_data` for the files of the debugging
+    options, with `keep_pass_sums` the accumulators after every pass too. `latency_terms` tells how
+    estimates come about, `cross_check` counts the products that are needed.
+    """
+
+    repeat_layers: int = 1
+    deduplicate: bool = True
+    keep_layer_logs: bool = False
+    keep_layer_data: bool = False
+    keep_pass_sums: bool = False
+    latency_terms: bool = False
+    cross_check: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class EncodeOptions:
-    """What changes words beyond the network itself."""
+    """What changes words beyond the network itself, placing and summary included."""
 
     apb_base: int = DEFAULT_APB_BASE
     express: bool = True
@@ -145,6 +163,11 @@ class EncodeOptions:
         return PlaceOptions(**_common(self, PlaceOptions), streams=self.streaming)
 
     @property
+    def telling(self) -> SummaryOptions:
+        """What of this is for the summary."""
+        return SummaryOptions(**_common(self, SummaryOptions))
+
+    @property
     def streaming(self) -> StreamOptions:
         """What of this changes streams."""
         return StreamOptions(**_common(self, StreamOptions))
@@ -155,7 +178,9 @@ class EncodeOptions:
         return self.keep_layer_logs or self.keep_layer_data or self.cross_check
 
 
-def _common(options: EncodeOptions, kind: type[PlaceOptions | StreamOptions]) -> dict[str, Any]:
+def _common(
+    options: EncodeOptions, kind: type[PlaceOptions | StreamOptions | SummaryOptions]
+) -> dict[str, Any]:
     """Return the values of the options that another class has too."""
     known = {field.name for field in fields(kind)} & {field.name for field in fields(options)}
     return {name: getattr(options, name) for name in known}

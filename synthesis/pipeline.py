@@ -174,7 +174,7 @@ def synthesize(
         if not activations.outputs[layer.index].any()
     )
     program = encode(network, placement, activations, chip, encoding)
-    summary = summarize(network, placement, activations, chip, encoding)
+    summary = summarize(network, placement, activations, chip, encoding.telling)
     found = (*warnings, *silent)
     return Synthesis(network, chip, placement, activations, program, summary, found)
 

@@ -11,7 +11,7 @@ from typing import assert_never
 from device.chip import GROUPS
 from synthesis.mapping import MappedLayer, MappedNetwork
 from synthesis.network import Combination
-from synthesis.options import EncodeOptions
+from synthesis.options import SummaryOptions
 from synthesis.place import Placement
 from synthesis.place.kernels import identity
 from synthesis.summarize.latency import latency_terms
@@ -20,7 +20,7 @@ from synthesis.summary import LayerStatistics, Operations, Statistics
 STARTUP_CYCLES = 1
 
 
-def statistics(network: MappedNetwork, placement: Placement, options: EncodeOptions) -> Statistics:
+def statistics(network: MappedNetwork, placement: Placement, options: SummaryOptions) -> Statistics:
     """Return the cost of a placed network."""
     return Statistics(
         layers=tuple(_layers(network, placement, options)),
@@ -34,7 +34,7 @@ def statistics(network: MappedNetwork, placement: Placement, options: EncodeOpti
 
 
 def _layers(
-    network: MappedNetwork, placement: Placement, options: EncodeOptions
+    network: MappedNetwork, placement: Placement, options: SummaryOptions
 ) -> Iterator[LayerStatistics]:
     for layer in map(network.layer, network.simulated):
         cycles = terms = products = None

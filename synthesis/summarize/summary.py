@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from device import Chip
 from synthesis.mapping import MappedNetwork, map_network
 from synthesis.network import Network
-from synthesis.options import EncodeOptions
+from synthesis.options import SummaryOptions
 from synthesis.place import Placement
 from synthesis.simulate import Activations
 from synthesis.summarize.describe import configuration, description
@@ -26,7 +26,7 @@ def summarize(
     placement: Placement,
     activations: Activations,
     chip: Chip,
-    options: EncodeOptions,
+    options: SummaryOptions,
 ) -> Summary:
     """Return what people are told of a placed and simulated network."""
     mapped = map_network(network, placement.layout, chip)
@@ -34,7 +34,7 @@ def summarize(
 
 
 def _summarize(
-    network: MappedNetwork, placement: Placement, activations: Activations, options: EncodeOptions
+    network: MappedNetwork, placement: Placement, activations: Activations, options: SummaryOptions
 ) -> Summary:
     first = network.first
     return Summary(
@@ -73,7 +73,7 @@ def _layer_data(
     network: MappedNetwork,
     placement: Placement,
     activations: Activations,
-    options: EncodeOptions,
+    options: SummaryOptions,
 ) -> tuple[LayerData, ...]:
     if not options.keep_layer_data:
         return ()

@@ -11,7 +11,7 @@ import synthesis.simulate
 import synthesis.summarize
 from diagnostics import Diagnostic
 from synthesis.mapping import MappedNetwork
-from synthesis.options import EncodeOptions
+from synthesis.options import EncodeOptions, SummaryOptions
 from synthesis.place import Placement, PlaceOptions
 from synthesis.program import Program
 from synthesis.simulate import Activations
@@ -72,7 +72,7 @@ def summarize(
     network: MappedNetwork,
     placement: Placement,
     activations: Activations,
-    options: EncodeOptions,
+    options: SummaryOptions,
 ) -> Summary:
     """Return what people are told."""
     return synthesis.summarize.summarize(

@@ -13,7 +13,7 @@ from device import MAX78000, MAX78002, Chip
 from synthesis.check import check_chip_options
 from synthesis.crosscheck import cross_check
 from synthesis.mapping import MappedNetwork
-from synthesis.options import EncodeOptions, ResolveOptions
+from synthesis.options import EncodeOptions, ResolveOptions, SummaryOptions
 from synthesis.place import KernelRange, PlaceOptions
 from synthesis.simulate.operators import accumulate
 from synthesis.simulate.passes import pass_sums
@@ -123,9 +123,9 @@ def test_latency_of_the_worked_example(tmp_path: Path) -> None:
 def test_terms_and_products_only_where_asked(tmp_path: Path) -> None:
     made, _ = build(tmp_path, describe(CONV), sample(1, 1, 1), [weights(1, 1, 3, 3)])
     placement = place(made, PlaceOptions())
-    (layer,) = statistics(made, placement, EncodeOptions()).layers
+    (layer,) = statistics(made, placement, SummaryOptions()).layers
     assert (layer.latency, layer.products, layer.cycles) == (None, None, 28)
-    options = EncodeOptions(latency_terms=True, cross_check=True)
+    options = SummaryOptions(latency_terms=True, cross_check=True)
     (layer,) = statistics(made, placement, options).layers
     assert layer.latency is not None and layer.latency.total == 28
     assert layer.products == 1

@@ -15,7 +15,7 @@ from synthesis.emit import check_options, emit_arrays
 from synthesis.emit.tables import hexadecimal_cells, table
 from synthesis.layout import InputPort
 from synthesis.mapping import MappedNetwork
-from synthesis.options import EncodeOptions
+from synthesis.options import SummaryOptions
 from synthesis.place import PlaceOptions
 from synthesis.summarize.layer_data import output_words
 from synthesis.summary import Summary
@@ -52,7 +52,7 @@ def written(
 
 def summary_of(network: MappedNetwork) -> Summary:
     """Run the remaining stages and keep everything."""
-    settings = EncodeOptions(keep_layer_data=True, keep_pass_sums=True)
+    settings = SummaryOptions(keep_layer_data=True, keep_pass_sums=True)
     placement = place(network, PlaceOptions(overlap_data=True))
     activations = simulate(network, average_rounding=False, keep_traces=True)
     return summarize(network, placement, activations, settings)

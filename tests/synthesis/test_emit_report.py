@@ -51,7 +51,7 @@ def make(
     if encoded:
         activations = simulate(network, average_rounding=False)
         program = encode(network, placement, activations, encoding)
-        summary = summarize(network, placement, activations, encoding)
+        summary = summarize(network, placement, activations, encoding.telling)
     return build_report(
         network.network,
         placement,

@@ -11,7 +11,7 @@ import pytest
 from device import MAX78000, MAX78002, Chip
 from diagnostics import DiagnosticError
 from synthesis.layout import InputPort
-from synthesis.options import EncodeOptions
+from synthesis.options import EncodeOptions, SummaryOptions
 from synthesis.place import PlaceOptions
 from synthesis.program import Block, Clear, Program, Wait, Write
 from synthesis.summarize.statistics import statistics
@@ -52,7 +52,7 @@ def program(
 def cost(folder: Path, layers: list[dict[str, Any]], data: Any, kernels: Any) -> Statistics:
     """Return what a network costs."""
     network, _ = build(folder, describe(*layers), data, kernels)
-    return statistics(network, place(network, PlaceOptions(overlap_data=True)), EncodeOptions())
+    return statistics(network, place(network, PlaceOptions(overlap_data=True)), SummaryOptions())
 
 
 def registers(made: Program, layer: int, group: int = 0) -> dict[str, int]:
