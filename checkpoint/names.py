@@ -16,6 +16,7 @@ import numpy as np
 
 from checkpoint.errors import CheckpointError
 from checkpoint.values import ClassReference
+from values import frozen
 
 BFLOAT16 = "bfloat16"
 # Storage class of module torch -> numpy dtype without byte order. bfloat16 has no numpy twin.
@@ -35,7 +36,7 @@ OPTIMIZERS = (("torch.optim.sgd", "SGD"), ("torch.optim.adam", "Adam"))
 _NUMBER_CODES = ("f2", "f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "b1")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StorageType:
     """A storage class such as `torch.FloatStorage`; `dtype` as in STORAGE_DTYPES."""
 
@@ -47,7 +48,7 @@ class StorageType:
         return 2 if self.dtype == BFLOAT16 else np.dtype(self.dtype).itemsize
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StorageRecord:
     """A block of `count` elements kept under `key` beside the pickle."""
 
@@ -56,7 +57,7 @@ class StorageRecord:
     count: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TensorRecord:
     """A strided view of a storage; offset and strides count elements."""
 
@@ -74,7 +75,7 @@ class NumberType:
     order: str = "<"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Constructor:
     """A callable name: `build` receives the arguments found in the file and checks them."""
 

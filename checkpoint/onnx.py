@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from checkpoint.errors import CheckpointError, reading
@@ -17,6 +17,7 @@ from checkpoint.names import printable
 from checkpoint.onnx_tensors import TensorReader
 from checkpoint.onnx_wire import Decoder, Fields, damaged, integer, pieces, single, text, texts
 from checkpoint.values import Array
+from values import frozen
 
 MAX_FILE_BYTES = 512 << 20
 
@@ -27,7 +28,7 @@ _INPUTS, _OUTPUTS, _NAME, _OPERATOR, _ATTRIBUTES = 1, 2, 3, 4, 5
 _ATTRIBUTE_NAME, _FLOAT, _INTEGER, _TENSOR = 1, 2, 3, 5
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OnnxLayer:
     """A node with weights; `node` is its operator and name.
 
@@ -43,7 +44,7 @@ class OnnxLayer:
     bias: Array | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OnnxModel:
     """The layers of a model in order, and the names of batch normalizations between them."""
 
@@ -91,7 +92,7 @@ def _model(data: memoryview) -> tuple[Decoder, memoryview]:
     return decoder, graphs[-1]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Node:
     """A node of the graph with the attributes that matter."""
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Literal, TypeAlias, cast
 
 from numpy.typing import NDArray
+
+from values import frozen
 
 Array: TypeAlias = NDArray[Any]
 # Scalars, text, bytes, lists, tuples, dictionaries with scalar keys, arrays, class references.
@@ -14,7 +16,7 @@ Value: TypeAlias = Any
 Container: TypeAlias = Literal["zip", "legacy", "safetensors"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ClassReference:
     """The name of a class that a checkpoint mentions (`optimizer_type`); inert, never imported."""
 
@@ -25,7 +27,7 @@ class ClassReference:
         return f"{self.module}.{self.name}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Checkpoint:
     """A whole checkpoint: every top-level entry, in the order of the file.
 

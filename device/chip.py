@@ -7,9 +7,9 @@ Source: spec/registers.md sections 1 and 2, spec/memory.md sections 1.8 and 3.1,
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from device.registers import SHARED_REGISTERS, Register
+from values import frozen
 
 GROUPS = 4
 PROCESSORS_PER_GROUP = 16
@@ -52,7 +52,7 @@ _FLASH_INFORMATION_BYTES = 0x4000
 """Beside the flash memory that programs use, for data of the chip's maker."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MemoryTest:
     """A built-in self test of one kind of memory, which also clears it: words of SRAM_TEST."""
 
@@ -64,7 +64,7 @@ class MemoryTest:
     """Bits of which one means an error."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Chip:
     """One member of the family. Offsets are bytes from the APB base unless their name says more."""
 

@@ -7,7 +7,9 @@ network loader, the log, the documentation and the emulator all do it this way.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from values import frozen
 
 
 class FieldOverflowError(ValueError):
@@ -21,7 +23,7 @@ class FieldOverflowError(ValueError):
         self.limit = limit
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Field:
     """Bits `low` to `low + width - 1` of a register and what they mean.
 
@@ -55,7 +57,7 @@ class Field:
         return word & ~(self.limit << self.low) | self.pack(value, register)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Register:
     """A 32-bit register: its number in the chip's numbering and its fields.
 

@@ -8,15 +8,15 @@ Source: spec/training.md sections 1.1 and 1.6.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from device.chip import PROCESSORS, Chip
 from device.family import known_chips
+from values import frozen
 
 Choice = range | tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LayerLimits:
     """The limits of one chip; `number` is what ai8x.set_device takes."""
 

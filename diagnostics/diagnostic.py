@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
+
+from values import frozen
 
 
 class Severity(enum.StrEnum):
@@ -15,7 +17,7 @@ class Severity(enum.StrEnum):
     NOTICE = "notice"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Place:
     """Where a diagnostic stands: a file with line and column (from 1), a command line option, or
     an option that does not suit what stands in the file.
@@ -38,7 +40,7 @@ class Place:
         return replace(self, option=option)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Effects:
     """What follows from a complaint for what else can be said; it is never printed.
 
@@ -54,7 +56,7 @@ class Effects:
 NO_EFFECTS = Effects()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Diagnostic:
     """One complaint.
 

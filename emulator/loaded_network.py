@@ -7,7 +7,6 @@ print(run.output(), run.findings)
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -24,9 +23,10 @@ from emulator.machine.accelerator import Accelerator, NetworkRun
 from emulator.state.memory import Memory
 from emulator.words.recording import read_words
 from emulator.words.writes import Writes
+from values import frozen
 
 
-@dataclass(frozen=True)
+@frozen
 class LoadedNetwork:
     """Everything that is written to an accelerator before it starts, its input included."""
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -24,13 +23,14 @@ from torch import Tensor, nn
 from diagnostics.errors import InputError
 from quantization.adaptive import DataRounding, Moments, columns, weight_rows
 from quantization.options import LayerIntegers
+from values import frozen
 
 DATA_STEPS = 128  # a data value 1.0 is the integer 128
 BIAS_LIMIT = 128
 _TRIED_SCALES = {8: 4, 4: 5, 2: 5, 1: 6}  # from the one at which nothing is clipped
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LayerChoice:
     """What was chosen for a layer: `integers`, how they were rounded, and what comes out.
 
@@ -49,7 +49,7 @@ class _Reached(Exception):  # noqa: N818 - no error, it ends a pass
     """Ends a forward pass at a layer."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Candidate:
     integers: LayerIntegers
     rounding: str

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -24,12 +24,13 @@ from quantization.arithmetic import (
 )
 from quantization.options import ClipMethod, LayerIntegers, QuantizationOptions, check_bits
 from quantization.report import Conversion, TensorReport, measure
+from values import frozen
 
 DEFAULT_BITS = 8
 BIAS_BITS = 8  # what the accelerator has, whatever the width of the weights
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Quantized:
     """The quantized checkpoint, what happened to each tensor, and what deserves attention."""
 
@@ -68,7 +69,7 @@ def bits_by_layer(checkpoint: Checkpoint, options: QuantizationOptions) -> dict[
     return bits
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Range:
     """The scale of a layer: parameters times `scale` lie within -1..1; `shift` is log2 of it."""
 
@@ -77,7 +78,7 @@ class _Range:
     stored_quantile: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Layer:
     """A layer of the original: `conv1.op.weight` is of layer conv1, `fc.weight` (2020) of fc."""
 
@@ -90,7 +91,7 @@ class _Layer:
     bits: int  # what they shall have
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Stored:
     """A layer as it goes into the checkpoint; `shift` None leaves the output shift as it is."""
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from diagnostics.errors import InputError
 from quantization.arithmetic import LARGEST, Float32s
+from values import frozen
 
 WEIGHT_BITS = (1, 2, 4, 8)
 
@@ -26,7 +27,7 @@ class ClipMethod(enum.StrEnum):
     SCALE = "SCALE"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LayerIntegers:
     """The integers that calibration chose for one layer.
 
@@ -41,7 +42,7 @@ class LayerIntegers:
     bias: Float32s | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Calibration:
     """What calibration found: integers by layer (without the prefix `module.`), and notes.
 
@@ -52,7 +53,7 @@ class Calibration:
     notes: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class QuantizationOptions:
     """Choices for one checkpoint.
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from quantization.arithmetic import Float32s, mean, mean_channel_magnitude
+from values import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TensorReport:
     """Statistics of one weight or bias tensor.
 
@@ -37,7 +37,7 @@ class TensorReport:
     snr_db: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Conversion:
     """How values became integers: the fields of TensorReport of the same names."""
 

@@ -5,15 +5,15 @@ Source: spec/generated-project.md section 9.9.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
+
+from values import frozen
 
 Tensor = NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OutputWords:
     """The data memory words that a layer writes; one element of each array (int64) for a word.
 
@@ -29,7 +29,7 @@ class OutputWords:
     columns: NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LayerData:
     """A layer as it is computed; arrays are int64 unless noted.
 

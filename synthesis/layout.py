@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, assert_never
 
 from device.chip import PROCESSORS_PER_GROUP
 from synthesis.network import Size
+from values import frozen
 
 
 class InputPort(enum.StrEnum):
@@ -72,7 +73,7 @@ def group_slice(mask: int, group: int) -> int:
     return mask >> PROCESSORS_PER_GROUP * group & (1 << PROCESSORS_PER_GROUP) - 1
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Progression:
     """Input words made from few: the first `words` repeat, each time `step` more, cut by `mask`."""
 
@@ -81,7 +82,7 @@ class Progression:
     mask: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Delivery:
     """Data that `cnn_unload` copies instead of the output layers'."""
 
@@ -93,7 +94,7 @@ class Delivery:
     write_gap: int
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(slots=False, kw_only=True)
 class LayerLayout:
     """Where one layer reads and writes, and how the processors work on it; None: not fixed.
 
@@ -119,7 +120,7 @@ class LayerLayout:
     snoop_layer: int | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(slots=False, kw_only=True)
 class Layout:
     """What is fixed about a network's layers (by index), its input and what it delivers.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Generic, Literal, TypeVar, assert_never
 
 import numpy as np
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from diagnostics import NO_EFFECTS, Diagnostic, Effects, Place, Severity
 from synthesis.network_validation import validate_network
+from values import frozen
 
 _NOWHERE = Place()
 
@@ -112,7 +113,7 @@ class Activation(enum.StrEnum):
     ABS = "Abs"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Pooling:
     """Pooling in front of the operator; window 1×1 is none, a stride alone only decimates.
 
@@ -135,7 +136,7 @@ class Pooling:
         return self.active or self.stride != (1, 1)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(slots=False, kw_only=True)
 class Layer:
     """What one layer computes, fully determined.
 
@@ -226,7 +227,7 @@ class Layer:
         return self.in_channels * rows * columns if self.flatten else self.in_channels
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DataBuffer:
     """A rolling buffer: `entries` x `width` values of `channels` channels, zero at first."""
 
@@ -239,7 +240,7 @@ class DataBuffer:
 AnyLayer = TypeVar("AnyLayer", bound=Layer)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(slots=False, kw_only=True)
 class Schedule(Generic[AnyLayer]):
     """Layers and the orders in which they are executed and simulated.
 
@@ -292,7 +293,7 @@ class Schedule(Generic[AnyLayer]):
         return marked or (self.terminating,)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(slots=False, kw_only=True)
 class Network(Schedule[Layer]):
     """What is computed: layers, the order of them, and a sample; nothing of where it is done.
 

@@ -6,15 +6,16 @@ Source: spec/network-description.md section 1.7.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from typing import Any
 
 from device import Chip
 from device.chip import DEFAULT_APB_BASE
 from synthesis.layout import InputPort
+from values import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ResolveOptions:
     """How the description, the weights and the sample become a network."""
 
@@ -48,7 +49,7 @@ class ResolveOptions:
     """Options that turn violations of some constraints into warnings, see `Constraint`."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StreamOptions:
     """What changes the streams: their settings instead of the computed ones, or more than those.
 
@@ -65,7 +66,7 @@ class StreamOptions:
     pipeline: bool | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PlaceOptions:
     """Choices that move things.
 
@@ -83,7 +84,7 @@ class PlaceOptions:
     streams: StreamOptions = field(default_factory=StreamOptions)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SummaryOptions:
     """What people are told beyond the description and the cost of a network.
 
@@ -101,7 +102,7 @@ class SummaryOptions:
     cross_check: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EncodeOptions:
     """What changes words beyond the network itself, placing and summary included."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 from device import Chip
@@ -29,11 +29,12 @@ from synthesis.resolve import resolve, resolve_what_is_sound
 from synthesis.simulate import Activations, simulate
 from synthesis.summarize import summarize
 from synthesis.summary import Summary
+from values import frozen
 
 _SIZE_CONTRADICTIONS = ("E216", "E217", "E218")
 
 
-@dataclass(frozen=True)
+@frozen(slots=False)
 class Synthesis:
     """What each stage gave, and the warnings of all of them."""
 

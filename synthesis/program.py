@@ -8,18 +8,19 @@ Source: spec/registers.md section 5, spec/memory.md, spec/generated-project.md.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from device import Chip
+from values import frozen
 
 Words = NDArray[np.uint32]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Write:
     """One 32-bit store to a register.
 
@@ -36,7 +37,7 @@ class Write:
     verifiable: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Wait:
     """Read the register until all bits of `mask` are set."""
 
@@ -44,7 +45,7 @@ class Wait:
     mask: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Check:
     """Read the register; any bit of `mask` means failure."""
 
@@ -52,7 +53,7 @@ class Check:
     mask: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Clear:
     """Set `size_bytes` bytes from `address` to zero."""
 
@@ -61,7 +62,7 @@ class Clear:
     comment: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TimerStart:
     """The moment at which the inference time starts to count."""
 
@@ -69,7 +70,7 @@ class TimerStart:
 Step = Write | Wait | Check | Clear | TimerStart
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Block:
     """Steps that belong together, with a title for readers (empty: none)."""
 
@@ -77,7 +78,7 @@ class Block:
     steps: tuple[Step, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KernelBlock:
     """Kernel columns that stand next to each other, as the loader transfers them.
 
@@ -91,7 +92,7 @@ class KernelBlock:
     words: Words
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BiasBlock:
     """Bias bytes of one group (`values`: uint8), stored one per 32-bit word from `address` on."""
 
@@ -100,7 +101,7 @@ class BiasBlock:
     values: NDArray[np.uint8]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class InputBlock:
     """Sample data for one place in data memory; `number` names the array (`SAMPLE_INPUT_4`).
 
@@ -112,7 +113,7 @@ class InputBlock:
     words: Words
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FifoStream:
     """Words that are pushed into a FIFO, one after the other.
 
@@ -136,7 +137,7 @@ class FifoStream:
         return self.words[: self.stored_words]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ExpectedOutput:
     """Words of the known answer, sorted by mask and address: `(word & mask) == value`.
 
@@ -152,7 +153,7 @@ class ExpectedOutput:
         return len(self.addresses)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class UnloadPiece:
     """Up to four channels that share words of one data memory instance, in one output pass.
 
@@ -167,7 +168,7 @@ class UnloadPiece:
     stride_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TransposingPort:
     """The port of a group that reads one byte lane, four pixels a word (the mlator).
 
@@ -183,7 +184,7 @@ class TransposingPort:
     released: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TransposedChannel:
     """A channel as a port reads it: control word, pointer and step; the first read is void."""
 
@@ -193,7 +194,7 @@ class TransposedChannel:
     step: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class UnloadLayer:
     """One output layer as `cnn_unload` delivers it.
 
@@ -216,7 +217,7 @@ class UnloadLayer:
         return self.channels * self.pixels * self.width // 8
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Power:
     """What `cnn_enable` does: groups to power, their clock, and the delay of the load switches."""
 
@@ -228,7 +229,7 @@ class Power:
     clock_mhz: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Program:
     """Everything that reaches the accelerator, phase by phase, and what to expect of it.
 

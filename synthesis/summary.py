@@ -7,19 +7,20 @@ Source: spec/generated-project.md sections 1.3, 8 and 9.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from diagnostics import Place
+from values import frozen
 
 if TYPE_CHECKING:
     from synthesis.layer_data import LayerData
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Operations:
     """Operation counts of a layer."""
 
@@ -35,7 +36,7 @@ class Operations:
         return self.macc + self.comp + self.add + self.mul + self.bitwise
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LatencyTerms:
     """The estimate of a layer's cycles: quantities by name, and the summands.
 
@@ -52,7 +53,7 @@ class LatencyTerms:
         return sum(count * cycles for _, count, cycles in self.summands)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LayerStatistics:
     """Cost of one layer; `cycles` is None where the chip's timing is not known."""
 
@@ -69,7 +70,7 @@ class LayerStatistics:
     """Where the layer stands in the description."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Statistics:
     """Cost of the network: operations, memory in bytes, cycles."""
 
@@ -82,7 +83,7 @@ class Statistics:
     startup_cycles: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LayerLog:
     """What the verbose log says of one layer's data (all arrays int64, [channel, row, column])."""
 
@@ -97,7 +98,7 @@ class LayerLog:
     """The output before its activation, if it has one."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Summary:
     """What people are told of a network and its simulation.
 

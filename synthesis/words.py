@@ -7,7 +7,7 @@ that the emulator can compare them without knowing this room.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
@@ -21,11 +21,12 @@ from device.chip import (
     POWER_CONTROL,
 )
 from synthesis.program import Block, Clear, KernelBlock, Program, Write
+from values import frozen
 
 _ALL_GROUPS = 0xF
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PhaseWords:
     """Final memory words by address, control words in order, and pushes of each FIFO address."""
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from commands.arguments import Parser, chip
 from device import Chip, names_where
 from device.chip import ACCELERATOR_ALIGNMENT, DEFAULT_APB_BASE, HIGHEST_APB_BASE
+from values import frozen
 
 _DESCRIPTION = """Run the firmware of a generated project on an emulated chip, without a board.
 
@@ -18,7 +18,7 @@ behind its bus. With --words, recorded words are executed instead of firmware.
 """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EmulateOptions:
     """A project's folder or a file of recorded words, the chip, and what is shown and written.
 

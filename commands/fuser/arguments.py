@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from commands.arguments import Parser
+from values import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FuserOptions:
     """Files, the name of the model that is left, and transposed convolutions by name."""
 

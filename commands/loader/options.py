@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from values import frozen
 
 if TYPE_CHECKING:
     from device import Chip
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from synthesis.options import EncodeOptions, ResolveOptions
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Messages:
     """How the tool speaks: as JSON for editors or as text.
 
@@ -25,7 +26,7 @@ class Messages:
     silencing: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Output:
     """What is wanted besides the project, and what the tool does in its stead.
 
@@ -39,7 +40,7 @@ class Output:
     checkpoint_table: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LoaderOptions:
     """A network description with the options of each stage.
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from checkpoint.safetensors import SUFFIX
 from commands.arguments import Parser, chip
 from device import Chip, names_where
 from quantization import ClipMethod
 from quantization.options import WEIGHT_BITS
+from values import frozen
 
 DEFAULT_SCALE = 0.85
 DEFAULT_DEVIATIONS = 2.0
@@ -20,7 +20,7 @@ ALIASES = {"AVG": ClipMethod.AVGMAX}
 """Names that manuals give to methods."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CalibrationOptions:
     """Samples by which integers are chosen: the data set's name and folder, and how many.
 
@@ -34,7 +34,7 @@ class CalibrationOptions:
     average_rounding: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class QuantizeOptions:
     """Files, the chip, and how integers are chosen; None where the command line leaves it open.
 

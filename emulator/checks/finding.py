@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from emulator.decode.config import LayerConfig
 from emulator.state.memory import Memory
+from values import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LayerFinding:
     """Something suspicious about a layer, as a sentence.
 
@@ -26,7 +25,7 @@ class LayerFinding:
         return f"layer {self.layer}: {self.message}"
 
 
-@dataclass(frozen=True)
+@frozen
 class LayerReport:
     """Where the checks of one layer report; what they find is added to `findings`."""
 

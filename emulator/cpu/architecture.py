@@ -6,8 +6,6 @@ Source: spec/sdk-stubs.md section 3 (flags of the SDK), spec/software-targets.md
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from unicorn import (
     UC_ARCH_ARM,
     UC_ARCH_RISCV,
@@ -18,8 +16,10 @@ from unicorn import (
     riscv_const,
 )
 
+from values import frozen
 
-@dataclass(frozen=True, slots=True)
+
+@frozen
 class Family:
     """What cores with one instruction set have in common.
 
@@ -40,7 +40,7 @@ class Family:
     sleep_instructions: tuple[bytes, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Architecture:
     """One kind of core. `title` is what messages call it.
 

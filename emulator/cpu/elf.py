@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import struct
 from bisect import bisect_right
-from dataclasses import dataclass
 from pathlib import Path
 
 from emulator.cpu.architecture import Architecture
 from emulator.errors import EmulatorError
+from values import frozen
 
 _IDENTIFICATION = b"\x7fELF\x01\x01"  # 32 bit, little-endian
 _PT_LOAD = 1
@@ -20,7 +20,7 @@ _STT_OBJECT, _STT_FUNC = 1, 2
 _KINDS = 16  # the lower half of a byte tells the kind of a symbol
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Image:
     """A linked program: bytes to place at addresses, and the addresses of functions and objects.
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Protocol
+
+from values import frozen
 
 
 def _everything(_address: int) -> bool:
     return True
 
 
-@dataclass(frozen=True)
+@frozen
 class IoArea:
     """Addresses from `base` on, `size_bytes` of them, where every access reaches a function.
 

@@ -5,18 +5,19 @@ Flash begins below SRAM. Source: spec/sdk-stubs.md section 4.3.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from device.chip import FLASH_BASE, SRAM_BASE
 from emulator.bits import WORD_LIMIT
 from emulator.cpu.elf import Image
 from emulator.errors import EmulatorError
+from values import frozen
 
 ROOMY_BYTES = 0x2000000
 """Flash and SRAM of a core that stands for no chip; tests keep their buffers there."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CoreMemory:
     """Sizes of flash and SRAM in bytes; `owner` is what messages call them by.
 

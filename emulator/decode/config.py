@@ -5,12 +5,12 @@ Source: spec/machine.md section 2.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import assert_never
 
 from device.chip import PROCESSORS_PER_GROUP
 from emulator.bits import numbers_in
+from values import frozen
 
 WIDE_WORDS = 4  # words of a pixel and instance with 32-bit output
 
@@ -64,7 +64,7 @@ class ActivationFunction(Enum):
     ABS = "Abs"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Input:
     """What a layer reads and what happens before the operator. Pairs are (rows, columns).
 
@@ -90,7 +90,7 @@ class Input:
     read_gap: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Kernels:
     """Where a layer's kernels are: `start` in bytes of every processor's kernel stream.
 
@@ -107,7 +107,7 @@ class Kernels:
     four_at_once: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WritePointer:
     """Where output starts: data memory instance (0 to 15) and word."""
 
@@ -115,7 +115,7 @@ class WritePointer:
     word: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Output:
     """What happens after the operator, and where results go.
 
@@ -138,7 +138,7 @@ class Output:
         return (WIDE_WORDS if self.wide else 1) * (self.gap + 1)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LayerConfig:
     """One hardware layer as its registers say.
 

@@ -5,7 +5,6 @@ Source: spec/machine.md sections 3, 6 and, for gaps, 8.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import assert_never
 
 import numpy as np
@@ -15,13 +14,14 @@ from device.chip import PROCESSORS_PER_GROUP, PROCESSORS_PER_INSTANCE
 from emulator.decode.config import LayerConfig, LayerKind
 from emulator.decode.weights import depthwise_bases
 from emulator.state.memory import INSTANCES
+from values import frozen
 
 Integers = NDArray[np.int64]
 
 _LANES = PROCESSORS_PER_INSTANCE
 
 
-@dataclass(frozen=True)
+@frozen
 class OutputLocations:
     """Where outputs go: int64 arrays [output] of data memory instance, lane and first word."""
 

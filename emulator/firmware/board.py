@@ -9,7 +9,6 @@ import contextlib
 import re
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 from device import Chip
@@ -25,6 +24,7 @@ from emulator.firmware.compiling import compile_project, compile_wrapper, target
 from emulator.firmware.interrupts import WAKE_INTERRUPT, accelerator_interrupt
 from emulator.machine.accelerator import Accelerator, NetworkRun
 from emulator.state.power import CPU1_CLOCK, check_clock, is_running
+from values import frozen
 
 PASS, FAIL = "*** PASS ***", "*** FAIL ***"
 PROBING_SECONDS = 2.0
@@ -33,7 +33,7 @@ _SEMAPHORE = Register("IRQ0", 0, "Semaphore interrupt", (flag("wake", 16, "wakes
 _HEXADECIMAL = re.compile(r"0x([0-9a-fA-F]{1,8})\b")
 
 
-@dataclass(frozen=True)
+@frozen
 class FirmwareOutcome:
     """How a program ended: what it printed and what main() returned (None: it did not return).
 

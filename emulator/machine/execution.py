@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import assert_never
 
 import numpy as np
@@ -30,11 +29,12 @@ from emulator.errors import EmulatorError
 from emulator.machine.arithmetic import convolve, finish, prepare
 from emulator.state.data_memory import DataMemory
 from emulator.state.memory import Memory
+from values import frozen
 
 Integers = NDArray[np.int64]
 
 
-@dataclass(frozen=True)
+@frozen
 class LayerRun:
     """One executed layer: its configuration, and where its outputs went.
 
@@ -52,7 +52,7 @@ class LayerRun:
         return words_of(self.config, self.place, self.output[0].size)
 
 
-@dataclass(frozen=True)
+@frozen
 class _Read:
     """The bytes that a layer read: instances and offsets, both int64 [processor, ..., pixel]."""
 

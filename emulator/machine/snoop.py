@@ -10,7 +10,6 @@ Source: spec/machine.md section 8, spec/registers.md 5.4.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from enum import Enum
 
 import numpy as np
@@ -20,6 +19,7 @@ from device.chip import GROUPS
 from device.registers import Register
 from emulator.bits import WORD_BITS, signed, truncated
 from emulator.state.memory import Memory
+from values import frozen
 
 Integers = NDArray[np.int64]
 
@@ -36,7 +36,7 @@ class Decision(Enum):
     NEXT_IN_ORDER = "the next one"
 
 
-@dataclass(frozen=True)
+@frozen
 class WrittenWords:
     """Words that a layer wrote: addresses as write pointers have them, ascending, and values."""
 

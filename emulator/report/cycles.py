@@ -9,16 +9,16 @@ overlapping them. Source: spec/registers.md section 7.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from device.chip import KERNEL_COLUMN_BYTES
 from emulator.decode.config import LayerConfig
 from emulator.state.memory import Memory
+from values import frozen
 
 STARTUP_CYCLES = 1
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cycles:
     """Of one layer: the estimate, words fetched and kernel steps; streams are `uncertain`."""
 

@@ -7,7 +7,6 @@ simulation computed for each layer.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,11 +15,12 @@ from emulator.bits import WORD_BITS, bytes_at, signed
 from emulator.machine.accelerator import NetworkRun
 from emulator.machine.execution import LayerRun
 from emulator.words.addresses import DATA, INSTANCES_PER_GROUP, AddressMap
+from values import frozen
 
 Integers = NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Departure:
     """One wrong value: the layer that wrote it, which of its values, its address, both values.
 
@@ -43,7 +43,7 @@ class Departure:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SimulatedChannel:
     """What a simulation says of one channel: int64 [row, column], and where it should be.
 

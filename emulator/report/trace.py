@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterable, Iterator
-from dataclasses import astuple, dataclass
+from dataclasses import astuple
 from itertools import pairwise
 
 import numpy as np
@@ -28,11 +28,12 @@ from emulator.words.addresses import (
     AddressMap,
 )
 from emulator.words.writes import Writes
+from values import frozen
 
 HEADS = ("address", "word", "place", "field", "value", "meaning")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Row:
     """One field of a register, or a run of words: what was written where, and what it means."""
 

@@ -5,7 +5,6 @@ Source: spec/registers.md section 2, spec/sdk-stubs.md section 4.1.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import NoReturn
 
@@ -35,13 +34,14 @@ from device.chip import (
 from device.registers import Register
 from emulator.bits import word_address
 from emulator.errors import EmulatorError
+from values import frozen
 
 REGISTERS, BIAS, TRAM, KERNELS, DATA, OUTSIDE = range(6)  # areas, in the order of their addresses
 
 INSTANCES_PER_GROUP = PROCESSORS_PER_GROUP // PROCESSORS_PER_INSTANCE
 
 
-@dataclass(frozen=True)
+@frozen(slots=False)
 class AddressMap:
     """The addresses of a chip whose APB bus starts at `apb_base`."""
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from emulator.words.addresses import AddressMap
 from emulator.words.writes import Effect
+from values import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Difference:
     """One word that is not as wanted; None stands for a word that is not written at all."""
 

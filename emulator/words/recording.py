@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import zipfile
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -20,13 +19,14 @@ from numpy.typing import NDArray
 from emulator.bits import WORD_LIMIT
 from emulator.errors import EmulatorError
 from emulator.words.writes import Writes
+from values import frozen
 
 LAST_PHASE = 6
 _ARRAYS = ("phase", "size", "addr", "value")
 _EXPECTED = ("expected_addr", "expected_value", "expected_mask")
 
 
-@dataclass(frozen=True)
+@frozen
 class RecordedWords:
     """The writes up to the start of the network, and the words expected afterwards.
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from device.chip import KERNEL_COLUMN_BYTES, PROCESSORS_PER_GROUP
 from emulator.bits import byte_number, with_bytes, word_address
 from emulator.words.addresses import KERNELS, AddressMap
+from values import frozen
 
 Integers = NDArray[np.int64]
 Bytes = NDArray[np.uint8]
@@ -43,7 +44,7 @@ class Effect(NamedTuple):
         return len(self.words) + len(self.control) + sum(map(len, self.pushes.values()))
 
 
-@dataclass(frozen=True)
+@frozen
 class Writes:
     """Bus writes in order: int64 arrays of width in bytes, address and unsigned value."""
 
@@ -97,7 +98,7 @@ class WriteLog:
         return Writes(*(np.array(column[first:end], np.int64) for column in columns))
 
 
-@dataclass(frozen=True)
+@frozen
 class KernelStream:
     """Successive 9-byte kernel columns of a processor: `columns` is uint8 [count, 9]."""
 

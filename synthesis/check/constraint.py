@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Collection, Container, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -17,9 +16,10 @@ from synthesis.facts import Fact, Facts, effects
 from synthesis.layout import Layout
 from synthesis.mapping import MappedLayer, MappedNetwork, map_layers, map_network
 from synthesis.network import Layer, Network
+from values import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Finding:
     """A violated constraint: what is wrong, the keys to blame, and what to do."""
 
@@ -43,7 +43,7 @@ class Of(enum.Enum):
     NEXT = enum.auto()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Covered:
     """A complaint that says the same and is left out: its code, and of which layer it is.
 
@@ -60,7 +60,7 @@ LayerTest = Callable[[MappedLayer, Any], Iterator[Finding]]
 NetworkTest = Callable[[MappedLayer, MappedNetwork], Iterator[Finding]]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Constraint:
     """A test that every layer has to pass; `reason` is the docstring of its function.
 

@@ -6,7 +6,6 @@ Source: spec/generated-project.md section 4.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import groupby
 
 import numpy as np
@@ -17,6 +16,7 @@ from synthesis.emit.kernels import block_list, processor_arrays
 from synthesis.emit.options import ProjectOptions
 from synthesis.program import Program
 from synthesis.summary import Summary
+from values import frozen
 from writing.arrays import macro_lines
 from writing.templates import render
 
@@ -26,7 +26,7 @@ _WORDS_PER_LINE = 8
 _BYTES_PER_LINE = 16
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Macro:
     """A macro: its name and its formatted values."""
 

@@ -5,19 +5,18 @@ Source: spec/memory.md sections 1.8 and 2.4.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
 from device.chip import KERNEL_COLUMN_BYTES, KERNEL_COLUMN_STRIDE_BYTES, PROCESSORS
 from synthesis.program import KernelBlock, Program, Words
+from values import frozen
 
 _WORDS_PER_COLUMN = KERNEL_COLUMN_STRIDE_BYTES // 4
 _STORED_WORDS_PER_COLUMN = 3
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KernelArray:
     """The weights of one processor for the loader with one array per processor.
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import PurePath
 
 from diagnostics import Diagnostic, Place, Severity
+from values import frozen
 
 _TIMERS = 6
 _PORTS = 4
@@ -21,7 +21,7 @@ _UNROLLED = 8
 """How many reads of the transposing port follow each other unless the options say."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ProjectOptions:
     """How the project is written.
 

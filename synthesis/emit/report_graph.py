@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from synthesis.report import LayerRow, Report
+from values import frozen
 
 _INPUT = -1
 _WIDTH, _HEIGHT, _PITCH = 640, 28, 44
@@ -12,7 +11,7 @@ _MARGIN, _LANE = 8, 14
 _NAME_CHARACTERS, _TEXT_CHARACTERS = 16, 58
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Box:
     """A layer (-1: the sample) with its texts; `y` is its upper edge."""
 
@@ -24,7 +23,7 @@ class Box:
     title: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Arrow:
     """An arrow as the data of an SVG path."""
 
@@ -32,7 +31,7 @@ class Arrow:
     title: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GraphPicture:
     """Boxes one below the other; arrows that pass others run in lanes on the right."""
 

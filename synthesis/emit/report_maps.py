@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from device.chip import PROCESSORS
 from synthesis.place.lifetimes import DataRange, Loss, MemoryStep, number_runs, numbers_text
 from synthesis.report import KernelArea, Report
+from values import frozen
 
 # Kernels
 _KERNEL_WIDTH, _ROW = 960, 7
@@ -23,7 +23,7 @@ _LEAST, _THIN = 1.5, 4
 _MEANINGS = {"input": "read here", "output": "written here", "alive": "needed later"}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KernelPicture:
     """The kernel map, `scale` pixels a column and `row` a processor.
 
@@ -62,7 +62,7 @@ def _labels(areas: tuple[KernelArea, ...], scale: float) -> Iterator[tuple[int, 
             yield area.layer, round(x, 1), (area.processor + area.processor_end) * _ROW / 2
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Bar:
     """Bars of one piece of data in all its instances: a thick dashed line, one dash in each cell.
 
@@ -78,7 +78,7 @@ class Bar:
     title: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MemoryRow:
     """One executed layer at height `y`; `losses` are the bars that show what goes wrong."""
 
@@ -92,7 +92,7 @@ class MemoryRow:
         return tuple(bar for bar in self.bars if bar.kind in ("race", "lost"))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MemoryPicture:
     """The data memory over time; `cells` are the left edges of the instances.
 
@@ -129,7 +129,7 @@ def memory_picture(report: Report) -> MemoryPicture:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Scale:
     """Pixels a byte, and the address at which a cell ends."""
 

@@ -7,18 +7,19 @@ Source: spec/generated-project.md section 5.2.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import groupby
 from typing import Literal
 
 from synthesis.program import TransposedChannel, TransposingPort, UnloadLayer, UnloadPiece
+from values import frozen
 
 WORD_BYTES = 4
 PIXELS_PER_READ = 4
 """What a transposing port delivers at a time."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Chunk:
     """`loops` repetitions (1: no loop) of `bodies` equal reads written one after the other."""
 
@@ -26,7 +27,7 @@ class Chunk:
     bodies: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Run:
     """Equal reads at equal distances.
 
@@ -50,7 +51,7 @@ class Run:
         return self.reads * len(self.lanes) * self.width // 8
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Transposed:
     """An output layer that is read through transposing ports, from byte `target` of the result on.
 
@@ -64,7 +65,7 @@ class Transposed:
     tail: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Output:
     """An output layer and the runs that copy it, or the ports that it is read through."""
 
@@ -73,7 +74,7 @@ class Output:
     transposed: Transposed | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class UnloadCode:
     """Everything the template needs; `size_bytes` is the size of the whole result."""
 

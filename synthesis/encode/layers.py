@@ -7,7 +7,6 @@ they are written. Source: spec/registers.md sections 3 and 4.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import assert_never
 
 from device import FieldOverflowError
@@ -30,6 +29,7 @@ from synthesis.options import EncodeOptions
 from synthesis.place import Placement, Stream
 from synthesis.place.data import WORD_BYTES
 from synthesis.program import Block, Write
+from values import frozen
 
 _WEIGHT_SIZES = {0: 0, 8: 0, 1: 1, -1: 1, 2: 2, 4: 3}
 
@@ -77,7 +77,7 @@ def layer_blocks(
                 yield Block(title, tuple(_writes(view, target, writer, options)))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Target:
     """Group and hardware layer that registers are for; `reset`: with a reset layer in front."""
 

@@ -6,13 +6,12 @@ inserted for that. Source: spec/registers.md sections 3.1 and 3.2.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from device import Chip
 from synthesis.network import Layer, Network
+from values import frozen
 
 
-@dataclass(frozen=True)
+@frozen
 class Numbering:
     """Hardware layer numbers of a network that is configured `repeat` times."""
 

@@ -6,7 +6,6 @@ Source: spec/registers.md section 3.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import assert_never
@@ -21,6 +20,7 @@ from synthesis.layout import bits, group_slice
 from synthesis.mapping import MappedLayer, MappedNetwork
 from synthesis.network import Operator
 from synthesis.place import BiasRange, KernelRange, Stream
+from values import frozen
 
 KERNEL_UNIT = 8
 """The kernel counters count bits of a weight: 8 for each kernel of 8-bit weights."""
@@ -29,7 +29,7 @@ Fields = dict[str, int]
 Registers = Iterator[tuple[str, Fields]]
 
 
-@dataclass(frozen=True)
+@frozen(slots=False)
 class LayerView:
     """What the registers of one layer depend on."""
 

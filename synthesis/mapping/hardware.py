@@ -7,7 +7,6 @@ Source: spec/registers.md section 3, "hw" values.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import assert_never
 
 import numpy as np
@@ -15,12 +14,13 @@ from numpy.typing import NDArray
 
 from device.channels import passes
 from synthesis.network import MAX_TAPS, Layer, Operator, Size
+from values import frozen
 
 LAYERS_WIDENED = 9
 """Only these first layers can stream or follow a streaming layer."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Hardware:
     """The layer as the hardware runs it; differs from the description where it is emulated.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 
 import numpy as np
@@ -17,9 +17,10 @@ from synthesis.layout import InputPort, LayerLayout, Layout, group_slice
 from synthesis.mapping.hardware import Hardware, calcx4_order, hardware_for, quad_order
 from synthesis.mapping.validation import validate_mapped
 from synthesis.network import DataBuffer, Layer, Network, Schedule, Tensor
+from values import frozen
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(slots=False, kw_only=True)
 class MappedLayer(Layer, LayerLayout):
     """A layer with its complete layout, and `hardware`: as the hardware runs it."""
 
@@ -101,7 +102,7 @@ def _reordered(layer: Layer, layout: LayerLayout, in_turn: bool) -> NDArray[np.i
     return quad_order(weights, abs(layer.weight_bits)) if in_turn else weights
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(slots=False, kw_only=True)
 class MappedNetwork(Schedule[MappedLayer]):
     """A network with its complete layout on a chip."""
 

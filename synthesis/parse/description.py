@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from diagnostics import Diagnostic, Place
+from values import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Entry:
     """A value, converted as the key table says, and the place of its text."""
 
@@ -17,7 +17,7 @@ class Entry:
     place: Place
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Section:
     """A mapping of the file: its place and its entries by canonical key."""
 
@@ -37,7 +37,7 @@ class Section:
         return next((self.entries[k].place for k in keys if k in self.entries), self.place)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LayerDescription(Section):
     """One element of `layers`; `index` is its position after gaps in `sequence` are closed."""
 
@@ -57,7 +57,7 @@ class LayerDescription(Section):
         return Diagnostic(code, f"{self}: {message}", self.place_of(*keys), remedy)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Description(Section):
     """A whole file: global keys and layers in order.
 

@@ -6,8 +6,6 @@ Source: spec/network-description.md sections 1.2 and 1.3.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from synthesis.network import Activation, Combination, Operator
 from synthesis.parse.kinds import (
     Choice,
@@ -21,12 +19,13 @@ from synthesis.parse.kinds import (
     Reference,
     Text,
 )
+from values import frozen
 
 STOP = -1
 INPUT = -1
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Key:
     """A key of the language. `default` and `sentence` are for readers of the documentation."""
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, Protocol, TypeAlias
 
 import yaml
 
 from synthesis.parse.nodes import kind_of, scalar
+from values import frozen
 
 _LONGEST_TEXT = 250
 """Texts are names, of layers or parts of file names."""
@@ -87,7 +87,7 @@ def _list_of(element: Schema, least: int, most: int | None = None) -> Schema:
     return {"type": "array", "items": element, **limits}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Integer:
     """A whole number within limits."""
 
@@ -118,7 +118,7 @@ class Integer:
         return {"type": "integer", "minimum": low, "maximum": high}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Flag:
     """True or false; 1 and 0 are accepted."""
 
@@ -135,7 +135,7 @@ class Flag:
         return {"enum": [True, False, 1, 0]}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Text:
     """A text; `numbers` says whether a number may stand without quotes (parts of file names)."""
 
@@ -161,7 +161,7 @@ class Text:
         return {**kind, "minLength": 1, "maxLength": _LONGEST_TEXT}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Choice:
     """One of several words (any case) or numbers, each standing for a value."""
 
@@ -195,7 +195,7 @@ class Choice:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Mask:
     """A set of processors: an integer, or hexadecimal text with dots or underscores."""
 
@@ -226,7 +226,7 @@ class Mask:
         return {"anyOf": [number, {"type": "string", "pattern": text}]}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Pair:
     """Two numbers, rows and columns; a single number counts for both (or for `second`)."""
 
@@ -251,7 +251,7 @@ class Pair:
         return {"anyOf": [one, _list_of(one, 2, 2)]}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KernelSize:
     """A kernel: `HxW` as text, or a length; gives (rows, columns) with one column for a length."""
 
@@ -275,7 +275,7 @@ class KernelSize:
         return {"anyOf": [{"enum": sizes}, text, Integer(1, 9).schema()]}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reference:
     """A layer by number or name; `words` are names with a meaning of their own."""
 
@@ -309,7 +309,7 @@ class Reference:
         return {"anyOf": [one, _list_of(one, 1)]} if self.several else one
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Integers:
     """An integer or a list of integers; gives a tuple."""
 

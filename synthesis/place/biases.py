@@ -5,8 +5,6 @@ Source: spec/memory.md section 2.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -16,9 +14,10 @@ from synthesis.facts import NO_ROOM
 from synthesis.layout import bits, group_slice, lowest_bit
 from synthesis.mapping import MappedLayer, MappedNetwork
 from synthesis.place.kernels import start_lane
+from values import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BiasRange:
     """Where a layer's bias begins in each group that adds it (byte offsets; None: it does not).
 

@@ -8,7 +8,6 @@ Source: spec/memory.md section 1.
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,12 +26,13 @@ from synthesis.layout import bits, lowest_bit
 from synthesis.mapping import MappedLayer, MappedNetwork
 from synthesis.place.allocation import ColumnSearch, NoRoomError
 from synthesis.place.packing import Packed, pack_layer
+from values import frozen
 
 _Targets = tuple[NDArray[np.int64], NDArray[np.int64]]
 """Processors and columns of the columns of a layer, both to be broadcast to [step, processor]."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KernelRange:
     """One layer's columns and kernel counts.
 
@@ -46,7 +46,7 @@ class KernelRange:
     outputs: int = 0
 
 
-@dataclass(frozen=True)
+@frozen
 class KernelMemory:
     """Contents of all kernel memories.
 

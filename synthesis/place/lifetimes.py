@@ -9,7 +9,6 @@ Source: spec/memory.md section 3, spec/registers.md section 6.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +16,10 @@ from numpy.typing import NDArray
 from synthesis.mapping import MappedLayer, MappedNetwork
 from synthesis.network import DATA_BUFFER, NETWORK_INPUT
 from synthesis.place.data import WORD_BYTES, input_words, instances
+from values import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DataRange:
     """Data that one layer wrote, the same bytes in each of its memory instances.
 
@@ -51,7 +51,7 @@ class DataRange:
         return offsets.reshape(-1)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Loss:
     """Bytes from `begin` to before `end` that are overwritten while somebody still needs them.
 
@@ -66,7 +66,7 @@ class Loss:
     own_input: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MemoryStep:
     """The data memory while one layer is executed.
 

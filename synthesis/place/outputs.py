@@ -6,12 +6,12 @@ Source: spec/memory.md section 4.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from device.channels import channels_per_pass, passes
 from device.chip import PROCESSORS_PER_INSTANCE
 from synthesis.layout import Delivery, bits
 from synthesis.mapping import MappedLayer
+from values import frozen
 
 
 def delivery_of(layer: MappedLayer) -> Delivery:
@@ -26,7 +26,7 @@ def delivery_of(layer: MappedLayer) -> Delivery:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Piece:
     """Channels of one output pass that share an instance: `count` of them from `channel` on."""
 

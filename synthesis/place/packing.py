@@ -7,17 +7,16 @@ Source: spec/memory.md sections 1.5 and 1.6.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
 from device.chip import KERNEL_COLUMN_BYTES
 from synthesis.layout import lowest_bit
 from synthesis.mapping import MappedLayer
+from values import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Packed:
     """Columns of a layer from its first one on.
 
@@ -54,7 +53,7 @@ def pack_layer(layer: MappedLayer, lane: int, length: int) -> Packed:
     return Packed(shaped, written, columns)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Pieces:
     """What is put one after the other.
 
@@ -67,7 +66,7 @@ class _Pieces:
     skips: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Stream:
     """Start of each piece, the columns that received bytes, and the end."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +20,7 @@ from synthesis.place.losses import check_losses, check_rounds
 from synthesis.place.rings import check_rings, ring_words
 from synthesis.place.streams import Stream, place_streams
 from synthesis.place.validation import validate_placement
+from values import frozen
 
 __all__ = [
     "BiasRange",
@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True)
+@frozen
 class Placement:
     """Data, kernel and bias memory of every layer (by layer index), images of the last two.
 

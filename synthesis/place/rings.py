@@ -7,7 +7,6 @@ Source: spec/registers.md section 6, spec/network-description.md section 1.6, ro
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from itertools import combinations
 
 from diagnostics import Diagnostic, Severity
@@ -16,6 +15,7 @@ from synthesis.mapping import MappedLayer, MappedNetwork
 from synthesis.options import PlaceOptions
 from synthesis.place.data import WORD_BYTES, instances
 from synthesis.place.streams import Stream, passes_before
+from values import frozen
 
 _REDUCE = "Pool less, or use a smaller image."
 
@@ -68,7 +68,7 @@ def _fields(layer: MappedLayer, stream: Stream, network: MappedNetwork) -> Itera
             )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Ring:
     """The bytes from `begin` to `end`, inclusive, in which a layer's input goes round."""
 

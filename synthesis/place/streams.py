@@ -6,15 +6,14 @@ into it. Source: spec/registers.md section 6.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from synthesis.mapping import MappedLayer, MappedNetwork
 from synthesis.options import StreamOptions
+from values import frozen
 
 _CHW_ROLLOVER = 12
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Stream:
     """Data words before a layer starts, between its steps and rows, and of its ring buffer."""
 
@@ -118,7 +117,7 @@ def _later_by_window(layer: MappedLayer, network: MappedNetwork, options: Stream
 # MAX78002
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Line:
     """Quantities of a layer's input line."""
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from device import Chip
 from diagnostics import Diagnostic, Severity
 from synthesis.place.lifetimes import MemoryStep
+from values import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Usage:
     """Bytes used out of a total."""
 
@@ -22,7 +21,7 @@ class Usage:
         return self.used / self.total
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LayerRow:
     """One layer of the table. Shapes are (channels, rows, columns).
 
@@ -56,7 +55,7 @@ class LayerRow:
     placed: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KernelArea:
     """Kernel columns of one layer in neighbouring processors; the ends are not included."""
 
@@ -67,7 +66,7 @@ class KernelArea:
     column_end: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class InstanceUse:
     """The fullest moment of a data memory instance.
 
@@ -81,7 +80,7 @@ class InstanceUse:
     end: int
 
 
-@dataclass(frozen=True)
+@frozen
 class Report:
     """A network on a chip.
 

@@ -6,7 +6,7 @@ Names of tensors do not matter, their order does. Source: spec/network-descripti
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -25,9 +25,10 @@ from synthesis.resolve.tensors import (
     bias_is_dropped,
     shape_weights,
 )
+from values import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Key:
     """A weight tensor's names: of its layer, of itself, of its bias."""
 

@@ -5,13 +5,12 @@ Source: spec/network-description.md sections 1.3, 1.4.3, 1.4.4 and 1.4.7.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from diagnostics import Diagnostic
 from synthesis.network import Operator, Pooling, Size
 from synthesis.parse import LayerDescription
 from synthesis.parse.rules import kernel, operation
 from synthesis.resolve.shapes import output_size, pooled_size
+from values import frozen
 
 
 class UnresolvableError(Exception):
@@ -22,7 +21,7 @@ class UnresolvableError(Exception):
         self.diagnostic = diagnostic
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Geometry:
     """Everything that has a size; pairs are (rows, columns)."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import takewhile
 
 import numpy as np
@@ -30,11 +30,12 @@ from synthesis.resolve.sequence import execution_order, simulated_order
 from synthesis.resolve.skipping import without_first_layers
 from synthesis.resolve.tensors import LayerTensors, takes_weights
 from synthesis.resolve.weights import layer_tensors
+from values import frozen
 
 _ANOTHER_NETWORK = "E202"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Resolution:
     """What is known of a network: all of it, or the layers that could be resolved.
 

@@ -5,7 +5,6 @@ Source: spec/network-description.md section 1.5.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol, assert_never
 
 import numpy as np
@@ -15,12 +14,13 @@ from synthesis.network import Operator
 from synthesis.options import ResolveOptions
 from synthesis.parse import LayerDescription
 from synthesis.parse.rules import kernel, operation
+from values import frozen
 
 BINARY = -1
 DEFAULT_BITS = 8
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LayerTensors:
     """What one layer takes from the weights file.
 

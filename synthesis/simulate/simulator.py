@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
 from synthesis.network import DATA_BUFFER, NETWORK_INPUT, Layer, Network, Tensor
 from synthesis.simulate.operators import accumulate, activate, add_bias, clip, combine, scale
 from synthesis.simulate.pooling import pool
+from values import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LayerTrace:
     """Intermediate values of a layer; all int64 [channel, row, column].
 
@@ -37,7 +37,7 @@ class LayerTrace:
         return LayerTrace(data, (data,), (data,), (data,), data, data, data, data)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Activations:
     """Output of every executed layer by index, and traces of all layers where they were asked."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import fields, is_dataclass
+from dataclasses import FrozenInstanceError, fields, is_dataclass
 from pathlib import Path
 
 import pytest
@@ -75,4 +75,5 @@ def test_a_function_that_takes_a_namespace_is_seen(signature: str) -> None:
 )  # fmt: skip
 def test_options_are_frozen_values(kind: type) -> None:
     assert is_dataclass(kind) and fields(kind)
-    assert kind.__dataclass_params__.frozen  # type: ignore[attr-defined]
+    with pytest.raises(FrozenInstanceError):
+        setattr(object.__new__(kind), fields(kind)[0].name, None)

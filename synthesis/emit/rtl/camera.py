@@ -6,7 +6,6 @@ Source: spec/generated-project.md section 9.7.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 
 from diagnostics import Diagnostic, Place
 from synthesis.program import Program
+from values import frozen
 
 Levels = NDArray[np.uint8]
 """Samples of the pins, [sample, 3]: vertical and horizontal signal, data."""
@@ -25,7 +25,7 @@ _BEFORE, _SYNCHRONIZATION, _BEHIND_IT, _AFTER = 10, 50, 20, 10
 """Samples without pixels, at the beginning, while a frame is announced, then, and at the end."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Camera:
     """Where the camera's samples are stored, and how they are sent.
 

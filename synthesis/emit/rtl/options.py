@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import string
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from diagnostics import Diagnostic, Place, Severity
 from synthesis.emit.options import ProjectOptions, file_names, is_plain
 from synthesis.emit.rtl.camera import Camera, camera_problems
 from synthesis.program import Program
 from synthesis.summary import Summary
+from values import frozen
 
 DEFAULT_TOP_LEVEL = "cnn"
 _LONGEST_PATH = 255
@@ -32,7 +32,7 @@ _NARROWEST_FOLDER = 33
 """A dash and 32 digits of a hash: what is always left of a long name."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RtlOptions:
     """How a test is written; `project` holds what embedded projects know too.
 

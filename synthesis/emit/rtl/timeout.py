@@ -6,11 +6,11 @@ Source: spec/generated-project.md section 9.5.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from synthesis.emit.rtl.options import RtlOptions
 from synthesis.program import Block, Check, Clear, Program, Wait, Write
 from synthesis.summary import Statistics, Summary
+from values import frozen
 
 _CYCLE_NS = 25
 _ARM_ACCESS_NS, _RISCV_ACCESS_NS, _FAST_FIFO_ACCESS_NS = 500, 1000, 100
@@ -22,7 +22,7 @@ _LONG_MS = 50
 """Longer tests go to another queue."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Accesses:
     """Numbers of bus accesses; those to FIFOs are counted apart."""
 

@@ -1,0 +1,11 @@
+"""Frozen values that cost little to declare.
+
+`dataclasses.dataclass(frozen=True)` writes six methods for each class as text and compiles them,
+whenever a program starts. The network loader declares some hundred classes, which takes it more
+than half the time in which numpy is imported. `frozen` compiles `__init__` only; all classes share
+the other methods. What it makes is a dataclass in every other respect.
+"""
+
+from values.frozen import frozen
+
+__all__ = ["frozen"]
