@@ -47,6 +47,7 @@ FIFO_LANES = 4
 STREAM_REGISTERS = ("STREAM1", "STREAM2", "FMAX")
 
 
+_WORD_BYTES = 4
 _FLASH_LINE_BYTES = 16
 _FLASH_INFORMATION_BYTES = 0x4000
 """Beside the flash memory that programs use, for data of the chip's maker."""
@@ -99,11 +100,8 @@ class Chip:
     data_offset: int
     instance_stride: int
     instance_bytes: int
-    instance_words: int
     data_parts: int
     """Parts of a data memory instance that can be accessed at the same time."""
-    out_offset_limit: int
-    write_pointer_shift: int
     max_layers: int
     max_start_layer: int
     max_dimension: int
@@ -230,6 +228,21 @@ class Chip:
         """Return the address of a column from that of its packed form."""
         low = self.kernel_stride - 1
         return express_address & ~low | (express_address & low) << 2
+
+    @property
+    def write_pointer_shift(self) -> int:
+        """Lowest bit of the instance in write pointers, which count words of the address space."""
+        return (self.instance_stride // _WORD_BYTES).bit_length() - 1
+
+    @property
+    def processor_words(self) -> int:
+        """Words between the data of neighbouring processors of an instance in write pointers."""
+        return self.instance_stride // _WORD_BYTES // PROCESSORS_PER_INSTANCE
+
+    @property
+    def out_offset_limit(self) -> int:
+        """Bytes of the data memories of a group; outputs begin below."""
+        return self.instance_bytes * PROCESSORS_PER_GROUP // PROCESSORS_PER_INSTANCE
 
     def write_pointer(self, instance: int, word: int = 0) -> int:
         """Return a word of a data memory instance as write pointers and their distances count."""

@@ -19,7 +19,7 @@ def write_pointers(view: LayerView, group: int) -> Registers:
     if view.passthrough:
         many = layer.processors.bit_count() > PROCESSORS_PER_INSTANCE
         wide = many or (layer.operands > 1 and layer.in_passes > 1)
-        yield "WPTR_TOFFS", {"words": far if wide else chip.instance_words}
+        yield "WPTR_TOFFS", {"words": far if wide else chip.processor_words}
     else:
         moved = layer.depthwise and not layer.broadcast
         yield (

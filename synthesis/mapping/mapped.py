@@ -153,7 +153,7 @@ class MappedNetwork(Schedule[MappedLayer]):
         A part holds its rows and those around it that the padding of the first layer covers.
         """
         rows = self.first.in_dim[0] // self.layout.input_parts + 2 * self.first.pad[0]
-        unit = self.chip.instance_words
+        unit = self.chip.processor_words
         return -(-rows * self.first.in_dim[1] // unit) * unit
 
     @property

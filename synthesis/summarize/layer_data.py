@@ -106,7 +106,7 @@ def _settings(layer: MappedLayer, chip: Chip, ring: int) -> Iterator[str]:
     emulated = (hardware.operator, hardware.kernel) != (layer.operator, layer.kernel)
     spread = 1 if emulated else layer.dilation
     yield str(layer.index)
-    yield f"{chip.instance_words:x}"
+    yield f"{chip.processor_words:x}"
     yield str(int(layer.streaming))
     yield f"{ring:x}"
     yield str(layer.output_width)
