@@ -2,8 +2,19 @@ from __future__ import annotations
 
 import pytest
 
-from device import CHIPS, MAX78000, MAX78002, FieldOverflowError, UnknownDeviceError, chip_named
+from device import (
+    CHIPS,
+    MAX78000,
+    MAX78002,
+    FieldOverflowError,
+    UnknownDeviceError,
+    chip_named,
+    chip_of_die,
+    names_where,
+)
+from device.channels import aligned_columns, channels_per_pass, passes
 from device.registers import FAST_FIFO_REGISTERS, SHARED_REGISTERS
+from tests.made_up_chips import MADE_UP
 
 APB = 0x50000000
 
@@ -52,3 +63,37 @@ def test_fields_stay_inside_their_word_and_unpack_what_was_packed(chip) -> None:
 def test_overflow_names_register_field_value_and_limit() -> None:
     with pytest.raises(FieldOverflowError, match="RCNT.last is 1024, .* 0 to 1023"):
         MAX78000.layer_registers["RCNT"].pack(last=1024)
+
+
+@pytest.mark.parametrize("chip", [*CHIPS, *MADE_UP], ids=lambda c: c.name)
+def test_every_kernel_column_has_a_place_in_a_part(chip) -> None:
+    places = [chip.kernel_part(column) for column in range(chip.kernel_columns_first)]
+    assert len(set(places)) == len(places)
+    assert [chip.kernel_column(*place) for place in places] == [*range(chip.kernel_columns_first)]
+
+
+def test_parts_of_the_memories() -> None:
+    assert MAX78000.kernel_part(767) == (0, 767)
+    assert [MAX78002.kernel_part(c) for c in (1023, 1024, 4095, 4096, 5119)] == [
+        (0, 1023), (1, 0), (3, 1023), (4, 0), (7, 255),
+    ]  # fmt: skip
+    assert (MAX78000.data_part_bytes, MAX78002.data_part_bytes) == (0x8000, 0x4000)
+
+
+def test_numbers_and_features_lead_to_chips() -> None:
+    assert (chip_of_die(87), chip_of_die(84)) == (MAX78002, None)
+    assert names_where() == "MAX78000 or MAX78002"
+    assert names_where(lambda chip: chip.has_depthwise) == "MAX78002"
+
+
+@pytest.mark.parametrize(
+    ("channels", "count", "share"),
+    [(1, 1, 1), (64, 1, 64), (65, 2, 36), (130, 3, 44), (1024, 16, 64)],
+)
+def test_channels_are_divided_among_passes(channels: int, count: int, share: int) -> None:
+    assert (passes(channels), channels_per_pass(channels)) == (count, share)
+
+
+@pytest.mark.parametrize(("bits", "columns"), [(1, 4), (4 * 72, 4), (4 * 72 + 1, 8)])
+def test_kernels_take_whole_columns_in_fours(bits: int, columns: int) -> None:
+    assert aligned_columns(bits) == columns

@@ -84,7 +84,7 @@ def random_networks(draw: st.DrawFn, chip: Chip | None = None) -> RandomNetwork:
     port = draw(st.sampled_from(["memory", "memory", "memory", "fifo", "fast"]))
     stream = draw(st.integers(0, min(count, 3))) if port != "memory" else 0
     growing = Growing(draw, chip, port, Budget(chip), stream)
-    growing.binary = chip is MAX78002 and draw(st.booleans())
+    growing.binary = chip.has_binary_weights and draw(st.booleans())
     held, data = _sample(growing)
     while len(growing.layers) < count:
         held = _block(growing, held, count - len(growing.layers))
