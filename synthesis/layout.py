@@ -102,7 +102,7 @@ class LayerLayout:
     gaps words between two of the data. `channels_first`: the input is CHW data, four pixels a word.
     `streaming`: rows are worked on as they arrive. `calcx4`, `read_ahead` and `tcalc` choose how
     sums are calculated. `bias_groups` may hold the bias, None means any. `snoop_layer` follows if a
-    condition hits.
+    condition hits. `widened`: a 1x1 kernel is stored as 3x3, with zeros around it and more padding.
     """
 
     processors: int | None = None
@@ -118,6 +118,7 @@ class LayerLayout:
     tcalc: bool | None = None
     bias_groups: tuple[int, ...] | None = None
     snoop_layer: int | None = None
+    widened: bool | None = None
 
 
 @frozen(slots=False, kw_only=True)

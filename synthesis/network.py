@@ -182,7 +182,6 @@ class Layer:
     weights: NDArray[np.int8] | None = field(default=None, repr=False)
     bias: Tensor | None = field(default=None, repr=False)
     channel_skip: int = 0
-    widened: bool = False
 
     def __str__(self) -> str:
         return f"layer {self.index}" + (f" ({self.name})" if self.name else "")

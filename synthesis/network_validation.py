@@ -174,7 +174,7 @@ def weights_fit_their_width(layer: Layer, _: Network) -> Iterator[str]:
             yield f"{layer.weight_bits} bits"
         return
     low, high = _LIMITS.get(layer.weight_bits, (0, 0))
-    binary = layer.weight_bits == -1 and not layer.widened
+    binary = layer.weight_bits == -1
     outside = layer.weights.min() < low or layer.weights.max() > high
     if outside or (binary and not np.all(layer.weights)):
         yield (

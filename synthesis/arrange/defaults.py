@@ -8,6 +8,7 @@ from dataclasses import replace
 from device.channels import channels_per_pass, passes
 from diagnostics import Diagnostic, DiagnosticError
 from synthesis.layout import LayerLayout, Layout
+from synthesis.mapping.hardware import is_widened
 from synthesis.network import Layer
 
 
@@ -67,4 +68,12 @@ def _completed(layer: Layer, before: int | None, layout: Layout) -> LayerLayout:
         calcx4=bool(given.calcx4),
         read_ahead=bool(given.read_ahead),
         tcalc=tcalc,
+        widened=_widened(layer, before, layout) if given.widened is None else given.widened,
     )
+
+
+def _widened(layer: Layer, before: int | None, layout: Layout) -> bool:
+    """Line buffers work on rows of 3x3 kernels; what is bypassed would add nine pixels."""
+    near = [layer.index] if before is None else [before, layer.index]
+    streams = any(layout.layers[index].streaming for index in near)
+    return streams and is_widened(layer) and not layer.bypass

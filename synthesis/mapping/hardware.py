@@ -7,6 +7,7 @@ Source: spec/registers.md section 3, "hw" values.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import assert_never
 
 import numpy as np
@@ -39,11 +40,20 @@ class Hardware:
     leading_bytes: int = 0
 
 
-def widen(weights: NDArray[np.int8]) -> NDArray[np.int8]:
+def is_widened(layer: Layer) -> bool:
+    """Whether a layer's kernel is made larger where it streams or follows one that does."""
+    small = layer.operator.two_dimensional and layer.kernel == (1, 1)
+    return small and layer.index < LAYERS_WIDENED
+
+
+def widened(layer: Layer) -> Layer:
     """Turn 1x1 kernels into 3x3 kernels with the weight in the centre: streaming needs rows."""
-    wide = np.zeros((*weights.shape[:2], 3, 3), np.int8)
-    wide[:, :, 1, 1] = weights[:, :, 0, 0]
-    return wide
+    wide = None
+    if layer.weights is not None:
+        wide = np.zeros((*layer.weights.shape[:2], 3, 3), np.int8)
+        wide[:, :, 1, 1] = layer.weights[:, :, 0, 0]
+    rows, columns = layer.pad
+    return replace(layer, kernel=(3, 3), pad=(rows + 1, columns + 1), weights=wide)
 
 
 def calcx4_order(weights: NDArray[np.int8]) -> NDArray[np.int8]:

@@ -14,7 +14,7 @@ from device.channels import channels_per_pass, passes
 from device.chip import GROUPS
 from diagnostics import Place
 from synthesis.layout import InputPort, LayerLayout, Layout, group_slice
-from synthesis.mapping.hardware import Hardware, calcx4_order, hardware_for, quad_order
+from synthesis.mapping.hardware import Hardware, calcx4_order, hardware_for, quad_order, widened
 from synthesis.mapping.validation import validate_mapped
 from synthesis.network import DataBuffer, Layer, Network, Schedule, Tensor
 from values import frozen
@@ -22,7 +22,10 @@ from values import frozen
 
 @frozen(slots=False, kw_only=True)
 class MappedLayer(Layer, LayerLayout):
-    """A layer with its complete layout, and `hardware`: as the hardware runs it."""
+    """A layer with its complete layout, and `hardware`: as the hardware runs it.
+
+    Kernel, padding and weights of a widened layer are those of 3x3.
+    """
 
     processors: int
     output_processors: int
@@ -35,6 +38,7 @@ class MappedLayer(Layer, LayerLayout):
     calcx4: bool
     read_ahead: bool
     tcalc: bool
+    widened: bool
     hardware: Hardware = field(repr=False)
 
     def __str__(self) -> str:
@@ -88,6 +92,8 @@ def map_layers(layers: Iterable[Layer], layout: Layout, first: int) -> tuple[Map
 
 def _mapped(layer: Layer, layout: LayerLayout, *, in_turn: bool) -> MappedLayer:
     """Join a layer and its layout; `in_turn`: its outputs are spread over all groups."""
+    if layout.widened and layer.kernel == (1, 1):
+        layer = widened(layer)
     hardware = hardware_for(layer, _reordered(layer, layout, in_turn))
     return MappedLayer(**vars(layer), **vars(layout), hardware=hardware)
 

@@ -44,7 +44,7 @@ class Geometry:
 def geometry(layer: LayerDescription, in_dim: Size, *, widened: bool) -> Geometry:
     """Return a layer's sizes from that of its input; raise UnresolvableError if nothing is left.
 
-    `widened`: a 1x1 kernel runs as 3x3 with more padding, which changes no result.
+    `widened`: in place of a 1x1 kernel there is a 3x3 one with more padding.
     """
     operator, _ = operation(layer)
     if operator.one_dimensional and in_dim[1] != 1:

@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 
 from diagnostics import Diagnostic, Place, Severity
-from synthesis.mapping.hardware import LAYERS_WIDENED, widen
+from synthesis.mapping.hardware import LAYERS_WIDENED
 from synthesis.network import DATA_BUFFER, NETWORK_INPUT, DataBuffer, Layer, Operator, Size, Tensor
 from synthesis.options import ResolveOptions
 from synthesis.parse import Description, LayerDescription
@@ -76,8 +76,9 @@ class LayerBuilder:
         operator, combination = operation(layer)
         operands = layer.get("operands", 2) if combination else 1
         sources = self._sources(layer)
-        widened = self._widened(layer, operator)
-        sizes = geometry(layer, self._in_dim(layer, sources), widened=widened)
+        sizes = geometry(
+            layer, self._in_dim(layer, sources), widened=self._adds_nine(layer, operator)
+        )
         tensors = self.tensors.get(layer.index)
         in_channels, out_channels = self._channels(layer, tensors, sources, operands, sizes)
         weights = tensors.weights if tensors else None
@@ -88,8 +89,6 @@ class LayerBuilder:
                     severity=Severity.WARNING,
                 )
             )
-        if weights is not None and widened:
-            weights = widen(weights)
         return Layer(
             index=layer.index,
             name=layer.name,
@@ -126,7 +125,6 @@ class LayerBuilder:
             weights=weights,
             bias=self._bias(layer, tensors),
             channel_skip=layer.get("in_channel_skip", 0),
-            widened=widened,
         )
 
     def _places(self, layer: LayerDescription) -> dict[str, Place]:
@@ -263,15 +261,18 @@ class LayerBuilder:
             )
         return max(ins // flat, 1), outs
 
-    def _widened(self, layer: LayerDescription, operator: Operator) -> bool:
-        """Whether a 1x1 kernel runs as 3x3, as in or behind a streaming layer."""
+    def _adds_nine(self, layer: LayerDescription, operator: Operator) -> bool:
+        """Whether a bypassed 1x1 kernel has nine ones, as in or behind a streaming layer.
+
+        There kernels run as 3x3, and a bypassed one has no weights that could be zero.
+        """
         previous = self.previous
         near = streaming(layer, self.options) or (
             previous is not None
             and streaming(self.description.layers[previous.index], self.options)
         )
         small = operator.two_dimensional and kernel(layer) == (1, 1)
-        return bool(near) and layer.index < LAYERS_WIDENED and small
+        return layer.get("bypass", False) and bool(near) and layer.index < LAYERS_WIDENED and small
 
     def _next_layer(self, layer: LayerDescription) -> int | None:
         """Index of the layer that is executed behind this one."""

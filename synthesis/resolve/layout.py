@@ -13,6 +13,7 @@ from synthesis.layout import Delivery, LayerLayout, Layout
 from synthesis.network import Layer, Tensor
 from synthesis.options import ResolveOptions
 from synthesis.parse import Description, LayerDescription, Section
+from synthesis.parse.rules import kernel
 from synthesis.resolve.sample import progression
 
 _ALL_GROUPS = sum(1 << PROCESSORS_PER_GROUP * g for g in range(GROUPS))
@@ -53,6 +54,7 @@ def _fixed(
     keys = description.layers[layer.index]
     first = layer.index == order[0]
     moved = first and options.input_offset is not None
+    widened = layer.bypass and layer.kernel != kernel(keys)
     return LayerLayout(
         processors=_processors(keys, options, first=first),
         output_processors=_output_processors(layer, description, options, known),
@@ -67,6 +69,7 @@ def _fixed(
         tcalc=keys.get("tcalc"),
         bias_groups=keys.get("bias_group"),
         snoop_layer=keys.get("snoop_sequence"),
+        widened=widened or None,
     )
 
 
