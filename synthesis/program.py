@@ -2,7 +2,8 @@
 
 `encode` builds it, the modules of `emit` print it, `words` lists what the bus will see. Addresses
 are absolute bus addresses, words are unsigned 32-bit integers, arrays are numpy `uint32` unless
-their comment says otherwise.
+their comment says otherwise. Titles, comments and labels name blocks and words where they stand,
+for the C file and the log; whatever else people are told is in `Summary`.
 Source: spec/registers.md section 5, spec/memory.md, spec/generated-project.md.
 """
 
