@@ -11,6 +11,7 @@ from synthesis.check.constraint import (
     Constraint,
     Kind,
     check,
+    check_network,
     check_sound_layers,
 )
 from synthesis.check.options import check_chip_options, check_repetition
@@ -21,6 +22,7 @@ __all__ = [
     "Kind",
     "check",
     "check_chip_options",
+    "check_network",
     "check_repetition",
     "check_sound_layers",
     "data",

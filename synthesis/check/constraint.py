@@ -8,14 +8,14 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Collection, Container, Iterator, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeVar
 
 from device import Chip
 from diagnostics import Diagnostic, Effects, Severity
 from synthesis.facts import Fact, Facts, effects
 from synthesis.layout import Layout
-from synthesis.mapping import MappedLayer, MappedNetwork, map_layers, map_network
-from synthesis.network import Layer, Network
+from synthesis.mapping import MappedNetwork, map_layers, map_network
+from synthesis.network import Layer, Network, Schedule
 from values import frozen
 
 
@@ -55,9 +55,13 @@ class Covered:
     unless: str = ""
 
 
-LayerTest = Callable[[MappedLayer, Any], Iterator[Finding]]
-"""Takes a layer and the chip; constraints of the kind NETWORK make no use of the chip."""
-NetworkTest = Callable[[MappedLayer, MappedNetwork], Iterator[Finding]]
+Test = Callable[[Any, Any], Iterator[Finding]]
+"""Takes a layer and, to test it by itself, the chip, or else the network.
+
+Of the kind NETWORK it takes a Layer and a Network, or nothing in place of the chip; of the kind
+HARDWARE a MappedLayer and a MappedNetwork or the chip.
+"""
+AnyTest = TypeVar("AnyTest", bound=Test)
 
 
 @frozen
@@ -75,23 +79,25 @@ class Constraint:
     name: str
     reason: str
     severity: Severity
-    test: LayerTest | NetworkTest
+    test: Test
     effects: Effects
-    alone: LayerTest | None = None
-    whole: NetworkTest | None = None
+    alone: Test | None = None
+    whole: Test | None = None
     derived: bool = False
     holds_for_prefix: bool = False
     covers: Covered | None = None
     waived_by: str | None = None
 
-    def findings(self, layer: MappedLayer, network: MappedNetwork) -> Iterator[Finding]:
-        """Test a layer of a resolved network."""
+    def findings(
+        self, layer: Layer, network: Schedule[Any], chip: Chip | None
+    ) -> Iterator[Finding]:
+        """Test a layer of a resolved network; mapped onto the chip, if there is one."""
         if self.alone is not None:
-            return self.alone(layer, network.chip)
+            return self.alone(layer, chip)
         assert self.whole is not None
         return self.whole(layer, network)
 
-    def complain(self, layer: MappedLayer, finding: Finding, waiving: Container[str]) -> Diagnostic:
+    def complain(self, layer: Layer, finding: Finding, waiving: Container[str]) -> Diagnostic:
         """Return the diagnostic of a finding; a warning if an option waives the constraint."""
         severity = Severity.WARNING if self.waived_by in waiving else self.severity
         return layer.diagnostic(
@@ -113,10 +119,10 @@ def constraint(
     holds_for_prefix: bool = False,
     waived_by: str | None = None,
     silenced_by: str | None = None,
-) -> Callable[[NetworkTest], NetworkTest]:
+) -> Callable[[AnyTest], AnyTest]:
     """Register a function that tests a layer within its network as the constraint of a code."""
 
-    def register(test: NetworkTest) -> NetworkTest:
+    def register(test: AnyTest) -> AnyTest:
         entry = Constraint(
             code,
             kind,
@@ -145,10 +151,10 @@ def layer_constraint(
     needs: Facts = (),
     holds_for_prefix: bool = False,
     waived_by: str | None = None,
-) -> Callable[[LayerTest], LayerTest]:
+) -> Callable[[AnyTest], AnyTest]:
     """Register a function that tests a layer by itself as the constraint of a code."""
 
-    def register(test: LayerTest) -> LayerTest:
+    def register(test: AnyTest) -> AnyTest:
         entry = Constraint(
             code,
             kind,
@@ -167,7 +173,7 @@ def layer_constraint(
     return register
 
 
-def _described(test: LayerTest | NetworkTest) -> tuple[str, str]:
+def _described(test: Test) -> tuple[str, str]:
     return test.__name__.replace("_", " "), " ".join((test.__doc__ or "").split())
 
 
@@ -184,14 +190,40 @@ def check(
     Options in `waiving` turn errors of some constraints into warnings. Consequences of other errors
     are left out unless they are asked for.
     """
-    position = {index: place for place, index in enumerate(network.order)}
     mapped = map_network(network, layout, chip)
-    found = [
-        (layer, entry, finding)
-        for layer in mapped.layers
-        for entry in CONSTRAINTS
-        for finding in entry.findings(layer, mapped)
-    ]
+    return _complaints(network, tuple(_found(network, mapped)), waiving, consequences)
+
+
+def check_network(
+    network: Network, waiving: Container[str] = (), *, consequences: bool = False
+) -> list[Diagnostic]:
+    """Return the complaints about a network that are true of any target."""
+    return _complaints(network, tuple(_found(network, None)), waiving, consequences)
+
+
+def _found(
+    network: Network, mapped: MappedNetwork | None
+) -> Iterator[tuple[Layer, Constraint, Finding]]:
+    """Test every layer; without a chip only what is true of networks."""
+    for layer in network.layers:
+        for entry in CONSTRAINTS:
+            findings: Iterator[Finding] = iter(())
+            if entry.kind is Kind.NETWORK:
+                findings = entry.findings(layer, network, None)
+            elif mapped is not None:
+                findings = entry.findings(mapped.layer(layer.index), mapped, mapped.chip)
+            for finding in findings:
+                yield layer, entry, finding
+
+
+def _complaints(
+    network: Network,
+    found: Collection[tuple[Layer, Constraint, Finding]],
+    waiving: Container[str],
+    consequences: bool,
+) -> list[Diagnostic]:
+    """Return the diagnostics; without consequences, and each thing said once."""
+    position = {index: place for place, index in enumerate(network.order)}
     wrong = [
         position.get(layer.index, 0)
         for layer, entry, _ in found

@@ -9,6 +9,7 @@ from diagnostics import Severity
 from synthesis.check.constraint import Covered, Finding, Kind, Of, constraint, layer_constraint
 from synthesis.facts import Fact
 from synthesis.mapping import MappedLayer, MappedNetwork
+from synthesis.network import Layer, Network
 from synthesis.place.data import WORD_BYTES
 
 
@@ -151,7 +152,7 @@ def input_is_where_it_was_written(layer: MappedLayer, network: MappedNetwork) ->
 
 
 @constraint("E349", Kind.NETWORK, blocks=Fact.SIZES, holds_for_prefix=True)
-def sample_fits_the_input(layer: MappedLayer, network: MappedNetwork) -> Iterator[Finding]:
+def sample_fits_the_input(layer: Layer, network: Network) -> Iterator[Finding]:
     """The sample must be what the first layer reads."""
     if layer is not network.first:
         return
@@ -159,7 +160,7 @@ def sample_fits_the_input(layer: MappedLayer, network: MappedNetwork) -> Iterato
     wanted = layer.in_channels * layer.operands
     if channels != wanted or (rows, columns) != layer.in_dim:
         yield Finding(
-            f"the sample {network.network.sample_file} has {channels}x{rows}x{columns} values, "
+            f"the sample {network.sample_file} has {channels}x{rows}x{columns} values, "
             f"the layer reads {wanted}x{layer.in_dim[0]}x{layer.in_dim[1]}",
             ("in_dim", "in_channels", "processors"),
             "Use a sample of this data set, or correct the description.",
@@ -167,9 +168,7 @@ def sample_fits_the_input(layer: MappedLayer, network: MappedNetwork) -> Iterato
 
 
 @constraint("W339", Kind.NETWORK, Severity.WARNING)
-def final_output_is_among_the_outputs(
-    layer: MappedLayer, network: MappedNetwork
-) -> Iterator[Finding]:
+def final_output_is_among_the_outputs(layer: Layer, network: Network) -> Iterator[Finding]:
     """Once a layer is marked as output, only marked layers are checked and delivered."""
     marked = [x for x in network.layers if x.is_output]
     if layer is network.final and marked and layer not in marked:

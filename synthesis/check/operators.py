@@ -11,7 +11,7 @@ from synthesis.check.constraint import Finding, Kind, constraint, layer_constrai
 from synthesis.facts import Fact
 from synthesis.layout import lowest_bit
 from synthesis.mapping import MappedLayer, MappedNetwork
-from synthesis.network import MAX_TAPS
+from synthesis.network import MAX_TAPS, Layer
 
 MAX_SHIFT = 15
 MAX_PAD = 2
@@ -36,7 +36,7 @@ def shift_fits_its_field(layer: MappedLayer, _: Chip) -> Iterator[Finding]:
 
 
 @layer_constraint("E302", Kind.NETWORK, blocks=Fact.SIZES)
-def padding_surrounds_a_kernel(layer: MappedLayer, _: object) -> Iterator[Finding]:
+def padding_surrounds_a_kernel(layer: Layer, _: object) -> Iterator[Finding]:
     """Only a kernel reaches over the edge of the image."""
     pad = max(layer.pad)
     if pad and not layer.has_weights:
@@ -59,9 +59,7 @@ def pad_is_small(layer: MappedLayer, _: Chip) -> Iterator[Finding]:
 
 
 @layer_constraint("E303", Kind.NETWORK, blocks=Fact.SIZES)
-def output_padding_needs_a_transposed_convolution(
-    layer: MappedLayer, _: object
-) -> Iterator[Finding]:
+def output_padding_needs_a_transposed_convolution(layer: Layer, _: object) -> Iterator[Finding]:
     """A transposed convolution has outputs of several sizes to choose from, no other operator."""
     if layer.output_pad and not layer.operator.transposed:
         yield Finding(
@@ -164,7 +162,7 @@ def inner_wide_layer(layer: MappedLayer, network: MappedNetwork) -> Iterator[Fin
 
 
 @layer_constraint("E308", Kind.NETWORK, derived=True)
-def passthrough_is_plain(layer: MappedLayer, _: object) -> Iterator[Finding]:
+def passthrough_is_plain(layer: Layer, _: object) -> Iterator[Finding]:
     """Data that passes through is neither shifted, widened nor flattened."""
     if layer.has_weights:
         return
@@ -408,7 +406,7 @@ def first_layer_pools(layer: MappedLayer, network: MappedNetwork) -> Iterator[Fi
 
 
 @layer_constraint("W335", Kind.NETWORK, Severity.WARNING, derived=True)
-def flatten_of_a_single_pixel(layer: MappedLayer, _: object) -> Iterator[Finding]:
+def flatten_of_a_single_pixel(layer: Layer, _: object) -> Iterator[Finding]:
     """Flattening turns pixels into channels; of a single pixel there is nothing to turn."""
     if layer.flatten and layer.pooled_dim == (1, 1):
         yield Finding("'flatten' of 1x1 pixels changes nothing", "flatten", "Remove the key.")

@@ -5,21 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from synthesis.check.constraint import Finding, Kind, constraint
-from synthesis.mapping import MappedLayer, MappedNetwork
-from synthesis.network import DATA_BUFFER, NETWORK_INPUT
+from synthesis.network import DATA_BUFFER, NETWORK_INPUT, Layer, Network
 
 Shape = tuple[int, int, int]
 """Channels, rows, columns."""
 
 
-def _read(layer: MappedLayer, network: MappedNetwork) -> tuple[int, ...]:
+def _read(layer: Layer, network: Network) -> tuple[int, ...]:
     """What a simulated layer reads: its sources, or the layer simulated before it."""
     position = network.simulated.index(layer.index)
     before = network.simulated[position - 1] if position else NETWORK_INPUT
     return layer.sources if layer.sources is not None else (before,)
 
 
-def _shape(source: int, network: MappedNetwork) -> Shape:
+def _shape(source: int, network: Network) -> Shape:
     """Return what a source gives; nothing, if there is no rolling buffer."""
     if source == NETWORK_INPUT:
         channels, rows, columns = network.sample.shape
@@ -36,9 +35,7 @@ def _text(shapes: Sequence[Shape]) -> str:
 
 
 @constraint("E370", Kind.NETWORK)
-def simulated_layers_read_simulated_ones(
-    layer: MappedLayer, network: MappedNetwork
-) -> Iterator[Finding]:
+def simulated_layers_read_simulated_ones(layer: Layer, network: Network) -> Iterator[Finding]:
     """The known answer is computed in simulated order; what is left out there has no values."""
     if layer.index not in network.simulated:
         return
@@ -53,7 +50,7 @@ def simulated_layers_read_simulated_ones(
 
 
 @constraint("E371", Kind.NETWORK)
-def outputs_are_simulated(layer: MappedLayer, network: MappedNetwork) -> Iterator[Finding]:
+def outputs_are_simulated(layer: Layer, network: Network) -> Iterator[Finding]:
     """What an output layer gives is compared with the known answer, which must have it."""
     if layer.is_output and layer.index not in network.simulated:
         yield Finding(
@@ -64,7 +61,7 @@ def outputs_are_simulated(layer: MappedLayer, network: MappedNetwork) -> Iterato
 
 
 @constraint("E372", Kind.NETWORK)
-def data_given_is_data_read(layer: MappedLayer, network: MappedNetwork) -> Iterator[Finding]:
+def data_given_is_data_read(layer: Layer, network: Network) -> Iterator[Finding]:
     """What a layer reads must be what the sample, the buffer or another layer gives."""
     if layer.index not in network.simulated or layer.buffer_shift:
         return
@@ -89,7 +86,7 @@ def data_given_is_data_read(layer: MappedLayer, network: MappedNetwork) -> Itera
         )
 
 
-def _is_told_elsewhere(layer: MappedLayer, network: MappedNetwork) -> bool:
+def _is_told_elsewhere(layer: Layer, network: Network) -> bool:
     """Whether another constraint (E349, E360) compares what the layer needs with the same data."""
     read = _read(layer, network)
     if layer is network.first:
@@ -110,9 +107,7 @@ def _joined(shapes: Sequence[Shape], cropped: int) -> tuple[int, int]:
 
 
 @constraint("E373", Kind.NETWORK)
-def joined_pixels_have_equal_channels(
-    layer: MappedLayer, network: MappedNetwork
-) -> Iterator[Finding]:
+def joined_pixels_have_equal_channels(layer: Layer, network: Network) -> Iterator[Finding]:
     """Inputs of different sizes are joined pixel by pixel, which needs the same channels."""
     if layer.index not in network.simulated or layer.sources is None:
         return
@@ -126,7 +121,7 @@ def joined_pixels_have_equal_channels(
 
 
 @constraint("E374", Kind.NETWORK)
-def buffer_is_shifted_in_place(layer: MappedLayer, network: MappedNetwork) -> Iterator[Finding]:
+def buffer_is_shifted_in_place(layer: Layer, network: Network) -> Iterator[Finding]:
     """Shifting a rolling buffer moves all of it, and nothing else."""
     if not layer.buffer_shift:
         return
@@ -150,9 +145,7 @@ def buffer_is_shifted_in_place(layer: MappedLayer, network: MappedNetwork) -> It
 
 
 @constraint("E375", Kind.NETWORK)
-def entries_inserted_fit_the_buffer(
-    layer: MappedLayer, network: MappedNetwork
-) -> Iterator[Finding]:
+def entries_inserted_fit_the_buffer(layer: Layer, network: Network) -> Iterator[Finding]:
     """What a layer inserts must be whole entries of the rolling buffer."""
     if not layer.buffer_insert:
         return

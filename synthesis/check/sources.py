@@ -11,10 +11,11 @@ from synthesis.check.layout import mask_text
 from synthesis.facts import Fact
 from synthesis.layout import lowest_bit
 from synthesis.mapping import MappedLayer, MappedNetwork
+from synthesis.network import AnyLayer, Layer, Network, Schedule
 from synthesis.place.data import WORD_BYTES
 
 
-def _sources(layer: MappedLayer, network: MappedNetwork) -> tuple[MappedLayer, ...]:
+def _sources(layer: AnyLayer, network: Schedule[AnyLayer]) -> tuple[AnyLayer, ...]:
     """Layers whose output is read (without the network's input)."""
     previous = network.predecessor(layer)
     indices = (
@@ -31,9 +32,7 @@ def _sources(layer: MappedLayer, network: MappedNetwork) -> tuple[MappedLayer, .
     covers=Covered("E320"),
     holds_for_prefix=True,
 )
-def input_has_as_many_values_as_read(
-    layer: MappedLayer, network: MappedNetwork
-) -> Iterator[Finding]:
+def input_has_as_many_values_as_read(layer: Layer, network: Network) -> Iterator[Finding]:
     """What a layer reads must be exactly what was written: channels times pixels."""
     if layer is network.first or min(layer.sources or (0,)) < 0:
         return
@@ -63,7 +62,7 @@ def input_has_as_many_values_as_read(
         )
 
 
-def _remedy_of_sizes(layer: MappedLayer, sources: tuple[MappedLayer, ...]) -> str:
+def _remedy_of_sizes(layer: Layer, sources: tuple[Layer, ...]) -> str:
     """Say what is probably meant by a layer that reads another number of values."""
     if layer.operator.fully_connected and not layer.flatten and len(sources) == 1:
         (source,) = sources
@@ -76,7 +75,7 @@ def _remedy_of_sizes(layer: MappedLayer, sources: tuple[MappedLayer, ...]) -> st
 
 
 @constraint("W368", Kind.NETWORK, Severity.WARNING)
-def channels_are_skipped_on_demand(layer: MappedLayer, network: MappedNetwork) -> Iterator[Finding]:
+def channels_are_skipped_on_demand(layer: Layer, network: Network) -> Iterator[Finding]:
     """All channels of a source are read unless the loader is told to leave some out."""
     if layer.channel_skip and not network.reshapes_inputs:
         yield Finding(
@@ -94,7 +93,7 @@ def channels_are_skipped_on_demand(layer: MappedLayer, network: MappedNetwork) -
     covers=Covered("E360"),
     holds_for_prefix=True,
 )
-def operands_agree(layer: MappedLayer, network: MappedNetwork) -> Iterator[Finding]:
+def operands_agree(layer: Layer, network: Network) -> Iterator[Finding]:
     """Operands are combined value by value: same channels, same size."""
     if not layer.combination or layer.sources is None:
         return
@@ -254,7 +253,7 @@ def inputs_are_where_they_are_read(layer: MappedLayer, network: MappedNetwork) -
 
 
 @constraint("W367", Kind.NETWORK, Severity.WARNING)
-def image_behind_a_series(layer: MappedLayer, network: MappedNetwork) -> Iterator[Finding]:
+def image_behind_a_series(layer: Layer, network: Network) -> Iterator[Finding]:
     """A series has one column; a two-dimensional kernel sees only padding beside it."""
     previous = network.predecessor(layer)
     if (

@@ -12,7 +12,8 @@ import pytest
 
 from device import MAX78000, MAX78002, Chip
 from diagnostics import Severity
-from synthesis.check import CONSTRAINTS
+from synthesis.check import CONSTRAINTS, check_network
+from synthesis.check.constraint import Kind
 from synthesis.layout import InputPort
 from synthesis.mapping import MappedNetwork
 from tests.synthesis.networks import build, describe, line_of, mask, weights
@@ -1768,6 +1769,24 @@ def test_violation_is_reported_with_place_message_and_remedy(
     assert [(str(d.place), d.message, d.remedy) for d in found] == expected
     severity = {"W": Severity.WARNING, "N": Severity.NOTICE}.get(case.code[0], Severity.ERROR)
     assert {d.severity for d in found} == {severity}
+
+
+OF_NETWORKS = {c.code for c in CONSTRAINTS if c.kind is Kind.NETWORK}
+OF_CHIPS = {c.code for c in CONSTRAINTS if c.kind is Kind.HARDWARE}
+
+
+@pytest.mark.parametrize(
+    "case", [v for v in VIOLATIONS if v.code in OF_NETWORKS - OF_CHIPS], ids=lambda v: v.code
+)
+def test_what_is_true_of_networks_is_found_without_a_chip(tmp_path: Path, case: Violation) -> None:
+    network = case.network(tmp_path)
+    found = check_network(network.network, consequences=True)
+    assert {d.code for d in found} <= OF_NETWORKS
+    assert set(found) <= set(check(network, consequences=True))
+    assert [d.message for d in found if d.code == case.code] == [
+        f"{network.layer(layer)}: {message}".replace("SAMPLE", network.network.sample_file)
+        for layer, _, message, _ in case.found
+    ]
 
 
 @pytest.mark.parametrize("code", sorted({c.code for c in CONSTRAINTS}))
