@@ -17,6 +17,7 @@ from device import Chip
 from device.chip import DEFAULT_APB_BASE, FLASH_BASE, KERNEL_COLUMN_STRIDE_BYTES
 from emulator import EmulatorError, Writes
 from emulator.cpu.core import Core
+from emulator.cpu.io import Unobserved
 from emulator.firmware.compiling import compile_project, compile_wrapper
 from emulator.firmware.interrupts import WAKE_INTERRUPT, accelerator_interrupt
 from emulator.firmware.loader import OK
@@ -34,7 +35,7 @@ _LINES_PER_PIXEL = 6
 
 
 @dataclass
-class _Observer:
+class _Observer(Unobserved):
     """What the program prints, and what it waits for."""
 
     bus: TestBus
@@ -57,7 +58,7 @@ class _Observer:
 
 
 @dataclass
-class _Starter:
+class _Starter(Unobserved):
     """The Arm core beside a RISC-V core: while it waits, that one runs its program."""
 
     core: Core

@@ -30,14 +30,30 @@ def compiler(core: Architecture) -> list[str]:
     gcc = next(filter(None, map(shutil.which, compilers)), None)
     if gcc:
         return [gcc, *core.gcc_options]
-    if importlib.util.find_spec("ziglang"):
-        zig = [sys.executable, "-m", "ziglang", "cc"]
-        return [*zig, *core.zig_options, "-fno-sanitize=undefined"]
+    zig = _zig()
+    if zig:
+        return [*zig, "cc", *core.zig_options, "-fno-sanitize=undefined"]
     raise EmulatorError(
         "E810",
         f"no C compiler for the {core.title} core is installed",
         remedy=f"Install {compilers[0]}, or `pip install -r requirements-emulator.txt`.",
     )
+
+
+def _zig() -> list[str]:
+    """Return the command of zig, of which clang is a part; empty if it is not installed."""
+    package = importlib.util.find_spec("ziglang")
+    if package is None:
+        return []
+    programs = (Path(folder) / "zig" for folder in package.submodule_search_locations or ())
+    program = next((str(path) for path in programs if path.is_file()), None)
+    return [program] if program else [sys.executable, "-m", "ziglang"]
+
+
+def is_clang(core: Architecture) -> bool:
+    """Whether the compiler for a core is clang. Raises EmulatorError (E810) if there is none."""
+    zig = _zig()
+    return compiler(core)[: len(zig)] == zig != []
 
 
 def compile_program(
@@ -51,18 +67,32 @@ def compile_program(
     with tempfile.TemporaryDirectory(prefix="emulator-") as folder:
         program = Path(folder) / "program.elf"
         files = (str(source.resolve()) for source in sources)
-        _run([*compiler(core), *flags, "-o", str(program), *files], Path(folder), place)
+        arguments = [*flags, "-o", str(program), *files]
+        status, output = run_compiler(arguments, core, Path(folder), place)
+        if status:
+            raise EmulatorError(
+                "E811",
+                f"the program does not compile: {_first_error(output)}",
+                str(place),
+                "Correct this error first.",
+            )
         return read_image(program, core)
 
 
-def _run(command: Sequence[str], folder: Path, place: Path) -> None:
-    """Run the compiler in `folder`; its first error becomes the message of an EmulatorError."""
+def run_compiler(
+    arguments: Sequence[str], core: Architecture, folder: Path, place: Path
+) -> tuple[int, str]:
+    """Run the compiler for a core in `folder`; return its status and what it prints.
+
+    `place` is what messages name. Raises EmulatorError: no compiler (E810), it takes too long
+    (E811).
+    """
     environment = {**os.environ, "LC_ALL": "C", "ZIG_LOCAL_CACHE_DIR": str(folder / "local")}
     if not os.access(os.environ.get("HOME", ""), os.W_OK):  # where the compiler's cache would be
         environment.setdefault("ZIG_GLOBAL_CACHE_DIR", str(folder / "global"))
     try:
         result = subprocess.run(
-            command,
+            [*compiler(core), *arguments],
             cwd=folder,
             env=environment,
             stdin=subprocess.DEVNULL,
@@ -75,13 +105,7 @@ def _run(command: Sequence[str], folder: Path, place: Path) -> None:
     except subprocess.TimeoutExpired:
         message = f"the compiler does not finish within {COMPILE_SECONDS} s"
         raise EmulatorError("E811", message, str(place)) from None
-    if result.returncode:
-        raise EmulatorError(
-            "E811",
-            f"the project does not compile: {_first_error(result.stderr)}",
-            str(place),
-            "Every *.c file of the folder is compiled; correct this error first.",
-        )
+    return result.returncode, result.stderr
 
 
 def _first_error(messages: str) -> str:

@@ -56,8 +56,9 @@ class Core:
         self.architecture = image.architecture
         self.observer = observer or Unobserved()
         self._family = image.architecture.family
-        self._areas = [*(peripherals.areas if peripherals else ()), *Port(self.observer).areas]
+        self._areas = [*(peripherals.areas if peripherals else ()), *self._port().areas]
         self._stopped = False
+        self._exit_code: int | None = None
         self._fault: Exception | None = None
         self._accesses = 0
         self._uc = self._core()
@@ -69,8 +70,9 @@ class Core:
     def call(self, name: str, *arguments: int, time_limit: float = DEFAULT_SECONDS) -> int | None:
         """Call a function with up to four integer arguments and return its signed result.
 
-        The result is None if `stop` ended the run. Raises EmulatorError: no such function (E821),
-        it touches an unmapped address (E820) or does not return in time (E822).
+        The result is None if `stop` ended the run, and the status if exit() did. Raises
+        EmulatorError: no such function (E821), it touches an unmapped address (E820) or does not
+        return in time (E822).
         """
         if not self.has(name):
             raise EmulatorError(
@@ -78,7 +80,7 @@ class Core:
                 f"the program has no function {name}()",
                 remedy="The functions of a generated project must exist and must not be static.",
             )
-        self._stopped = False
+        self._stopped, self._exit_code = False, None
         core = self._family
         self._uc.reg_write(core.stack, self._memory.sram_base + self._memory.sram_bytes)
         with watched(
@@ -89,7 +91,7 @@ class Core:
         ):
             self._run_function(self.image.symbols[name], *arguments)
         result = int(self._uc.reg_read(core.arguments[0]))
-        return None if self._stopped else signed(result, WORD_BITS)
+        return self._exit_code if self._stopped else signed(result, WORD_BITS)
 
     def run(self, time_limit: float = DEFAULT_SECONDS) -> int | None:
         """Run main() from reset and return what it returns, else as `call`."""
@@ -107,6 +109,13 @@ class Core:
     def write_memory(self, address: int, data: bytes) -> None:
         """Place bytes in flash or RAM."""
         self._uc.mem_write(address, data)
+
+    def _port(self) -> Port:
+        def leave(status: int) -> None:
+            self._exit_code = status
+            self.stop()
+
+        return Port(self.observer, self.read_memory, leave)
 
     def _core(self) -> Any:
         memory = self._memory

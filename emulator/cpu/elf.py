@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import struct
 from bisect import bisect_right
+from collections.abc import Iterator
 from pathlib import Path
 
 from emulator.cpu.architecture import Architecture
@@ -17,7 +18,9 @@ _IDENTIFICATION = b"\x7fELF\x01\x01"  # 32 bit, little-endian
 _PT_LOAD = 1
 _SHT_SYMTAB = 2
 _STT_OBJECT, _STT_FUNC = 1, 2
-_KINDS = 16  # the lower half of a byte tells the kind of a symbol
+_KINDS = 16  # the lower half of a byte tells the kind of a symbol, the upper one where it is known
+_STB_GLOBAL, _STB_WEAK = 1, 2
+_SHN_UNDEFINED, _SHN_COMMON = 0, 0xFFF2
 
 
 @frozen
@@ -72,22 +75,53 @@ def _segments(data: bytes) -> tuple[list[tuple[int, bytes]], list[tuple[int, int
 
 
 def _symbols(data: bytes) -> tuple[dict[str, int], list[tuple[int, str]]]:
+    symbols: dict[str, int] = {}
+    functions = []
+    for name, value, info, _ in _entries(data):
+        if info % _KINDS not in (_STT_OBJECT, _STT_FUNC):
+            continue
+        symbols[name] = value
+        if info % _KINDS == _STT_FUNC:
+            functions.append((value - value % 2, name))  # without the Thumb bit
+    return symbols, functions
+
+
+def _entries(data: bytes) -> Iterator[tuple[str, int, int, int]]:
+    """Yield name, value, kind and section of all symbols."""
     (table,) = struct.unpack_from("<I", data, 32)
     entry_size, count = struct.unpack_from("<HH", data, 46)
     sections = [struct.unpack_from("<10I", data, table + i * entry_size) for i in range(count)]
-    symbols: dict[str, int] = {}
-    functions = []
     for _, kind, _, _, offset, size, link, *_ in sections:
         if kind != _SHT_SYMTAB:
             continue
         names = sections[link][4]
         for position in range(offset, offset + size, 16):
-            name_offset, value, _, info = struct.unpack_from("<IIIB", data, position)
-            if info % _KINDS not in (_STT_OBJECT, _STT_FUNC):
-                continue
+            name_offset, value, _, info, _, section = struct.unpack_from("<IIIBBH", data, position)
             start = names + name_offset
-            name = data[start : data.index(b"\0", start)].decode()
-            symbols[name] = value
-            if info % _KINDS == _STT_FUNC:
-                functions.append((value - value % 2, name))  # without the Thumb bit
-    return symbols, functions
+            yield data[start : data.index(b"\0", start)].decode(), value, info, section
+
+
+@frozen
+class ObjectSymbols:
+    """Names in a compiled file: what it defines, defines unless others do, and needs."""
+
+    defined: frozenset[str]
+    weak: frozenset[str]
+    needed: frozenset[str]
+
+
+def read_object(path: Path) -> ObjectSymbols:
+    """Return the names in a compiled, not yet linked file."""
+    defined, weak, needed = set(), set(), set()
+    for name, _, info, section in _entries(path.read_bytes()):
+        binding = info // _KINDS
+        if not name or binding not in (_STB_GLOBAL, _STB_WEAK):
+            continue
+        if section == _SHN_UNDEFINED:
+            if binding == _STB_GLOBAL:
+                needed.add(name)
+        elif binding == _STB_WEAK or section == _SHN_COMMON:
+            weak.add(name)
+        else:
+            defined.add(name)
+    return ObjectSymbols(frozenset(defined), frozenset(weak), frozenset(needed))

@@ -45,6 +45,9 @@ class CoreObserver(Protocol):
     def text(self, character: str) -> None:
         """The program prints a character."""
 
+    def stand_in(self, name: str) -> None:
+        """The program calls a function that has no hardware behind it."""
+
     def wait(self, sleeping: bool) -> int:
         """The program waits for an interrupt; return the number of the one that comes, or 0."""
 
@@ -57,6 +60,9 @@ class Unobserved:
     """Takes no notice of what a program does, and raises no interrupt."""
 
     def text(self, character: str) -> None:
+        """Take no notice."""
+
+    def stand_in(self, name: str) -> None:
         """Take no notice."""
 
     def wait(self, sleeping: bool) -> int:  # noqa: ARG002

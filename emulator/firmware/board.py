@@ -20,9 +20,10 @@ from emulator.cpu.elf import Image
 from emulator.cpu.memory_map import CoreMemory
 from emulator.errors import EmulatorError
 from emulator.firmware.bus import Bus
-from emulator.firmware.compiling import compile_project, compile_wrapper, target_of
+from emulator.firmware.compiling import compile_firmware
 from emulator.firmware.interrupts import WAKE_INTERRUPT, accelerator_interrupt
 from emulator.machine.accelerator import Accelerator, NetworkRun
+from emulator.project.tree import TreeOptions
 from emulator.state.power import CPU1_CLOCK, check_clock, is_running
 from values import frozen
 
@@ -82,6 +83,10 @@ class Board:
         self.inferences = 0
         self.last_run: NetworkRun | None = None
         self.time_limit = DEFAULT_SECONDS
+        self.notes: tuple[str, ...] = ()
+        """What the user should know about how the program was compiled."""
+        self.stand_ins: dict[str, int] = {}
+        """Calls of functions that have no hardware behind them, by name."""
         self._on_text = on_text
         self._captured: str | None = None  # what is printed while check_output() is tried
         self._accelerator: Accelerator | None = None
@@ -94,15 +99,17 @@ class Board:
         chip: Chip | None = None,
         apb_base: int = DEFAULT_APB_BASE,
         on_text: Callable[[str], None] = lambda _text: None,
+        options: TreeOptions | None = None,
     ) -> Board:
-        """Compile a generated project for the board; its Makefile tells the chip, unless given.
+        """Compile a project for the board; its Makefile tells the chip, unless given.
 
         Of a project for the RISC-V core both programs are compiled. Raises EmulatorError as
-        `compile_project` does, and if the program does not fit the chip (E813).
+        `compile_firmware` does, and if the program does not fit the chip (E813).
         """
-        project = Path(project)
-        images = compile_project(project), compile_wrapper(project)
-        return cls(images[0], chip or target_of(project), apb_base, on_text, images[1])
+        firmware = compile_firmware(Path(project), options)
+        board = cls(firmware.image, chip or firmware.chip, apb_base, on_text, firmware.wrapper)
+        board.notes = firmware.notes
+        return board
 
     @property
     def accelerator(self) -> Accelerator:
@@ -172,6 +179,10 @@ class Board:
         if character == "\n" and FAIL in self.console:
             self.core.stop()
 
+    def stand_in(self, name: str) -> None:
+        """The program calls a function that has no hardware behind it."""
+        self.stand_ins[name] = self.stand_ins.get(name, 0) + 1
+
     @property
     def expecting(self) -> bool:
         """Whether the network was started."""
@@ -231,6 +242,10 @@ class _Starter:
     def text(self, character: str) -> None:
         """The program prints a character."""
         self._board.text(character)
+
+    def stand_in(self, name: str) -> None:
+        """The program calls a function that has no hardware behind it."""
+        self._board.stand_in(name)
 
     def wait(self, sleeping: bool) -> int:
         """The program waits for the RISC-V core."""

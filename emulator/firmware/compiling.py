@@ -1,4 +1,4 @@
-"""Compiling a generated project, unmodified, for the emulated cores.
+"""Compiling a project, unmodified, for the emulated cores.
 
 The C files are compiled against `emulator/sdk`, a stand-in for the vendor's SDK.
 Source: spec/sdk-stubs.md.
@@ -6,87 +6,67 @@ Source: spec/sdk-stubs.md.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
 from pathlib import Path
 
-from device import Chip, UnknownDeviceError, chip_named
-from emulator.cpu.architecture import CORTEX_M4, RISCV, Architecture
-from emulator.cpu.compiler import compile_program
+from device import Chip
+from emulator.cpu.architecture import CORTEX_M4
 from emulator.cpu.elf import Image
-from emulator.cpu.port import PORT
-from emulator.errors import EmulatorError
+from emulator.project.building import Build, build_program
+from emulator.project.headers import SDK
+from emulator.project.tree import ProjectTree, TreeOptions, chip_of, read_tree
+from values import frozen
 
-SDK = Path(__file__).resolve().parents[1] / "sdk"
-RISCV_MAINS = "*_riscv.c"  # the program of the RISC-V core; the wrapper drops the ending
+__all__ = ["SDK", "Firmware", "compile_firmware", "compile_project", "compile_wrapper", "target_of"]
 
-_TARGET = re.compile(r"^\s*TARGET\s*[?:]?=\s*(\w+)", re.MULTILINE)
-_FLAGS = (
-    *("-std=gnu11", "-O2", "-ffreestanding", "-fno-builtin", "-fno-strict-aliasing"),
-    *("-Wno-everything", "-Werror=implicit-function-declaration"),
-    f"-DEMULATOR_PORT={PORT:#x}u",
-    *("-nostdlib", "-Wl,--no-gc-sections", "-Wl,--entry=reset_handler"),
-)
+
+@frozen
+class Firmware:
+    """The compiled programs of a project.
+
+    `image` runs the network, `wrapper` is that of an Arm core that starts the RISC-V core. `chip`
+    is the one that the project is for, if it tells; `notes` are for the user.
+    """
+
+    image: Image
+    wrapper: Image | None
+    chip: Chip | None
+    notes: tuple[str, ...]
+
+
+def compile_firmware(project: Path, options: TreeOptions | None = None) -> Firmware:
+    """Compile and link the programs of a project; nothing is written into its folder.
+
+    Of a project for the RISC-V core these are two, otherwise one for the Cortex-M4. Raises
+    EmulatorError: no such folder or no C files (E800), no compiler (E810), the compiler refuses the
+    program (E811, with the compiler's first error).
+    """
+    tree = read_tree(project, options)
+    program = _network_program(tree)
+    wrapper = build_program(tree, tree.wrappers, CORTEX_M4) if tree.wrappers else None
+    notes = (*program.notes, *(wrapper.notes if wrapper else ()))
+    return Firmware(
+        program.image, wrapper.image if wrapper else None, tree.chip, tuple(dict.fromkeys(notes))
+    )
 
 
 def compile_project(project: Path) -> Image:
-    """Compile and link the program that runs the network; nothing is written into the folder.
-
-    That is all C files of the folder `project`, for the Cortex-M4. Of a project for the RISC-V core
-    it is all but the wrapper for the Arm core, for RISC-V. Raises EmulatorError: no such folder or
-    no C files (E800), no compiler (E810), the compiler refuses the program (E811, with the
-    compiler's first error).
-    """
-    sources, wrappers = _sources(project)
-    return _compile(project, sources, RISCV if wrappers else CORTEX_M4)
+    """Compile and link the program that runs the network, as `compile_firmware` does."""
+    return _network_program(read_tree(project)).image
 
 
 def compile_wrapper(project: Path) -> Image | None:
     """Compile the program of the Arm core that starts the RISC-V core; None if there is none.
 
-    Raises EmulatorError as `compile_project` does.
+    Raises EmulatorError as `compile_firmware` does.
     """
-    _, wrappers = _sources(project)
-    return _compile(project, wrappers, CORTEX_M4) if wrappers else None
-
-
-def _sources(project: Path) -> tuple[list[Path], list[Path]]:
-    """Return the C files of the network's program, and those of a wrapper for the Arm core."""
-    if not project.is_dir():
-        message = "it is a file, not a folder" if project.exists() else "no such folder"
-        raise EmulatorError(
-            "E800", message, str(project), "Name a folder with a generated project."
-        )
-    sources = sorted(project.glob("*.c"))
-    if not sources:
-        raise EmulatorError(
-            "E800", "the folder holds no C files", str(project), "Generate the project first."
-        )
-    wrappers = _riscv_wrappers(project)
-    return [source for source in sources if source not in wrappers], sorted(wrappers)
-
-
-def _compile(project: Path, sources: Sequence[Path], core: Architecture) -> Image:
-    includes = ("-I", str(project.resolve()), "-I", str(SDK / "include"))
-    flags = (*_FLAGS, *includes, "-T", str(SDK / "link.ld"))
-    return compile_program([SDK / "runtime.c", *sources], flags, core, project)
+    tree = read_tree(project)
+    return build_program(tree, tree.wrappers, CORTEX_M4).image if tree.wrappers else None
 
 
 def target_of(project: Path) -> Chip | None:
-    """Return the chip that the project's Makefile is for; None if it does not tell."""
-    try:
-        text = (project / "Makefile").read_text(errors="replace")
-    except OSError:
-        return None
-    found = _TARGET.search(text)
-    try:
-        return chip_named(found[1]) if found else None
-    except UnknownDeviceError:
-        return None
+    """Return the chip that the project's makefile is for; None if it does not tell."""
+    return chip_of(project)
 
 
-def _riscv_wrappers(project: Path) -> set[Path]:
-    """Return the C files of the Arm core that stand beside a program for the RISC-V core."""
-    mains = project.glob(RISCV_MAINS)
-    wrappers = (main.with_name(f"{main.stem.removesuffix('_riscv')}.c") for main in mains)
-    return {wrapper for wrapper in wrappers if wrapper.exists()}
+def _network_program(tree: ProjectTree) -> Build:
+    return build_program(tree, tree.sources, tree.core)

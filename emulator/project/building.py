@@ -1,0 +1,179 @@
+"""Making a program of the sources of a project tree, for an emulated core.
+
+What the compiled sources need and do not have is looked for in other C files of the tree, in the
+emulator's run time and in the compiler's; functions of boards and drivers get stand-ins.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from emulator.cpu.architecture import Architecture
+from emulator.cpu.compiler import is_clang, run_compiler
+from emulator.cpu.elf import Image, ObjectSymbols, read_image, read_object
+from emulator.errors import EmulatorError
+from emulator.project.headers import SDK
+from emulator.project.sources import SourceCompiler
+from emulator.project.standins import is_sdk_name, stand_in_functions
+from emulator.project.tree import ProjectTree
+from values import frozen
+
+_LINK_FLAGS = ("-Wl,--gc-sections", "-Wl,--entry=reset_handler", "-T", str(SDK / "link.ld"))
+# Arithmetic that compilers leave to their own run time
+_HELPER = re.compile(r"__(?:aeabi_\w+|gnu_\w+|\w*(?:[sdt]i|[sdt]f|[sdt]c)\d?)")
+
+_Symbols = dict[Path, ObjectSymbols]
+
+
+@frozen
+class Build:
+    """A linked program, and what the user should know about how it came about."""
+
+    image: Image
+    notes: tuple[str, ...]
+
+
+def build_program(tree: ProjectTree, sources: Sequence[Path], core: Architecture) -> Build:
+    """Compile and link sources of a tree for a core; nothing is written into the tree.
+
+    Raises EmulatorError: no compiler (E810), the compiler refuses a source, or the sources do not
+    make up a program (E811, with the first error).
+    """
+    with tempfile.TemporaryDirectory(prefix="emulator-") as name:
+        folder = Path(name)
+        compiler = SourceCompiler(tree, core, folder)
+        runtime = [compiler.compile_own(SDK / "source" / "runtime.c")]
+        compiler.compile_all(sources)
+        offered = read_object(runtime[0])
+        missing, added = _complete(compiler, offered.defined | offered.weak | _linker_symbols())
+        if missing:
+            stand_ins = folder / "stand_ins.inc"
+            stand_ins.write_text(stand_in_functions(missing))
+            flag = f'-DEMULATOR_STAND_INS="{stand_ins}"'
+            runtime.append(compiler.compile_own(SDK / "source" / "stand_ins.c", flag))
+        image = _link([*runtime, *compiler.objects.values()], compiler, folder)
+        return Build(image, (*tree.notes, *added, *compiler.notes()))
+
+
+def _complete(compiler: SourceCompiler, offered: frozenset[str]) -> tuple[set[str], list[str]]:
+    """Compile what else of the tree is needed; return what stand-ins must replace, and notes."""
+    tree, notes = compiler.tree, []
+    tried: set[Path] = set()
+    while True:
+        symbols = {source: read_object(path) for source, path in compiler.objects.items()}
+        duplicates = _duplicates(symbols)
+        if duplicates and not compiler.common:
+            compiler.common = True
+            compiler.compile_all(list(compiler.objects))
+            continue
+        if duplicates:
+            raise _refuse_duplicate(tree, duplicates)
+        missing = _missing(symbols, offered)
+        more = [source for source in _definitions(compiler, missing) if source not in tried]
+        if not more:
+            break
+        tried.update(more)
+        compiler.compile_all(more)
+        notes += [f"{tree.shown(source)} is compiled, too" for source in more]
+    _refuse_undefined(compiler, missing, symbols)
+    return missing, notes
+
+
+def _missing(symbols: _Symbols, offered: frozenset[str]) -> set[str]:
+    """Return what sources need and nobody defines; main() is always needed."""
+    available = offered.union(*(names.defined | names.weak for names in symbols.values()))
+    needed = {"main"}.union(*(names.needed for names in symbols.values()))
+    return {n for n in needed if n not in available and not _HELPER.fullmatch(n)}
+
+
+def _definitions(compiler: SourceCompiler, names: Iterable[str]) -> list[Path]:
+    """Return further C files of the tree, or beside headers, that define one of some names."""
+    tree, found = compiler.tree, {}
+    beside = [path for folder in compiler.headers.found for path in sorted(folder.glob("*.c"))]
+    candidates = [path for path in (*tree.others, *beside) if path not in compiler.objects]
+    for name in sorted(names):
+        definition = re.compile(
+            rf"^[A-Za-z_][\w \t*]*\b{re.escape(name)}\s*(?:\([^;{{]*\)\s*\{{|(?:\[[^;=]*)?=)",
+            re.MULTILINE,
+        )
+        for path in candidates:
+            if definition.search(path.read_text(errors="replace")):
+                found[path.resolve()] = path
+                break
+    known = {source.resolve() for source in (*compiler.objects, *tree.wrappers)}
+    return [path for resolved, path in found.items() if resolved not in known]
+
+
+def _link(objects: Sequence[Path], compiler: SourceCompiler, folder: Path) -> Image:
+    """Link; the compiler's own run time, which takes time to build, only if it is needed."""
+    program, core, root = folder / "program.elf", compiler.core, compiler.tree.root
+    command = [*_LINK_FLAGS, "-o", str(program), *(str(path) for path in objects)]
+    further = () if is_clang(core) else ("-nostdlib", "-lgcc")
+    for run_time in (("-nostdlib",), further):
+        status, output = run_compiler([*command, *run_time], core, folder, root)
+        if not status:
+            return read_image(program, core)
+    lines = [line for line in output.splitlines() if "error:" in line or "undefined" in line]
+    first = (lines or output.splitlines() or ["no message"])[0]
+    raise EmulatorError("E811", f"the project cannot be linked: {first}", str(root))
+
+
+def _linker_symbols() -> frozenset[str]:
+    text = (SDK / "link.ld").read_text()
+    return frozenset(re.findall(r"^\s*(\w+) = ", text, re.MULTILINE))
+
+
+def _duplicates(symbols: _Symbols) -> dict[str, list[Path]]:
+    """Return the names that several files define, with these."""
+    places: dict[str, list[Path]] = {}
+    for source, names in symbols.items():
+        for name in names.defined:
+            places.setdefault(name, []).append(source)
+    return {name: sources for name, sources in places.items() if len(sources) > 1}
+
+
+def _refuse_duplicate(tree: ProjectTree, duplicates: dict[str, list[Path]]) -> EmulatorError:
+    name = "main" if "main" in duplicates else min(duplicates)
+    files = " and ".join(tree.shown(source) for source in duplicates[name])
+    return EmulatorError(
+        "E811",
+        f"multiple definition of {name!r} in {files}",
+        str(tree.root),
+        "Leave out the files that do not belong to the program: --exclude FILE.",
+    )
+
+
+def _refuse_undefined(compiler: SourceCompiler, missing: set[str], symbols: _Symbols) -> None:
+    tree = compiler.tree
+    if "main" in missing:
+        raise EmulatorError(
+            "E811",
+            "no file defines main()",
+            str(tree.root),
+            "Name the folder of the whole program, or use --accelerator-only.",
+        )
+    lacking = compiler.headers.foreign()
+    reason = f"; the header {lacking[0]} is not here, either" if lacking else ""
+    for name in sorted(missing):
+        if is_sdk_name(name):
+            continue
+        users = [source for source, names in symbols.items() if name in names.needed]
+        where = " and ".join(_use(tree, source, name) for source in users[:2])
+        raise EmulatorError(
+            "E811",
+            f"function {name!r} is used in {where}, but no file defines it{reason}",
+            str(tree.root),
+            "Name further folders with --include, or use --accelerator-only.",
+        )
+
+
+def _use(tree: ProjectTree, source: Path, name: str) -> str:
+    """Return where a source names something: file and line."""
+    pattern = re.compile(rf"\b{re.escape(name)}\b")
+    for number, line in enumerate(source.read_text(errors="replace").splitlines(), 1):
+        if pattern.search(line):
+            return tree.place(source, number)
+    return tree.shown(source)

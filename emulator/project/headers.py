@@ -1,0 +1,99 @@
+"""Where the compiler finds headers: in the tree, near it, in the SDK, or made up.
+
+A header that nobody has is replaced by one that declares the SDK, and remembered: when the program
+does not compile, its absence is the reason to tell.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from emulator.errors import EmulatorError
+from emulator.project.messages import CompilerMessage
+from emulator.project.standins import add_member, is_sdk_header
+from emulator.project.tree import ProjectTree, find_in_tree
+
+SDK = Path(__file__).resolve().parents[1] / "sdk"
+
+
+@dataclass
+class Headers:
+    """The headers of a program; `folder` is a place for those that are made up.
+
+    `found` are folders that were added on the way, `made_up` headers that nobody has, each with the
+    message of the compiler that asked for it.
+    """
+
+    tree: ProjectTree
+    folder: Path
+    found: list[Path] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    made_up: dict[str, CompilerMessage] = field(default_factory=dict)
+    _sdk: Path = SDK / "include"
+
+    def folders(self, source: Path) -> list[Path]:
+        """Return the folders in which headers of a source are looked for."""
+        own = [source.parent, *self.tree.include, *self.found]
+        return [folder.resolve() for folder in [*own, self.folder / "made-up", self._sdk]]
+
+    def foreign(self) -> list[str]:
+        """Return the headers that nobody has and that do not look like ones of the SDK."""
+        return [name for name in self.made_up if not is_sdk_header(name)]
+
+    def provide(self, message: CompilerMessage) -> bool:
+        """Find or make up the header that a compiler asks for; tell whether that is new.
+
+        Raises EmulatorError (E811) if several folders beside the tree have it.
+        """
+        name = message.name
+        near = [] if name in self.made_up else self._near(message)
+        if near and self._take(name, near[0]):
+            return True
+        if name in self.made_up or ".." in Path(name).parts or Path(name).is_absolute():
+            return False
+        path = self.folder / "made-up" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(SDK / "include" / "board.h", path)  # it declares the SDK, and no more
+        self.made_up[name] = message
+        return True
+
+    def extend_sdk(self, owner: str, member: str) -> bool:
+        """Add a member to a structure of the SDK, in a copy of its headers."""
+        if self._sdk == SDK / "include":
+            self._sdk = self.folder / "sdk"
+            shutil.copytree(SDK / "include", self._sdk)
+        return add_member(self._sdk, owner, member)
+
+    def _near(self, message: CompilerMessage) -> list[Path]:
+        """Return headers of that name in the tree, else in the folders beside it."""
+        near = find_in_tree(self.tree.root, message.name)
+        if near or is_sdk_header(message.name):
+            return near
+        near = find_in_tree(self.tree.root.resolve().parent, message.name)
+        if len(near) > 1:
+            raise self._ambiguous(message, near)
+        return near
+
+    def _take(self, name: str, header: Path) -> bool:
+        """Add the folder of a header to those that are searched; tell whether it is new."""
+        below = sum(part not in ("..", ".") for part in Path(name).parts) - 1
+        folder = header.parents[below]
+        if folder in self.found:
+            return False
+        self.found.append(folder)
+        if self.tree.root.resolve() not in header.resolve().parents:
+            self.notes.append(f"{name} is taken from {self.tree.shown(header.parent)}")
+        return True
+
+    def _ambiguous(self, message: CompilerMessage, found: Sequence[Path]) -> EmulatorError:
+        places = ", ".join(self.tree.shown(path.parent) for path in found[:4])
+        return EmulatorError(
+            "E811",
+            f"{self.tree.place(message.file, message.line)}: {message.name} is not in the project, "
+            f"but in {places}",
+            str(self.tree.root),
+            "Name one of these folders with --include.",
+        )

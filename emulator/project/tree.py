@@ -1,0 +1,259 @@
+"""What a folder with firmware holds: sources, folders of headers, and for which core and chip.
+
+A makefile tells by the variables of the vendor's SDK (SRCS, VPATH, IPATH, PROJ_CFLAGS, TARGET);
+without one, or where it names nothing that exists, the C files of the folder count.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from device import Chip, UnknownDeviceError, chip_named
+from emulator.cpu.architecture import CORTEX_M4, RISCV, Architecture
+from emulator.errors import EmulatorError
+from emulator.project.makefile import Makefile, MakefileError
+from values import frozen
+
+_MAKEFILES = ("Makefile", "makefile", "GNUmakefile")
+_CORE_MAKEFILES = ("Makefile.ARM", "Makefile.RISCV")
+_SOURCE_FOLDERS = (".", "src", "Src", "source", "Source")
+_HEADER_FOLDERS = ("include", "Include", "inc", "Inc", *_SOURCE_FOLDERS)
+_RISCV_ENDING = "_riscv"  # of the program of the RISC-V core; that of the Arm core has none
+_NOT_SOURCES = re.compile(r"(?:startup|system)_max\w+|.*template", re.IGNORECASE)
+_MAIN = re.compile(r"^[ \t]*(?:int|void)\s+main\s*\(", re.MULTILINE)
+_MAX_FILES = 3000
+
+
+@frozen
+class TreeOptions:
+    """What the user says about a tree: more folders of headers, files that do not belong to it.
+
+    `exclude` holds names or patterns of C files.
+    """
+
+    include: tuple[Path, ...] = ()
+    exclude: tuple[str, ...] = ()
+
+
+@frozen
+class ProjectTree:
+    """What belongs to the program or programs in the folder `root`.
+
+    `sources` make up the program that runs the network, on `core`; `wrappers` that of the Arm core
+    which starts the RISC-V core. `flags` are definitions for the compiler, `others` C files that
+    nobody names, which may be needed all the same. `notes` are for the user.
+    """
+
+    root: Path
+    sources: tuple[Path, ...]
+    wrappers: tuple[Path, ...]
+    others: tuple[Path, ...]
+    include: tuple[Path, ...]
+    flags: tuple[str, ...]
+    core: Architecture
+    chip: Chip | None
+    notes: tuple[str, ...]
+
+    def shown(self, path: Path) -> str:
+        """Return a path as messages show it: relative to the tree where it is in or near it."""
+        shown = os.path.relpath(path, self.root)
+        return str(path) if shown.startswith("../../..") else shown
+
+    def place(self, path: Path, line: int) -> str:
+        """Return a line of a file as messages show it."""
+        return f"{self.shown(path)}:{line}"
+
+
+@dataclass
+class _Found:
+    """What makefiles say."""
+
+    sources: list[Path] = field(default_factory=list)
+    include: list[Path] = field(default_factory=list)
+    flags: list[str] = field(default_factory=list)
+    target: str = ""
+    riscv: bool = False
+    pair: bool = False
+    notes: list[str] = field(default_factory=list)
+
+
+def read_tree(root: Path, options: TreeOptions | None = None) -> ProjectTree:
+    """Find out what belongs to the program in a folder.
+
+    Raises EmulatorError (E800): no such folder, no C files, several projects in one folder, or a
+    folder of headers that does not exist.
+    """
+    options = options or TreeOptions()
+    _refuse_missing(root, options)
+    root = _project_folder(root)
+    found = _read_makefiles(root)
+    every = _files(root, "*.c")
+    sources = found.sources or _sources_without_makefile(root)
+    sources = [s for s in _unique(sources) if _belongs(s, options)]
+    if not sources:
+        raise EmulatorError(
+            "E800", "the folder holds no C files", str(root), "Generate the project first."
+        )
+    programs = {source.stem for source in sources}
+    wrappers = [source for source in sources if f"{source.stem}{_RISCV_ENDING}" in programs]
+    include = [*options.include, *found.include, *(root / name for name in _HEADER_FOLDERS)]
+    include += [source.parent for source in sources]
+    used = {source.resolve() for source in sources}
+    return ProjectTree(
+        root=root,
+        sources=tuple(source for source in sources if source not in wrappers),
+        wrappers=tuple(wrappers),
+        others=tuple(f for f in every if f.resolve() not in used and _belongs(f, options)),
+        include=tuple(path for path in _unique(include) if path.is_dir()),
+        flags=tuple(found.flags),
+        core=RISCV if wrappers or (found.riscv and not found.pair) else CORTEX_M4,
+        chip=_chip(found.target),
+        notes=tuple(found.notes),
+    )
+
+
+def chip_of(root: Path) -> Chip | None:
+    """Return the chip that the makefile of a folder is for; None if it does not tell."""
+    return _chip(_read_makefiles(root).target)
+
+
+def find_in_tree(folder: Path, name: str) -> list[Path]:
+    """Return the files below a folder whose path ends with `name`, those near the top first."""
+    return [path for path in _files(folder, Path(name).name) if path.match(f"*/{_plain(name)}")]
+
+
+def _plain(name: str) -> str:
+    return "/".join(part for part in Path(name).parts if part not in ("..", "."))
+
+
+def _refuse_missing(root: Path, options: TreeOptions) -> None:
+    if not root.is_dir():
+        message = "it is a file, not a folder" if root.exists() else "no such folder"
+        raise EmulatorError("E800", message, str(root), "Name a folder with a generated project.")
+    for folder in options.include:
+        if not folder.is_dir():
+            message = "it is a file, not a folder" if folder.exists() else "no such folder"
+            raise EmulatorError("E800", message, str(folder), "Name a folder with headers.")
+
+
+def _project_folder(root: Path) -> Path:
+    """Return the folder itself, or the only one below it that holds a program."""
+    if any(root.glob("*.c")) or any((root / name).is_file() for name in _MAKEFILES):
+        return root
+    if any(any((root / name).glob("*.c")) for name in _SOURCE_FOLDERS):
+        return root
+    mains = [f for f in _files(root, "*.c") if _MAIN.search(f.read_text(errors="replace"))]
+    folders = _unique(main.parent for main in mains)
+    if len(folders) > 1:
+        names = ", ".join(os.path.relpath(folder, root) for folder in folders[:8])
+        raise EmulatorError(
+            "E800", f"it holds {len(folders)} programs: {names}", str(root), "Name one of them."
+        )
+    if not folders:
+        return root
+    folder = folders[0]
+    return folder.parent if folder.name in _SOURCE_FOLDERS and folder.parent != root else folder
+
+
+def _sources_without_makefile(root: Path) -> list[Path]:
+    return [path for name in _SOURCE_FOLDERS for path in sorted((root / name).glob("*.c"))]
+
+
+def _read_makefiles(root: Path) -> _Found:
+    """Return what the makefiles of a folder say; what cannot be understood is left out."""
+    found = _Found()
+    names = [name for name in _MAKEFILES if (root / name).is_file()][:1]
+    pair = [name for name in _CORE_MAKEFILES if (root / name).is_file()]
+    names += pair
+    found.pair = bool(pair)
+    for name in names:
+        makefile = Makefile(root)
+        makefile.define("CURDIR", ".")
+        try:
+            makefile.read(root / name)
+            _take(makefile, found)
+        except (MakefileError, OSError, RecursionError) as exc:
+            found.notes.append(f"{name} is left out: {exc}")
+    return found
+
+
+def _take(makefile: Makefile, found: _Found) -> None:
+    """Add to `found` what the variables of one makefile say."""
+    root = makefile.root
+    folders = [root, *_folders(root, makefile.value("VPATH").replace(":", " ").split())]
+    for name in makefile.words("SRCS") + makefile.words("C_SRCS"):
+        path = _source(root, folders, name)
+        if path is not None and path.suffix == ".c":
+            found.sources.append(path)
+    found.include += _folders(root, makefile.words("IPATH"))
+    words = [*makefile.words("PROJ_CFLAGS"), *makefile.words("CFLAGS")]
+    for word in words:
+        if word.startswith(("-D", "-U")) and len(word) > 2:
+            found.flags.append(word.replace('\\"', '"').replace("'", ""))
+        elif word.startswith("-I") and len(word) > 2:
+            found.include += _folders(root, [word[2:]])
+    found.target = found.target or makefile.value("TARGET")
+    found.riscv |= makefile.value("RISCV_CORE").strip() not in ("", "0")
+
+
+def _source(root: Path, folders: Sequence[Path], name: str) -> Path | None:
+    """Return the file that a makefile means by a name, wherever it is in the tree."""
+    for folder in folders:
+        path = folder / name
+        if path.is_file():
+            return path
+    elsewhere = find_in_tree(root, name) if not Path(name).is_absolute() else []
+    return elsewhere[0] if len(elsewhere) == 1 else None
+
+
+def _folders(root: Path, names: Iterable[str]) -> list[Path]:
+    """Return folders by their names in a makefile, those in the tree and beside it only."""
+    surroundings = root.resolve().parent.parent
+    found = []
+    for name in names:
+        path = root / name
+        if path.is_dir() and surroundings in path.resolve().parents:
+            found.append(path)
+    return found
+
+
+def _files(folder: Path, pattern: str) -> list[Path]:
+    """Return files below a folder, those near the top first; hidden folders are left out."""
+    found: list[Path] = []
+    visited = 0
+    for place, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith((".", "build")))
+        visited += len(names) + 1
+        if visited > _MAX_FILES:
+            break
+        found += [Path(place) / name for name in fnmatch.filter(names, pattern)]
+    return sorted(found, key=lambda path: (len(path.parts), path))
+
+
+def _belongs(source: Path, options: TreeOptions) -> bool:
+    """Whether a C file is neither excluded nor a part of the SDK that the emulator replaces."""
+    excluded = any(
+        fnmatch.fnmatch(source.name, pattern) or source.match(pattern)
+        for pattern in options.exclude
+    )
+    return not excluded and not _NOT_SOURCES.fullmatch(source.stem)
+
+
+def _unique(paths: Iterable[Path]) -> list[Path]:
+    """Return paths without those that mean the same file again."""
+    first: dict[Path, Path] = {}
+    for path in paths:
+        first.setdefault(path.resolve(), path)
+    return [*first.values()]
+
+
+def _chip(target: str) -> Chip | None:
+    try:
+        return chip_named(target.strip()) if target.strip() else None
+    except UnknownDeviceError:
+        return None

@@ -1,0 +1,402 @@
+/*
+ * Drivers of the vendor's SDK: types and constants, and the functions that do something here.
+ * Functions that are not declared do nothing; the emulator stands in for them and says so.
+ * Parameter lists are left open where they differ between generations of the SDK.
+ */
+#ifndef EMULATOR_DRIVERS_H
+#define EMULATOR_DRIVERS_H
+
+#include "emulator_registers.h"
+
+/* Error numbers */
+#define E_NO_ERROR 0
+#define E_SUCCESS 0
+#define E_NULL_PTR (-1)
+#define E_NO_DEVICE (-2)
+#define E_BAD_PARAM (-3)
+#define E_INVALID (-4)
+#define E_UNINITIALIZED (-5)
+#define E_BUSY (-6)
+#define E_BAD_STATE (-7)
+#define E_UNKNOWN (-8)
+#define E_COMM_ERR (-9)
+#define E_TIME_OUT (-10)
+#define E_NO_RESPONSE (-11)
+#define E_OVERFLOW (-12)
+#define E_UNDERFLOW (-13)
+#define E_NONE_AVAIL (-14)
+#define E_SHUTDOWN (-15)
+#define E_ABORT (-16)
+#define E_NOT_SUPPORTED (-17)
+#define E_FAIL (-255)
+#define MXC_ASSERT(condition) assert(condition)
+#define MXC_ASSERT_FAIL() assert(0)
+#define MXC_SETFIELD(reg, mask, value) ((reg) = ((reg) & ~(mask)) | ((value) & (mask)))
+typedef void (*mxc_callback_t)(void *request, int error);
+
+/* Pins */
+typedef enum {
+    MXC_GPIO_FUNC_IN, MXC_GPIO_FUNC_OUT, MXC_GPIO_FUNC_ALT1, MXC_GPIO_FUNC_ALT2, MXC_GPIO_FUNC_ALT3,
+    MXC_GPIO_FUNC_ALT4
+} mxc_gpio_func_t;
+typedef enum {
+    MXC_GPIO_PAD_NONE, MXC_GPIO_PAD_PULL_UP, MXC_GPIO_PAD_PULL_DOWN, MXC_GPIO_PAD_WEAK_PULL_UP,
+    MXC_GPIO_PAD_WEAK_PULL_DOWN
+} mxc_gpio_pad_t;
+typedef enum { MXC_GPIO_VSSEL_VDDIO, MXC_GPIO_VSSEL_VDDIOH } mxc_gpio_vssel_t;
+typedef enum {
+    MXC_GPIO_DRVSTR_0, MXC_GPIO_DRVSTR_1, MXC_GPIO_DRVSTR_2, MXC_GPIO_DRVSTR_3
+} mxc_gpio_drvstr_t;
+typedef enum { MXC_GPIO_INT_LEVEL, MXC_GPIO_INT_EDGE } mxc_gpio_int_mode_t;
+typedef enum {
+    MXC_GPIO_INT_FALLING, MXC_GPIO_INT_HIGH, MXC_GPIO_INT_LOW, MXC_GPIO_INT_RISING, MXC_GPIO_INT_BOTH
+} mxc_gpio_int_pol_t;
+typedef struct {
+    mxc_gpio_regs_t *port;
+    uint32_t mask;
+    mxc_gpio_func_t func;
+    mxc_gpio_pad_t pad;
+    mxc_gpio_vssel_t vssel;
+    mxc_gpio_drvstr_t drvstr;
+} mxc_gpio_cfg_t;
+typedef void (*mxc_gpio_callback_fn)(void *argument);
+#define MXC_GPIO_PIN_0 (1u << 0)
+#define MXC_GPIO_PIN_1 (1u << 1)
+#define MXC_GPIO_PIN_2 (1u << 2)
+#define MXC_GPIO_PIN_3 (1u << 3)
+#define MXC_GPIO_PIN_4 (1u << 4)
+#define MXC_GPIO_PIN_5 (1u << 5)
+#define MXC_GPIO_PIN_6 (1u << 6)
+#define MXC_GPIO_PIN_7 (1u << 7)
+#define MXC_GPIO_PIN_8 (1u << 8)
+#define MXC_GPIO_PIN_9 (1u << 9)
+#define MXC_GPIO_PIN_10 (1u << 10)
+#define MXC_GPIO_PIN_11 (1u << 11)
+#define MXC_GPIO_PIN_12 (1u << 12)
+#define MXC_GPIO_PIN_13 (1u << 13)
+#define MXC_GPIO_PIN_14 (1u << 14)
+#define MXC_GPIO_PIN_15 (1u << 15)
+#define MXC_GPIO_PIN_16 (1u << 16)
+#define MXC_GPIO_PIN_17 (1u << 17)
+#define MXC_GPIO_PIN_18 (1u << 18)
+#define MXC_GPIO_PIN_19 (1u << 19)
+#define MXC_GPIO_PIN_20 (1u << 20)
+#define MXC_GPIO_PIN_21 (1u << 21)
+#define MXC_GPIO_PIN_22 (1u << 22)
+#define MXC_GPIO_PIN_23 (1u << 23)
+#define MXC_GPIO_PIN_24 (1u << 24)
+#define MXC_GPIO_PIN_25 (1u << 25)
+#define MXC_GPIO_PIN_26 (1u << 26)
+#define MXC_GPIO_PIN_27 (1u << 27)
+#define MXC_GPIO_PIN_28 (1u << 28)
+#define MXC_GPIO_PIN_29 (1u << 29)
+#define MXC_GPIO_PIN_30 (1u << 30)
+#define MXC_GPIO_PIN_31 (1u << 31)
+int MXC_GPIO_Config(const mxc_gpio_cfg_t *cfg);
+void MXC_GPIO_OutSet(mxc_gpio_regs_t *port, uint32_t mask);
+void MXC_GPIO_OutClr(mxc_gpio_regs_t *port, uint32_t mask);
+void MXC_GPIO_OutToggle(mxc_gpio_regs_t *port, uint32_t mask);
+void MXC_GPIO_OutPut(mxc_gpio_regs_t *port, uint32_t mask, uint32_t value);
+uint32_t MXC_GPIO_OutGet(mxc_gpio_regs_t *port, uint32_t mask);
+uint32_t MXC_GPIO_InGet(mxc_gpio_regs_t *port, uint32_t mask);
+
+/* Board: lamps, buttons, console */
+#define LED1 0
+#define LED2 1
+#define LED_RED 0
+#define LED_GREEN 1
+#define LED_BLUE 2
+#define LED_OFF 0
+#define LED_ON 1
+#define BUTTON_NOT_PRESSED 0
+#define BUTTON_PRESSED 1
+#define CONSOLE_UART 0
+#define CONSOLE_BAUD 115200
+typedef void (*pb_callback)(void *argument);
+extern const unsigned int num_leds, num_pbs;
+extern const mxc_gpio_cfg_t led_pin[], pb_pin[];
+int LED_Init(void);
+void LED_On(unsigned int idx);
+void LED_Off(unsigned int idx);
+void LED_Toggle(unsigned int idx);
+int PB_Get(unsigned int idx);
+int Board_Init(void);
+int Console_Init(void);
+
+/* Clocks */
+typedef enum {
+    MXC_SYS_CLOCK_IPO, MXC_SYS_CLOCK_ISO, MXC_SYS_CLOCK_IPLL, MXC_SYS_CLOCK_IBRO, MXC_SYS_CLOCK_ERFO,
+    MXC_SYS_CLOCK_INRO, MXC_SYS_CLOCK_ERTCO, MXC_SYS_CLOCK_EBO, MXC_SYS_CLOCK_EXTCLK
+} mxc_sys_system_clock_t;
+typedef enum {
+    MXC_SYS_PERIPH_CLOCK_GPIO0 = 0, MXC_SYS_PERIPH_CLOCK_GPIO1 = 1, MXC_SYS_PERIPH_CLOCK_DMA = 5,
+    MXC_SYS_PERIPH_CLOCK_SPI1 = 6, MXC_SYS_PERIPH_CLOCK_UART0 = 9, MXC_SYS_PERIPH_CLOCK_UART1 = 10,
+    MXC_SYS_PERIPH_CLOCK_I2C0 = 13, MXC_SYS_PERIPH_CLOCK_TMR0 = 15, MXC_SYS_PERIPH_CLOCK_TMR1 = 16,
+    MXC_SYS_PERIPH_CLOCK_TMR2 = 17, MXC_SYS_PERIPH_CLOCK_TMR3 = 18, MXC_SYS_PERIPH_CLOCK_ADC = 23,
+    MXC_SYS_PERIPH_CLOCK_CNN = 25, MXC_SYS_PERIPH_CLOCK_I2C1 = 28, MXC_SYS_PERIPH_CLOCK_PT = 29,
+    MXC_SYS_PERIPH_CLOCK_UART2 = 33, MXC_SYS_PERIPH_CLOCK_TRNG = 34, MXC_SYS_PERIPH_CLOCK_SMPHR = 41,
+    MXC_SYS_PERIPH_CLOCK_SDHC = 42, MXC_SYS_PERIPH_CLOCK_OWIRE = 45, MXC_SYS_PERIPH_CLOCK_CRC = 46,
+    MXC_SYS_PERIPH_CLOCK_AES = 47, MXC_SYS_PERIPH_CLOCK_SPI0 = 48, MXC_SYS_PERIPH_CLOCK_PCIF = 50,
+    MXC_SYS_PERIPH_CLOCK_I2S = 55, MXC_SYS_PERIPH_CLOCK_I2C2 = 56, MXC_SYS_PERIPH_CLOCK_WDT0 = 59,
+    MXC_SYS_PERIPH_CLOCK_CPU1 = 63
+} mxc_sys_periph_clock_t;
+#define MXC_SYS_PERIPH_CLOCK_CAMERAIF MXC_SYS_PERIPH_CLOCK_PCIF
+typedef enum {
+    MXC_SYS_RESET0_DMA = 0, MXC_SYS_RESET0_SYS = 31, MXC_SYS_RESET1_SMPHR = 48, MXC_SYS_RESET1_CPU1 = 63
+} mxc_sys_reset_t;
+int MXC_SYS_Clock_Select(mxc_sys_system_clock_t clock, ...);
+int MXC_SYS_ClockSourceEnable(mxc_sys_system_clock_t clock, ...);
+int MXC_SYS_ClockSourceDisable(mxc_sys_system_clock_t clock, ...);
+void MXC_SYS_ClockEnable(mxc_sys_periph_clock_t clock);
+void MXC_SYS_ClockDisable(mxc_sys_periph_clock_t clock);
+int MXC_SYS_IsClockEnabled(mxc_sys_periph_clock_t clock);
+void MXC_SYS_Reset_Periph(mxc_sys_reset_t reset);
+extern uint32_t PeripheralClock;
+#define IPO_FREQ 100000000
+#define ISO_FREQ 60000000
+#define IBRO_FREQ 7372800
+#define HIRC_FREQ 60000000
+
+/* Caches */
+void MXC_ICC_Enable(mxc_icc_regs_t *icc);
+void MXC_ICC_Disable(mxc_icc_regs_t *icc);
+void MXC_ICC_Flush(mxc_icc_regs_t *icc);
+
+/* Sleep: until an interrupt comes */
+void MXC_LP_EnterSleepMode(void);
+void MXC_LP_EnterDeepSleepMode(void);
+void MXC_LP_EnterLowPowerMode(void);
+void MXC_LP_EnterMicroPowerMode(void);
+void MXC_LP_EnterStandbyMode(void);
+void MXC_LP_EnterBackupMode();
+
+/* Waiting and time */
+#define SEC(s) (((uint32_t) (s)) * 1000000UL)
+#define MSEC(ms) ((ms) * 1000UL)
+#define USEC(us) (us)
+#define MXC_DELAY_SEC(s) SEC(s)
+#define MXC_DELAY_MSEC(ms) MSEC(ms)
+#define MXC_DELAY_USEC(us) (us)
+typedef void (*mxc_delay_complete_t)(int result);
+int MXC_Delay(uint32_t us);
+int MXC_DelayAsync();
+int MXC_DelayCheck(void);
+void MXC_DelayAbort(void);
+void MXC_DelayHandler(void);
+typedef enum {
+    TMR_MODE_ONESHOT, TMR_MODE_CONTINUOUS, TMR_MODE_COUNTER, TMR_MODE_PWM, TMR_MODE_CAPTURE,
+    TMR_MODE_COMPARE, TMR_MODE_GATED, TMR_MODE_CAPTURE_COMPARE
+} mxc_tmr_mode_t;
+typedef enum {
+    TMR_PRES_1 = 0, TMR_PRES_2 = 1 << 3, TMR_PRES_4 = 2 << 3, TMR_PRES_8 = 3 << 3, TMR_PRES_16 = 4 << 3,
+    TMR_PRES_32 = 5 << 3, TMR_PRES_64 = 6 << 3, TMR_PRES_128 = 7 << 3, TMR_PRES_256 = 8 << 3,
+    TMR_PRES_512 = 9 << 3, TMR_PRES_1024 = 10 << 3, TMR_PRES_2048 = 11 << 3, TMR_PRES_4096 = 12 << 3
+} mxc_tmr_pres_t;
+typedef enum { TMR_BIT_MODE_32, TMR_BIT_MODE_16A, TMR_BIT_MODE_16B } mxc_tmr_bit_mode_t;
+typedef enum {
+    MXC_TMR_APB_CLK, MXC_TMR_EXT_CLK, MXC_TMR_60M_CLK, MXC_TMR_8M_CLK, MXC_TMR_32K_CLK, MXC_TMR_8K_CLK,
+    MXC_TMR_ISO_CLK, MXC_TMR_IBRO_CLK, MXC_TMR_ERTCO_CLK, MXC_TMR_INRO_CLK
+} mxc_tmr_clock_t;
+typedef enum { TMR_UNIT_NANOSEC, TMR_UNIT_MICROSEC, TMR_UNIT_MILLISEC, TMR_UNIT_SEC } mxc_tmr_unit_t;
+typedef struct {
+    mxc_tmr_pres_t pres;
+    mxc_tmr_mode_t mode;
+    mxc_tmr_bit_mode_t bitMode;
+    mxc_tmr_clock_t clock;
+    uint32_t cmp_cnt;
+    unsigned int pol;
+} mxc_tmr_cfg_t;
+void MXC_TMR_Delay(mxc_tmr_regs_t *tmr, uint32_t us, ...);
+void MXC_TMR_SW_Start(mxc_tmr_regs_t *tmr);
+unsigned int MXC_TMR_SW_Stop(mxc_tmr_regs_t *tmr);
+uint32_t MXC_TMR_GetCount(mxc_tmr_regs_t *tmr);
+int MXC_TMR_GetTime(mxc_tmr_regs_t *tmr, uint32_t ticks, uint32_t *time, mxc_tmr_unit_t *units);
+void MXC_TMR_TO_Start(mxc_tmr_regs_t *tmr, unsigned long us);
+int MXC_TMR_TO_Check(mxc_tmr_regs_t *tmr);
+unsigned int MXC_TMR_TO_Elapsed(mxc_tmr_regs_t *tmr);
+#define MXC_RTC_MAX_SSEC 4096
+#define MXC_RTC_INT_EN_LONG 1
+#define MXC_RTC_INT_EN_SHORT 2
+#define MXC_RTC_INT_EN_READY 4
+int MXC_RTC_Init();
+int MXC_RTC_Start(void);
+int MXC_RTC_Stop(void);
+int MXC_RTC_GetSecond(void);
+int MXC_RTC_GetSubSecond(void);
+int MXC_RTC_GetSeconds(uint32_t *seconds);
+int MXC_RTC_GetSubSeconds(uint32_t *subseconds);
+int MXC_RTC_GetTime(uint32_t *seconds, uint32_t *subseconds);
+typedef struct {
+    unsigned int mode;
+    uint32_t cmp_cnt;
+} mxc_wut_cfg_t;
+typedef enum {
+    MXC_WUT_PRES_1, MXC_WUT_PRES_2, MXC_WUT_PRES_4, MXC_WUT_PRES_8, MXC_WUT_PRES_16, MXC_WUT_PRES_32,
+    MXC_WUT_PRES_64, MXC_WUT_PRES_128
+} mxc_wut_pres_t;
+typedef enum { MXC_WUT_MODE_ONESHOT, MXC_WUT_MODE_CONTINUOUS, MXC_WUT_MODE_COUNTER } mxc_wut_mode_t;
+void MXC_WUT_Delay_MS(uint32_t ms);
+typedef struct {
+    unsigned int mode;
+    uint32_t upperResetPeriod, lowerResetPeriod, upperIntPeriod, lowerIntPeriod;
+} mxc_wdt_cfg_t;
+
+/* UART. What is sent to the console appears there. */
+typedef enum { MXC_UART_PARITY_DISABLE, MXC_UART_PARITY_EVEN_0, MXC_UART_PARITY_ODD_0 } mxc_uart_parity_t;
+typedef enum { MXC_UART_STOP_1, MXC_UART_STOP_2 } mxc_uart_stop_t;
+typedef enum { MXC_UART_FLOW_DIS, MXC_UART_FLOW_EN } mxc_uart_flow_t;
+typedef enum {
+    MXC_UART_APB_CLK, MXC_UART_EXT_CLK, MXC_UART_IBRO_CLK, MXC_UART_ERFO_CLK, MXC_UART_ERTCO_CLK,
+    MXC_UART_INRO_CLK
+} mxc_uart_clock_t;
+typedef struct mxc_uart_req_t mxc_uart_req_t;
+typedef void (*mxc_uart_complete_cb_t)(mxc_uart_req_t *request, int result);
+struct mxc_uart_req_t {
+    mxc_uart_regs_t *uart;
+    uint8_t *txData, *rxData;
+    uint32_t txLen, rxLen;
+    volatile uint32_t txCnt, rxCnt;
+    mxc_uart_complete_cb_t callback;
+};
+int MXC_UART_Init();
+int MXC_UART_WriteCharacter(mxc_uart_regs_t *uart, uint8_t character);
+int MXC_UART_WriteCharacterRaw(mxc_uart_regs_t *uart, uint8_t character);
+int MXC_UART_Write(mxc_uart_regs_t *uart, const uint8_t *bytes, int *length);
+unsigned int MXC_UART_WriteTXFIFO(mxc_uart_regs_t *uart, const unsigned char *bytes, unsigned int length);
+int MXC_UART_ReadCharacter(mxc_uart_regs_t *uart);
+int MXC_UART_ReadCharacterRaw(mxc_uart_regs_t *uart);
+unsigned int MXC_UART_GetTXFIFOAvailable(mxc_uart_regs_t *uart);
+unsigned int MXC_UART_GetRXFIFOAvailable(mxc_uart_regs_t *uart);
+int MXC_UART_Transaction(mxc_uart_req_t *request);
+int MXC_UART_TransactionAsync(mxc_uart_req_t *request);
+int MXC_UART_TransactionDMA(mxc_uart_req_t *request);
+
+/* Other serial interfaces: transfers end at once; nothing answers */
+typedef enum { SPI_WIDTH_3WIRE, SPI_WIDTH_STANDARD, SPI_WIDTH_DUAL, SPI_WIDTH_QUAD } mxc_spi_width_t;
+typedef enum { SPI_MODE_0, SPI_MODE_1, SPI_MODE_2, SPI_MODE_3 } mxc_spi_mode_t;
+typedef struct {
+    bool clock, ss0, ss1, ss2, miso, mosi, sdio2, sdio3;
+    mxc_gpio_vssel_t vddioh;
+    mxc_gpio_drvstr_t drvstr;
+} mxc_spi_pins_t;
+typedef struct mxc_spi_req_t mxc_spi_req_t;
+typedef void (*spi_complete_cb_t)(void *request, int result);
+struct mxc_spi_req_t {
+    mxc_spi_regs_t *spi;
+    int ssIdx, ssDeassert;
+    uint8_t *txData, *rxData;
+    uint32_t txLen, rxLen, txCnt, rxCnt;
+    spi_complete_cb_t completeCB;
+};
+int MXC_SPI_MasterTransaction(mxc_spi_req_t *request);
+int MXC_SPI_MasterTransactionAsync(mxc_spi_req_t *request);
+int MXC_SPI_MasterTransactionDMA();
+typedef struct mxc_i2c_req_t mxc_i2c_req_t;
+typedef void (*mxc_i2c_complete_cb_t)(mxc_i2c_req_t *request, int result);
+struct mxc_i2c_req_t {
+    mxc_i2c_regs_t *i2c;
+    unsigned int addr;
+    unsigned char *tx_buf, *rx_buf;
+    unsigned int tx_len, rx_len;
+    int restart;
+    mxc_i2c_complete_cb_t callback;
+};
+#define MXC_I2C_STD_MODE 100000
+#define MXC_I2C_FAST_SPEED 400000
+typedef enum {
+    MXC_I2S_DATASIZE_BYTE, MXC_I2S_DATASIZE_HALFWORD, MXC_I2S_DATASIZE_WORD
+} mxc_i2s_wsize_t;
+typedef enum {
+    MXC_I2S_SAMPLESIZE_EIGHT, MXC_I2S_SAMPLESIZE_SIXTEEN, MXC_I2S_SAMPLESIZE_TWENTY,
+    MXC_I2S_SAMPLESIZE_TWENTYFOUR, MXC_I2S_SAMPLESIZE_THIRTYTWO
+} mxc_i2s_samplesize_t;
+typedef enum {
+    MXC_I2S_ADJUST_LEFT, MXC_I2S_ADJUST_RIGHT, MXC_I2S_MSB_JUSTIFY = 0, MXC_I2S_LSB_JUSTIFY = 1
+} mxc_i2s_justify_t;
+typedef mxc_i2s_justify_t mxc_i2s_adjust_t;
+typedef enum { MXC_I2S_STEREO, MXC_I2S_MONO_LEFT_CH = 2, MXC_I2S_MONO_RIGHT_CH = 3 } mxc_i2s_stereo_t;
+typedef enum { MXC_I2S_POL_NORMAL, MXC_I2S_POL_INVERSE } mxc_i2s_polarity_t;
+typedef enum { MXC_I2S_MSB_FIRST, MXC_I2S_LSB_FIRST } mxc_i2s_bitorder_t;
+typedef enum {
+    MXC_I2S_INTERNAL_SCK_WS_0, MXC_I2S_INTERNAL_SCK_WS_1, MXC_I2S_EXTERNAL_SCK_INTERNAL_WS,
+    MXC_I2S_EXTERNAL_SCK_EXTERNAL_WS
+} mxc_i2s_ch_mode_t;
+typedef enum { MXC_I2S_CLKSRC_ERFO, MXC_I2S_CLKSRC_EXT } mxc_i2s_clksrc_t;
+typedef enum { MXC_I2S_WSPOL_NORMAL, MXC_I2S_WSPOL_INVERSE } mxc_i2s_wspol_t;
+typedef struct {
+    mxc_i2s_ch_mode_t channelMode;
+    mxc_i2s_stereo_t stereoMode;
+    mxc_i2s_wsize_t wordSize;
+    mxc_i2s_samplesize_t sampleSize;
+    mxc_i2s_justify_t justify;
+    mxc_i2s_bitorder_t bitOrder;
+    mxc_i2s_polarity_t wsPolarity;
+    mxc_i2s_adjust_t adjust;
+    mxc_i2s_clksrc_t clkSrc;
+    uint8_t bitsWord;
+    uint16_t clkdiv;
+    void *rawData, *txData, *rxData;
+    uint32_t length;
+} mxc_i2s_req_t;
+typedef mxc_i2s_req_t mxc_i2s_config_t;
+#define MXC_F_I2S_CTRL0CH0_TX_EN (1u << 6)
+#define MXC_F_I2S_CTRL0CH0_RX_EN (1u << 7)
+#define MXC_F_I2S_CTRL0CH0_FLUSH (1u << 18)
+#define MXC_F_I2S_CTRL0CH0_RST (1u << 19)
+#define MXC_F_I2S_DMACH0_TX_LVL (0xFFu << 8)
+#define MXC_F_I2S_DMACH0_RX_LVL_POS 24
+#define MXC_F_I2S_DMACH0_RX_LVL (0xFFu << 24)
+#define MXC_F_I2S_INTFL_RX_OV_CH0 (1u << 0)
+#define MXC_F_I2S_INTFL_RX_THD_CH0 (1u << 1)
+#define MXC_F_I2S_INTFL_TX_OB_CH0 (1u << 2)
+#define MXC_F_I2S_INTFL_TX_HE_CH0 (1u << 3)
+#define MXC_F_I2S_INTEN_RX_OV_CH0 (1u << 0)
+#define MXC_F_I2S_INTEN_RX_THD_CH0 (1u << 1)
+#define MXC_F_I2S_INTEN_TX_OB_CH0 (1u << 2)
+#define MXC_F_I2S_INTEN_TX_HE_CH0 (1u << 3)
+
+/* DMA: nothing is moved */
+typedef enum {
+    MXC_DMA_REQUEST_MEMTOMEM, MXC_DMA_REQUEST_PCIFRX = 13, MXC_DMA_REQUEST_I2SRX = 30,
+    MXC_DMA_REQUEST_I2STX = 62
+} mxc_dma_reqsel_t;
+typedef enum { MXC_DMA_PRIO_HIGH, MXC_DMA_PRIO_MEDHIGH, MXC_DMA_PRIO_MEDLOW, MXC_DMA_PRIO_LOW } mxc_dma_priority_t;
+typedef enum { MXC_DMA_WIDTH_BYTE, MXC_DMA_WIDTH_HALFWORD, MXC_DMA_WIDTH_WORD } mxc_dma_width_t;
+typedef struct {
+    int ch;
+    mxc_dma_reqsel_t reqsel;
+    mxc_dma_width_t srcwd, dstwd;
+    int srcinc_en, dstinc_en;
+} mxc_dma_config_t;
+typedef struct {
+    int ch;
+    void *source, *dest;
+    int len;
+} mxc_dma_srcdst_t;
+typedef struct {
+    int ch;
+    mxc_dma_priority_t prio;
+    unsigned int reqwait_en, tosel, pssel, burst_size;
+} mxc_dma_adv_config_t;
+#define MXC_DMA_CHANNELS 4
+
+/* Converters, keys, noise */
+typedef enum { MXC_ADC_CH_0, MXC_ADC_CH_1, MXC_ADC_CH_2, MXC_ADC_CH_3, MXC_ADC_CH_4 } mxc_adc_chsel_t;
+typedef struct {
+    mxc_adc_chsel_t channel;
+    unsigned int scale, rawData;
+} mxc_adc_conversion_req_t;
+typedef enum { MXC_PT_SCALE_1, MXC_PT_SCALE_2 } mxc_ptg_scale_t;
+typedef struct {
+    unsigned int channel, bps, pattern, ptLength, loop, loopDelay;
+} mxc_pt_cfg_t;
+
+/* Locks between programs that run at the same time: there is only one */
+int MXC_GetLock(uint32_t *lock, uint32_t value);
+void MXC_FreeLock(uint32_t *lock);
+int MXC_SEMA_Init(void);
+int MXC_SEMA_GetSema(unsigned int semaphore);
+void MXC_SEMA_FreeSema(unsigned int semaphore);
+int MXC_SEMA_CheckSema(unsigned int semaphore);
+
+#endif

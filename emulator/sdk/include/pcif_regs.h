@@ -1,0 +1,1 @@
+#include "cameraif_regs.h"

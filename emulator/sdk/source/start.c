@@ -1,0 +1,141 @@
+/* Start of the program, interrupts and sleep. */
+#include "emulator.h"
+#include "mxc.h"
+
+extern int main(void);
+
+WEAK void SystemInit(void) {}
+WEAK int Board_Init(void) { return E_NO_ERROR; }
+
+__attribute__((used)) int reset_handler(void)
+{
+    SystemInit();
+    return main();
+}
+
+/* Handlers of the interrupts that are enabled. Programs that do not set a vector define a handler
+   of this name. */
+typedef void (*handler_t)(void);
+#define INTERRUPTS 128
+static volatile handler_t vectors[INTERRUPTS];
+static volatile bool enabled[INTERRUPTS], pending[INTERRUPTS], masked;
+WEAK void CNN_IRQHandler(void);
+
+static bool is_peripheral(IRQn_Type irq) { return (int) irq >= 0 && (int) irq < INTERRUPTS; }
+
+static void set_vector(IRQn_Type irq, handler_t handler)
+{
+    if (!is_peripheral(irq))
+        return;
+    vectors[irq] = handler;
+    enabled[irq] = handler != NULL;
+}
+WEAK void MXC_NVIC_SetVector(IRQn_Type irq, void (*handler)(void)) { set_vector(irq, handler); }
+WEAK void NVIC_SetVector(IRQn_Type irq, void (*handler)(void)) { set_vector(irq, handler); }
+
+#ifdef __riscv
+/* Handlers may end with mret, which goes on at the address in mepc, or like functions. */
+static void call_handler(handler_t handler)
+{
+    __asm__ volatile("la ra, 1f\n"
+                     "csrw mepc, ra\n"
+                     "li t0, 0x1800\n" /* in machine mode */
+                     "csrs mstatus, t0\n"
+                     "jr %0\n"
+                     "1:"
+                     :
+                     : "r"(handler)
+                     : "ra", "t0", "t1", "t2", "t3", "t4", "t5", "t6", "a0", "a1", "a2", "a3", "a4",
+                       "a5", "a6", "a7", "memory");
+}
+#else
+static void call_handler(handler_t handler) { handler(); }
+#endif
+
+/* The emulator calls this when an interrupt comes. It waits while interrupts are off. */
+__attribute__((used)) void emulator_interrupt(unsigned int irq)
+{
+    irq &= INTERRUPTS - 1;
+    pending[irq] = masked || !enabled[irq];
+    if (!pending[irq] && vectors[irq])
+        call_handler(vectors[irq]);
+}
+
+static void deliver_pending(void)
+{
+    for (unsigned int irq = 0; irq < INTERRUPTS && !masked; irq++)
+        if (pending[irq] && enabled[irq])
+            emulator_interrupt(irq);
+}
+
+WEAK void NVIC_EnableIRQ(IRQn_Type irq)
+{
+    if (!is_peripheral(irq))
+        return;
+    if (irq == CNN_IRQn && !vectors[irq])
+        vectors[irq] = CNN_IRQHandler;
+    enabled[irq] = true;
+    deliver_pending();
+}
+WEAK void NVIC_DisableIRQ(IRQn_Type irq)
+{
+    if (is_peripheral(irq))
+        enabled[irq] = false;
+}
+WEAK void NVIC_SetPendingIRQ(IRQn_Type irq)
+{
+    if (is_peripheral(irq))
+        emulator_interrupt((unsigned int) irq);
+}
+WEAK void NVIC_ClearPendingIRQ(IRQn_Type irq)
+{
+    if (is_peripheral(irq))
+        pending[irq] = false;
+}
+WEAK uint32_t NVIC_GetPendingIRQ(IRQn_Type irq) { return is_peripheral(irq) && pending[irq]; }
+WEAK uint32_t NVIC_GetEnableIRQ(IRQn_Type irq) { return is_peripheral(irq) && enabled[irq]; }
+WEAK void NVIC_SetPriority(IRQn_Type irq, uint32_t priority) { (void) irq, (void) priority; }
+WEAK uint32_t NVIC_GetPriority(IRQn_Type irq)
+{
+    (void) irq;
+    return 0;
+}
+WEAK void NVIC_SetPriorityGrouping(uint32_t grouping) { (void) grouping; }
+WEAK void NVIC_EnableEVENT(IRQn_Type irq) { (void) irq; }
+WEAK void NVIC_DisableEVENT(IRQn_Type irq) { (void) irq; }
+WEAK void NVIC_ClearPendingEVENT(IRQn_Type irq) { (void) irq; }
+WEAK _Noreturn void NVIC_SystemReset(void)
+{
+    printf("\nThe program resets the chip.\n");
+    abort();
+}
+
+WEAK void __enable_irq(void)
+{
+    masked = false;
+    deliver_pending();
+}
+WEAK void __disable_irq(void) { masked = true; }
+WEAK uint32_t __get_PRIMASK(void) { return masked; }
+WEAK void __set_PRIMASK(uint32_t mask)
+{
+    masked = mask & 1;
+    deliver_pending();
+}
+
+/* Sleep ends at an interrupt, also at one that is off or waits to be delivered. */
+static void sleep_until_interrupt(void)
+{
+    for (unsigned int irq = 0; irq < INTERRUPTS; irq++)
+        if (pending[irq])
+            return;
+    __asm__ volatile("wfi");
+}
+WEAK void __WFI(void) { sleep_until_interrupt(); }
+WEAK void __WFE(void) { sleep_until_interrupt(); }
+WEAK void MXC_LP_EnterSleepMode(void) { sleep_until_interrupt(); }
+WEAK void MXC_LP_EnterDeepSleepMode(void) { sleep_until_interrupt(); }
+WEAK void MXC_LP_EnterLowPowerMode(void) { sleep_until_interrupt(); }
+WEAK void MXC_LP_EnterMicroPowerMode(void) { sleep_until_interrupt(); }
+WEAK void MXC_LP_EnterStandbyMode(void) { sleep_until_interrupt(); }
+WEAK void MXC_LP_EnterBackupMode() { sleep_until_interrupt(); }

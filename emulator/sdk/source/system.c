@@ -1,0 +1,308 @@
+/* Drivers of the SDK that do something: clocks, pins, time, console, transfers that end at once. */
+#include "emulator.h"
+#include "mxc.h"
+
+WEAK uint32_t SystemCoreClock = IPO_FREQ;
+WEAK uint32_t PeripheralClock = IPO_FREQ / 2;
+WEAK int Debug_Init(void) { return E_NO_ERROR; }
+WEAK int Console_Init(void) { return E_NO_ERROR; }
+
+/* Clocks and caches */
+WEAK void SystemCoreClockUpdate(void) {}
+#define CLOCK(name) \
+    WEAK int name(mxc_sys_system_clock_t clock, ...) \
+    { \
+        (void) clock; \
+        return E_NO_ERROR; \
+    }
+CLOCK(MXC_SYS_Clock_Select)
+CLOCK(MXC_SYS_ClockSourceEnable)
+CLOCK(MXC_SYS_ClockSourceDisable)
+WEAK void MXC_ICC_Enable(mxc_icc_regs_t *icc) { (void) icc; }
+WEAK void MXC_ICC_Disable(mxc_icc_regs_t *icc) { (void) icc; }
+WEAK void MXC_ICC_Flush(mxc_icc_regs_t *icc) { (void) icc; }
+WEAK void MXC_SYS_Reset_Periph(mxc_sys_reset_t reset) { (void) reset; }
+
+static volatile uint32_t *clock_gate(mxc_sys_periph_clock_t clock)
+{
+    return clock < 32 ? &MXC_GCR->pclkdis0 : &MXC_GCR->pclkdis1;
+}
+WEAK void MXC_SYS_ClockEnable(mxc_sys_periph_clock_t clock) { *clock_gate(clock) &= ~(1u << (clock & 31)); }
+WEAK void MXC_SYS_ClockDisable(mxc_sys_periph_clock_t clock) { *clock_gate(clock) |= 1u << (clock & 31); }
+WEAK int MXC_SYS_IsClockEnabled(mxc_sys_periph_clock_t clock)
+{
+    return !(*clock_gate(clock) >> (clock & 31) & 1);
+}
+
+/* Time: waiting makes the clock advance, without taking time outside */
+static void pass_time(uint32_t us) { PORT->delay = us; }
+WEAK int MXC_Delay(uint32_t us)
+{
+    pass_time(us);
+    return E_NO_ERROR;
+}
+WEAK int MXC_DelayAsync(uint32_t us, mxc_delay_complete_t done)
+{
+    pass_time(us);
+    if (done)
+        done(E_NO_ERROR);
+    return E_NO_ERROR;
+}
+WEAK int MXC_DelayCheck(void) { return E_NO_ERROR; }
+WEAK void MXC_DelayAbort(void) {}
+WEAK void MXC_DelayHandler(void) {}
+WEAK void MXC_TMR_Delay(mxc_tmr_regs_t *tmr, uint32_t us, ...)
+{
+    (void) tmr;
+    pass_time(us);
+}
+WEAK void MXC_WUT_Delay_MS(uint32_t ms) { pass_time(1000 * ms); }
+WEAK int usleep(unsigned int us) { return MXC_Delay(us); }
+WEAK unsigned int sleep(unsigned int seconds) { return (unsigned int) MXC_Delay(1000000 * seconds); }
+WEAK void MXC_TMR_SW_Start(mxc_tmr_regs_t *tmr) { (void) tmr; }
+WEAK unsigned int MXC_TMR_SW_Stop(mxc_tmr_regs_t *tmr)
+{
+    (void) tmr;
+    return PORT->stopwatch;
+}
+WEAK uint32_t MXC_TMR_GetCount(mxc_tmr_regs_t *tmr)
+{
+    (void) tmr;
+    return (uint32_t) emulator_microseconds();
+}
+WEAK int MXC_TMR_GetTime(mxc_tmr_regs_t *tmr, uint32_t ticks, uint32_t *time, mxc_tmr_unit_t *units)
+{
+    (void) tmr;
+    *time = ticks; /* the counter counts microseconds */
+    *units = TMR_UNIT_MICROSEC;
+    return E_NO_ERROR;
+}
+static uint64_t timeout_start, timeout_length;
+WEAK void MXC_TMR_TO_Start(mxc_tmr_regs_t *tmr, unsigned long us)
+{
+    (void) tmr;
+    timeout_start = emulator_microseconds();
+    timeout_length = us;
+}
+WEAK unsigned int MXC_TMR_TO_Elapsed(mxc_tmr_regs_t *tmr)
+{
+    (void) tmr;
+    return (unsigned int) (emulator_microseconds() - timeout_start);
+}
+WEAK int MXC_TMR_TO_Check(mxc_tmr_regs_t *tmr)
+{
+    return MXC_TMR_TO_Elapsed(tmr) >= timeout_length ? E_TIME_OUT : E_NO_ERROR;
+}
+
+WEAK int MXC_RTC_Init() { return E_NO_ERROR; }
+WEAK int MXC_RTC_Start(void) { return E_NO_ERROR; }
+WEAK int MXC_RTC_Stop(void) { return E_NO_ERROR; }
+WEAK int MXC_RTC_GetTime(uint32_t *seconds, uint32_t *subseconds)
+{
+    uint64_t us = emulator_microseconds();
+    *seconds = (uint32_t) (us / 1000000);
+    *subseconds = (uint32_t) (us % 1000000 * 4096 / 1000000);
+    return E_NO_ERROR;
+}
+WEAK int MXC_RTC_GetSeconds(uint32_t *seconds)
+{
+    uint32_t subseconds;
+    return MXC_RTC_GetTime(seconds, &subseconds);
+}
+WEAK int MXC_RTC_GetSubSeconds(uint32_t *subseconds)
+{
+    uint32_t seconds;
+    return MXC_RTC_GetTime(&seconds, subseconds);
+}
+WEAK int MXC_RTC_GetSecond(void)
+{
+    uint32_t seconds;
+    MXC_RTC_GetSeconds(&seconds);
+    return (int) seconds;
+}
+WEAK int MXC_RTC_GetSubSecond(void)
+{
+    uint32_t subseconds;
+    MXC_RTC_GetSubSeconds(&subseconds);
+    return (int) subseconds;
+}
+
+/* Pins: outputs are read back; nothing is connected to inputs, so that pull-ups make them high */
+WEAK int MXC_GPIO_Config(const mxc_gpio_cfg_t *cfg)
+{
+    if (!cfg || !cfg->port)
+        return E_NULL_PTR;
+    if (cfg->func == MXC_GPIO_FUNC_OUT)
+        cfg->port->outen_set = cfg->mask;
+    if (cfg->pad == MXC_GPIO_PAD_PULL_UP || cfg->pad == MXC_GPIO_PAD_WEAK_PULL_UP)
+        cfg->port->in |= cfg->mask;
+    return E_NO_ERROR;
+}
+WEAK void MXC_GPIO_OutSet(mxc_gpio_regs_t *port, uint32_t mask)
+{
+    port->out_set = mask;
+    port->out |= mask;
+}
+WEAK void MXC_GPIO_OutClr(mxc_gpio_regs_t *port, uint32_t mask)
+{
+    port->out_clr = mask;
+    port->out &= ~mask;
+}
+WEAK void MXC_GPIO_OutToggle(mxc_gpio_regs_t *port, uint32_t mask) { port->out ^= mask; }
+WEAK void MXC_GPIO_OutPut(mxc_gpio_regs_t *port, uint32_t mask, uint32_t value)
+{
+    port->out = (port->out & ~mask) | (value & mask);
+}
+WEAK uint32_t MXC_GPIO_OutGet(mxc_gpio_regs_t *port, uint32_t mask) { return port->out & mask; }
+WEAK uint32_t MXC_GPIO_InGet(mxc_gpio_regs_t *port, uint32_t mask)
+{
+    emulator_stand_in("MXC_GPIO_InGet");
+    return port->in & mask;
+}
+
+/* Lamps and buttons; lamps are said to exist, since most programs have them */
+const unsigned int num_leds __attribute__((weak)) = 2, num_pbs __attribute__((weak)) = 2;
+const mxc_gpio_cfg_t led_pin[2] __attribute__((weak)) = {
+    {MXC_GPIO2, MXC_GPIO_PIN_0, MXC_GPIO_FUNC_OUT, MXC_GPIO_PAD_NONE, MXC_GPIO_VSSEL_VDDIOH, 0},
+    {MXC_GPIO2, MXC_GPIO_PIN_1, MXC_GPIO_FUNC_OUT, MXC_GPIO_PAD_NONE, MXC_GPIO_VSSEL_VDDIOH, 0},
+};
+const mxc_gpio_cfg_t pb_pin[2] __attribute__((weak)) = {
+    {MXC_GPIO0, MXC_GPIO_PIN_2, MXC_GPIO_FUNC_IN, MXC_GPIO_PAD_PULL_UP, MXC_GPIO_VSSEL_VDDIOH, 0},
+    {MXC_GPIO1, MXC_GPIO_PIN_7, MXC_GPIO_FUNC_IN, MXC_GPIO_PAD_PULL_UP, MXC_GPIO_VSSEL_VDDIOH, 0},
+};
+WEAK int LED_Init(void) { return E_NO_ERROR; }
+WEAK void LED_On(unsigned int idx) { (void) idx; }
+WEAK void LED_Off(unsigned int idx) { (void) idx; }
+WEAK void LED_Toggle(unsigned int idx) { (void) idx; }
+WEAK int PB_Get(unsigned int idx)
+{
+    (void) idx;
+    emulator_stand_in("PB_Get");
+    return 0;
+}
+
+/* UART: the console's shows what it sends; nothing is received */
+static void send(mxc_uart_regs_t *uart, uint8_t character)
+{
+    if (uart == MXC_UART_GET_UART(CONSOLE_UART))
+        putchar(character);
+    else
+        emulator_stand_in("MXC_UART_Write");
+}
+WEAK int MXC_UART_Init() { return E_NO_ERROR; }
+WEAK int MXC_UART_WriteCharacter(mxc_uart_regs_t *uart, uint8_t character)
+{
+    send(uart, character);
+    return E_NO_ERROR;
+}
+WEAK int MXC_UART_WriteCharacterRaw(mxc_uart_regs_t *uart, uint8_t character)
+{
+    return MXC_UART_WriteCharacter(uart, character);
+}
+WEAK unsigned int MXC_UART_WriteTXFIFO(mxc_uart_regs_t *uart, const unsigned char *bytes, unsigned int length)
+{
+    for (unsigned int i = 0; i < length; i++)
+        send(uart, bytes[i]);
+    return length;
+}
+WEAK int MXC_UART_Write(mxc_uart_regs_t *uart, const uint8_t *bytes, int *length)
+{
+    MXC_UART_WriteTXFIFO(uart, bytes, (unsigned int) *length);
+    return E_NO_ERROR;
+}
+WEAK unsigned int MXC_UART_GetTXFIFOAvailable(mxc_uart_regs_t *uart)
+{
+    (void) uart;
+    return 8;
+}
+WEAK unsigned int MXC_UART_GetRXFIFOAvailable(mxc_uart_regs_t *uart)
+{
+    (void) uart;
+    emulator_stand_in("MXC_UART_GetRXFIFOAvailable");
+    return 0;
+}
+WEAK int MXC_UART_ReadCharacterRaw(mxc_uart_regs_t *uart)
+{
+    (void) uart;
+    emulator_stand_in("MXC_UART_ReadCharacter");
+    return E_UNDERFLOW;
+}
+WEAK int MXC_UART_ReadCharacter(mxc_uart_regs_t *uart) { return MXC_UART_ReadCharacterRaw(uart); }
+WEAK int MXC_UART_Transaction(mxc_uart_req_t *request)
+{
+    if (request->rxLen)
+        emulator_stand_in("MXC_UART_Transaction");
+    for (request->txCnt = 0; request->txCnt < request->txLen; request->txCnt++)
+        send(request->uart, request->txData[request->txCnt]);
+    request->rxCnt = 0;
+    return E_NO_ERROR;
+}
+WEAK int MXC_UART_TransactionAsync(mxc_uart_req_t *request)
+{
+    MXC_UART_Transaction(request);
+    if (request->callback && !request->rxLen)
+        request->callback(request, E_NO_ERROR);
+    return E_NO_ERROR;
+}
+WEAK int MXC_UART_TransactionDMA(mxc_uart_req_t *request) { return MXC_UART_TransactionAsync(request); }
+
+/* SPI: transfers end at once, and what is received is 0 */
+WEAK int MXC_SPI_MasterTransaction(mxc_spi_req_t *request)
+{
+    emulator_stand_in("MXC_SPI_MasterTransaction");
+    request->txCnt = request->txLen;
+    request->rxCnt = request->rxLen;
+    if (request->rxData)
+        memset(request->rxData, 0, request->rxLen);
+    return E_NO_ERROR;
+}
+WEAK int MXC_SPI_MasterTransactionAsync(mxc_spi_req_t *request)
+{
+    MXC_SPI_MasterTransaction(request);
+    if (request->completeCB)
+        request->completeCB(request, E_NO_ERROR);
+    return E_NO_ERROR;
+}
+WEAK int MXC_SPI_MasterTransactionDMA(mxc_spi_req_t *request)
+{
+    return MXC_SPI_MasterTransactionAsync(request);
+}
+
+/* Locks: the other core's program does not run at the same time */
+WEAK int MXC_GetLock(uint32_t *lock, uint32_t value)
+{
+    if (*lock)
+        return E_BUSY;
+    *lock = value;
+    return E_NO_ERROR;
+}
+WEAK void MXC_FreeLock(uint32_t *lock) { *lock = 0; }
+WEAK int MXC_SEMA_Init(void) { return E_NO_ERROR; }
+WEAK int MXC_SEMA_GetSema(unsigned int semaphore)
+{
+    (void) semaphore;
+    return E_NO_ERROR;
+}
+WEAK void MXC_SEMA_FreeSema(unsigned int semaphore) { (void) semaphore; }
+WEAK int MXC_SEMA_CheckSema(unsigned int semaphore)
+{
+    (void) semaphore;
+    return E_NO_ERROR;
+}
+
+/* Time for the C library */
+#include <time.h>
+WEAK clock_t clock(void) { return (clock_t) emulator_microseconds(); }
+WEAK time_t time(time_t *result)
+{
+    time_t seconds = (time_t) (emulator_microseconds() / 1000000);
+    if (result)
+        *result = seconds;
+    return seconds;
+}
+WEAK uint32_t SysTick_Config(uint32_t ticks)
+{
+    (void) ticks;
+    emulator_stand_in("SysTick_Config");
+    return 0;
+}
