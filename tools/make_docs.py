@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Write docs/errors.md, docs/network-description.md and networks/schema.json from the code.
+"""Write docs/errors.md, network-description.md, options.md and networks/schema.json from the code.
 
 In the pages of docs/hardware it writes what stands between the markers `begin` and `end`.
 
@@ -29,6 +29,7 @@ from synthesis.parse.keys import DATA_BUFFER_KEYS, GLOBAL_KEYS, LAYER_KEYS, UNLO
 from synthesis.parse.schema import description_schema
 from tools.manual import chips, examples, registers
 from tools.manual.markdown import filled
+from tools.manual.options import options_page
 
 ROOT = Path(__file__).resolve().parent.parent
 CODE = re.compile(r"[EWN]\d{3}")
@@ -312,6 +313,7 @@ def pages(root: Path) -> dict[Path, str]:
         **hardware_pages(root),
         root / "docs" / "errors.md": errors_page(explanations(root)),
         root / "docs" / "network-description.md": description_page(),
+        root / "docs" / "options.md": options_page(),
         root / "networks" / "schema.json": schema_file(),
     }
 

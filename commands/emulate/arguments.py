@@ -39,7 +39,7 @@ class EmulateOptions:
 
 def parse(words: Sequence[str] | None = None) -> EmulateOptions:
     """Return what the command line asks for; wrong usage ends the program with status 2."""
-    parser = _parser()
+    parser = arguments()
     args = parser.parse_args(words)
     if args.dump and not args.words:
         parser.error("--dump needs --words")
@@ -81,7 +81,7 @@ def base_address(text: str) -> int:
     return value
 
 
-def _parser() -> Parser:
+def arguments() -> Parser:
     """Return the parser of the command line."""
     parser = Parser(description=_DESCRIPTION)
     what = parser.add_mutually_exclusive_group(required=True)

@@ -20,6 +20,12 @@ class FuserOptions:
 
 def parse(words: Sequence[str] | None = None) -> FuserOptions:
     """Return what the command line asks for; wrong usage ends the program with status 2."""
+    args = arguments().parse_args(words)
+    return FuserOptions(args.inp_path, args.out_path, args.out_arch, tuple(args.transposed))
+
+
+def arguments() -> Parser:
+    """Return the parser of the command line."""
     parser = Parser(
         description="Fold the batch normalization of a checkpoint into the weights and biases "
         "before it."
@@ -41,5 +47,4 @@ def parse(words: Sequence[str] | None = None) -> FuserOptions:
         help="transposed convolutions with as many input as output channels, which their shape "
         "does not tell",
     )
-    args = parser.parse_args(words)
-    return FuserOptions(args.inp_path, args.out_path, args.out_arch, tuple(args.transposed))
+    return parser

@@ -63,7 +63,7 @@ class QuantizeOptions:
 
 def parse(words: Sequence[str] | None = None) -> QuantizeOptions:
     """Return what the command line asks for; wrong usage ends the program with status 2."""
-    parser = _parser()
+    parser = arguments()
     args = parser.parse_args(words)
     if args.calibrate is not None and args.clip_method is not None:
         parser.error("argument --calibrate: not allowed with argument --clip-method")
@@ -93,7 +93,8 @@ def parse(words: Sequence[str] | None = None) -> QuantizeOptions:
     )
 
 
-def _parser() -> Parser:
+def arguments() -> Parser:
+    """Return the parser of the command line."""
     parser = Parser(
         description="Quantize a trained checkpoint: integer weights and biases, and an output "
         "shift for each layer."

@@ -198,8 +198,19 @@ def _compatibility(parser: argparse.ArgumentParser) -> None:
                             help=argparse.SUPPRESS)  # fmt: skip
 
 
-def parse(arguments: Sequence[str]) -> Options:
+def parse(words: Sequence[str]) -> Options:
     """Parse the command line; usage errors end the program with status 2, as argparse does."""
+    parser = arguments()
+    found = parser.parse_args(words)
+    _check(parser, found)
+    if found.qat_policy.lower() == "none":
+        found.qat_policy = None
+    del found.no_effect, found.kd_teacher_wt
+    return Options(**vars(found), command_line=shlex.join(["train.py", *words]))
+
+
+def arguments() -> Parser:
+    """Return the parser of the command line, with options in the groups of the manual."""
     parser = Parser(
         prog="train.py",
         usage="train.py --model NAME --dataset NAME [options]",
@@ -212,12 +223,7 @@ def parse(arguments: Sequence[str]) -> Options:
         _distillation, _embedding, _compatibility,
     ):  # fmt: skip
         add(parser)
-    found = parser.parse_args(arguments)
-    _check(parser, found)
-    if found.qat_policy.lower() == "none":
-        found.qat_policy = None
-    del found.no_effect, found.kd_teacher_wt
-    return Options(**vars(found), command_line=shlex.join(["train.py", *arguments]))
+    return parser
 
 
 def _check(parser: argparse.ArgumentParser, found: argparse.Namespace) -> None:
