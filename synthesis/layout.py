@@ -94,6 +94,14 @@ class Delivery:
     write_gap: int
 
 
+@frozen
+class BufferLayout:
+    """Where a rolling buffer stands: processors, and bytes from the start of a memory instance."""
+
+    processors: int | None
+    offset: int | None
+
+
 @frozen(slots=False, kw_only=True)
 class LayerLayout:
     """Where one layer reads and writes, and how the processors work on it; None: not fixed.
@@ -126,7 +134,8 @@ class Layout:
     """What is fixed about a network's layers (by index), its input and what it delivers.
 
     `input_parts` is the number of parts of rows in which the input is loaded, `progression` tells
-    how its words follow from the first ones. `allow_streaming` permits streaming from memory.
+    how its words follow from the first ones. `allow_streaming` permits streaming from memory,
+    `buffer_place` tells where the rolling buffer stands.
     `deliveries` replace the output layers in `cnn_unload`; with `has_output_map` the description
     names the final output's processors apart. `snoop` holds the raw registers of conditional
     execution. `file_has_bias` also counts layers of the file that are not executed.
@@ -137,6 +146,7 @@ class Layout:
     input_parts: int = 1
     progression: Progression | None = None
     allow_streaming: bool = False
+    buffer_place: BufferLayout | None = None
     deliveries: tuple[Delivery, ...] = ()
     has_output_map: bool = False
     snoop: tuple[int, ...] | None = None

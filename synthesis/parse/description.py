@@ -62,6 +62,7 @@ class Description(Section):
     """A whole file: global keys and layers in order.
 
     `errors` are those of the file; `damaged` are the indices of the layers in which they stand.
+    Unless it is `placed`, keys that fix memory and processors may be missing.
     """
 
     file: str
@@ -69,6 +70,7 @@ class Description(Section):
     warnings: tuple[Diagnostic, ...]
     errors: tuple[Diagnostic, ...] = ()
     damaged: frozenset[int] = frozenset()
+    placed: bool = True
 
     def layer_named(self, name: str) -> LayerDescription | None:
         """Return the layer of a name, in any case."""

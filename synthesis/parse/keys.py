@@ -6,6 +6,8 @@ Source: spec/network-description.md sections 1.2 and 1.3.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from synthesis.network import Activation, Combination, Operator
 from synthesis.parse.kinds import (
     Choice,
@@ -217,3 +219,14 @@ GLOBAL_KEYS = (
 
 NESTED_KEYS = {"unload": UNLOAD_KEYS, "data_buffer": DATA_BUFFER_KEYS}
 """Global keys whose value is a list of mappings."""
+
+LAYOUT_KEYS = frozenset({
+    "processors", "output_processors", "in_offset", "out_offset", "offset", "read_gap", "write_gap",
+    "data_format", "streaming", "bias_group", "calcx4", "readahead", "tcalc", "snoop_sequence",
+})  # fmt: skip
+"""Keys that fix memory and processors and change nothing of what is computed."""
+
+
+def without_layout(keys: tuple[Key, ...]) -> tuple[Key, ...]:
+    """Return the keys of which those that fix memory and processors may be missing."""
+    return tuple(replace(key, required=False) if key.name in LAYOUT_KEYS else key for key in keys)

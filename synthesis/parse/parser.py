@@ -11,7 +11,7 @@ import yaml
 from diagnostics import Diagnostic, DiagnosticError, Place
 from synthesis.parse import rules
 from synthesis.parse.description import Description, Entry, LayerDescription, Section
-from synthesis.parse.keys import GLOBAL_KEYS, LAYER_KEYS, NESTED_KEYS, Key
+from synthesis.parse.keys import GLOBAL_KEYS, LAYER_KEYS, NESTED_KEYS, Key, without_layout
 from synthesis.parse.kinds import KindError
 from synthesis.parse.nodes import compose, kind_of, mapping_items, place_of, read_text
 
@@ -30,41 +30,42 @@ _STAND_IN = {"processors": Entry(1, Place())}
 """In a layer whose processors are missing or unusable, so that its size can be told."""
 
 
-def parse_file(path: str) -> Description:
-    """Read and parse a network description; raise DiagnosticError with all its problems."""
-    return parse(read_text(path), path)
+def parse_file(path: str, *, placed: bool = True) -> Description:
+    """Read and parse a network description as `parse` does."""
+    return parse(read_text(path), path, placed=placed)
 
 
-def parse_sound_parts_of(path: str) -> Description:
+def parse_sound_parts_of(path: str, *, placed: bool = True) -> Description:
     """Read and parse a network description as `parse_sound_parts` does."""
-    return parse_sound_parts(read_text(path), path)
+    return parse_sound_parts(read_text(path), path, placed=placed)
 
 
-def parse(text: str, file: str = "<text>") -> Description:
+def parse(text: str, file: str = "<text>", *, placed: bool = True) -> Description:
     """Parse the text of a network description; `file` names it in messages.
 
-    Raises DiagnosticError with all its problems.
+    Unless it must be `placed`, keys that fix memory and processors may be missing. Raises
+    DiagnosticError with all its problems.
     """
-    description = parse_sound_parts(text, file)
+    description = parse_sound_parts(text, file, placed=placed)
     if description.errors:
         raise DiagnosticError(description.errors)
     return description
 
 
-def parse_sound_parts(text: str, file: str = "<text>") -> Description:
+def parse_sound_parts(text: str, file: str = "<text>", *, placed: bool = True) -> Description:
     """Parse a description of which other stages may say more although it has errors.
 
     Keys that cannot be used are left out; a misspelled key counts as the one that was meant.
     Raises DiagnosticError if what is left does not tell which layers there are.
     """
     root = compose(text, file)
-    reader = _Reader(file)
+    reader = _Reader(file, placed)
     globals_, others = reader.section(root, GLOBAL_KEYS, ("layers", *NESTED_KEYS), "")
     entries = dict(globals_.entries)
     for name, keys in NESTED_KEYS.items():
         if name in others:
             sections = tuple(
-                reader.section(node, keys, (), f"{name}: ")[0]
+                reader.section(node, reader.known(keys), (), f"{name}: ")[0]
                 for node in reader.mappings(others[name], name)
             )
             entries[name] = Entry(sections, place_of(others[name], file))
@@ -79,7 +80,7 @@ def parse_sound_parts(text: str, file: str = "<text>") -> Description:
         layers, damaged = reader.in_sequence(
             [reader.layer(node, f"layer {i}: ") for i, node in enumerate(nodes)]
         )
-    description = Description(globals_.place, entries, file, layers, ())
+    description = Description(globals_.place, entries, file, layers, (), placed=placed)
     wrong = {layer.index: tuple(rules.errors(layer, description)) for layer in layers}
     problems = [*reader.problems, *chain.from_iterable(wrong.values())]
     problems.sort(key=position)
@@ -90,7 +91,7 @@ def parse_sound_parts(text: str, file: str = "<text>") -> Description:
         entries,
         file,
         tuple(_without_bad_references(layer, wrong[layer.index]) for layer in layers),
-        tuple(rules.warnings(x for x in layers if x.index not in damaged)),
+        tuple(rules.warnings((x for x in layers if x.index not in damaged), placed=placed)),
         tuple(problems),
         damaged
         | {
@@ -98,6 +99,7 @@ def parse_sound_parts(text: str, file: str = "<text>") -> Description:
             for index, found in wrong.items()
             if any(p.code not in rules.HARMLESS_CODES for p in found)
         },
+        placed,
     )
 
 
@@ -121,14 +123,19 @@ def position(diagnostic: Diagnostic) -> tuple[int, int]:
 class _Reader:
     """Reads sections of one file and collects their problems."""
 
-    def __init__(self, file: str) -> None:
+    def __init__(self, file: str, placed: bool) -> None:
         self.file = file
+        self.placed = placed
         self.problems: list[Diagnostic] = []
         self.loses_layers = False
 
     def problem(self, code: str, message: str, place: Place, remedy: str | None = None) -> None:
         """Note a complaint."""
         self.problems.append(Diagnostic(code, message, place, remedy))
+
+    def known(self, keys: tuple[Key, ...]) -> tuple[Key, ...]:
+        """Return the keys of a section; what is not to be placed needs fewer."""
+        return keys if self.placed else without_layout(keys)
 
     def mappings(self, node: yaml.Node, name: str) -> list[yaml.MappingNode]:
         """Return the elements of a list of mappings; anything else is a problem."""
@@ -161,11 +168,11 @@ class _Reader:
 
     def layer(self, node: yaml.MappingNode, prefix: str) -> tuple[Section, bool]:
         """Convert a layer; also tell whether it lost a key that could not be used."""
-        section, _ = self.section(node, LAYER_KEYS, (), prefix)
+        section, _ = self.section(node, self.known(LAYER_KEYS), (), prefix)
         written = {spelling for spelling, _, _ in mapping_items(node, self.file, [])}
         lost = {k.name for k in LAYER_KEYS if written & set(k.spellings)} - set(section.entries)
         self.loses_layers |= bool(lost & _VITAL_KEYS)
-        if "processors" not in section:
+        if self.placed and "processors" not in section:
             lost.add("processors")
             section = Section(section.place, {**section.entries, **_STAND_IN})
         return section, bool(lost - _HARMLESS_KEYS)

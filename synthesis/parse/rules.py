@@ -175,9 +175,9 @@ def buffer_shift_needs_source(layer: LayerDescription, _: Description) -> Iterat
         )
 
 
-def buffer_insert_needs_offset(layer: LayerDescription, _: Description) -> Iterator[Diagnostic]:
+def buffer_insert_needs_offset(layer: LayerDescription, whole: Description) -> Iterator[Diagnostic]:
     """The position in the buffer is the output offset, which therefore must be explicit."""
-    if "buffer_insert" in layer and "out_offset" not in layer:
+    if whole.placed and "buffer_insert" in layer and "out_offset" not in layer:
         yield layer.error("E128", "'buffer_insert' without 'out_offset'", "buffer_insert")
 
 
@@ -186,7 +186,8 @@ def buffer_reader_is_explicit(layer: LayerDescription, whole: Description) -> It
     buffers = {b.get("name") for b in whole.get("data_buffer", ())}
     if not buffers & set(layer.get("in_sequences", ())):
         return
-    needed = ("in_offset", "out_offset", "in_dim", "in_channels")
+    offsets = ("in_offset", "out_offset") if whole.placed else ()
+    needed = (*offsets, "in_dim", "in_channels")
     missing = [key for key in needed if key not in layer]
     if missing:
         yield layer.error(
@@ -291,14 +292,14 @@ def errors(layer: LayerDescription, whole: Description) -> Iterator[Diagnostic]:
         yield from rule(layer, whole)
 
 
-def warnings(layers: Iterable[LayerDescription]) -> Iterator[Diagnostic]:
+def warnings(layers: Iterable[LayerDescription], *, placed: bool) -> Iterator[Diagnostic]:
     """Say which important keys were left to their defaults."""
     for layer in layers:
         operator, _ = operation(layer)
         missing = []
         if "op" not in layer:
             missing.append(("op", "Conv2d"))
-        if "out_offset" not in layer:
+        if placed and "out_offset" not in layer:
             missing.append(("out_offset", "0"))
         pooled = "max_pool" in layer or "avg_pool" in layer
         if pooled and "pool_stride" not in layer:

@@ -50,7 +50,7 @@ def _weight_keys(state: Mapping[str, Any]) -> Iterator[_Key]:
 def tensors_from_checkpoint(
     description: Description,
     wanted: list[LayerDescription],
-    chip: Chip,
+    chip: Chip | None,
     options: ResolveOptions,
     problems: list[Diagnostic],
 ) -> dict[int, LayerTensors]:
@@ -142,7 +142,7 @@ class _CheckpointLayer:
         text = f"{message} (tensor '{self.key.weight}' of {self.place})"
         self.problems.append(self.layer.error(code, text, *keys, remedy=remedy))
 
-    def read(self, chip: Chip) -> LayerTensors | None:
+    def read(self, chip: Chip | None) -> LayerTensors | None:
         """Return the layer's tensors, or None after a complaint."""
         weights = self._integers(self.key.weight)
         if weights is None:
@@ -177,14 +177,15 @@ class _CheckpointLayer:
             return default
         return int(value.reshape(-1)[0])
 
-    def _bits(self, weights: NDArray[np.int64], chip: Chip) -> int | None:
+    def _bits(self, weights: NDArray[np.int64], chip: Chip | None) -> int | None:
         """Bits of a weight: from the description, else from the values and the checkpoint."""
         stated = self._scalar(f"{self.key.layer}.weight_bits", 0) or DEFAULT_BITS
         explicit = self.layer.get("quantization")
         if explicit is not None and 0 < stated < explicit:
             self._warn_of_wider(stated, explicit)
         if explicit is None:
-            if chip.has_binary_weights and (np.abs(weights) == 1).all():
+            binary = chip is not None and chip.has_binary_weights
+            if binary and (np.abs(weights) == 1).all():
                 return BINARY
             if not weights.any():
                 return 1

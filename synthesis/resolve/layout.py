@@ -9,10 +9,10 @@ from collections.abc import Collection, Sequence
 
 from device.chip import GROUPS, PROCESSORS_PER_GROUP
 from diagnostics import Diagnostic
-from synthesis.layout import Delivery, LayerLayout, Layout
+from synthesis.layout import BufferLayout, Delivery, LayerLayout, Layout
 from synthesis.network import Layer, Tensor
 from synthesis.options import ResolveOptions
-from synthesis.parse import Description, LayerDescription, Section
+from synthesis.parse import Description, LayerDescription
 from synthesis.parse.rules import kernel
 from synthesis.resolve.sample import progression
 
@@ -36,7 +36,8 @@ def fixed_layout(
         input_parts=options.input_split,
         progression=progression(sample, options),
         allow_streaming=options.allow_streaming,
-        deliveries=tuple(_delivery(section) for section in description.get("unload", ())),
+        buffer_place=_buffer(description),
+        deliveries=_deliveries(description),
         has_output_map="output_map" in description,
         snoop=description.get("snoop"),
         file_has_bias=file_has_bias,
@@ -125,12 +126,24 @@ def _output_processors(
     return behind
 
 
-def _delivery(section: Section) -> Delivery:
-    return Delivery(
-        section.get("processors"),
-        section.get("channels"),
-        section.get("dim"),
-        section.get("offset"),
-        section.get("width", 8),
-        section.get("write_gap", 0),
+def _buffer(description: Description) -> BufferLayout | None:
+    """Return where the first rolling buffer stands."""
+    for section in description.get("data_buffer", ()):
+        return BufferLayout(section.get("processors"), section.get("offset"))
+    return None
+
+
+def _deliveries(description: Description) -> tuple[Delivery, ...]:
+    """Return what `unload` lists; nothing of a description that says not where it stands."""
+    return tuple(
+        Delivery(
+            section.get("processors"),
+            section.get("channels"),
+            section.get("dim"),
+            section.get("offset"),
+            section.get("width", 8),
+            section.get("write_gap", 0),
+        )
+        for section in description.get("unload", ())
+        if "processors" in section and "offset" in section
     )

@@ -56,11 +56,12 @@ class Resolution:
 
 
 def resolve(
-    description: Description, chip: Chip, options: ResolveOptions
+    description: Description, chip: Chip | None, options: ResolveOptions
 ) -> tuple[Network, Layout, tuple[Diagnostic, ...]]:
     """Return the network, what is fixed of its layout, and warnings.
 
-    Raises DiagnosticError with every problem found.
+    Without a chip, nothing is said of layers that a chip may not have. Raises DiagnosticError with
+    every problem found.
     """
     resolution = resolve_what_is_sound(description, chip, options)
     if resolution.network is None:
@@ -69,12 +70,12 @@ def resolve(
 
 
 def resolve_what_is_sound(
-    description: Description, chip: Chip, options: ResolveOptions
+    description: Description, chip: Chip | None, options: ResolveOptions
 ) -> Resolution:
     """Resolve a network, or as many of its layers as can be."""
     problems = list(description.warnings)
     description = without_first_layers(description, options.skip_yaml_layers, problems)
-    problems += _too_many_layers(description, chip)
+    problems += _too_many_layers(description, chip) if chip is not None else ()
     problems += _unknown_layers(description, options)
     order, simulated = _orders(description, chip, options, problems)
     ordered = not _has_errors(problems)
@@ -142,7 +143,7 @@ def _network(
 
 
 def _orders(
-    description: Description, chip: Chip, options: ResolveOptions, problems: list[Diagnostic]
+    description: Description, chip: Chip | None, options: ResolveOptions, problems: list[Diagnostic]
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return the orders of execution and simulation; with a complaint that of the file."""
     plain = tuple(range(len(description.layers)))
@@ -162,7 +163,7 @@ def _stand_in(description: Description) -> Tensor:
 
 
 def _tensors(
-    description: Description, chip: Chip, options: ResolveOptions, problems: list[Diagnostic]
+    description: Description, chip: Chip | None, options: ResolveOptions, problems: list[Diagnostic]
 ) -> dict[int, LayerTensors]:
     """Return the tensors by layer; without the ones that a complaint is about.
 

@@ -15,12 +15,13 @@ from synthesis.parse import Description, Section
 _WORD_BYTES = 4
 
 
-def check_sections(description: Description, chip: Chip) -> Iterator[Diagnostic]:
+def check_sections(description: Description, chip: Chip | None) -> Iterator[Diagnostic]:
     """Complain about data that is delivered from, or buffered in, places that do not exist."""
-    for key in ("unload", "data_buffer"):
-        for section in description.get(key, ()):
-            yield from _processors(section, key)
-            yield from _memory(section, key, chip)
+    if description.placed and chip is not None:
+        for key in ("unload", "data_buffer"):
+            for section in description.get(key, ()):
+                yield from _processors(section, key)
+                yield from _memory(section, key, chip)
     yield from _buffers(description)
 
 

@@ -17,23 +17,27 @@ from synthesis.parse.rules import layer_index
 
 
 def execution_order(
-    description: Description, chip: Chip, options: ResolveOptions, problems: list[Diagnostic]
+    description: Description,
+    chip: Chip | None,
+    options: ResolveOptions,
+    problems: list[Diagnostic],
 ) -> tuple[int, ...]:
     """Follow next_sequence from the first layer to the one that stops."""
+    jumps = chip is None or chip.has_next_layer
     order: list[int] = []
     last = len(description.layers) - 1
     beyond: list[Diagnostic] = []
     for index in _steps(
         description, "next_sequence", options.start_layer, options.stop_after, beyond
     ):
-        if order and index != order[-1] + 1 and not chip.has_next_layer:
+        if order and index != order[-1] + 1 and not jumps:
             problems.append(_out_of_order(description.layers[order[-1]], index))
             break
         if index in order:
             problems.append(_loop(description.layers[order[-1]], index))
             break
         order.append(index)
-    if beyond and not chip.has_next_layer:
+    if beyond and not jumps:
         final = description.layers[order[-1]]
         beyond = [_out_of_order(final, layer_index(final.get("next_sequence"), description))]
     problems += beyond

@@ -22,7 +22,7 @@ from synthesis.resolve.tensors import BINARY, DEFAULT_BITS, LayerTensors, takes_
 def _tensors_of_file(
     description: Description,
     wanted: list[LayerDescription],
-    chip: Chip,
+    chip: Chip | None,
     options: ResolveOptions,
     problems: list[Diagnostic],
 ) -> dict[int, LayerTensors]:
@@ -38,7 +38,7 @@ def _tensors_of_file(
 
 
 def layer_tensors(
-    description: Description, chip: Chip, options: ResolveOptions, problems: list[Diagnostic]
+    description: Description, chip: Chip | None, options: ResolveOptions, problems: list[Diagnostic]
 ) -> dict[int, LayerTensors]:
     """Return the tensors by layer index; complaints go to `problems`.
 

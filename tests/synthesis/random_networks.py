@@ -17,8 +17,12 @@ from device.channels import channels_per_pass, passes
 from diagnostics import Diagnostic
 from synthesis.layout import InputPort, lowest_bit
 from synthesis.mapping import MappedNetwork
+from synthesis.network import Network
+from synthesis.parse import parse
+from synthesis.parse.keys import LAYOUT_KEYS
+from synthesis.resolve import resolve
 from tests.synthesis import random_memory as memory
-from tests.synthesis.networks import build, describe, mask, sample
+from tests.synthesis.networks import build, describe, files, mask, sample
 from tests.synthesis.random_growth import CHANNELS, FEW, Array, Goal, Growing, Keys
 from tests.synthesis.random_layers import add_layer
 from tests.synthesis.random_memory import INPUT, Budget, Held
@@ -74,6 +78,13 @@ class RandomNetwork:
             self.chip,
             input_port=self.port,
         )
+
+    def without_layout(self, folder: Path) -> Network:
+        """Resolve the network for no chip, from a description without keys of the layout."""
+        unused = {**dict.fromkeys(LAYOUT_KEYS - {"offset"}), "out_offset": None}
+        text = describe(*({**keys, **unused} for keys in self.layers), **self.others)
+        resolving = files(folder, self.data, self.kernels, self.biases)
+        return resolve(parse(text, placed=False), None, resolving)[0]
 
 
 @st.composite

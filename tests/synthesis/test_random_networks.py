@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 import ai8x
 from diagnostics import DiagnosticError, Severity
+from synthesis import simulate as stages
 from synthesis.check import CONSTRAINTS
 from synthesis.mapping import MappedLayer, MappedNetwork
 from synthesis.network import Operator
@@ -217,3 +218,18 @@ def test_the_simulation_computes_what_ai8x_does(tmp_path: Path, drawn: RandomNet
             wanted = ai8x_reference.layer_output(drawn, index, operands)
             np.testing.assert_array_equal(found[index], wanted, f"layer {index}")
         before.append(found[index])
+
+
+@trying(100)
+@known_counterexamples
+@given(drawn=random_networks())
+def test_what_is_computed_does_not_depend_on_the_layout(
+    tmp_path: Path, drawn: RandomNetwork
+) -> None:
+    placed, _ = drawn.build(tmp_path)
+    network = drawn.without_layout(tmp_path)
+    network.validate()
+    found = simulate(placed, average_rounding=drawn.rounding).outputs
+    again = stages.simulate(network, average_rounding=drawn.rounding).outputs
+    for index, output in found.items():
+        np.testing.assert_array_equal(again[index], output, f"layer {index}")
