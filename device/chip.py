@@ -136,6 +136,8 @@ class Chip:
     """Streams are set up by the line of the layer itself, not by the window of the one before."""
     pads_last_stream: bool
     """A stream ends with rows of padding, which the last streaming layer must have."""
+    marks_planar_streams: bool
+    """The mode says whether the first layer streams planar data (field stream_chw)."""
     streams_passthrough: bool
     skips_stream_bias: bool
     """The first layer skips one bias byte when it streams."""

@@ -61,6 +61,7 @@ MAX78000 = Chip(
     counts_by_step=False,
     streams_by_line=False,
     pads_last_stream=True,
+    marks_planar_streams=False,
     streams_passthrough=True,
     skips_stream_bias=True,
     places_flatten_bias_first=True,

@@ -63,6 +63,7 @@ MAX78002 = Chip(
     counts_by_step=True,
     streams_by_line=True,
     pads_last_stream=False,
+    marks_planar_streams=True,
     streams_passthrough=False,
     skips_stream_bias=False,
     places_flatten_bias_first=False,

@@ -166,7 +166,7 @@ def _mode(network: MappedNetwork, options: EncodeOptions) -> dict[str, int]:
         **_clocked(chip, options),
         **({"ready_select": 0} if options.pipelined(chip) else {}),
         "external_ready": int(options.external_ready),
-        "stream_chw": int(first.streaming and first.channels_first and chip.has_pipeline),
+        "stream_chw": int(first.streaming and first.channels_first and chip.marks_planar_streams),
         "one_shot": int(options.one_shot),
         "snoop": int(network.layout.snoop is not None),
         "external_sync": int(fifo),
