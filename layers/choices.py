@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, assert_never
 
 from torch import nn
 
@@ -16,6 +16,7 @@ from layers.elementary import (
     Round,
     RoundQat,
 )
+from layers.kinds import Pooling
 
 WIDE_BITS = 15
 """Wide results of a network in training are multiples of 2^-14."""
@@ -50,8 +51,14 @@ def quantize_clamp_pool(
     pooling: str | None, quantize_activation: bool = False, *, chip: Dev | None = None
 ) -> tuple[nn.Module, nn.Module]:
     """Return how the results of pooling ("Max", "Avg" or None) are rounded and limited."""
-    if pooling != "Avg":
-        return Empty(), Empty()
+    kind = None if pooling is None else Pooling(pooling)
+    match kind:
+        case None | Pooling.MAX:
+            return Empty(), Empty()
+        case Pooling.AVERAGE:
+            pass
+        case _:
+            assert_never(kind)
     chip = chip or chosen_chip()
     if chip.simulate:
         quantize: nn.Module = Round() if chip.round_avg else AvgPoolFloor()

@@ -5,12 +5,13 @@ from __future__ import annotations
 import functools
 import math
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, assert_never
 
 import torch
 from torch import Tensor, nn
 
 from layers.chips import chosen_chip, require
+from layers.kinds import Activation, Pooling
 from layers.limits import check
 from layers.quantiles import quantile
 from layers.rounding import Grid
@@ -48,8 +49,8 @@ class QuantizationAwareModule(nn.Module):
         self.chip = chosen_chip()
         check([("activation", activation, (None, *self.chip.limits.activations))], "")
         check([("activation", activation, (None,))] if wide else [], "wide layer: ")
-        self.pooling = pooling
-        self.activation = activation
+        self.pooling = None if pooling is None else Pooling(pooling)
+        self.activation = None if activation is None else Activation(activation)
         self.wide = wide
         self.simulate = self.chip.simulate
         self.made_steps: dict[str, nn.Module] = {}
@@ -108,6 +109,7 @@ class QuantizationAwareModule(nn.Module):
         self._automatic_shift = bool(self.adjust_output_shift.item()) and not self.simulate
         self._quantile = float(self.shift_quantile.item())
         self._fixed_scale = 2.0 ** float(self.output_shift.item())
+        self._rectifies, self._takes_magnitudes = _activation_steps(self.activation)
         self._pool_grid = self._grid_of_pool(rounded)
         self._output_grid = self._grid_of_output(rounded, bits)
         if self.simulate:
@@ -121,8 +123,13 @@ class QuantizationAwareModule(nn.Module):
 
     def _grid_of_pool(self, rounded: bool) -> Grid | None:
         """Return what follows pooling: averages are clamped, and rounded as the chip does."""
-        if self.pooling != "Avg":
-            return None
+        match self.pooling:
+            case None | Pooling.MAX:
+                return None
+            case Pooling.AVERAGE:
+                pass
+            case _:
+                assert_never(self.pooling)
         rounding: Literal["half even", "toward zero"] = (
             "half even" if self.chip.round_avg else "toward zero"
         )
@@ -134,7 +141,6 @@ class QuantizationAwareModule(nn.Module):
 
     def _grid_of_output(self, rounded: bool, bits: int) -> Grid:
         """Return what follows the operator: rectification, rounding and the clamp, in one."""
-        relu = self.activation == "ReLU"
         if self.wide:
             limit = 2.0 ** (self.chip.FULL_ACC_BITS - (1 if self.simulate else 15))
             low, high = -limit, limit - 1
@@ -142,12 +148,12 @@ class QuantizationAwareModule(nn.Module):
         else:
             low, high = (-128.0, 127.0) if self.simulate else (-1.0, 127 / 128)
             steps = 1 / 128 if self.simulate else 128.0
-        low = 0.0 if relu else low
+        low = 0.0 if self._rectifies else low
         if self.simulate:
-            return Grid("half up", low, high, steps, positive=relu)
+            return Grid("half up", low, high, steps, positive=self._rectifies)
         if rounded:
-            return Grid("half up", low * steps, high * steps, steps, 1 / steps, relu)
-        return Grid("none", low, high, positive=relu)
+            return Grid("half up", low * steps, high * steps, steps, 1 / steps, self._rectifies)
+        return Grid("none", low, high, positive=self._rectifies)
 
     def scales(self) -> tuple[Tensor | float, Tensor | float]:
         """Return the factors 2^-s on weights and bias and 2^s on the result.
@@ -193,7 +199,7 @@ class QuantizationAwareModule(nn.Module):
             x = self._operate(x, down, up)
         else:
             x = self.bn(self._operate(x, down, 1.0)).mul_(0.25 * up)
-        if self.activation == "Abs":
+        if self._takes_magnitudes:
             x = (x.floor() if self.simulate else x).abs()  # the shift rounds down before it
         return self._output_grid(x, overwrite=True)
 
@@ -209,6 +215,19 @@ class QuantizationAwareModule(nn.Module):
         super().__setattr__(name, value)
         if name in STEPS:
             self._replaced = True
+
+
+def _activation_steps(activation: Activation | None) -> tuple[bool, bool]:
+    """Return whether results are cut at 0, and whether magnitudes are taken before rounding."""
+    match activation:
+        case None:
+            return False, False
+        case Activation.RELU:
+            return True, False
+        case Activation.ABS:
+            return False, True
+        case _:
+            assert_never(activation)
 
 
 def _constant(value: float | int | bool, device: torch.device | None = None) -> nn.Parameter:

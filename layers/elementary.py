@@ -8,12 +8,13 @@ for replacing a step of a layer, and for export. Rounding passes gradients uncha
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, assert_never
 
 import torch
 from torch import Tensor, nn
 
 from layers.chips import Dev, chosen_chip, require
+from layers.kinds import Activation, activation_named
 from layers.quantiles import quantile
 from layers.rounding import Grid
 
@@ -222,12 +223,16 @@ class ID3(nn.Module):
 
 def get_activation(activation: str | None = None) -> nn.Module:
     """Return the module for None, "ReLU" or "Abs"; AssertionError for Abs on AI84."""
-    if activation == "ReLU":
-        return nn.ReLU(inplace=True)
-    if activation == "Abs":
-        chip = chosen_chip()
-        has_it = activation in chip.limits.activations
-        require(has_it, f"activation=Abs: {chip.name} has no absolute value")
-        return Abs()
-    require(activation is None, f"activation={activation}: use None, 'ReLU' or 'Abs'")
-    return Empty()
+    kind = activation_named(activation)
+    match kind:
+        case None:
+            return Empty()
+        case Activation.RELU:
+            return nn.ReLU(inplace=True)
+        case Activation.ABS:
+            chip = chosen_chip()
+            has_it = activation in chip.limits.activations
+            require(has_it, f"activation=Abs: {chip.name} has no absolute value")
+            return Abs()
+        case _:
+            assert_never(kind)

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, assert_never
 
-from device.layer_limits import trainable_names
+from device.layer_limits import LayerLimits, trainable_names
 from layers.chips import chosen_chip, require
+from layers.kinds import OperatorKind, Pooling
 
 Size = int | tuple[int, int]
 Limit = tuple[str, Any, Container[Any]]  # name of a parameter, its value, what is allowed
 
 
 @dataclass(frozen=True, slots=True)
-class Operator:
+class ConvolutionShape:
     """A convolution as far as its limits go; `kernel` None: there is none."""
 
-    op: str
+    kind: OperatorKind
     in_channels: int
     kernel: int | None
     stride: int
@@ -28,10 +29,10 @@ class Operator:
     bias: bool
 
 
-def operator_limits(o: Operator, pooling: str | None) -> Iterator[Limit]:
+def operator_limits(o: ConvolutionShape, pooling: str | None) -> Iterator[Limit]:
     """Yield the limits of a convolution (spec/training.md 1.6)."""
     limits = chosen_chip().limits
-    yield "pooling", pooling, (None, "Max", "Avg")
+    yield "pooling", pooling, (None, *Pooling)
     if not limits.has_depthwise:
         names = " or ".join(trainable_names(lambda chip: chip.has_depthwise))
         yield f"groups (set the device to {names} for depthwise layers)", o.groups, (1,)
@@ -41,38 +42,58 @@ def operator_limits(o: Operator, pooling: str | None) -> Iterator[Limit]:
         require(o.bias, f"batchnorm={o.batchnorm}: `bias` must be set{hint}")
     if o.kernel is None:
         return
-    if o.op == "Conv1d":
-        yield "kernel_size", o.kernel, limits.conv1d_kernels
-        yield "stride", o.stride, (1,) if pooling else limits.conv1d_strides
-        yield "padding", o.padding, limits.conv1d_padding
-        most = limits.conv1d_padded_channels
-        if most is not None and o.in_channels > most:
-            yield f"padding with more than {most} channels", o.padding, (0,)
-        if o.padding or o.kernel > 3:
-            yield "(kernel_size-1)*dilation", (o.kernel - 1) * o.dilation, range(9)
-        return
-    if o.op == "ConvTranspose2d":
-        yield "chip", limits.name, trainable_names(lambda chip: chip.has_transposed)
-        yield "stride", o.stride, (2,)
-    else:
-        yield "stride", o.stride, (1,) if pooling else (1, 2, 3)
-    yield "kernel_size", o.kernel, limits.conv2d_kernels
+    match o.kind:
+        case OperatorKind.CONV1D:
+            yield from _series_limits(o, o.kernel, pooling, limits)
+        case OperatorKind.CONVTRANSPOSE2D:
+            yield "chip", limits.name, trainable_names(lambda chip: chip.has_transposed)
+            yield "stride", o.stride, (2,)
+            yield from _image_limits(o, o.kernel, limits)
+        case OperatorKind.CONV2D:
+            yield "stride", o.stride, (1,) if pooling else (1, 2, 3)
+            yield from _image_limits(o, o.kernel, limits)
+        case OperatorKind.LINEAR:  # has no kernel
+            return
+        case _:
+            assert_never(o.kind)
+
+
+def _series_limits(
+    o: ConvolutionShape, kernel: int, pooling: str | None, limits: LayerLimits
+) -> Iterator[Limit]:
+    yield "kernel_size", kernel, limits.conv1d_kernels
+    yield "stride", o.stride, (1,) if pooling else limits.conv1d_strides
+    yield "padding", o.padding, limits.conv1d_padding
+    most = limits.conv1d_padded_channels
+    if most is not None and o.in_channels > most:
+        yield f"padding with more than {most} channels", o.padding, (0,)
+    if o.padding or kernel > 3:
+        yield "(kernel_size-1)*dilation", (kernel - 1) * o.dilation, range(9)
+
+
+def _image_limits(o: ConvolutionShape, kernel: int, limits: LayerLimits) -> Iterator[Limit]:
+    yield "kernel_size", kernel, limits.conv2d_kernels
     yield "padding", o.padding, (0, 1, 2)
     yield "dilation", o.dilation, (1,)
 
 
-def pool_limits(pooling: str, size: Size, stride: Size, dilation: int) -> Iterator[Limit]:
+def pool_limits(pooling: Pooling, size: Size, stride: Size, dilation: int) -> Iterator[Limit]:
     """Yield the limits of pooling (spec/training.md 1.6)."""
     chip = chosen_chip()
     extents = (size,) if isinstance(size, int) else size
-    largest = chip.MAX_AVG_POOL if pooling == "Avg" else chip.MAX_POOL
+    match pooling:
+        case Pooling.MAX:
+            largest, dilations = chip.MAX_POOL, range(1, chip.MAX_POOL_DILATION + 1)
+        case Pooling.AVERAGE:
+            largest, dilations = chip.MAX_AVG_POOL, range(1, 2)
+        case _:
+            assert_never(pooling)
     step = chip.limits.pool_step
     sizes = range(step, largest + 1, step)
     for extent in extents:
         yield "pool_size", extent, sizes
     for distance in (stride,) if isinstance(stride, int) else stride:
         yield "pool_stride", distance, range(1, largest + 1)
-    dilations = range(1, chip.MAX_POOL_DILATION + 1) if pooling == "Max" else range(1, 2)
     yield "pool_dilation", dilation, dilations
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import inspect
 import re
-from typing import Any
+from typing import Any, assert_never
 
 from layers.composition import QuantizationAwareModule
+from layers.kinds import Activation, OperatorKind, Pooling
 from layers.limits import Size
 from layers.operators import Conv1d, Conv2d, Linear
 
@@ -48,8 +49,8 @@ FusedLinearReLU FusedLinearAbs
 """.split()  # noqa: SIM905 - readable at a glance
 
 _PARTS = re.compile(
-    r"(?:Fused)?(?:(?P<pooling>Max|Avg)Pool)?(?P<depthwise>Depthwise)?"
-    r"(?P<operator>Conv2d|ConvTranspose2d|Conv1d|Linear)(?P<bn>BN)?(?P<activation>ReLU|Abs)?"
+    rf"(?:Fused)?(?:(?P<pooling>{'|'.join(Pooling)})Pool)?(?P<depthwise>Depthwise)?"
+    rf"(?P<operator>{'|'.join(OperatorKind)})(?P<bn>BN)?(?P<activation>{'|'.join(Activation)})?"
 )
 
 
@@ -57,13 +58,9 @@ def _fused_class(name: str) -> type[QuantizationAwareModule]:
     """Make the layer class that `name` describes, with its signature and documentation."""
     parts = _PARTS.fullmatch(name)
     assert parts is not None, name
-    operator = parts["operator"]
-    base: Any = {"Conv1d": Conv1d, "Linear": Linear}.get(operator, Conv2d)
-    fixed = {key: parts[key] for key in ("pooling", "activation") if parts[key]}
-    defaults: dict[str, Any] = {"batchnorm": "Affine"} if parts["bn"] else {}
-    if operator == "ConvTranspose2d":
-        fixed["op"] = operator
-        defaults["stride"] = 2
+    base, fixed, defaults = _base(OperatorKind(parts["operator"]))
+    fixed |= {key: parts[key] for key in ("pooling", "activation") if parts[key]}
+    defaults |= {"batchnorm": "Affine"} if parts["bn"] else {}
 
     def initialize(self: Any, *args: Any, **kwargs: Any) -> None:
         if parts["depthwise"]:
@@ -89,13 +86,48 @@ def _signature(base: type, fixed: set[str]) -> inspect.Signature:
 def _sentence(parts: re.Match[str]) -> str:
     """Say what a layer does, in the order of its steps."""
     steps = [
-        {"Max": "maximum pooling", "Avg": "average pooling"}.get(parts["pooling"] or ""),
+        f"{_pooling_word(Pooling(parts['pooling']))} pooling" if parts["pooling"] else None,
         ("depthwise " if parts["depthwise"] else "") + parts["operator"],
         "batch normalization" if parts["bn"] else None,
-        {"ReLU": "rectification", "Abs": "absolute value"}.get(parts["activation"] or ""),
+        _activation_word(Activation(parts["activation"])) if parts["activation"] else None,
     ]
     text = ", then ".join(step for step in steps if step)
     return f"{text[0].upper()}{text[1:]}."
+
+
+def _base(operator: OperatorKind) -> tuple[Any, dict[str, str], dict[str, Any]]:
+    """Return the base of a layer's class, the parameters that it fixes, and their defaults."""
+    match operator:
+        case OperatorKind.CONV1D:
+            return Conv1d, {}, {}
+        case OperatorKind.CONV2D:
+            return Conv2d, {}, {}
+        case OperatorKind.CONVTRANSPOSE2D:
+            return Conv2d, {"op": operator}, {"stride": 2}
+        case OperatorKind.LINEAR:
+            return Linear, {}, {}
+        case _:
+            assert_never(operator)
+
+
+def _pooling_word(pooling: Pooling) -> str:
+    match pooling:
+        case Pooling.MAX:
+            return "maximum"
+        case Pooling.AVERAGE:
+            return "average"
+        case _:
+            assert_never(pooling)
+
+
+def _activation_word(activation: Activation) -> str:
+    match activation:
+        case Activation.RELU:
+            return "rectification"
+        case Activation.ABS:
+            return "absolute value"
+        case _:
+            assert_never(activation)
 
 
 def _max_pool_class(name: str) -> type[QuantizationAwareModule]:

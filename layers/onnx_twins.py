@@ -6,6 +6,8 @@ place they stand. `exact_twin` makes those that compute the same.
 
 from __future__ import annotations
 
+from typing import assert_never
+
 import torch
 from torch import Tensor, nn
 
@@ -31,8 +33,12 @@ class RoundingONNX(nn.Module):
                 x = torch.round(x)
             case "toward zero":
                 x = torch.sign(x) * torch.floor(torch.abs(x))
-            case _:
+            case "down":
                 x = torch.floor(x)
+            case "none":
+                pass
+            case _:
+                assert_never(self.grid.rounding)
         return x if self.grid.unit == 1.0 else x * self.grid.unit
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, assert_never
 
 from torch import Tensor, nn
 
@@ -11,7 +11,8 @@ from layers.chips import chosen_chip, require
 from layers.choices import activation_clamp
 from layers.composition import QuantizationAwareModule
 from layers.elementary import Clamp, Empty, Quantize, get_activation
-from layers.limits import Limit, Operator, Size, check, operator_limits, pool_limits, single
+from layers.kinds import OperatorKind, Pooling
+from layers.limits import ConvolutionShape, Limit, Size, check, operator_limits, pool_limits, single
 
 
 class Convolution(QuantizationAwareModule):
@@ -23,7 +24,8 @@ class Convolution(QuantizationAwareModule):
     """
 
     operators: ClassVar[dict[str, Any]] = {}
-    pools: ClassVar[dict[str, Any]] = {}
+    max_pool: ClassVar[Any] = None
+    average_pool: ClassVar[Any] = None
     batch_normalization: ClassVar[Any] = None
 
     def __init__(
@@ -35,15 +37,23 @@ class Convolution(QuantizationAwareModule):
         if op not in self.operators:
             raise ValueError(f"op={op!r}: use {' or '.join(self.operators)}")
         kernel = None if kernel_size is None else single(kernel_size, "kernel_size")
-        operator = Operator(
-            op, in_channels, kernel, stride, padding, dilation, groups, batchnorm, bool(bias)
+        shape = ConvolutionShape(
+            OperatorKind(op),
+            in_channels,
+            kernel,
+            stride,
+            padding,
+            dilation,
+            groups,
+            batchnorm,
+            bool(bias),
         )
-        check(operator_limits(operator, pooling), f"{type(self).__name__}: ")
+        check(operator_limits(shape, pooling), f"{type(self).__name__}: ")
         layer = bn = pool = None
         if pooling is not None:
-            pool = self._pool(pooling, pool_size, pool_stride, pool_dilation)
+            pool = self._pool(Pooling(pooling), pool_size, pool_stride, pool_dilation)
         if kernel is not None:
-            extra = {"output_padding": 1} if op == "ConvTranspose2d" else {}
+            extra = _extra_arguments(shape.kind)
             layer = self.operators[op](
                 in_channels, out_channels, kernel, stride, padding,
                 dilation=dilation, groups=groups, bias=bool(bias), **extra,
@@ -53,22 +63,40 @@ class Convolution(QuantizationAwareModule):
                 bn = self.batch_normalization(out_channels, eps, momentum, affine)
         super().__init__(pooling, pool=pool, op=layer, bn=bn, **kwargs)
 
-    def _pool(self, pooling: str, size: Size, stride: Size | None, dilation: int) -> nn.Module:
+    def _pool(self, pooling: Pooling, size: Size, stride: Size | None, dilation: int) -> nn.Module:
         """Return the pooling module; ValueError for a size that is no size."""
         if not isinstance(size, int) and len(size) != 2:
             raise ValueError(f"pool_size={size}: give one integer or two")
         step = size if stride is None else single(stride, "pool_stride")
         check(pool_limits(pooling, size, step, dilation), f"{pooling} pooling: ")
-        extra = {"dilation": dilation} if pooling == "Max" else {}
-        made: nn.Module = self.pools[pooling](size, step, padding=0, **extra)
+        made: nn.Module
+        match pooling:
+            case Pooling.MAX:
+                made = self.max_pool(size, step, padding=0, dilation=dilation)
+            case Pooling.AVERAGE:
+                made = self.average_pool(size, step, padding=0)
+            case _:
+                assert_never(pooling)
         return made
+
+
+def _extra_arguments(kind: OperatorKind) -> dict[str, int]:
+    """Return what an operator is made with besides what all have."""
+    match kind:
+        case OperatorKind.CONVTRANSPOSE2D:
+            return {"output_padding": 1}
+        case OperatorKind.CONV1D | OperatorKind.CONV2D | OperatorKind.LINEAR:
+            return {}
+        case _:
+            assert_never(kind)
 
 
 class Conv1d(Convolution):
     """One-dimensional convolution: input [N, in_channels, L], output [N, out_channels, L']."""
 
     operators: ClassVar = {"Conv1d": nn.Conv1d}
-    pools: ClassVar = {"Max": nn.MaxPool1d, "Avg": nn.AvgPool1d}
+    max_pool: ClassVar = nn.MaxPool1d
+    average_pool: ClassVar = nn.AvgPool1d
     batch_normalization: ClassVar = nn.BatchNorm1d
 
     def __init__(
@@ -99,7 +127,8 @@ class Conv2d(Convolution):
     """
 
     operators: ClassVar = {"Conv2d": nn.Conv2d, "ConvTranspose2d": nn.ConvTranspose2d}
-    pools: ClassVar = {"Max": nn.MaxPool2d, "Avg": nn.AvgPool2d}
+    max_pool: ClassVar = nn.MaxPool2d
+    average_pool: ClassVar = nn.AvgPool2d
     batch_normalization: ClassVar = nn.BatchNorm2d
 
     def __init__(

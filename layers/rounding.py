@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, assert_never
 
 import torch
 from torch import Tensor
@@ -63,15 +63,18 @@ def _window(grid: Grid) -> tuple[float, float]:
     These are the inputs that the clamp leaves alone after rounding. A closed end is expressed as
     the next float32 beyond it.
     """
-    if grid.rounding == "none":
-        low, high = _beyond(grid.low, -math.inf), _beyond(grid.high, math.inf)
-    elif grid.rounding == "toward zero":
-        low, high = (grid.low - 1) / grid.steps, (grid.high + 1) / grid.steps
-    elif grid.rounding == "down":
-        low, high = _beyond(grid.low / grid.steps, -math.inf), (grid.high + 1) / grid.steps
-    else:
-        low = _beyond((grid.low - 0.5) / grid.steps, -math.inf)
-        high = (grid.high + 0.5) / grid.steps
+    match grid.rounding:
+        case "none":
+            low, high = _beyond(grid.low, -math.inf), _beyond(grid.high, math.inf)
+        case "toward zero":
+            low, high = (grid.low - 1) / grid.steps, (grid.high + 1) / grid.steps
+        case "down":
+            low, high = _beyond(grid.low / grid.steps, -math.inf), (grid.high + 1) / grid.steps
+        case "half up" | "half even":
+            low = _beyond((grid.low - 0.5) / grid.steps, -math.inf)
+            high = (grid.high + 0.5) / grid.steps
+        case _:
+            assert_never(grid.rounding)
     return (0.0 if grid.positive else low), high
 
 

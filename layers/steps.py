@@ -23,6 +23,7 @@ from layers.elementary import (
     WeightScale,
     get_activation,
 )
+from layers.kinds import OperatorKind
 
 PARAMETER_STEPS = ("quantize_weight", "quantize_bias", "clamp_weight", "clamp_bias")
 STEPS = frozenset(
@@ -115,13 +116,30 @@ def held_parameters(layer: Any, shift: Tensor) -> tuple[Tensor, Tensor | None]:
     return weight, None if bias is None else layer.clamp_bias(layer.quantize_bias(bias))
 
 
+def kind_of(op: nn.Module) -> OperatorKind:
+    """Return what kind of operator a module of PyTorch is; TypeError for others."""
+    classes = {
+        nn.Conv1d: "Conv1d", nn.Conv2d: "Conv2d", nn.ConvTranspose2d: "ConvTranspose2d",
+        nn.Linear: "Linear",
+    }  # fmt: skip
+    for known, kind in classes.items():
+        if isinstance(op, known):
+            return OperatorKind(kind)
+    raise TypeError(f"{type(op).__name__} is no operator of a layer")
+
+
 def operate(op: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """Apply an operator with other parameters than its own."""
+    """Apply an operator with other parameters than its own; TypeError for an unknown one."""
     if isinstance(op, nn.Linear):
         return functional.linear(x, weight, bias)
     if isinstance(op, nn.ConvTranspose2d):
         return functional.conv_transpose2d(
             x, weight, bias, op.stride, op.padding, op.output_padding, op.groups, op.dilation
         )
-    function = functional.conv2d if isinstance(op, nn.Conv2d) else functional.conv1d
+    if isinstance(op, nn.Conv2d):
+        function = functional.conv2d
+    elif isinstance(op, nn.Conv1d):
+        function = functional.conv1d
+    else:
+        raise TypeError(f"{type(op).__name__} is no operator of a layer")
     return function(x, weight, bias, op.stride, op.padding, op.dilation, op.groups)

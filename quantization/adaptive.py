@@ -75,8 +75,10 @@ def columns(op: Any, x: Tensor) -> Tensor:
         window, padding = (1, op.kernel_size[0]), (0, op.padding[0])
         stride, dilation = (1, op.stride[0]), (1, op.dilation[0])
         x = x.unsqueeze(2)
-    else:
+    elif isinstance(op, torch.nn.Conv2d):
         window, padding, stride, dilation = op.kernel_size, op.padding, op.stride, op.dilation
+    else:
+        raise TypeError(f"the inputs of {type(op).__name__} cannot be unfolded")
     seen = functional.unfold(x, window, dilation, padding, stride)  # [N, G·d, places]
     return seen.unflatten(1, (op.groups, -1)).permute(1, 2, 0, 3).flatten(2)
 

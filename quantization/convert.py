@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, assert_never
 
 import numpy as np
 
@@ -149,8 +149,10 @@ class _Conversion:
                 return {"clipping_method": "SCALE", "clipping_scale": self._options.scale}
             case ClipMethod.STDDEV:
                 return {"clipping_method": "STDDEV", "clipping_nstds": self._options.stddev}
-            case method:
-                return {"clipping_method": str(method)}
+            case ClipMethod.MAX | ClipMethod.AVGMAX:
+                return {"clipping_method": str(self._options.clip_method)}
+            case _:
+                assert_never(self._options.clip_method)
 
     def _convert(self, name: str) -> None:
         match name.rpartition(".")[2]:
@@ -270,6 +272,8 @@ class _Conversion:
                 scale = largest_magnitude(weights)
             case ClipMethod.AVGMAX:
                 scale = mean_channel_magnitude(weights)
+            case _:
+                assert_never(options.clip_method)
         return _Range(scale, None, False)
 
     def _power_of_two(self, layer: _Layer) -> _Range:

@@ -11,6 +11,9 @@ from tests.exhaustive import fall_through
 
 ENUMERATIONS = {
     "synthesis": {"Operator", "Combination", "Activation", "InputPort"},
+    "layers": {"OperatorKind", "Pooling", "Activation"},
+    "training": {"OperatorKind"},
+    "quantization": {"ClipMethod"},
     "emulator": {"LayerKind", "ElementwiseOperation", "ActivationFunction"},
 }
 """By room the enumerations whose members change what is computed."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, assert_never
 
 import torch
 from torch import Tensor, nn
 
 import ai8x
+from ai8x import OperatorKind
 from diagnostics.errors import InputError
 
 _OPERATORS = (nn.Conv1d, nn.Conv2d, nn.ConvTranspose2d, nn.Linear)
@@ -108,11 +109,17 @@ def run(model: nn.Module, example: Tensor) -> Any:
 def _effort(name: str, op: Any, taken: torch.Size, given: torch.Size) -> Effort:
     """Return the effort of an operator: every weight is used once for each position."""
     by_position = math.prod(op.weight.shape[1:])
-    positions = taken if isinstance(op, nn.ConvTranspose2d) else given
-    kind = type(op).__name__
+    kind = ai8x.kind_of(op)
+    match kind:
+        case OperatorKind.CONVTRANSPOSE2D:
+            positions = taken
+        case OperatorKind.CONV1D | OperatorKind.CONV2D | OperatorKind.LINEAR:
+            positions = given
+        case _:
+            assert_never(kind)
     return Effort(
         name,
-        kind,
+        type(op).__name__,
         _attributes(op),
         taken,
         given,

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Literal, assert_never
 
 from torch import nn
 
 import ai8x
+from ai8x import OperatorKind
 from device import Chip
 from device.channels import channels_per_pass, passes
 from training.export.counting import dimensions
@@ -92,8 +93,9 @@ class Walk:
             if module.op is None and value.join is None and self._following(node, pooled=False):
                 return replace(value, pool=module.pool)
             return self._layer(node.target, module, value, shape)
-        if isinstance(module, ai8x.Eltwise):
-            return self._elements(node, type(module).__name__, taken, shape)
+        operation = _elementwise(module)
+        if operation is not None:
+            return self._elements(node, operation, taken, shape)
         if isinstance(module, _PASSING):
             return value
         kind = type(module).__name__
@@ -143,7 +145,7 @@ class Walk:
         inputs = tuple(
             self._alone(source, value) for source, value in zip(sources, taken, strict=True)
         )
-        value = _Value(inputs, shape, "elements", _ELEMENTWISE.get(kind, "add"), notes=notes)
+        value = _Value(inputs, shape, "elements", _ELEMENTWISE[kind], notes=notes)
         following = self._following(node, pooled=True)
         if following is not None and self._can_combine(following, len(inputs), shape[0]):
             return value
@@ -156,7 +158,15 @@ class Walk:
     def _can_combine(self, layer: Any, operands: int, channels: int) -> bool:
         """Return whether a layer can combine elements in front of its operator."""
         count = passes(channels)
-        if isinstance(layer.op, nn.Conv1d) or (layer.pool is not None and operands > 2):
+        kind = ai8x.kind_of(layer.op)
+        match kind:
+            case OperatorKind.CONV1D:
+                return False
+            case OperatorKind.CONV2D | OperatorKind.CONVTRANSPOSE2D | OperatorKind.LINEAR:
+                pass
+            case _:
+                assert_never(kind)
+        if layer.pool is not None and operands > 2:
             return False
         if self._chip.combines_with_bias:
             return count == 1 or operands * count == operands + count
@@ -218,6 +228,11 @@ class Walk:
         return name if name not in taken else next(n for n in numbers if n not in taken)
 
 
+def _elementwise(module: nn.Module) -> str | None:
+    """Return the name of the operation of an element-wise layer, None for others."""
+    return next((c.__name__ for c in type(module).__mro__ if c.__name__ in _ELEMENTWISE), None)
+
+
 def _is_prepared(value: _Value) -> bool:
     """Return whether something happens to a tensor that only an operator can do."""
     return value.flat or value.reshaped or value.pool is not None
@@ -238,8 +253,12 @@ def _pooling(pool: Any) -> dict[str, Any]:
     """Return the keys of pooling."""
     if pool is None:
         return {}
-    is_average = isinstance(pool, nn.AvgPool1d | nn.AvgPool2d)
-    keys = {"avg_pool" if is_average else "max_pool": _short(pool.kernel_size)}
+    if isinstance(pool, nn.AvgPool1d | nn.AvgPool2d):
+        keys = {"avg_pool": _short(pool.kernel_size)}
+    elif isinstance(pool, nn.MaxPool1d | nn.MaxPool2d):
+        keys = {"max_pool": _short(pool.kernel_size)}
+    else:
+        raise TypeError(f"{type(pool).__name__} is no pooling of a layer")
     keys["pool_stride"] = _short(pool.stride)
     dilation = _short(getattr(pool, "dilation", 1))
     return keys if dilation == 1 else {**keys, "pool_dilation": dilation}
@@ -247,21 +266,37 @@ def _pooling(pool: Any) -> dict[str, Any]:
 
 def _operator(layer: Any) -> dict[str, Any]:
     """Return the keys of an operator."""
-    op, keys = layer.op, {}
-    if not isinstance(op, nn.Linear):
-        size = op.kernel_size
-        keys["kernel_size"] = size[0] if len(size) == 1 else dimensions(size)
-        keys["pad"] = _short(op.padding)
-        if _short(op.stride) != (2 if isinstance(op, nn.ConvTranspose2d) else 1):
-            keys["stride"] = _short(op.stride)
-        if _short(op.dilation) != 1:
-            keys["dilation"] = _short(op.dilation)
-        if op.groups > 1:
-            keys["groups"] = op.groups
+    keys: dict[str, Any] = {}
+    kind = ai8x.kind_of(layer.op)
+    match kind:
+        case OperatorKind.CONV1D | OperatorKind.CONV2D:
+            keys |= _kernel(layer.op, usual_stride=1)
+        case OperatorKind.CONVTRANSPOSE2D:
+            keys |= _kernel(layer.op, usual_stride=2)
+        case OperatorKind.LINEAR:
+            pass
+        case _:
+            assert_never(kind)
     keys["activate"] = layer.activation or "None"
     keys["quantization"] = int(layer.weight_bits.item()) or 8
     if layer.wide:
         keys["output_width"] = 32
+    return keys
+
+
+def _kernel(op: Any, usual_stride: int) -> dict[str, Any]:
+    """Return the keys of a kernel and how it moves."""
+    size = op.kernel_size
+    keys: dict[str, Any] = {
+        "kernel_size": size[0] if len(size) == 1 else dimensions(size),
+        "pad": _short(op.padding),
+    }
+    if _short(op.stride) != usual_stride:
+        keys["stride"] = _short(op.stride)
+    if _short(op.dilation) != 1:
+        keys["dilation"] = _short(op.dilation)
+    if op.groups > 1:
+        keys["groups"] = op.groups
     return keys
 
 
