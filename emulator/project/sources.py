@@ -63,7 +63,8 @@ class SourceCompiler:
         for _ in range(_MAX_ROUNDS):
             prologue.write_text(standins.declarations())
             status, output = self._run(
-                *self._flags(source), "-include", str(prologue), "-o", str(target), str(source)
+                *(*self._flags(source), "-include", str(prologue)),
+                *("-o", str(target), str(source.absolute())),
             )
             if not status:
                 self.objects[source] = target

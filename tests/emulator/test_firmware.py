@@ -30,6 +30,13 @@ def test_program_runs_to_pass(project: Path) -> None:
     assert outcome.run.findings == []
 
 
+def test_project_is_found_from_the_working_directory(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(project.parent)
+    assert run(Path(project.name)).startswith("True")
+
+
 def test_program_that_spins_instead_of_sleeping_is_interrupted(variant: Variant) -> None:
     assert run(variant(("MXC_LP_EnterSleepMode()", "(void) 0"))).startswith("True")
 
