@@ -15,6 +15,7 @@ GROUPS = 4
 PROCESSORS_PER_GROUP = 16
 PROCESSORS = GROUPS * PROCESSORS_PER_GROUP
 PROCESSORS_PER_INSTANCE = 4
+INSTANCES = PROCESSORS // PROCESSORS_PER_INSTANCE
 INSTANCES_PER_GROUP = PROCESSORS_PER_GROUP // PROCESSORS_PER_INSTANCE
 KERNEL_COLUMN_BYTES = 9
 KERNEL_COLUMN_STRIDE_BYTES = 16
@@ -47,7 +48,7 @@ FIFO_LANES = 4
 STREAM_REGISTERS = ("STREAM1", "STREAM2", "FMAX")
 
 
-_WORD_BYTES = 4
+WORD_BYTES = 4
 _FLASH_LINE_BYTES = 16
 _FLASH_INFORMATION_BYTES = 0x4000
 """Beside the flash memory that programs use, for data of the chip's maker."""
@@ -234,12 +235,12 @@ class Chip:
     @property
     def write_pointer_shift(self) -> int:
         """Lowest bit of the instance in write pointers, which count words of the address space."""
-        return (self.instance_stride // _WORD_BYTES).bit_length() - 1
+        return (self.instance_stride // WORD_BYTES).bit_length() - 1
 
     @property
     def processor_words(self) -> int:
         """Words between the data of neighbouring processors of an instance in write pointers."""
-        return self.instance_stride // _WORD_BYTES // PROCESSORS_PER_INSTANCE
+        return self.instance_stride // WORD_BYTES // PROCESSORS_PER_INSTANCE
 
     @property
     def out_offset_limit(self) -> int:

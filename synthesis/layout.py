@@ -11,9 +11,12 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Literal, assert_never
 
-from device.chip import PROCESSORS_PER_GROUP
+from device.chip import INSTANCES, PROCESSORS_PER_GROUP, PROCESSORS_PER_INSTANCE
 from synthesis.network import Size
 from values import frozen
+
+LAYERS_WIDENED = 9
+"""Only these first layers can stream or follow a streaming layer."""
 
 
 class InputPort(enum.StrEnum):
@@ -71,6 +74,12 @@ def lowest_bit(mask: int) -> int:
 def group_slice(mask: int, group: int) -> int:
     """Return the 16 bits of a processor mask that belong to a group."""
     return mask >> PROCESSORS_PER_GROUP * group & (1 << PROCESSORS_PER_GROUP) - 1
+
+
+def instances(mask: int) -> tuple[int, ...]:
+    """Return the data memory instances (0 to 15) in which a processor mask has lanes."""
+    lanes = (1 << PROCESSORS_PER_INSTANCE) - 1
+    return tuple(i for i in range(INSTANCES) if mask >> PROCESSORS_PER_INSTANCE * i & lanes)
 
 
 @frozen

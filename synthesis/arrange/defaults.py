@@ -7,8 +7,7 @@ from dataclasses import replace
 
 from device.channels import channels_per_pass, passes
 from diagnostics import Diagnostic, DiagnosticError
-from synthesis.layout import LayerLayout, Layout
-from synthesis.mapping.hardware import is_widened
+from synthesis.layout import LAYERS_WIDENED, LayerLayout, Layout
 from synthesis.network import Layer
 
 
@@ -76,4 +75,5 @@ def _widened(layer: Layer, before: int | None, layout: Layout) -> bool:
     """Line buffers work on rows of 3x3 kernels; what is bypassed would add nine pixels."""
     near = [layer.index] if before is None else [before, layer.index]
     streams = any(layout.layers[index].streaming for index in near)
-    return streams and is_widened(layer) and not layer.bypass
+    small = layer.operator.two_dimensional and layer.kernel == (1, 1)
+    return streams and small and layer.index < LAYERS_WIDENED and not layer.bypass

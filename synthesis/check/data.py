@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from device import Chip
+from device.chip import WORD_BYTES
 from diagnostics import Severity
 from synthesis.check.constraint import Covered, Finding, Kind, Of, constraint, layer_constraint
 from synthesis.facts import Fact
 from synthesis.mapping import MappedLayer, MappedNetwork
 from synthesis.network import Layer, Network
-from synthesis.place.data import WORD_BYTES
 
 
 @layer_constraint("E340", Kind.HARDWARE, blocks=Fact.OVERLAPS)

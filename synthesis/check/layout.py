@@ -8,9 +8,8 @@ from device import Chip
 from device.chip import PROCESSORS_PER_INSTANCE
 from synthesis.check.constraint import Covered, Finding, Kind, Of, constraint, layer_constraint
 from synthesis.facts import Fact
-from synthesis.layout import group_slice, lowest_bit
+from synthesis.layout import group_slice, instances, lowest_bit
 from synthesis.mapping import MappedLayer, MappedNetwork
-from synthesis.place.data import instances
 
 MAX_INPUT_PASSES = 16
 

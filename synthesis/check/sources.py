@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
+from device.chip import WORD_BYTES
 from diagnostics import Severity
 from synthesis.check.constraint import Covered, Finding, Kind, constraint
 from synthesis.check.layout import mask_text
@@ -12,7 +13,6 @@ from synthesis.facts import Fact
 from synthesis.layout import lowest_bit
 from synthesis.mapping import MappedLayer, MappedNetwork
 from synthesis.network import AnyLayer, Layer, Network, Schedule
-from synthesis.place.data import WORD_BYTES
 
 
 def _sources(layer: AnyLayer, network: Schedule[AnyLayer]) -> tuple[AnyLayer, ...]:

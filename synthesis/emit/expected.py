@@ -11,9 +11,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from device.chip import WORD_BYTES
 from synthesis.program import ExpectedOutput, Words
-
-WORD_BYTES = 4
 
 
 def cut(expected: ExpectedOutput, limit: int | None) -> ExpectedOutput:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from device.chip import PROCESSORS
-from synthesis.place.lifetimes import DataRange, Loss, MemoryStep, number_runs, numbers_text
+from synthesis.memory import DataRange, Loss, MemoryStep, number_runs, numbers_text
 from synthesis.report import KernelArea, Report
 from values import frozen
 

@@ -11,10 +11,10 @@ from dataclasses import replace
 from itertools import groupby
 from typing import Literal
 
+from device.chip import WORD_BYTES
 from synthesis.program import TransposedChannel, TransposingPort, UnloadLayer, UnloadPiece
 from values import frozen
 
-WORD_BYTES = 4
 PIXELS_PER_READ = 4
 """What a transposing port delivers at a time."""
 

@@ -16,6 +16,7 @@ from device.chip import (
     PROCESSORS,
     PROCESSORS_PER_GROUP,
     STREAM_REGISTERS,
+    WORD_BYTES,
 )
 from device.masks import mask_of
 from device.registers import CLEARED_REGISTERS, MEMORY_TIMING
@@ -30,7 +31,6 @@ from synthesis.encode.writer import RegisterWriter
 from synthesis.layout import InputPort, bits
 from synthesis.mapping import MappedNetwork
 from synthesis.options import EncodeOptions
-from synthesis.place.data import WORD_BYTES
 from synthesis.program import Block, Check, Clear, Power, Step, TimerStart, Wait, Write
 
 _LOADING_DIVIDER = 4

@@ -20,15 +20,16 @@ from device.chip import (
     FIFO_STATUS,
     FIFOS,
     PROCESSORS_PER_INSTANCE,
+    WORD_BYTES,
 )
 from device.masks import mask_of
 from device.packing import as_bytes, data_words, lane_mask, lane_words
 from device.registers import FAST_FIFO_REGISTERS, SHARED_REGISTERS
 from synthesis.encode.mlator import TransposerWords
-from synthesis.layout import Delivery, InputPort, bits, group_slice
+from synthesis.layout import Delivery, InputPort, bits, group_slice, instances
 from synthesis.mapping import MappedLayer, MappedNetwork
 from synthesis.network import Tensor
-from synthesis.place.data import WORD_BYTES, input_words, instances
+from synthesis.place.data import input_words
 from synthesis.place.outputs import Piece, delivery_of, pieces_of, pixel_step
 from synthesis.program import (
     ExpectedOutput,

@@ -14,6 +14,7 @@ from device.chip import (
     FLATTEN_LONG,
     GROUPS,
     PROCESSORS_PER_INSTANCE,
+    WORD_BYTES,
 )
 from device.masks import mask_of
 from diagnostics import DiagnosticError
@@ -27,7 +28,6 @@ from synthesis.mapping import MappedLayer, MappedNetwork
 from synthesis.network import Activation, Combination, Operator
 from synthesis.options import EncodeOptions
 from synthesis.place import Placement, Stream
-from synthesis.place.data import WORD_BYTES
 from synthesis.program import Block, Write
 from values import frozen
 

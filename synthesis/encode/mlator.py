@@ -6,8 +6,7 @@ Source: spec/registers.md section 5.9, spec/generated-project.md sections 5.3 an
 from __future__ import annotations
 
 from device import Chip
-from device.chip import INSTANCES_PER_GROUP
-from synthesis.place.data import WORD_BYTES
+from device.chip import INSTANCES_PER_GROUP, WORD_BYTES
 from synthesis.program import TransposedChannel, TransposingPort
 
 _LAYER = 0

@@ -5,10 +5,14 @@ Source: spec/registers.md section 4, WPTR registers.
 
 from __future__ import annotations
 
-from device.chip import INSTANCES_PER_GROUP, PROCESSORS_PER_GROUP, PROCESSORS_PER_INSTANCE
+from device.chip import (
+    INSTANCES_PER_GROUP,
+    PROCESSORS_PER_GROUP,
+    PROCESSORS_PER_INSTANCE,
+    WORD_BYTES,
+)
 from synthesis.encode.view import LayerView, Registers
-from synthesis.layout import lowest_bit
-from synthesis.place.data import WORD_BYTES, instances
+from synthesis.layout import instances, lowest_bit
 
 
 def write_pointers(view: LayerView, group: int) -> Registers:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from device import Chip
-from device.chip import FAST_FIFO_CONTROL
+from device.chip import FAST_FIFO_CONTROL, WORD_BYTES
 from device.registers import FAST_FIFO_REGISTERS, SHARED_REGISTERS
-from synthesis.place.data import WORD_BYTES
 from synthesis.program import Write
 
 

@@ -17,9 +17,6 @@ from device.channels import passes
 from synthesis.network import MAX_TAPS, Layer, Operator, Size
 from values import frozen
 
-LAYERS_WIDENED = 9
-"""Only these first layers can stream or follow a streaming layer."""
-
 
 @frozen
 class Hardware:
@@ -38,12 +35,6 @@ class Hardware:
     weights: NDArray[np.int8] | None
     surplus_words: int = 0
     leading_bytes: int = 0
-
-
-def is_widened(layer: Layer) -> bool:
-    """Whether a layer's kernel is made larger where it streams or follows one that does."""
-    small = layer.operator.two_dimensional and layer.kernel == (1, 1)
-    return small and layer.index < LAYERS_WIDENED
 
 
 def widened(layer: Layer) -> Layer:

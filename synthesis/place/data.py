@@ -8,20 +8,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from device.chip import PROCESSORS, PROCESSORS_PER_INSTANCE
+from device.chip import INSTANCES, WORD_BYTES
 from diagnostics import Diagnostic, Severity
 from synthesis.facts import NO_ROOM
+from synthesis.layout import instances
 from synthesis.mapping import MappedLayer, MappedNetwork
 
-INSTANCES = PROCESSORS // PROCESSORS_PER_INSTANCE
-WORD_BYTES = 4
 _NOBODY = -2
-
-
-def instances(mask: int) -> tuple[int, ...]:
-    """Return the data memory instances (0 to 15) in which a processor mask has lanes."""
-    lanes = (1 << PROCESSORS_PER_INSTANCE) - 1
-    return tuple(i for i in range(INSTANCES) if mask >> PROCESSORS_PER_INSTANCE * i & lanes)
 
 
 def output_words(layer: MappedLayer) -> NDArray[np.int64]:

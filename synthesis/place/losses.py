@@ -10,8 +10,9 @@ from collections.abc import Iterator
 
 from diagnostics import Diagnostic, Severity
 from synthesis.mapping import MappedLayer, MappedNetwork
+from synthesis.memory import DataRange, Loss
 from synthesis.network import NETWORK_INPUT
-from synthesis.place.lifetimes import DataRange, Loss, memory_steps, overlap, sources
+from synthesis.place.lifetimes import memory_steps, overlap, sources
 
 
 def check_losses(network: MappedNetwork, problems: list[Diagnostic]) -> None:

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import combinations
 
+from device.chip import WORD_BYTES
 from diagnostics import Diagnostic, Severity
 from synthesis.facts import NO_ROOM
+from synthesis.layout import instances
 from synthesis.mapping import MappedLayer, MappedNetwork
 from synthesis.options import PlaceOptions
-from synthesis.place.data import WORD_BYTES, instances
 from synthesis.place.streams import Stream, passes_before
 from values import frozen
 

@@ -17,7 +17,8 @@ from synthesis.invariants import InvariantError, Invariants
 from synthesis.layout import bits, lowest_bit
 from synthesis.mapping import MappedLayer, MappedNetwork
 from synthesis.mapping.validation import violations
-from synthesis.place.lifetimes import MemoryStep, memory_steps
+from synthesis.memory import MemoryStep
+from synthesis.place.lifetimes import memory_steps
 from synthesis.place.packing import pack_layer
 
 if TYPE_CHECKING:  # the placement asks for its validation

@@ -11,14 +11,14 @@ from dataclasses import replace
 import numpy as np
 
 from device import Chip
-from device.chip import GROUPS
+from device.chip import GROUPS, INSTANCES, WORD_BYTES
 from diagnostics import Diagnostic
 from synthesis.mapping import MappedLayer, MappedNetwork, map_network
+from synthesis.memory import DataRange, MemoryStep
 from synthesis.network import Network
 from synthesis.options import EncodeOptions
 from synthesis.place import Placement
-from synthesis.place.data import INSTANCES, WORD_BYTES
-from synthesis.place.lifetimes import DataRange, MemoryStep, memory_steps, sources
+from synthesis.place.lifetimes import memory_steps, sources
 from synthesis.program import Program
 from synthesis.report.kernels import kernel_areas
 from synthesis.report.values import InstanceUse, LayerRow, Report, Usage

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from device import Chip
 from diagnostics import Diagnostic, Severity
-from synthesis.place.lifetimes import MemoryStep
+from synthesis.memory import MemoryStep
 from values import frozen
 
 

@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 
 from diagnostics import Diagnostic, Place, Severity
-from synthesis.mapping.hardware import LAYERS_WIDENED
+from synthesis.layout import LAYERS_WIDENED
 from synthesis.network import DATA_BUFFER, NETWORK_INPUT, DataBuffer, Layer, Operator, Size, Tensor
 from synthesis.options import ResolveOptions
 from synthesis.parse import Description, LayerDescription

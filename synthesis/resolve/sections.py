@@ -9,10 +9,9 @@ from collections.abc import Iterator
 
 from device import Chip
 from device.channels import channels_per_pass, passes
+from device.chip import WORD_BYTES
 from diagnostics import Diagnostic, Severity
 from synthesis.parse import Description, Section
-
-_WORD_BYTES = 4
 
 
 def check_sections(description: Description, chip: Chip | None) -> Iterator[Diagnostic]:
@@ -44,13 +43,13 @@ def _memory(section: Section, key: str, chip: Chip) -> Iterator[Diagnostic]:
     size = section.get("width", 8) // 8 if key == "unload" else 1
     gap, offset = section.get("write_gap", 0), section.get("offset")
     pieces = rows * columns * passes(section.get("channels"))
-    end = offset + _WORD_BYTES * size * ((pieces - 1) * (gap + 1) + 1)
-    if offset % _WORD_BYTES:
+    end = offset + WORD_BYTES * size * ((pieces - 1) * (gap + 1) + 1)
+    if offset % WORD_BYTES:
         yield Diagnostic(
             "E229",
-            f"{key}: 'offset' is 0x{offset:x}, words begin at multiples of {_WORD_BYTES}",
+            f"{key}: 'offset' is 0x{offset:x}, words begin at multiples of {WORD_BYTES}",
             section.place_of("offset"),
-            f"The nearest valid value is 0x{offset // _WORD_BYTES * _WORD_BYTES:x}.",
+            f"The nearest valid value is 0x{offset // WORD_BYTES * WORD_BYTES:x}.",
         )
     if end > chip.instance_bytes:
         yield Diagnostic(

@@ -10,12 +10,11 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from device import Chip
-from device.chip import FLATTEN_LONG
+from device.chip import FLATTEN_LONG, WORD_BYTES
 from device.packing import lane_words
 from synthesis.layer_data import LayerData, OutputWords
 from synthesis.mapping import MappedLayer, MappedNetwork
 from synthesis.network import Size, Tensor
-from synthesis.place.data import WORD_BYTES
 from synthesis.place.outputs import delivery_of, pieces_of, pixel_step
 from synthesis.simulate import Activations, LayerTrace
 from synthesis.simulate.operators import scale

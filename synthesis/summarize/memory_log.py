@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from device import Chip
+from device.chip import INSTANCES, WORD_BYTES
 from synthesis.mapping import MappedNetwork
-from synthesis.place.data import INSTANCES, WORD_BYTES
-from synthesis.place.lifetimes import DataRange, MemoryStep, memory_steps, numbers_text
+from synthesis.memory import DataRange, MemoryStep, numbers_text
+from synthesis.place.lifetimes import memory_steps
 
 CELL_BYTES = 512
 _FREE, _SEVERAL = -3, -2

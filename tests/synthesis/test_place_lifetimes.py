@@ -11,8 +11,9 @@ import numpy as np
 from synthesis.emit import log_text
 from synthesis.layout import InputPort
 from synthesis.mapping import MappedNetwork
+from synthesis.memory import DataRange, MemoryStep, numbers_text
 from synthesis.options import PlaceOptions
-from synthesis.place.lifetimes import DataRange, MemoryStep, memory_steps, numbers_text
+from synthesis.place.lifetimes import memory_steps
 from synthesis.summarize.memory_log import memory_log
 from tests.synthesis.networks import build, describe, mask, sample, weights
 from tests.synthesis.programs import options, program, summary
