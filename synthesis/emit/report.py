@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from synthesis.emit.report_graph import graph_picture
 from synthesis.emit.report_maps import kernel_picture, memory_picture
-from synthesis.report import Report
+from synthesis.report.values import Report
 from writing.templates import render
 
 _GOLDEN_ANGLE = 137.508

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from synthesis.report import LayerRow, Report
+from synthesis.report.values import LayerRow, Report
 from values import frozen
 
 _INPUT = -1

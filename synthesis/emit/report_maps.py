@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from device.chip import PROCESSORS
 from synthesis.memory import DataRange, Loss, MemoryStep, number_runs, numbers_text
-from synthesis.report import KernelArea, Report
+from synthesis.report.values import KernelArea, Report
 from values import frozen
 
 # Kernels
