@@ -37,22 +37,34 @@ def matrix_lines(values: NDArray[np.integer]) -> str:
     rows: int = len(values)
     if not values.size:
         return "\n" * rows
-    cells = decimal_cells(values.reshape(-1))
-    text = np.full((rows, values.shape[1], cells.shape[1] + 1), _SPACE, np.uint8)
-    text[..., :-1] = cells.reshape(rows, values.shape[1], -1)
-    text[:, -1, -1] = _NEWLINE
+    text = decimal_cells(values.reshape(-1), spaces=1).reshape(rows, -1)
+    text[:, -1] = _NEWLINE
     lines: bytes = text.tobytes()
     return lines.decode("ascii")
 
 
-def decimal_cells(values: NDArray[np.integer]) -> NDArray[np.uint8]:
-    """Return the digits of integers below 10^18, right-aligned: uint8 [number, place]."""
+def decimal_cells(values: NDArray[np.integer], spaces: int = 0) -> NDArray[np.uint8]:
+    """Return the digits of integers below 10^18, right-aligned: uint8 [number, place].
+
+    Each number is followed by `spaces` spaces.
+    """
+    lowest, highest = int(values.min()), int(values.max())
+    if highest - lowest >= len(values):
+        return _digits(values, spaces)
+    # Each number of the range once, then as often as it occurs
+    table = _digits(np.arange(lowest, highest + 1), spaces)
+    whole = table.view(f"V{table.shape[1]}")[:, 0]
+    taken: NDArray[np.uint8] = whole[values.astype(np.intp) - lowest].view(np.uint8)
+    return taken.reshape(len(values), -1)
+
+
+def _digits(values: NDArray[np.integer], spaces: int) -> NDArray[np.uint8]:
     magnitude = np.abs(values.astype(np.int64))
     largest = int(magnitude.max())
     places = len(str(largest)) + int(bool((values < 0).any()))
     if largest < 2**31:
         magnitude = magnitude.astype(np.uint32)  # divides several times faster
-    cells = np.full((len(values), places), _SPACE, np.uint8)
+    cells = np.full((len(values), places + spaces), _SPACE, np.uint8)
     open_numbers = np.ones(len(values), bool)
     minus = values < 0
     for place in range(places - 1, -1, -1):

@@ -48,6 +48,14 @@ def test_matrix_holds_every_value_in_aligned_columns(values: NDArray[np.int64]) 
     assert len({len(line) for line in lines}) == 1
 
 
+@pytest.mark.parametrize("kind", [np.int8, np.uint8])
+def test_each_number_of_a_large_matrix_stands_at_its_place(kind: type) -> None:
+    values = np.random.default_rng(1).integers(0, 256, (40, 30)).astype(np.uint8).view(kind)
+    lines = matrix_lines(values).splitlines()
+    assert [[int(v) for v in line.split()] for line in lines] == values.tolist()
+    assert {len(line) for line in lines} == {5 * 30 - 1 if kind is np.int8 else 4 * 30 - 1}
+
+
 @pytest.mark.parametrize(
     ("values", "text"),
     [([[0]], "0\n"), ([[-5, 10], [3, -100]], "  -5   10\n   3 -100\n"), ([[-1], [0]], "-1\n 0\n")],
