@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from itertools import pairwise
@@ -30,4 +31,9 @@ def wants_json(words: list[str]) -> bool:
 
 
 if __name__ == "__main__":
-    sys.exit(run(main, as_json=wants_json(sys.argv)))
+    # A run makes few cycles of objects: searching for them costs time and finds nothing, above all
+    # at the end, when everything is given back anyway.
+    gc.set_threshold(100_000)
+    status = run(main, as_json=wants_json(sys.argv))
+    gc.freeze()
+    sys.exit(status)
