@@ -134,12 +134,22 @@ def test_dataclasses_knows_it() -> None:
     assert [f.name for f in dataclasses.fields(Point)] == ["x", "y", "note"]
     assert dataclasses.replace(Point(1, note="a"), x=3) == Point(3)
     assert dataclasses.asdict(Point(1)) == {"x": 1, "y": 2, "note": ""}
-    assert list(inspect.signature(Named).parameters) == ["x", "y"]
+    assert str(inspect.signature(Point)) == "(x, y=2, note='')"
+    assert str(inspect.signature(Named)) == "(*, x, y=5)"
+    assert str(inspect.signature(Derived)) == "(names=Ellipsis)"
 
 
 def test_slots_are_as_asked_for() -> None:
     assert not hasattr(Point(1), "__dict__") and Named(x=1).total == 6
     assert Named(x=1).__dict__ == {"x": 1, "y": 5}
+
+
+def test_bases_with_other_slots_are_refused() -> None:
+    with pytest.raises(TypeError, match="its bases differ in slots"):
+
+        @frozen(slots=False)
+        class _Mixed(Lone):
+            y: int
 
 
 def test_patterns_match_in_the_order_of_the_fields() -> None:
