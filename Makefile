@@ -36,7 +36,8 @@ endif
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
 
-setup: $(RUNTIME) ## create .venv and install what the tools need
+setup: $(RUNTIME) ## create .venv, install what the tools need, compile ahead
+	@$(PYTHON) tools/precompile.py
 
 demo: $(RUNTIME) ## train, quantize, synthesize and verify a small network on bundled digits
 	@$(PYTHON) tools/demo.py $(ARGS)
@@ -91,6 +92,7 @@ clean: ## remove caches and generated projects; keeps .venv, logs and trained ne
 
 $(RUNTIME): requirements.txt requirements-emulator.txt scripts/setup.sh
 	@PYTHON3="$(PYTHON3)" scripts/setup.sh $(VENV) requirements.txt requirements-emulator.txt
+	@$(PYTHON) tools/precompile.py
 	@touch $@
 
 $(DEVELOPMENT): $(RUNTIME) requirements-dev.txt

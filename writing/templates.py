@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-import sys
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemBytecodeCache, FileSystemLoader, StrictUndefined
-from jinja2.bccache import Bucket
+from jinja2 import Environment, StrictUndefined
+
+from writing.compiled import CompiledLoader, store_of
 
 TEMPLATES = Path(__file__).resolve().parent.parent / "templates"
 
@@ -20,29 +18,18 @@ def render(template: str, **values: Any) -> str:
     return _environment().get_template(template).render(values)
 
 
-class _Cache(FileSystemBytecodeCache):
-    """Compiled templates beside their sources, as Python keeps its own; never a reason to fail."""
-
-    def dump_bytecode(self, bucket: Bucket) -> None:
-        """Store a compiled template if the disk allows it."""
-        with contextlib.suppress(OSError):
-            super().dump_bytecode(bucket)
-
-
-def _compiled() -> _Cache | None:
-    """Return the folder of compiled templates, None where it cannot or must not be written."""
-    folder = TEMPLATES / "__pycache__"
-    with contextlib.suppress(OSError):
-        folder.mkdir(exist_ok=True)
-    usable = os.access(folder, os.W_OK) and not sys.dont_write_bytecode
-    return _Cache(str(folder)) if usable else None
+def compile_all() -> None:
+    """Compile all templates ahead, so that the first program that renders one need not."""
+    environment = _environment()
+    assert isinstance(environment.loader, CompiledLoader)
+    environment.loader.keep(environment)
 
 
 @cache
 def _environment() -> Environment:
+    settings = Path(__file__).read_bytes()
     environment = Environment(
-        loader=FileSystemLoader(TEMPLATES),
-        bytecode_cache=_compiled(),
+        loader=CompiledLoader(TEMPLATES, store_of(TEMPLATES), settings),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
