@@ -15,6 +15,8 @@ from diagnostics import Diagnostic, Effects, Severity
 class Fact(enum.StrEnum):
     """What a judgement about a network can rest on."""
 
+    LAYERS = "which layers there are, and what holds for all of them"
+    REFERENCE = "what a key means that names a layer"
     SIZES = "sizes and channels of a layer and of those behind it"
     PLACES = "where the layers stand in the memories"
     OVERLAPS = "which data shares memory with other data"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from synthesis.facts import Fact, Facts
 from synthesis.network import Activation, Combination, Operator
 from synthesis.parse.kinds import (
     Choice,
@@ -29,7 +30,10 @@ INPUT = -1
 
 @frozen
 class Key:
-    """A key of the language. `default` and `sentence` are for readers of the documentation."""
+    """A key of the language. `default` and `sentence` are for readers of the documentation.
+
+    If the value of a layer's key cannot be used, the facts `blocks` are not known.
+    """
 
     name: str
     kind: Kind
@@ -39,6 +43,7 @@ class Key:
     required: bool = False
     limits: Kind | None = None
     """What some operator on some chip can use, if the parser leaves more to later rules."""
+    blocks: Facts = Fact.SIZES
 
     @property
     def accepts(self) -> Kind:
@@ -73,11 +78,19 @@ _NEXT = Reference({"stop": STOP})
 _SOURCES = Reference({"input": INPUT}, several=True)
 
 LAYER_KEYS = (
-    Key("name", Text(), "Name by which other layers refer to this one.", "none"),
-    Key("sequence", Integer(0), "Slot of the layer in the list.", "the previous slot + 1"),
+    Key(
+        "name", Text(), "Name by which other layers refer to this one.", "none", blocks=Fact.LAYERS
+    ),
+    Key(
+        "sequence",
+        Integer(0),
+        "Slot of the layer in the list.",
+        "the previous slot + 1",
+        blocks=Fact.LAYERS,
+    ),
     Key("next_sequence", _NEXT, "Layer executed after this one, or stop.", "the next slot"),
     Key("simulated_sequence", _NEXT, "Order of the simulation only.", "next_sequence"),
-    Key("snoop_sequence", Integer(0), "Layer that follows when a snoop condition hits."),
+    Key("snoop_sequence", Integer(0), "Layer that follows when a snoop condition hits.", blocks=()),
     Key("processors", Mask(), "Processors that hold the input channels.", required=True),
     Key(
         "output_processors",
@@ -98,7 +111,13 @@ LAYER_KEYS = (
     Key("in_crop", Pair(0), "Rows dropped before and after.", "[0, 0]"),
     Key("in_sequences", _SOURCES, "Where the input comes from.", "the previous layer"),
     Key("read_gap", Integer(0), "Words skipped between input words.", "0", ("in_skip",)),
-    Key("in_channel_skip", Integer(0), "Input channels skipped with --reshape-inputs.", "0"),
+    Key(
+        "in_channel_skip",
+        Integer(0),
+        "Input channels skipped with --reshape-inputs.",
+        "0",
+        blocks=(),
+    ),
     Key("out_channels", Integer(1), "Output channels.", "from the weights"),
     Key(
         "data_format",
@@ -112,6 +131,7 @@ LAYER_KEYS = (
         "Main operation.",
         "Conv2d",
         ("operation", "operator", "convolution"),
+        blocks=Fact.LAYERS,
     ),
     Key(
         "eltwise",
@@ -160,12 +180,14 @@ LAYER_KEYS = (
         "Activation function.",
         "none",
         ("activation",),
+        blocks=(),
     ),
     Key(
         "quantization",
         Choice({1: 1, 2: 2, 4: 4, 8: 8, "bin": -1, "binary": -1}),
         "Bits of a weight.",
         "from the checkpoint",
+        blocks=(),
     ),
     Key(
         "output_shift",
@@ -173,19 +195,33 @@ LAYER_KEYS = (
         "Left shift of the sums. Limits: 8-bit weights -15 and 15; 4, 6, 7 less for 4, 2, 1 bits.",
         "from the checkpoint",
         limits=Integer(-22, 15),
+        blocks=(),
     ),
-    Key("output_width", Choice({8: 8, 32: 32}), "Bits of an output value.", "8"),
+    Key("output_width", Choice({8: 8, 32: 32}), "Bits of an output value.", "8", blocks=()),
     Key("groups", Integer(1), "Convolution groups.", "1", ("conv_groups",)),
     Key("flatten", Flag(), "Turn C x H x W into C*H*W channels.", "false"),
     Key("streaming", Flag(), "Work on rows as they arrive.", "false"),
     Key("write_gap", Integer(0), "Words skipped after each output word.", "0"),
-    Key("bias_group", Integers(0, 3), "Groups that may hold the bias.", "any", ("bias_quadrant",)),
-    Key("output", Flag(), "Check and deliver this layer's output.", "the final layer only"),
-    Key("weight_source", Reference({}), "Layer whose weights are used again."),
-    Key("bypass", Flag(), "All kernels are one.", "false"),
+    Key(
+        "bias_group",
+        Integers(0, 3),
+        "Groups that may hold the bias.",
+        "any",
+        ("bias_quadrant",),
+        blocks=(),
+    ),
+    Key(
+        "output",
+        Flag(),
+        "Check and deliver this layer's output.",
+        "the final layer only",
+        blocks=(),
+    ),
+    Key("weight_source", Reference({}), "Layer whose weights are used again.", blocks=Fact.LAYERS),
+    Key("bypass", Flag(), "All kernels are one.", "false", blocks=Fact.LAYERS),
     Key("calcx4", Flag(), "Four outputs at a time.", "false"),
-    Key("readahead", Flag(), "Read ahead.", "false"),
-    Key("tcalc", Flag(), "Order of calculation.", "with readahead and several passes"),
+    Key("readahead", Flag(), "Read ahead.", "false", blocks=()),
+    Key("tcalc", Flag(), "Order of calculation.", "with readahead and several passes", blocks=()),
     Key("buffer_shift", Integer(1), "Entries a rolling buffer is shifted by."),
     Key("buffer_insert", Integer(1), "Entries inserted into a rolling buffer."),
 )

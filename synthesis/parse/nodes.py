@@ -12,7 +12,7 @@ from pathlib import Path
 
 import yaml
 
-from diagnostics import Diagnostic, DiagnosticError, Place
+from diagnostics import NO_EFFECTS, Diagnostic, DiagnosticError, Effects, Place
 
 _CORE = "tag:yaml.org,2002:"
 _SCALAR_TAGS = {_CORE + kind for kind in ("null", "bool", "int", "float", "str", "timestamp")}
@@ -230,15 +230,23 @@ def scalar(node: yaml.Node) -> int | float | bool | str | None:
 
 
 def mapping_items(
-    node: yaml.MappingNode, file: str, problems: list[Diagnostic]
+    node: yaml.MappingNode, file: str, problems: list[Diagnostic], effects: Effects = NO_EFFECTS
 ) -> list[tuple[str, yaml.Node, yaml.Node]]:
-    """Return (key, key node, value node) of a mapping; duplicate and odd keys become problems."""
+    """Return (key, key node, value node) of a mapping.
+
+    Duplicate and odd keys become problems with these effects.
+    """
     items: list[tuple[str, yaml.Node, yaml.Node]] = []
     first: dict[str, int] = {}
     for key_node, value_node in node.value:
         if not isinstance(key_node, yaml.ScalarNode):
             problems.append(
-                Diagnostic("E104", f"a key cannot be {kind_of(key_node)}", place_of(key_node, file))
+                Diagnostic(
+                    "E104",
+                    f"a key cannot be {kind_of(key_node)}",
+                    place_of(key_node, file),
+                    effects=effects,
+                )
             )
             continue
         key = str(key_node.value)
@@ -250,6 +258,7 @@ def mapping_items(
                     f"{MAX_KEY_LENGTH}",
                     place_of(key_node, file),
                     "Check quotes and colons on this line and the ones before.",
+                    effects=effects,
                 )
             )
             continue
@@ -260,6 +269,7 @@ def mapping_items(
                     f"the key '{key}' stands here for the second time, first in line {first[key]}",
                     place_of(key_node, file),
                     "Remove one of the two.",
+                    effects=effects,
                 )
             )
             continue

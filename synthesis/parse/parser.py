@@ -8,7 +8,8 @@ from itertools import chain
 
 import yaml
 
-from diagnostics import Diagnostic, DiagnosticError, Place
+from diagnostics import NO_EFFECTS, Diagnostic, DiagnosticError, Effects, Place
+from synthesis.facts import Fact, blocked, effects
 from synthesis.parse import rules
 from synthesis.parse.description import Description, Entry, LayerDescription, Section
 from synthesis.parse.keys import GLOBAL_KEYS, LAYER_KEYS, NESTED_KEYS, Key, without_layout
@@ -17,15 +18,7 @@ from synthesis.parse.nodes import compose, kind_of, mapping_items, place_of, rea
 
 MAX_LAYERS = 1024
 """More list elements than any chip has layers: refuse before looking at each."""
-_VITAL_KEYS = {"op", "weight_source", "bypass", "sequence", "name"}
-"""Without them it is unknown which weights belong to which layer, or who is meant."""
-_HARMLESS_KEYS = {
-    "activate", "bias_group", "in_channel_skip", "output", "output_shift", "output_width",
-    "quantization", "readahead", "snoop_sequence", "tcalc",
-}  # fmt: skip
-"""Without them sizes and channels are known all the same."""
-_HARMLESS_CODES = ("E105", "E107")
-"""Complaints about global keys after which the others still mean what they say."""
+_NO_LAYERS = effects(blocks=Fact.LAYERS)
 _STAND_IN = {"processors": Entry(1, Place())}
 """In a layer whose processors are missing or unusable, so that its size can be told."""
 
@@ -73,10 +66,8 @@ def parse_sound_parts(text: str, file: str = "<text>", *, placed: bool = True) -
     damaged: frozenset[int] = frozenset()
     if "layers" not in others:
         reader.problem("E108", "the key 'layers' is missing", place_of(root, file), "Add it.")
-        in_globals = reader.problems[:]
     else:
         nodes = reader.mappings(others["layers"], "layers")
-        in_globals = reader.problems[:]
         layers, damaged = reader.in_sequence(
             [reader.layer(node, f"layer {i}: ") for i, node in enumerate(nodes)]
         )
@@ -84,7 +75,7 @@ def parse_sound_parts(text: str, file: str = "<text>", *, placed: bool = True) -
     wrong = {layer.index: tuple(rules.errors(layer, description)) for layer in layers}
     problems = [*reader.problems, *chain.from_iterable(wrong.values())]
     problems.sort(key=position)
-    if reader.loses_layers or any(p.code not in _HARMLESS_CODES for p in in_globals):
+    if Fact.LAYERS in blocked(problems):
         raise DiagnosticError(problems)
     return Description(
         globals_.place,
@@ -93,12 +84,7 @@ def parse_sound_parts(text: str, file: str = "<text>", *, placed: bool = True) -
         tuple(_without_bad_references(layer, wrong[layer.index]) for layer in layers),
         tuple(rules.warnings((x for x in layers if x.index not in damaged), placed=placed)),
         tuple(problems),
-        damaged
-        | {
-            index
-            for index, found in wrong.items()
-            if any(p.code not in rules.HARMLESS_CODES for p in found)
-        },
+        damaged | {index for index, found in wrong.items() if Fact.SIZES in blocked(found)},
         placed,
     )
 
@@ -107,7 +93,7 @@ def _without_bad_references(
     layer: LayerDescription, problems: Iterable[Diagnostic]
 ) -> LayerDescription:
     """Leave out keys that name a layer which does not exist."""
-    places = [p.place for p in problems if p.code in rules.REFERENCE_CODES]
+    places = [p.place for p in problems if Fact.REFERENCE in p.effects.blocks]
     if not places:
         return layer
     kept = {k: e for k, e in layer.entries.items() if k == "name" or e.place not in places}
@@ -127,11 +113,17 @@ class _Reader:
         self.file = file
         self.placed = placed
         self.problems: list[Diagnostic] = []
-        self.loses_layers = False
 
-    def problem(self, code: str, message: str, place: Place, remedy: str | None = None) -> None:
+    def problem(
+        self,
+        code: str,
+        message: str,
+        place: Place,
+        remedy: str | None = None,
+        effects: Effects = _NO_LAYERS,
+    ) -> None:
         """Note a complaint."""
-        self.problems.append(Diagnostic(code, message, place, remedy))
+        self.problems.append(Diagnostic(code, message, place, remedy, effects=effects))
 
     def known(self, keys: tuple[Key, ...]) -> tuple[Key, ...]:
         """Return the keys of a section; what is not to be placed needs fewer."""
@@ -168,19 +160,31 @@ class _Reader:
 
     def layer(self, node: yaml.MappingNode, prefix: str) -> tuple[Section, bool]:
         """Convert a layer; also tell whether it lost a key that could not be used."""
-        section, _ = self.section(node, self.known(LAYER_KEYS), (), prefix)
-        written = {spelling for spelling, _, _ in mapping_items(node, self.file, [])}
-        lost = {k.name for k in LAYER_KEYS if written & set(k.spellings)} - set(section.entries)
-        self.loses_layers |= bool(lost & _VITAL_KEYS)
+        before = len(self.problems)
+        section, _ = self.section(node, self.known(LAYER_KEYS), (), prefix, vital=False)
+        damaged = Fact.SIZES in blocked(self.problems[before:])
         if self.placed and "processors" not in section:
-            lost.add("processors")
             section = Section(section.place, {**section.entries, **_STAND_IN})
-        return section, bool(lost - _HARMLESS_KEYS)
+        return section, damaged
 
     def section(
-        self, node: yaml.MappingNode, keys: Sequence[Key], others: Iterable[str], prefix: str
+        self,
+        node: yaml.MappingNode,
+        keys: Sequence[Key],
+        others: Iterable[str],
+        prefix: str,
+        *,
+        vital: bool = True,
     ) -> tuple[Section, dict[str, yaml.Node]]:
-        """Convert the keys of a mapping; also return the nodes of `others`, unconverted."""
+        """Convert the keys of a mapping; also return the nodes of `others`, unconverted.
+
+        Without any key of a `vital` section, nothing is known of the layers.
+        """
+
+        def without(key: Key) -> Effects:
+            return _NO_LAYERS if vital else effects(key.blocks)
+
+        odd = _NO_LAYERS if vital else NO_EFFECTS
         spellings = {s: key for key in keys for s in key.spellings}
         names = set(others)
         entries: dict[str, Entry] = {}
@@ -188,7 +192,7 @@ class _Reader:
         rest: dict[str, yaml.Node] = {}
         misspelled: list[tuple[Key, str, yaml.Node]] = []
         meant: dict[str, yaml.Node] = {}
-        for spelling, key_node, value_node in mapping_items(node, self.file, self.problems):
+        for spelling, key_node, value_node in mapping_items(node, self.file, self.problems, odd):
             key = spellings.get(spelling)
             if key is None:
                 if spelling in names:
@@ -206,13 +210,15 @@ class _Reader:
                     f"{prefix}'{spelling}' and '{first[key.name]}' are the same key",
                     place_of(key_node, self.file),
                     "Keep one of the two.",
+                    NO_EFFECTS,
                 )
                 continue
             first[key.name] = spelling
-            self._convert(key, spelling, value_node, prefix, entries)
+            self._convert(key, spelling, value_node, prefix, entries, without(key))
         for key, spelling, value_node in misspelled:
             if first.setdefault(key.name, spelling) == spelling:
-                self._convert(key, spelling, value_node, prefix, entries)
+                lost = without(key) if key.required else odd
+                self._convert(key, spelling, value_node, prefix, entries, lost)
         for key in keys:
             if key.required and key.name not in first:
                 self.problem(
@@ -220,6 +226,7 @@ class _Reader:
                     f"{prefix}the key '{key.name}' is missing",
                     place_of(node, self.file),
                     f"Add it: {key.sentence}",
+                    without(key),
                 )
         return Section(place_of(node, self.file), entries), {**meant, **rest}
 
@@ -229,12 +236,20 @@ class _Reader:
         remedy = (
             f"Did you mean '{near[0]}'?" if near else f"Known keys: {', '.join(sorted(known))}."
         )
-        self.problem("E105", f"{prefix}unknown key '{key}'", place_of(node, self.file), remedy)
+        place = place_of(node, self.file)
+        self.problem("E105", f"{prefix}unknown key '{key}'", place, remedy, NO_EFFECTS)
         return near[0] if near else None
 
     def _convert(
-        self, key: Key, spelling: str, node: yaml.Node, prefix: str, entries: dict[str, Entry]
+        self,
+        key: Key,
+        spelling: str,
+        node: yaml.Node,
+        prefix: str,
+        entries: dict[str, Entry],
+        without: Effects,
     ) -> None:
+        """Add the entry of a key, or a complaint with the effects of going on `without` it."""
         place = place_of(node, self.file)
         try:
             entries[key.name] = Entry(key.kind.read(node), place)
@@ -246,6 +261,7 @@ class _Reader:
                 f"{prefix}'{spelling}' {said}, expected {key.kind.expected()}",
                 place,
                 remedy,
+                without,
             )
 
     def in_sequence(
@@ -264,7 +280,6 @@ class _Reader:
                     section.place_of("sequence"),
                     "Give each layer a slot of its own.",
                 )
-                self.loses_layers = True
             slots[slot] = section, damaged
         ordered = [slots[s] for s in sorted(slots)]
         layers = tuple(

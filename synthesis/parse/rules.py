@@ -7,14 +7,33 @@ Source: spec/network-description.md section 1.6, part 2.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from difflib import get_close_matches
+from functools import wraps
 from typing import assert_never
 
 from diagnostics import Diagnostic, Severity
+from synthesis.facts import Fact, effects
 from synthesis.network import MAX_TAPS, Combination, Operator
 from synthesis.parse.description import Description, LayerDescription
 
 Rule = Callable[[LayerDescription, Description], Iterator[Diagnostic]]
+LAYER_RULES: list[Rule] = []
+
+
+def rule(*blocks: Fact) -> Callable[[Rule], Rule]:
+    """Register a rule; after its complaint about a layer, the facts `blocks` are not known."""
+
+    def register(test: Rule) -> Rule:
+        @wraps(test)
+        def declared(layer: LayerDescription, whole: Description) -> Iterator[Diagnostic]:
+            for found in test(layer, whole):
+                yield replace(found, effects=effects(blocks))
+
+        LAYER_RULES.append(declared)
+        return declared
+
+    return register
 
 
 def operation(layer: LayerDescription) -> tuple[Operator, Combination | None]:
@@ -44,6 +63,7 @@ def _default_kernel(operator: Operator) -> tuple[int, int]:
             assert_never(operator)
 
 
+@rule(Fact.SIZES)
 def operands_need_combination(layer: LayerDescription, _: Description) -> Iterator[Diagnostic]:
     """Several operands only make sense where an element-wise combination joins them."""
     if "operands" in layer and operation(layer)[1] is None:
@@ -55,6 +75,7 @@ def operands_need_combination(layer: LayerDescription, _: Description) -> Iterat
         )
 
 
+@rule(Fact.SIZES)
 def kernel_fits_operator(layer: LayerDescription, _: Description) -> Iterator[Diagnostic]:
     """The multipliers are wired for 1x1 and 3x3 kernels, and for 1 to 9 taps in a row."""
     if "kernel_size" not in layer:
@@ -104,6 +125,7 @@ def _kernel_remedy(operator: Operator, rows: int, columns: int) -> str:
             assert_never(operator)
 
 
+@rule()
 def stride_is_fixed(layer: LayerDescription, _: Description) -> Iterator[Diagnostic]:
     """Convolutions move by one pixel, transposed ones by two; pooling decimates."""
     if "stride" not in layer:
@@ -122,6 +144,7 @@ def stride_is_fixed(layer: LayerDescription, _: Description) -> Iterator[Diagnos
         )
 
 
+@rule()
 def pool_dilation_needs_pool(layer: LayerDescription, _: Description) -> Iterator[Diagnostic]:
     """Dilation spreads the taps of a pooling window; without one there is nothing to spread."""
     if "pool_dilation" in layer and "max_pool" not in layer and "avg_pool" not in layer:
@@ -133,6 +156,7 @@ def pool_dilation_needs_pool(layer: LayerDescription, _: Description) -> Iterato
         )
 
 
+@rule()
 def pool_first_needs_both(layer: LayerDescription, _: Description) -> Iterator[Diagnostic]:
     """The order of pooling and combination exists only where a layer has both."""
     window = layer.get("max_pool", layer.get("avg_pool", (1, 1)))
@@ -146,12 +170,14 @@ def pool_first_needs_both(layer: LayerDescription, _: Description) -> Iterator[D
     )
 
 
+@rule()
 def passthrough_has_no_dilation(layer: LayerDescription, _: Description) -> Iterator[Diagnostic]:
     """A layer without a kernel has no taps to spread."""
     if "dilation" in layer and not operation(layer)[0].weighted:
         yield layer.error("E125", "'dilation' on a layer without a kernel", "dilation")
 
 
+@rule(Fact.SIZES)
 def passthrough_has_no_activation(layer: LayerDescription, _: Description) -> Iterator[Diagnostic]:
     """Data that passes through is not post-processed, so no activation can follow."""
     if layer.get("activate") is not None and not operation(layer)[0].weighted:
@@ -163,6 +189,7 @@ def passthrough_has_no_activation(layer: LayerDescription, _: Description) -> It
         )
 
 
+@rule(Fact.SIZES)
 def buffer_shift_needs_source(layer: LayerDescription, _: Description) -> Iterator[Diagnostic]:
     """Shifting moves the entries of a rolling buffer, which `in_sequences` names."""
     if "buffer_shift" not in layer:
@@ -175,12 +202,14 @@ def buffer_shift_needs_source(layer: LayerDescription, _: Description) -> Iterat
         )
 
 
+@rule(Fact.SIZES)
 def buffer_insert_needs_offset(layer: LayerDescription, whole: Description) -> Iterator[Diagnostic]:
     """The position in the buffer is the output offset, which therefore must be explicit."""
     if whole.placed and "buffer_insert" in layer and "out_offset" not in layer:
         yield layer.error("E128", "'buffer_insert' without 'out_offset'", "buffer_insert")
 
 
+@rule(Fact.SIZES)
 def buffer_reader_is_explicit(layer: LayerDescription, whole: Description) -> Iterator[Diagnostic]:
     """Where a rolling buffer stands and what part is read cannot be inferred."""
     buffers = {b.get("name") for b in whole.get("data_buffer", ())}
@@ -198,6 +227,7 @@ def buffer_reader_is_explicit(layer: LayerDescription, whole: Description) -> It
         )
 
 
+@rule()
 def pairs_are_equal(layer: LayerDescription, _: Description) -> Iterator[Diagnostic]:
     """One register field holds these values for rows and columns."""
     for key in ("dilation", "output_pad"):
@@ -211,6 +241,7 @@ def pairs_are_equal(layer: LayerDescription, _: Description) -> Iterator[Diagnos
             )
 
 
+@rule(Fact.SIZES)
 def names_are_unique(layer: LayerDescription, whole: Description) -> Iterator[Diagnostic]:
     """A name must say which layer is meant; `stop` and `input` mean something else."""
     name = (layer.name or "").lower()
@@ -226,6 +257,7 @@ def names_are_unique(layer: LayerDescription, whole: Description) -> Iterator[Di
         )
 
 
+@rule(Fact.SIZES, Fact.REFERENCE)
 def references_exist(layer: LayerDescription, whole: Description) -> Iterator[Diagnostic]:
     """A reference to a layer must lead to one."""
     buffers = {b.get("name") for b in whole.get("data_buffer", ())}
@@ -245,6 +277,7 @@ def references_exist(layer: LayerDescription, whole: Description) -> Iterator[Di
                 )
 
 
+@rule(Fact.SIZES, Fact.REFERENCE)
 def not_its_own_source(layer: LayerDescription, whole: Description) -> Iterator[Diagnostic]:
     """A layer cannot read its own output or weights before they exist."""
     for key in ("in_sequences", "weight_source"):
@@ -262,34 +295,10 @@ def layer_index(reference: int | str, whole: Description) -> int | None:
     return found.index if found else None
 
 
-LAYER_RULES: tuple[Rule, ...] = (
-    operands_need_combination,
-    kernel_fits_operator,
-    stride_is_fixed,
-    pool_dilation_needs_pool,
-    pool_first_needs_both,
-    passthrough_has_no_dilation,
-    passthrough_has_no_activation,
-    buffer_shift_needs_source,
-    buffer_insert_needs_offset,
-    buffer_reader_is_explicit,
-    pairs_are_equal,
-    names_are_unique,
-    references_exist,
-    not_its_own_source,
-)
-
-
-HARMLESS_CODES = ("E122", "E123", "E124", "E125", "E133")
-"""Complaints about keys without which sizes and channels are known all the same."""
-REFERENCE_CODES = ("E130", "E131")
-"""Complaints about a key that leads nowhere."""
-
-
 def errors(layer: LayerDescription, whole: Description) -> Iterator[Diagnostic]:
     """Run every rule on a layer."""
-    for rule in LAYER_RULES:
-        yield from rule(layer, whole)
+    for test in LAYER_RULES:
+        yield from test(layer, whole)
 
 
 def warnings(layers: Iterable[LayerDescription], *, placed: bool) -> Iterator[Diagnostic]:
