@@ -46,9 +46,8 @@ from layers.elementary import (
 )
 from layers.elementwise import Add, BitwiseOr, BitwiseXor, Eltwise, Or, Sub, Xor
 from layers.images import bayer_filter, fold, normalize, unfold_batch
-from layers.kinds import Activation, OperatorKind, Pooling
 from layers.limits import ConvolutionShape, Limit, Size
-from layers.names import FUSED_NAMES, NAMED_CLASSES
+from layers.named_layers import FUSED_NAMES, NAMED_CLASSES
 from layers.onnx_export import onnx_export_prep
 from layers.onnx_twins import (
     FloorONNX,
@@ -61,6 +60,7 @@ from layers.onnx_twins import (
     WeightScaleONNX,
 )
 from layers.operators import Conv1d, Conv2d, FusedSoftwareLinearReLU, Linear, SoftwareLinear
+from layers.parts import Activation, OperatorKind, PoolingKind
 from layers.quantiles import interp, quantile
 from layers.rounding import Grid
 from layers.steps import kind_of

@@ -36,7 +36,7 @@ from quantization import (
 from quantization.calibration import calibrate
 from training.catalog.discovery import DatasetEntry, ModelEntry, choose, find_datasets, find_models
 from training.network.building import build_model
-from training.options import Options
+from training.options import TrainingOptions
 
 METHODS: dict[str, dict[str, Any]] = {
     "power of two (default)": {},
@@ -54,7 +54,7 @@ class Subject:
 
     model: ModelEntry
     dataset: DatasetEntry
-    options: Options
+    options: TrainingOptions
     trained: Checkpoint
     images: Tensor
     labels: Tensor
@@ -68,7 +68,7 @@ class Subject:
 def _network(
     model: ModelEntry,
     dataset: DatasetEntry,
-    options: Options,
+    options: TrainingOptions,
     state: dict[str, Array] | None,
     simulate: bool,
 ) -> nn.Module:
@@ -99,7 +99,9 @@ def subject(args: argparse.Namespace) -> Subject:
     torch.set_num_threads(1)  # sums in the same order on every machine
     model = choose(find_models(), args.model, "--model")
     dataset = choose(find_datasets(), args.dataset, "--dataset")
-    options = Options(arch=model.name, dataset=dataset.name, data=args.data, use_bias=args.use_bias)
+    options = TrainingOptions(
+        arch=model.name, dataset=dataset.name, data=args.data, use_bias=args.use_bias
+    )
     training, test = dataset.loader((args.data, options), args.checkpoint is None, True)
     if args.checkpoint is None:
         network = _network(model, dataset, options, None, simulate=False)

@@ -10,10 +10,10 @@ import struct
 from typing import TYPE_CHECKING
 
 from checkpoint.errors import CheckpointError
-from checkpoint.machine import MAX_PICKLE_BYTES, PickleMachine
-from checkpoint.names import StorageRecord, malformed, printable
+from checkpoint.known_objects import StorageRecord, malformed, printable
 from checkpoint.safetensors import is_safetensors, read_safetensors
 from checkpoint.tensors import resolve
+from checkpoint.unpickler import MAX_PICKLE_BYTES, Unpickler
 from checkpoint.values import Container, Value
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def read_container(data: bytes) -> tuple[Value, Container]:
 
 def _read_legacy(data: bytes) -> Value:
     """Read magic, protocol, system, value and key list, each a pickle, then the storages."""
-    machine = PickleMachine(data)
+    machine = Unpickler(data)
     if machine.run() != LEGACY_MAGIC:
         raise CheckpointError(
             "E502",
@@ -65,7 +65,7 @@ def _read_legacy(data: bytes) -> Value:
         )
     parts = []
     for _ in range(4):
-        machine = PickleMachine(data, machine.position)
+        machine = Unpickler(data, machine.position)
         parts.append((machine.run(), machine.storages))
     (protocol, _), (system, _), (root, records), (keys, _) = parts
     if protocol != LEGACY_PROTOCOL or not isinstance(system, dict) or not isinstance(keys, list):
@@ -141,7 +141,7 @@ class _Entries:
         pickle = self.content("data.pkl")
         if len(pickle) > MAX_PICKLE_BYTES:
             raise CheckpointError("E505", f"data.pkl is larger than {MAX_PICKLE_BYTES} bytes")
-        root = PickleMachine(pickle).run()
+        root = Unpickler(pickle).run()
         big_endian = (
             self._root + "byteorder" in self._infos and bytes(self.content("byteorder")) == b"big"
         )

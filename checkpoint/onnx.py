@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from checkpoint.errors import CheckpointError, reading
-from checkpoint.names import printable
+from checkpoint.known_objects import printable
 from checkpoint.onnx_tensors import TensorReader
 from checkpoint.onnx_wire import Decoder, Fields, damaged, integer, pieces, single, text, texts
 from checkpoint.values import Array

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from checkpoint.errors import CheckpointError
-from checkpoint.names import printable
+from checkpoint.known_objects import printable
 from checkpoint.onnx_wire import Decoder, Fields, damaged, integer, integers, pieces, text
 from checkpoint.values import Array
 

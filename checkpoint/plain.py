@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from checkpoint.errors import CheckpointError
-from checkpoint.names import KNOWN, STORAGE_DTYPES, malformed
+from checkpoint.known_objects import KNOWN, STORAGE_DTYPES, malformed
 from checkpoint.tensors import MAX_DEPTH
 from checkpoint.values import Array, ClassReference, Value
 

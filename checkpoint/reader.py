@@ -9,7 +9,7 @@ import numpy as np
 
 from checkpoint.containers import read_container
 from checkpoint.errors import CheckpointError, reading
-from checkpoint.names import printable
+from checkpoint.known_objects import printable
 from checkpoint.values import Array, Checkpoint, Value
 
 MAX_FILE_BYTES = 1 << 30

@@ -23,7 +23,7 @@ import numpy as np
 
 from checkpoint.atomic import atomic_file
 from checkpoint.errors import CheckpointError
-from checkpoint.names import malformed, printable
+from checkpoint.known_objects import malformed, printable
 from checkpoint.plain import from_plain, to_plain
 from checkpoint.tensors import MAX_DIMENSIONS, MAX_VALUES
 from checkpoint.values import Array, Checkpoint, Value

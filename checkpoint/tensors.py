@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from checkpoint.errors import CheckpointError
-from checkpoint.names import BFLOAT16, StorageRecord, TensorRecord, malformed, printable
+from checkpoint.known_objects import BFLOAT16, StorageRecord, TensorRecord, malformed, printable
 from checkpoint.values import Array, ClassReference, Value
 
 MAX_DEPTH = 32

@@ -15,7 +15,7 @@ import numpy as np
 
 from checkpoint.atomic import atomic_file
 from checkpoint.errors import CheckpointError
-from checkpoint.names import KNOWN, STORAGE_DTYPES
+from checkpoint.known_objects import KNOWN, STORAGE_DTYPES
 from checkpoint.values import Array, Checkpoint, ClassReference, Value
 
 ROOT = "archive"

@@ -20,7 +20,7 @@ from diagnostics.diagnostic import (
     refuse_errors,
 )
 from diagnostics.guard import diagnostics_of, run
-from diagnostics.report import as_json, print_diagnostics
+from diagnostics.printing import as_json, print_diagnostics
 
 __all__ = [
     "NO_EFFECTS",

@@ -7,10 +7,10 @@ import os
 import sys
 from collections.abc import Callable, Iterable
 
-import diagnostics.report as report
+import diagnostics.printing as printing
 from diagnostics.diagnostic import Diagnostic, DiagnosticError, Place
 from diagnostics.errors import ToolError
-from diagnostics.report import print_diagnostics
+from diagnostics.printing import print_diagnostics
 
 
 def run(main: Callable[[], int | None], *, as_json: bool = False) -> int:
@@ -42,7 +42,7 @@ def _run(main: Callable[[], int | None], as_json: bool) -> int:
 
 def _print(diagnostics: Iterable[Diagnostic], as_json: bool) -> None:
     if as_json:
-        print(report.as_json(diagnostics))
+        print(printing.as_json(diagnostics))
     else:
         print_diagnostics(diagnostics)
 

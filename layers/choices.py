@@ -16,7 +16,7 @@ from layers.elementary import (
     Round,
     RoundQat,
 )
-from layers.kinds import Pooling
+from layers.parts import PoolingKind
 
 WIDE_BITS = 15
 """Wide results of a network in training are multiples of 2^-14."""
@@ -51,11 +51,11 @@ def quantize_clamp_pool(
     pooling: str | None, quantize_activation: bool = False, *, chip: Dev | None = None
 ) -> tuple[nn.Module, nn.Module]:
     """Return how the results of pooling ("Max", "Avg" or None) are rounded and limited."""
-    kind = None if pooling is None else Pooling(pooling)
+    kind = None if pooling is None else PoolingKind(pooling)
     match kind:
-        case None | Pooling.MAX:
+        case None | PoolingKind.MAX:
             return Empty(), Empty()
-        case Pooling.AVERAGE:
+        case PoolingKind.AVERAGE:
             pass
         case _:
             assert_never(kind)

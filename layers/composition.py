@@ -11,8 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from layers.chips import chosen_chip, require
-from layers.kinds import Activation, Pooling
 from layers.limits import check
+from layers.parts import Activation, PoolingKind
 from layers.quantiles import quantile
 from layers.rounding import Grid
 from layers.steps import STEPS, Step, operate, run_stepwise
@@ -49,7 +49,7 @@ class QuantizationAwareModule(nn.Module):
         self.chip = chosen_chip()
         check([("activation", activation, (None, *self.chip.limits.activations))], "")
         check([("activation", activation, (None,))] if wide else [], "wide layer: ")
-        self.pooling = None if pooling is None else Pooling(pooling)
+        self.pooling = None if pooling is None else PoolingKind(pooling)
         self.activation = None if activation is None else Activation(activation)
         self.wide = wide
         self.simulate = self.chip.simulate
@@ -124,9 +124,9 @@ class QuantizationAwareModule(nn.Module):
     def _grid_of_pool(self, rounded: bool) -> Grid | None:
         """Return what follows pooling: averages are clamped, and rounded as the chip does."""
         match self.pooling:
-            case None | Pooling.MAX:
+            case None | PoolingKind.MAX:
                 return None
-            case Pooling.AVERAGE:
+            case PoolingKind.AVERAGE:
                 pass
             case _:
                 assert_never(self.pooling)

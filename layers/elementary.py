@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from layers.chips import Dev, chosen_chip, require
-from layers.kinds import Activation, activation_named
+from layers.parts import Activation, activation_named
 from layers.quantiles import quantile
 from layers.rounding import Grid
 

@@ -8,7 +8,7 @@ from typing import Any, assert_never
 
 from device.layer_limits import LayerLimits, trainable_names
 from layers.chips import chosen_chip, require
-from layers.kinds import OperatorKind, Pooling
+from layers.parts import OperatorKind, PoolingKind
 
 Size = int | tuple[int, int]
 Limit = tuple[str, Any, Container[Any]]  # name of a parameter, its value, what is allowed
@@ -32,7 +32,7 @@ class ConvolutionShape:
 def operator_limits(o: ConvolutionShape, pooling: str | None) -> Iterator[Limit]:
     """Yield the limits of a convolution (spec/training.md 1.6)."""
     limits = chosen_chip().limits
-    yield "pooling", pooling, (None, *Pooling)
+    yield "pooling", pooling, (None, *PoolingKind)
     if not limits.has_depthwise:
         names = " or ".join(trainable_names(lambda chip: chip.has_depthwise))
         yield f"groups (set the device to {names} for depthwise layers)", o.groups, (1,)
@@ -77,14 +77,14 @@ def _image_limits(o: ConvolutionShape, kernel: int, limits: LayerLimits) -> Iter
     yield "dilation", o.dilation, (1,)
 
 
-def pool_limits(pooling: Pooling, size: Size, stride: Size, dilation: int) -> Iterator[Limit]:
+def pool_limits(pooling: PoolingKind, size: Size, stride: Size, dilation: int) -> Iterator[Limit]:
     """Yield the limits of pooling (spec/training.md 1.6)."""
     chip = chosen_chip()
     extents = (size,) if isinstance(size, int) else size
     match pooling:
-        case Pooling.MAX:
+        case PoolingKind.MAX:
             largest, dilations = chip.MAX_POOL, range(1, chip.MAX_POOL_DILATION + 1)
-        case Pooling.AVERAGE:
+        case PoolingKind.AVERAGE:
             largest, dilations = chip.MAX_AVG_POOL, range(1, 2)
         case _:
             assert_never(pooling)

@@ -11,8 +11,8 @@ from layers.chips import chosen_chip, require
 from layers.choices import activation_clamp
 from layers.composition import QuantizationAwareModule
 from layers.elementary import Clamp, Empty, Quantize, get_activation
-from layers.kinds import OperatorKind, Pooling
 from layers.limits import ConvolutionShape, Limit, Size, check, operator_limits, pool_limits, single
+from layers.parts import OperatorKind, PoolingKind
 
 
 class Convolution(QuantizationAwareModule):
@@ -51,7 +51,7 @@ class Convolution(QuantizationAwareModule):
         check(operator_limits(shape, pooling), f"{type(self).__name__}: ")
         layer = bn = pool = None
         if pooling is not None:
-            pool = self._pool(Pooling(pooling), pool_size, pool_stride, pool_dilation)
+            pool = self._pool(PoolingKind(pooling), pool_size, pool_stride, pool_dilation)
         if kernel is not None:
             extra = _extra_arguments(shape.kind)
             layer = self.operators[op](
@@ -63,7 +63,9 @@ class Convolution(QuantizationAwareModule):
                 bn = self.batch_normalization(out_channels, eps, momentum, affine)
         super().__init__(pooling, pool=pool, op=layer, bn=bn, **kwargs)
 
-    def _pool(self, pooling: Pooling, size: Size, stride: Size | None, dilation: int) -> nn.Module:
+    def _pool(
+        self, pooling: PoolingKind, size: Size, stride: Size | None, dilation: int
+    ) -> nn.Module:
         """Return the pooling module; ValueError for a size that is no size."""
         if not isinstance(size, int) and len(size) != 2:
             raise ValueError(f"pool_size={size}: give one integer or two")
@@ -71,9 +73,9 @@ class Convolution(QuantizationAwareModule):
         check(pool_limits(pooling, size, step, dilation), f"{pooling} pooling: ")
         made: nn.Module
         match pooling:
-            case Pooling.MAX:
+            case PoolingKind.MAX:
                 made = self.max_pool(size, step, padding=0, dilation=dilation)
-            case Pooling.AVERAGE:
+            case PoolingKind.AVERAGE:
                 made = self.average_pool(size, step, padding=0)
             case _:
                 assert_never(pooling)

@@ -23,7 +23,7 @@ from layers.elementary import (
     WeightScale,
     get_activation,
 )
-from layers.kinds import OperatorKind
+from layers.parts import OperatorKind
 
 PARAMETER_STEPS = ("quantize_weight", "quantize_bias", "clamp_weight", "clamp_bias")
 STEPS = frozenset(

@@ -13,8 +13,8 @@ import torch
 from torch import nn
 
 import ai8x
-from layers import choices, composition, elementary, limits, names, operators, steps
-from layers.kinds import Activation, OperatorKind, Pooling
+from layers import choices, composition, elementary, limits, named_layers, operators, steps
+from layers.parts import Activation, OperatorKind, PoolingKind
 from quantization import adaptive, convert
 from quantization.options import ClipMethod
 from tests.exhaustive import Place, assert_refused, check_places, stand_in
@@ -27,13 +27,13 @@ def limits_of(kind: OperatorKind) -> Iterator[object]:
     return limits.operator_limits(shape, None)
 
 
-def unlimited_pool(pooling: Pooling) -> object:
+def unlimited_pool(pooling: PoolingKind) -> object:
     """Make a pooling module without asking whether the chip has it."""
     with patch.object(operators, "check"):
         return operators.Convolution._pool(operators.Conv2d, pooling, 2, 2, 1)  # type: ignore[arg-type]
 
 
-def grid_after(pooling: Pooling) -> object:
+def grid_after(pooling: PoolingKind) -> object:
     """Ask a layer what follows its pooling."""
     layer: Any = SimpleNamespace(pooling=pooling)
     return composition.QuantizationAwareModule._grid_of_pool(layer, False)
@@ -47,20 +47,20 @@ def conversion(method: ClipMethod) -> Any:
 LAYERS: Mapping[type[enum.Enum], Mapping[str, Place]] = {
     OperatorKind: {
         "limits.py:operator_limits": limits_of,
-        "names.py:_base": names._base,
+        "named_layers.py:_base": named_layers._base,
         "operators.py:_extra_arguments": operators._extra_arguments,
     },
-    Pooling: {
+    PoolingKind: {
         "choices.py:quantize_clamp_pool": choices.quantize_clamp_pool,
         "composition.py:QuantizationAwareModule._grid_of_pool": grid_after,
         "limits.py:pool_limits": lambda x: limits.pool_limits(x, 2, 2, 1),
-        "names.py:_pooling_word": names._pooling_word,
+        "named_layers.py:_pooling_word": named_layers._pooling_word,
         "operators.py:Convolution._pool": unlimited_pool,
     },
     Activation: {
         "composition.py:_activation_steps": composition._activation_steps,
         "elementary.py:get_activation": elementary.get_activation,
-        "names.py:_activation_word": names._activation_word,
+        "named_layers.py:_activation_word": named_layers._activation_word,
     },
 }
 QUANTIZATION: Mapping[type[enum.Enum], Mapping[str, Place]] = {
@@ -119,7 +119,7 @@ def test_layers_are_not_made_with_a_new_activation() -> None:
     with pytest.raises(AssertionError, match="added"):
         ai8x.Conv2d(4, 4, 3, activation=stand_in(Activation))
     with pytest.raises(AssertionError, match="added"):
-        ai8x.Conv2d(4, 4, 3, pooling=stand_in(Pooling))
+        ai8x.Conv2d(4, 4, 3, pooling=stand_in(PoolingKind))
 
 
 @pytest.mark.parametrize("ask", [steps.kind_of, lambda op: adaptive.columns(op, None)])

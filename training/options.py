@@ -16,7 +16,7 @@ Summary = Literal[
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class TrainingOptions:
     """What the user decides; the defaults are those of the command line.
 
     `device` is the number of a chip: 85 is MAX78000, 87 MAX78002, 84 AI84. `act_mode_8bit`

@@ -26,14 +26,14 @@ from training.compute.distributed import (
 from training.compute.randomness import new_seed, seed_everything
 from training.data.batches import Data, load_data
 from training.data.inputs import check_input, check_shape
-from training.data.sample import save_sample
+from training.data.sample_file import save_sample
+from training.loop.epochs import FAST_LAYOUT, Pass, measure
 from training.loop.observers import Context, Observer
-from training.loop.passes import FAST_LAYOUT, Pass, measure
 from training.loop.trainer import Trainer
 from training.network.building import build_model, teach
 from training.network.distillation import Distillation, NoLoss
 from training.network.fitting import expected, refuse
-from training.options import Options
+from training.options import TrainingOptions
 from training.policies import qat
 from training.policies.schedule import ScheduleFile, read_schedule
 from training.saving import checkpoints
@@ -66,7 +66,7 @@ class Prepared:
     progress: Progress
 
 
-def run(options: Options) -> None:
+def run(options: TrainingOptions) -> None:
     """Train or evaluate as the options say.
 
     Raises InputError (and what data sets raise) for everything that cannot be used.
@@ -89,7 +89,9 @@ def run(options: Options) -> None:
         _compute(prepared, device, share, options)
 
 
-def _compute(prepared: Prepared, device: torch.device, share: Share, options: Options) -> None:
+def _compute(
+    prepared: Prepared, device: torch.device, share: Share, options: TrainingOptions
+) -> None:
     """Train or measure."""
     data = load_data(prepared.dataset, options, prepared.progress.seed, share)
     check_input(data.item[0], prepared.dataset, options)
@@ -132,7 +134,7 @@ def _compute(prepared: Prepared, device: torch.device, share: Share, options: Op
         _copy(log.folder, options.copy_output_folder)
 
 
-def prepare(options: Options, share: Share) -> Prepared:
+def prepare(options: TrainingOptions, share: Share) -> Prepared:
     """Find, build and fill the network, and read the policies."""
     models = find_models()
     entry = choose(models, options.arch, "--model")
@@ -177,7 +179,7 @@ def _refuse_fractions(model: nn.Module, path: str) -> None:
             )
 
 
-def _task(prepared: Prepared, data: Data, device: torch.device, options: Options) -> Task:
+def _task(prepared: Prepared, data: Data, device: torch.device, options: TrainingOptions) -> Task:
     """Return the task, after a trial of the network on one sample."""
     task = task_of(prepared.dataset, options, data.item)(prepared.dataset, prepared.model, options)
     if options.kd_teacher is not None:
@@ -218,7 +220,7 @@ def _task(prepared: Prepared, data: Data, device: torch.device, options: Options
 
 
 def _distillation(
-    prepared: Prepared, task: Task, data: Data, options: Options
+    prepared: Prepared, task: Task, data: Data, options: TrainingOptions
 ) -> Distillation | None:
     """Return the teacher with its weights if one is asked for; it never computes with integers."""
     if options.kd_teacher is None or (options.evaluate and not options.kd_relationbased):
@@ -240,7 +242,7 @@ def _distillation(
     return distillation
 
 
-def _introduce(log: Log, options: Options, data: Data, prepared: Prepared) -> None:
+def _introduce(log: Log, options: TrainingOptions, data: Data, prepared: Prepared) -> None:
     """Log what the run is about, and warn of its data."""
     chip = ai8x.dev
     assert chip is not None
@@ -265,7 +267,7 @@ def _introduce(log: Log, options: Options, data: Data, prepared: Prepared) -> No
     }}  # fmt: skip
 
 
-def _warn(log: Log, prepared: Prepared, options: Options) -> None:
+def _warn(log: Log, prepared: Prepared, options: TrainingOptions) -> None:
     """Warn of random weights, and of what is asked for and never happens."""
     policy, rates = prepared.policy, prepared.rates
     idle = rates.idle(options.epochs) if rates is not None else []
@@ -289,7 +291,7 @@ def _warn(log: Log, prepared: Prepared, options: Options) -> None:
         )
 
 
-def _evaluate_only(passes: Pass, data: Data, options: Options) -> None:
+def _evaluate_only(passes: Pass, data: Data, options: TrainingOptions) -> None:
     """Measure on the test set; write the sample if one is wanted."""
     log = passes.log
     if options.save_sample is not None:

@@ -21,7 +21,7 @@ from quantization import Calibration
 from quantization.calibration import LayerChoice, calibrate
 from training.catalog.discovery import DatasetEntry, ModelEntry, choose, find_datasets, find_models
 from training.network.building import build_model
-from training.options import Options
+from training.options import TrainingOptions
 
 _SHOWN = 6  # tensors named in a message
 
@@ -47,7 +47,7 @@ def choose_integers(
     dataset = choose(find_datasets(), calibration.dataset, "--calibrate")
     name = (given.model or checkpoint.arch or "").lower()
     model = choose(find_models(), name, "--model")
-    options = Options(
+    options = TrainingOptions(
         arch=model.name,
         dataset=dataset.name,
         device=given.chip.die,
@@ -68,7 +68,9 @@ def choose_integers(
     return Calibration({choice.name: choice.integers for choice in choices}, notes)
 
 
-def load_samples(dataset: DatasetEntry, options: Options, count: int, size: int) -> list[Tensor]:
+def load_samples(
+    dataset: DatasetEntry, options: TrainingOptions, count: int, size: int
+) -> list[Tensor]:
     """Return batches of inputs: samples of the training set, always the same ones.
 
     Where there is no training set, samples of the test set serve. Raises InputError E710 when there
@@ -122,7 +124,7 @@ def _progress(names: Sequence[str]) -> Iterable[str]:
     )
 
 
-def _network(model: ModelEntry, dataset: DatasetEntry, options: Options) -> nn.Module:
+def _network(model: ModelEntry, dataset: DatasetEntry, options: TrainingOptions) -> nn.Module:
     """Make the network without batch normalization; the checkpoint has none any more."""
     simulate = options.act_mode_8bit
     ai8x.set_device(options.device, simulate, options.avg_pool_rounding, verbose=False)
@@ -134,10 +136,10 @@ def _network(model: ModelEntry, dataset: DatasetEntry, options: Options) -> nn.M
 def _fitting_network(
     model: ModelEntry,
     dataset: DatasetEntry,
-    options: Options,
+    options: TrainingOptions,
     state: Mapping[str, Tensor],
     path: str,
-) -> tuple[Options, nn.Module]:
+) -> tuple[TrainingOptions, nn.Module]:
     """Return the network with the weights of the checkpoint, computing in floating point.
 
     Whether it has biases, or a class for the background, is seen from the tensors.

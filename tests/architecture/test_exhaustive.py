@@ -11,7 +11,7 @@ from tests.exhaustive import fall_through
 
 ENUMERATIONS = {
     "synthesis": {"Operator", "Combination", "Activation", "InputPort"},
-    "layers": {"OperatorKind", "Pooling", "Activation"},
+    "layers": {"OperatorKind", "PoolingKind", "Activation"},
     "training": {"OperatorKind"},
     "quantization": {"ClipMethod"},
     "emulator": {"LayerKind", "ElementwiseOperation", "ActivationFunction"},

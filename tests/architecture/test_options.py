@@ -16,7 +16,7 @@ from commands.quantize.arguments import CalibrationOptions, QuantizeOptions
 from tests.architecture.rules import ROOMS
 from tests.architecture.test_rooms import imported_names, python_files
 from tests.conftest import ROOT
-from training.options import Options
+from training.options import TrainingOptions
 
 NAMESPACE = "Namespace"
 
@@ -70,7 +70,8 @@ def test_a_function_that_takes_a_namespace_is_seen(signature: str) -> None:
 @pytest.mark.parametrize(
     "kind",
     [
-        LoaderOptions, QuantizeOptions, CalibrationOptions, FuserOptions, EmulateOptions, Options,
+        LoaderOptions, QuantizeOptions, CalibrationOptions, FuserOptions, EmulateOptions,
+        TrainingOptions,
     ],
 )  # fmt: skip
 def test_options_are_frozen_values(kind: type) -> None:

@@ -20,12 +20,12 @@ from models.ai85net import ai85net5
 from synthesis.options import EncodeOptions, ResolveOptions
 from synthesis.pipeline import synthesize
 from tests.conftest import ROOT
-from training.options import Options
+from training.options import TrainingOptions
 from training.saving import checkpoints
 
 TRAINED = ROOT / "trained"
 WIDTHS = {"weight_bits": 8, "bias_bits": 8, "quantize_activation": True}
-INTEGERS = Options(arch="", dataset="", evaluate=True, act_mode_8bit=True)
+INTEGERS = TrainingOptions(arch="", dataset="", evaluate=True, act_mode_8bit=True)
 
 
 def _network(make: Any, name: str, simulate: bool) -> nn.Module:

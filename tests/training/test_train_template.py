@@ -18,7 +18,7 @@ from diagnostics.errors import InputError
 from synthesis.options import EncodeOptions, ResolveOptions
 from synthesis.pipeline import synthesize
 from training.export.template import write_template
-from training.options import Options
+from training.options import TrainingOptions
 from training.saving import checkpoints
 
 Train = Callable[..., Any]
@@ -96,7 +96,7 @@ def test_loader_computes_what_the_network_does(
 ) -> None:
     ai8x.set_device(device, False, False, verbose=False)
     path = str(tmp_path / "net.yaml")
-    options = Options(arch="net", dataset="some", device=device, yaml_template=path)
+    options = TrainingOptions(arch="net", dataset="some", device=device, yaml_template=path)
     said = write_template(kind().eval(), torch.zeros(1, *shape), {"weight_bits": 8}, options)
     assert said.endswith("nothing is left to fill in"), Path(path).read_text()
 
@@ -150,7 +150,7 @@ def test_what_cannot_be_placed_is_left_to_the_reader(tmp_path: Path) -> None:
 
     ai8x.set_device(85, False, False, verbose=False)
     path = tmp_path / "a.yaml"
-    options = Options(arch="net", dataset="some", yaml_template=str(path))
+    options = TrainingOptions(arch="net", dataset="some", yaml_template=str(path))
     said = write_template(Large(), torch.zeros(1, 3, 100, 100), None, options)
     text = " ".join(path.read_text().replace("  #", "").split())
     assert "places are marked with FILL IN" in said
@@ -164,7 +164,7 @@ def test_what_cannot_be_placed_is_left_to_the_reader(tmp_path: Path) -> None:
 
 
 def test_network_without_layers_has_no_template(tmp_path: Path) -> None:
-    options = Options(arch="net", dataset="some", yaml_template=str(tmp_path / "a.yaml"))
+    options = TrainingOptions(arch="net", dataset="some", yaml_template=str(tmp_path / "a.yaml"))
     with pytest.raises(InputError, match="no layer that the accelerator computes"):
         write_template(nn.Flatten(), torch.zeros(1, 3), None, options)
     assert not list(tmp_path.iterdir())
@@ -191,6 +191,6 @@ def test_bits_of_a_checkpoint_count_more_than_the_policy(tiny: Train) -> None:
 def test_a_single_open_place_is_told_in_the_singular(tmp_path: Path) -> None:
     ai8x.set_device(85, False, False, verbose=False)
     net = torch.nn.Sequential(ai8x.Conv2d(3, 3, 1), torch.nn.Tanh(), ai8x.Conv2d(3, 3, 1))
-    options = Options(arch="net", dataset="some", yaml_template=str(tmp_path / "a.yaml"))
+    options = TrainingOptions(arch="net", dataset="some", yaml_template=str(tmp_path / "a.yaml"))
     said = write_template(net, torch.zeros(1, 3, 8, 8), None, options)
     assert said.endswith("; 1 place is marked with FILL IN")

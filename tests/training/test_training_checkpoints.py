@@ -14,7 +14,7 @@ from checkpoint import atomic, read_checkpoint
 from checkpoint.errors import CheckpointError
 from training.catalog.discovery import DatasetEntry, ModelEntry
 from training.network import fitting
-from training.options import Options
+from training.options import TrainingOptions
 from training.saving import checkpoints
 
 
@@ -94,7 +94,7 @@ def test_names_that_do_not_fit_are_all_listed(tmp_path: Path) -> None:
     del state["fc.op.bias"]
     state["head.op.weight"] = torch.zeros(1)
     own = fitting.expected(_Network(channels=5), state)
-    options = Options(arch="net", dataset="digits")
+    options = TrainingOptions(arch="net", dataset="digits")
     digits = DatasetEntry("digits", (1, 4, 4), (0, 1), lambda *_: (None, None), None)
     with pytest.raises(CheckpointError) as info:
         fitting.refuse(own, state, "net", str(path), options, {}, digits)
@@ -117,7 +117,7 @@ def test_network_that_fits_is_named(tmp_path: Path) -> None:
         for name, size in sizes.items()
     }
     digits = DatasetEntry("digits", (1, 4, 4), (0, 1), lambda *_: (None, None), None)
-    options = Options(arch="three", dataset="digits")
+    options = TrainingOptions(arch="three", dataset="digits")
     own = fitting.expected(_Network(3), state)
     with pytest.raises(CheckpointError) as info:
         fitting.refuse(own, state, None, str(path), options, models, digits)

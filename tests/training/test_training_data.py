@@ -11,7 +11,7 @@ from torch.utils.data import Dataset
 from diagnostics.errors import InputError
 from training.catalog.discovery import DatasetEntry
 from training.data.batches import load_data
-from training.options import Options
+from training.options import TrainingOptions
 
 
 class _Numbers(Dataset[tuple[torch.Tensor, int]]):
@@ -39,9 +39,9 @@ def _entry(kind: type[_Numbers], train: int = 50) -> DatasetEntry:
     return DatasetEntry("numbers", (1, 1, 1), (0, 1, 2), loader, None)
 
 
-def _args(**changes: Any) -> Options:
+def _args(**changes: Any) -> TrainingOptions:
     values = {"validation_split": 0.2, "batch_size": 8, "workers": 0, "deterministic": True}
-    return Options(arch="", dataset="numbers", **{**values, **changes})
+    return TrainingOptions(arch="", dataset="numbers", **{**values, **changes})
 
 
 def _samples(batches: Any, epoch: int = 0) -> list[int]:

@@ -11,10 +11,10 @@ from torch import distributed, nn
 
 from diagnostics.errors import InputError
 from training.compute.distributed import Share, together
-from training.options import Options
+from training.options import TrainingOptions
 
 
-def set_deterministic(options: Options) -> None:
+def set_deterministic(options: TrainingOptions) -> None:
     """Let every operation give the same bits each time when it is asked for, and in evaluation.
 
     PyTorch warns of operations on a CUDA device that cannot.
@@ -26,7 +26,7 @@ def set_deterministic(options: Options) -> None:
         torch.backends.cudnn.benchmark = False
 
 
-def compute_device(options: Options, share: Share) -> torch.device:
+def compute_device(options: TrainingOptions, share: Share) -> torch.device:
     """Return where to compute: the first CUDA device that is asked for, without any the CPU.
 
     Of a training divided among processes, each has the device of its number. Raises InputError for
@@ -52,7 +52,7 @@ def compute_device(options: Options, share: Share) -> torch.device:
     return torch.device(f"cuda:{wanted[0]}")
 
 
-def explained(exc: RuntimeError, options: Options) -> Exception:
+def explained(exc: RuntimeError, options: TrainingOptions) -> Exception:
     """Return what a failure of PyTorch means for the user, or the failure itself."""
     text = (str(exc).splitlines() or [""])[0]
     if isinstance(exc, torch.OutOfMemoryError) or "not enough memory" in text:
@@ -87,7 +87,7 @@ def explained(exc: RuntimeError, options: Options) -> Exception:
 
 
 def forward_of(
-    model: nn.Module, device: torch.device, options: Options, share: Share
+    model: nn.Module, device: torch.device, options: TrainingOptions, share: Share
 ) -> Callable[..., Any]:
     """Return what runs the model: itself, compiled, or copies of it on several devices.
 

@@ -16,7 +16,7 @@ from training.catalog.own_code import complains_itself, definition, failure, fir
 from training.compute.distributed import UNDIVIDED, Share
 from training.compute.randomness import derived, preserved, seed_data
 from training.data.inputs import doubt
-from training.options import Options
+from training.options import TrainingOptions
 
 _TRAINING, _VALIDATION, _TEST = range(3)
 _MISTAKES = (NameError, AttributeError, TypeError, ImportError)
@@ -242,7 +242,7 @@ class Data:
 
 
 def load_data(
-    entry: DatasetEntry, options: Options, seed: int = 0, share: Share | None = None
+    entry: DatasetEntry, options: TrainingOptions, seed: int = 0, share: Share | None = None
 ) -> Data:
     """Load the data set and divide it.
 
@@ -285,7 +285,7 @@ def load_data(
     return Data(train, validation, test, item, warning)
 
 
-def _load(entry: DatasetEntry, options: Options) -> tuple[Any, Any]:
+def _load(entry: DatasetEntry, options: TrainingOptions) -> tuple[Any, Any]:
     """Return training (None for an evaluation) and test set; InputError when there are none."""
     try:
         sets = entry.loader((options.data, options), not options.evaluate, True)
@@ -340,7 +340,7 @@ def _first_item(dataset: Any) -> tuple[Tensor, Any]:
     return item[0], item[1]
 
 
-def _batches(dataset: Any, order: Order, entry: DatasetEntry, options: Options) -> Batches:
+def _batches(dataset: Any, order: Order, entry: DatasetEntry, options: TrainingOptions) -> Batches:
     """Return the batches of some samples of a data set, by the quicker way it allows."""
     if hasattr(dataset, "batch"):
         return TensorBatches(dataset, order)

@@ -11,7 +11,7 @@ from torch import Tensor
 from diagnostics.errors import InputError
 from training.catalog.discovery import DatasetEntry
 from training.catalog.own_code import definition
-from training.options import Options
+from training.options import TrainingOptions
 
 _NORMALIZE = "Let the loader apply ai8x.normalize(args) to values 0 to 1, as the last transform."
 
@@ -30,7 +30,7 @@ def check_shape(inputs: Tensor, entry: DatasetEntry) -> None:
         )  # fmt: skip
 
 
-def check_input(inputs: Tensor, entry: DatasetEntry, options: Options) -> None:
+def check_input(inputs: Tensor, entry: DatasetEntry, options: TrainingOptions) -> None:
     """Compare the input of a sample with the range of the chip.
 
     Raises InputError E663 for another type, E664 for values that the chip cannot hold: numbers
@@ -63,7 +63,7 @@ def _fault(inputs: Tensor, integers: bool) -> str | None:
     return None
 
 
-def doubt(inputs: Sequence[Tensor], entry: DatasetEntry, options: Options) -> str | None:
+def doubt(inputs: Sequence[Tensor], entry: DatasetEntry, options: TrainingOptions) -> str | None:
     """Return a warning if the inputs seem to be 0 to 1, where the chip wants -1 to 1."""
     if options.act_mode_8bit or not inputs:
         return None

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from training.display.requirements import check
 from training.loop.observers import Context, Observer
-from training.options import Options
+from training.options import TrainingOptions
 
 __all__ = ["MAKERS", "check"]
 
 
-def _events_wanted(options: Options) -> list[str]:
+def _events_wanted(options: TrainingOptions) -> list[str]:
     """Return the options that show something in TensorBoard only."""
     wanted = {
         "--param-hist": options.param_hist,

@@ -12,14 +12,14 @@ from PIL import Image, ImageDraw, ImageFont
 from torch import Tensor
 
 from training.catalog.discovery import DatasetEntry
-from training.options import Options
+from training.options import TrainingOptions
 
 Pixels = NDArray[np.uint8]
 _DOTS_PER_INCH = 96
 _BLACK, _WHITE = (0, 0, 0), (255, 255, 255)
 
 
-def visible(inputs: Tensor, entry: DatasetEntry, options: Options) -> Tensor | None:
+def visible(inputs: Tensor, entry: DatasetEntry, options: TrainingOptions) -> Tensor | None:
     """Return inputs as images [N, 3, H, W] of 0..1, as the data set shows them.
 
     Without a way of its own, it shows inputs of one or three channels; others are None.

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from diagnostics.errors import InputError
-from training.options import Options
+from training.options import TrainingOptions
 from training.tasks.classification import Classification, Segmentation
 from training.tasks.task import Task
 
 
-def check(task: Task, options: Options) -> None:
+def check(task: Task, options: TrainingOptions) -> None:
     """Raise InputError for a display that the task has nothing for."""
     if options.pr_curves and not isinstance(task, Classification):
         raise InputError(

@@ -11,10 +11,10 @@ import torch
 from torch import nn
 
 from training.catalog.discovery import DatasetEntry, ModelEntry
-from training.options import Options
+from training.options import TrainingOptions
 
 
-def wanted(options: Options) -> bool:
+def wanted(options: TrainingOptions) -> bool:
     """Return whether the options ask for an export instead of a run."""
     return options.summary is not None or options.yaml_template is not None
 
@@ -24,7 +24,7 @@ def export(
     entry: ModelEntry,
     dataset: DatasetEntry,
     policy: dict[str, Any] | None,
-    options: Options,
+    options: TrainingOptions,
 ) -> str:
     """Write what the options ask for and return what to print about it.
 

@@ -14,13 +14,13 @@ from device import Chip
 from device.channels import channels_per_pass, passes
 from device.chip import PROCESSORS, PROCESSORS_PER_INSTANCE
 from training.export.processors import choose_starts
-from training.export.walk import INPUT, Entry
+from training.export.walk import INPUT, DescribedLayer
 
 _ALIGNMENT = 0x100
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ResultLocation:
     """Where a result lies: processors, byte offset, words left free after each."""
 
     processors: int
@@ -41,7 +41,7 @@ class _Group:
 class _Planner:
     """The state of placing: first processors of results, data that is needed."""
 
-    entries: Sequence[Entry]
+    entries: Sequence[DescribedLayer]
     chip: Chip
     shape: tuple[int, ...]
     groups: dict[int, _Group] = field(default_factory=dict)
@@ -59,7 +59,7 @@ class _Planner:
         channels = {index: self.given(index)[0] for index in results}
         self.starts, self.fits = choose_starts(self.entries, channels, self.chip.kernel_columns)
 
-    def place(self, index: int) -> Place:
+    def place(self, index: int) -> ResultLocation:
         """Place the result of a layer, or the input."""
         group = self.groups.get(index)
         operands = len(group.members) if group and group.by_elements else 1
@@ -74,7 +74,7 @@ class _Planner:
             group.offset = offset
         mask = (1 << channels_per_pass(self.given(index)[0])) - 1
         between = 4 * position if operands > 1 else 0
-        return Place(mask << (base + shift), offset + between, operands - 1)
+        return ResultLocation(mask << (base + shift), offset + between, operands - 1)
 
     def given(self, index: int) -> tuple[int, ...]:
         """Return the shape of a result."""
@@ -136,7 +136,7 @@ class _Planner:
                 "move layers to other processors, or use fewer bits"
             )
 
-    def _note_channels(self, entry: Entry) -> None:
+    def _note_channels(self, entry: DescribedLayer) -> None:
         """Note joined channels that these rules cannot place."""
         counts = [self.given(member)[0] for member in entry.inputs]
         alone = all(self.groups[member].members == entry.inputs for member in entry.inputs)
@@ -148,7 +148,9 @@ class _Planner:
                                "processors, offsets and write_gap of the parts")  # fmt: skip
 
 
-def place_all(entries: Sequence[Entry], shape: tuple[int, ...], chip: Chip) -> dict[int, Place]:
+def place_all(
+    entries: Sequence[DescribedLayer], shape: tuple[int, ...], chip: Chip
+) -> dict[int, ResultLocation]:
     """Return the places of the input (INPUT) and of the result of each layer.
 
     Processors start at 0, unless the kernels need to be spread. Adds notes to layers for which

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from device.channels import KERNEL_ALIGNMENT, aligned_columns, channels_per_pass
 from device.chip import PROCESSORS, PROCESSORS_PER_GROUP, PROCESSORS_PER_INSTANCE
-from training.export.walk import INPUT, Entry
+from training.export.walk import INPUT, DescribedLayer
 
 
 @dataclass(frozen=True, slots=True)
-class _Unit:
+class _ResultGroup:
     """Results that begin at the same processor, and the layers that take them."""
 
     results: tuple[int, ...]
@@ -28,7 +28,7 @@ class _Unit:
 
 
 def choose_starts(
-    entries: Sequence[Entry], channels: Mapping[int, int], limit: int
+    entries: Sequence[DescribedLayer], channels: Mapping[int, int], limit: int
 ) -> tuple[dict[int, int], bool]:
     """Return the first processor of each result, and whether all kernels fit in `limit` columns.
 
@@ -47,7 +47,7 @@ def choose_starts(
     return trials[0], False
 
 
-def _units(entries: Sequence[Entry], channels: Mapping[int, int]) -> list[_Unit]:
+def _units(entries: Sequence[DescribedLayer], channels: Mapping[int, int]) -> list[_ResultGroup]:
     """Return results that must begin together: operands, joined channels, and what passes on."""
     results = (INPUT, *range(len(entries)))
     leaders = {index: index for index in results}
@@ -71,17 +71,17 @@ def _units(entries: Sequence[Entry], channels: Mapping[int, int]) -> list[_Unit]
         members = tuple(index for index in results if leaders[index] == leader)
         takers = tuple(n for n, e in enumerate(entries) if set(e.inputs) & set(members))
         columns = sum(aligned_columns(entries[taker].kernels) for taker in takers)
-        found.append(_Unit(members, max(widths[m] for m in members), takers, columns))
+        found.append(_ResultGroup(members, max(widths[m] for m in members), takers, columns))
     return found
 
 
-def _together(units: Sequence[_Unit]) -> dict[int, int]:
+def _together(units: Sequence[_ResultGroup]) -> dict[int, int]:
     """Let everything begin at processor 0."""
     return {result: 0 for unit in units for result in unit.results}
 
 
 def _spread(
-    units: Sequence[_Unit], key: Callable[[_Unit], tuple[int, int]], step: int
+    units: Sequence[_ResultGroup], key: Callable[[_ResultGroup], tuple[int, int]], step: int
 ) -> dict[int, int]:
     """Let each unit, the greatest key first, begin where the fewest columns are taken."""
     used = np.zeros(PROCESSORS, dtype=int)
@@ -96,7 +96,10 @@ def _spread(
 
 
 def _fits(
-    entries: Sequence[Entry], units: Sequence[_Unit], starts: Mapping[int, int], limit: int
+    entries: Sequence[DescribedLayer],
+    units: Sequence[_ResultGroup],
+    starts: Mapping[int, int],
+    limit: int,
 ) -> bool:
     """Return whether every layer finds its columns, in the order in which they are stored."""
     spans = {

@@ -10,12 +10,12 @@ from torch import Tensor, nn
 
 from checkpoint import atomic
 from training.export.counting import Effort, Sparsity, count_effort, count_zeros, dimensions
-from training.options import Options
+from training.options import TrainingOptions
 
 SPARSITY_FILE = "weights_sparsity.csv"
 
 
-def summarize(model: nn.Module, example: Tensor, options: Options) -> str:
+def summarize(model: nn.Module, example: Tensor, options: TrainingOptions) -> str:
     """Return the table or text that is asked for, or write a file and return where it is."""
     kind, name = options.summary, options.summary_filename
     assert kind is not None

@@ -14,10 +14,10 @@ from device import MAX78000, chip_of_die
 from device.chip import PROCESSORS
 from diagnostics.errors import InputError
 from training.export.counting import dimensions
-from training.export.placing import Place, place_all
+from training.export.placing import ResultLocation, place_all
 from training.export.tracing import trace
-from training.export.walk import INPUT, Entry, Walk, is_tensor_order
-from training.options import Options
+from training.export.walk import INPUT, DescribedLayer, Walk, is_tensor_order
+from training.options import TrainingOptions
 from training.policies import qat
 
 FILL_IN = "FILL IN"
@@ -25,7 +25,7 @@ _DEFAULT_BITS = 8
 
 
 def write_template(
-    model: nn.Module, example: Tensor, policy: dict[str, Any] | None, options: Options
+    model: nn.Module, example: Tensor, policy: dict[str, Any] | None, options: TrainingOptions
 ) -> str:
     """Write the layers of the network as a description, and return what is left to be done.
 
@@ -63,9 +63,12 @@ def write_template(
 
 
 def template_text(
-    entries: Sequence[Entry], places: Mapping[int, Place], shape: Sequence[int], title: str,
-    options: Options,
-) -> str:  # fmt: skip
+    entries: Sequence[DescribedLayer],
+    places: Mapping[int, ResultLocation],
+    shape: Sequence[int],
+    title: str,
+    options: TrainingOptions,
+) -> str:
     """Return the description as text."""
     head = (
         f"{title}: input {dimensions(shape)}. Written by train.py --yaml-template from the model; "
@@ -80,7 +83,10 @@ def template_text(
 
 
 def _layer(
-    entries: Sequence[Entry], index: int, places: Mapping[int, Place], several: bool
+    entries: Sequence[DescribedLayer],
+    index: int,
+    places: Mapping[int, ResultLocation],
+    several: bool,
 ) -> list[str]:
     """Return the lines of a layer."""
     entry, own = entries[index], places[index]
@@ -111,7 +117,7 @@ def _layer(
     return [*lines, body[0].replace("    ", "  - ", 1), *body[1:]]
 
 
-def _processors(entry: Entry, places: Mapping[int, Place]) -> int:
+def _processors(entry: DescribedLayer, places: Mapping[int, ResultLocation]) -> int:
     """Return the processors that hold the input of a layer."""
     mask = 0
     for index in entry.inputs:

@@ -25,7 +25,7 @@ _PASSING = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Identity, ai8x.Empty)
 
 
 @dataclass(slots=True)
-class Entry:
+class DescribedLayer:
     """A layer of the description.
 
     `inputs` are numbers of layers or INPUT, which are joined as `join` says; `keys` what the layer
@@ -64,7 +64,7 @@ class Walk:
     """Follows a traced graph; `entries` are the layers found."""
 
     def __init__(self, model: nn.Module, graph: Any, chip: Chip) -> None:
-        self.entries: list[Entry] = []
+        self.entries: list[DescribedLayer] = []
         self._model = model
         self._chip = chip
         self._values: dict[Node, _Value] = {}
@@ -152,8 +152,10 @@ class Walk:
         keys: dict[str, Any] = {"op": kind.removeprefix("Bitwise")}
         if len(inputs) > 2:
             keys["operands"] = len(inputs)
-        return self._append(Entry(self._name(node.target), inputs, "elements", keys, shape, shape,
-                                  notes=list(notes)))  # fmt: skip
+        layer = DescribedLayer(
+            self._name(node.target), inputs, "elements", keys, shape, shape, notes=list(notes)
+        )
+        return self._append(layer)
 
     def _can_combine(self, layer: Any, operands: int, channels: int) -> bool:
         """Return whether a layer can combine elements in front of its operator."""
@@ -183,7 +185,7 @@ class Walk:
         source = "input" if index == INPUT else self.entries[index].name
         name = self._name(f"copy_of_{source}")
         keys = {"op": "Passthrough"}
-        entry = Entry(name, (index,), None, keys, value.shape, value.shape)
+        entry = DescribedLayer(name, (index,), None, keys, value.shape, value.shape)
         return self._append(entry).inputs[0]
 
     def _layer(self, target: str, module: Any, value: _Value, shape: tuple[int, ...]) -> _Value:
@@ -209,13 +211,13 @@ class Walk:
             keys["weight_source"] = self._named[target]
         name = self._name(target)
         self._named.setdefault(target, name)
-        entry = Entry(name, value.inputs, value.join, keys, value.shape, shape,
+        entry = DescribedLayer(name, value.inputs, value.join, keys, value.shape, shape,
                       wide=bool(module.wide), notes=list(value.notes))  # fmt: skip
         if op is not None and "weight_source" not in keys:
             entry.kernels = _kernel_bits(op, keys["quantization"], value)
         return self._append(entry)
 
-    def _append(self, entry: Entry) -> _Value:
+    def _append(self, entry: DescribedLayer) -> _Value:
         """Add a layer and return its result."""
         self.entries.append(entry)
         return _Value((len(self.entries) - 1,), entry.given)
@@ -311,12 +313,12 @@ def _kernel_bits(op: Any, bits: int, value: _Value) -> int:
     return -(-total // min(processors, by_pass))
 
 
-def has_weights(entry: Entry) -> bool:
+def has_weights(entry: DescribedLayer) -> bool:
     """Return whether a layer has kernels of its own."""
     return entry.kernels > 0
 
 
-def is_tensor_order(model: nn.Module, entries: Sequence[Entry]) -> bool:
+def is_tensor_order(model: nn.Module, entries: Sequence[DescribedLayer]) -> bool:
     """Return whether weights come in the checkpoint in the order of the layers."""
     stored = [
         name.replace(".", "_")

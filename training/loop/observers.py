@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from training.catalog.discovery import DatasetEntry
 from training.loop.metrics import Scores
-from training.options import Options
+from training.options import TrainingOptions
 from training.saving.logs import Log
 from training.tasks.task import Task
 
@@ -21,7 +21,7 @@ Phase = Literal["training", "validation", "test"]
 class Context:
     """What an observer is made from."""
 
-    options: Options
+    options: TrainingOptions
     dataset: DatasetEntry
     task: Task
     log: Log

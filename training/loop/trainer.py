@@ -17,11 +17,11 @@ from diagnostics.errors import InputError
 from training.compute.devices import forward_of
 from training.compute.randomness import derived, seed_everything
 from training.data.batches import Data
+from training.loop.epochs import Pass, evaluate, measure, report, train_epoch
 from training.loop.metrics import Scores
-from training.loop.passes import Pass, evaluate, measure, report, train_epoch
-from training.options import Options
+from training.options import TrainingOptions
 from training.policies import qat
-from training.policies.schedule import Outcome, Schedule, ScheduleFile
+from training.policies.schedule import LearningRates, Outcome, ScheduleFile
 from training.saving import checkpoints
 from training.saving.logs import Log
 from training.saving.progress import KEY, Epoch, Progress
@@ -55,7 +55,7 @@ class Trainer:
         self.qat = qat.begun(passes.model)
         self.stage_start = 0
         self.optimizer: Optimizer = _new_optimizer(passes.model, self.options)
-        self.schedule = Schedule([])
+        self.schedule = LearningRates([])
 
     def run(self, resumed: checkpoints.Loaded | None) -> None:
         """Train all epochs, then measure the last state on the test set."""
@@ -209,7 +209,7 @@ class Trainer:
         log.save_metrics()
 
 
-def _warn_of_defaults(options: Options, log: Log) -> None:
+def _warn_of_defaults(options: TrainingOptions, log: Log) -> None:
     """Say which optimizer and rate are taken for want of an option."""
     if options.optimizer is None:
         log.warn("--optimizer not given, using SGD")
@@ -217,7 +217,7 @@ def _warn_of_defaults(options: Options, log: Log) -> None:
         log.warn(f"--lr not given, using {DEFAULT_RATE}")
 
 
-def _new_optimizer(model: nn.Module, options: Options) -> Optimizer:
+def _new_optimizer(model: nn.Module, options: TrainingOptions) -> Optimizer:
     """Return the optimizer over all parameters, so that a checkpoint numbers them as others do."""
     rate = options.lr or DEFAULT_RATE
     if options.optimizer == "adam":

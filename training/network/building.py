@@ -12,10 +12,10 @@ from diagnostics.errors import InputError
 from training.catalog.discovery import DatasetEntry, ModelEntry
 from training.catalog.own_code import complains_itself, definition, failure, place_of
 from training.network.distillation import Distillation
-from training.options import Options
+from training.options import TrainingOptions
 
 
-def build_model(entry: ModelEntry, dataset: DatasetEntry, options: Options) -> nn.Module:
+def build_model(entry: ModelEntry, dataset: DatasetEntry, options: TrainingOptions) -> nn.Module:
     """Make the network for the data set; InputError when the chip cannot run it.
 
     The checkpoint of a backbone is tried here first, so that the network opens no file that is
@@ -65,7 +65,7 @@ def _refusal(exc: Exception, entry: ModelEntry, dataset: DatasetEntry) -> InputE
 
 
 def _blame_backbone(
-    exc: Exception, entry: ModelEntry, dataset: DatasetEntry, options: Options
+    exc: Exception, entry: ModelEntry, dataset: DatasetEntry, options: TrainingOptions
 ) -> None:
     """Raise InputError if the network can be built without the checkpoint of its backbone."""
     build_model(entry, dataset, replace(options, backbone_checkpoint=None))
@@ -77,7 +77,7 @@ def _blame_backbone(
     ) from exc
 
 
-def _keywords(entry: ModelEntry, dataset: DatasetEntry, options: Options) -> dict[str, Any]:
+def _keywords(entry: ModelEntry, dataset: DatasetEntry, options: TrainingOptions) -> dict[str, Any]:
     """Return the arguments of a network (spec/training.md 1.11)."""
     channels, height, width = dataset.input
     simulate = options.act_mode_8bit
@@ -110,7 +110,7 @@ def _keywords(entry: ModelEntry, dataset: DatasetEntry, options: Options) -> dic
     return keywords
 
 
-def teach(teacher: nn.Module, options: Options) -> Distillation:
+def teach(teacher: nn.Module, options: TrainingOptions) -> Distillation:
     """Return how a teacher is used by the options."""
     return Distillation(
         teacher.eval().requires_grad_(False),

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from checkpoint.errors import CheckpointError
 from training.catalog.discovery import DatasetEntry, ModelEntry, find_datasets
 from training.network.building import build_model
-from training.options import Options
+from training.options import TrainingOptions
 
 _ROWS = 24
 """More differences than this are only counted."""
@@ -69,7 +69,7 @@ def refuse(
     found: State,
     arch: str | None,
     path: str,
-    options: Options,
+    options: TrainingOptions,
     models: Mapping[str, ModelEntry],
     dataset: DatasetEntry,
     option: str = "--model",
@@ -126,7 +126,7 @@ def _refuse_integers(path: str, evaluated: bool) -> NoReturn:
 def _fitting(
     found: State,
     arch: str | None,
-    options: Options,
+    options: TrainingOptions,
     models: Mapping[str, ModelEntry],
     dataset: DatasetEntry,
 ) -> Iterator[str]:
@@ -150,7 +150,7 @@ def _others(dataset: DatasetEntry) -> Iterator[DatasetEntry]:
     yield from (entry for entry in find_datasets().values() if entry.name != dataset.name)
 
 
-def _fits(found: State, entry: ModelEntry, dataset: DatasetEntry, options: Options) -> bool:
+def _fits(found: State, entry: ModelEntry, dataset: DatasetEntry, options: TrainingOptions) -> bool:
     """Return whether the network has the very tensors of the file, batch normalization aside."""
     try:
         model = build_model(entry, dataset, options)

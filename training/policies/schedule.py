@@ -49,7 +49,7 @@ class Outcome(NamedTuple):
     quality: float
 
 
-class Schedule:
+class LearningRates:
     """Steps the learning rate schedulers of a file at the end of each epoch they are active in."""
 
     def __init__(self, policies: list[_Policy], path: str = "") -> None:
@@ -96,7 +96,7 @@ class ScheduleFile:
         optimizer: Optimizer,
         of_loss: Optimizer | None = None,
         done: Sequence[Outcome | None] = (),
-    ) -> Schedule:
+    ) -> LearningRates:
         """Return the schedule that steers `optimizer`, and that of the loss if it has one.
 
         A run that is resumed has epochs `done`, of which files of other tools tell no outcome; the
@@ -114,7 +114,7 @@ class ScheduleFile:
                 self._rewind(f"{role}s: {name}", steered)
             started[role, name] = self._started(f"{role}s: {name}", scheduler, steered)
         policies = [_Policy(p.role, started[p.role, p.scheduler], p.epochs) for p in self.policies]
-        schedule = Schedule(policies, self.path)
+        schedule = LearningRates(policies, self.path)
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Detected call of `lr_scheduler.step")
             for epoch, outcome in enumerate(done):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeGuard
 
 from training.loop.metrics import Scores
-from training.options import Options
+from training.options import TrainingOptions
 
 KEY = "run"
 """The entry of a checkpoint's `extras`."""
@@ -50,7 +50,7 @@ class Progress:
         epochs = [epoch.as_dict() for epoch in self.epochs]
         return {"seed": self.seed, "settings": dict(self.settings), "epochs": epochs}
 
-    def changes(self, options: Options) -> Iterator[str]:
+    def changes(self, options: TrainingOptions) -> Iterator[str]:
         """Yield warnings of options that let a resumed run end unlike an undisturbed one."""
         for name, before in self.settings.items():
             now = getattr(options, name)

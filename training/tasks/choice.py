@@ -12,7 +12,7 @@ from diagnostics.errors import InputError
 from training.catalog.discovery import DatasetEntry
 from training.catalog.own_code import complains_itself, failure, first_line, place_of
 from training.network.distillation import Distillation
-from training.options import Options
+from training.options import TrainingOptions
 from training.tasks.classification import Classification, Segmentation
 from training.tasks.regression import Regression
 from training.tasks.task import Task, dimensions
@@ -23,13 +23,13 @@ _UNFIT = (RuntimeError, ValueError, TypeError, IndexError, AssertionError)
 """What layers raise for tensors that they cannot take."""
 
 
-def is_regression(entry: DatasetEntry, options: Options) -> bool:
+def is_regression(entry: DatasetEntry, options: TrainingOptions) -> bool:
     """Return whether numbers are to be learned: by option, data set, or for want of classes."""
     by_data = entry.regression or len(entry.output) == 1
     return options.regression or (by_data and not options.obj_detection)
 
 
-def task_of(entry: DatasetEntry, options: Options, item: Item) -> type[Task]:
+def task_of(entry: DatasetEntry, options: TrainingOptions, item: Item) -> type[Task]:
     """Return the task of a data set, of which `item` is a sample.
 
     Raises InputError when the sample does not fit the task.
@@ -80,7 +80,7 @@ def _kind(target: Any) -> str:
     return f"{kind} of shape {dimensions(tensor)}"
 
 
-def check_fit(task: Task, model: nn.Module, item: Item, options: Options) -> None:
+def check_fit(task: Task, model: nn.Module, item: Item, options: TrainingOptions) -> None:
     """Run the model on a sample; InputError when its input, output or target does not fit."""
     inputs, target = item
     model.eval()
@@ -113,7 +113,7 @@ def check_fit(task: Task, model: nn.Module, item: Item, options: Options) -> Non
 
 
 def check_teacher(
-    distillation: Distillation, task: Task, model: nn.Module, item: Item, options: Options
+    distillation: Distillation, task: Task, model: nn.Module, item: Item, options: TrainingOptions
 ) -> None:
     """Compare the outputs of teacher and model for a sample; InputError if that is impossible."""
     inputs = item[0].unsqueeze(0)

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from training.catalog.discovery import DatasetEntry
 from training.loop.metrics import Meter, Scores, confusion_matrix
-from training.options import Options
+from training.options import TrainingOptions
 from training.tasks.task import Task, dimensions
 
 _MANY = 5
@@ -22,7 +22,7 @@ class Classification(Task):
 
     decimals: ClassVar = {"Top1": 3, "Top5": 3}
 
-    def __init__(self, entry: DatasetEntry, model: nn.Module, options: Options) -> None:
+    def __init__(self, entry: DatasetEntry, model: nn.Module, options: TrainingOptions) -> None:
         super().__init__(entry, model, options)
         weight = None if entry.weight is None else torch.tensor(entry.weight, dtype=torch.float32)
         self.criterion = nn.CrossEntropyLoss(weight)

@@ -13,7 +13,7 @@ from diagnostics.errors import InputError
 from training.catalog.discovery import DatasetEntry
 from training.loop.metrics import Meter, Scores
 from training.losses.multibox import MultiBoxLoss, Objects, Parameters, detect, read_parameters
-from training.options import Options
+from training.options import TrainingOptions
 from training.tasks.task import Task, dimensions
 
 Outputs = tuple[Tensor, Tensor]
@@ -25,7 +25,7 @@ class Detection(Task):
 
     decimals: ClassVar = {"mAP": 5}
 
-    def __init__(self, entry: DatasetEntry, model: nn.Module, options: Options) -> None:
+    def __init__(self, entry: DatasetEntry, model: nn.Module, options: TrainingOptions) -> None:
         super().__init__(entry, model, options)
         if options.obj_detection_params is None:
             raise InputError("E639", "there are no parameters", "--obj-detection-params")

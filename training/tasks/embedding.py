@@ -12,7 +12,7 @@ from diagnostics.errors import InputError
 from training.catalog.discovery import DatasetEntry
 from training.loop.metrics import Meter, Scores
 from training.losses.arcface import SubCenterArcFace
-from training.options import Options
+from training.options import TrainingOptions
 from training.tasks.classification import Classification, ClassificationMeter
 from training.tasks.task import dimensions
 
@@ -25,7 +25,7 @@ class Embedding(Classification):
 
     criterion: SubCenterArcFace
 
-    def __init__(self, entry: DatasetEntry, model: nn.Module, options: Options) -> None:
+    def __init__(self, entry: DatasetEntry, model: nn.Module, options: TrainingOptions) -> None:
         super().__init__(entry, model, options)
         assert options.dr is not None
         self.size = options.dr

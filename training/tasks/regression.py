@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from training.catalog.discovery import DatasetEntry
 from training.loop.metrics import Meter, Scores
-from training.options import Options
+from training.options import TrainingOptions
 from training.tasks.task import Task, dimensions
 
 
@@ -18,7 +18,7 @@ class Regression(Task):
 
     decimals: ClassVar = {"MSE": 5}
 
-    def __init__(self, entry: DatasetEntry, model: nn.Module, options: Options) -> None:
+    def __init__(self, entry: DatasetEntry, model: nn.Module, options: TrainingOptions) -> None:
         super().__init__(entry, model, options)
         self.criterion = nn.MSELoss()
 

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from training.catalog.discovery import DatasetEntry
 from training.loop.metrics import OVERALL, Meter, Scores
-from training.options import Options
+from training.options import TrainingOptions
 from training.tasks.task import Task
 
 
@@ -19,7 +19,7 @@ class Relations(Task):
     decimals: ClassVar[dict[str, int]] = {}
 
     def __init__(
-        self, other: Task, entry: DatasetEntry, model: nn.Module, options: Options
+        self, other: Task, entry: DatasetEntry, model: nn.Module, options: TrainingOptions
     ) -> None:
         super().__init__(entry, model, options)
         self.criterion = other.criterion

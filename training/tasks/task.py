@@ -13,7 +13,7 @@ from torch.optim import Optimizer
 import ai8x
 from training.catalog.discovery import DatasetEntry
 from training.loop.metrics import Meter, Scores
-from training.options import Options
+from training.options import TrainingOptions
 
 
 class Task(ABC):
@@ -26,7 +26,7 @@ class Task(ABC):
     decimals: ClassVar[Mapping[str, int]]
     criterion: nn.Module
 
-    def __init__(self, entry: DatasetEntry, model: nn.Module, options: Options) -> None:
+    def __init__(self, entry: DatasetEntry, model: nn.Module, options: TrainingOptions) -> None:
         self.classes = len(entry.output)
         self.labels = tuple(map(str, entry.output))
         self.options = options

@@ -11,9 +11,9 @@ from commands.arguments import Parser, Refused
 from commands.train.arguments import converters as values
 from commands.train.arguments import displays
 from device import names_where
-from training.options import Options
+from training.options import TrainingOptions
 
-DEFAULTS = Options(arch="", dataset="")
+DEFAULTS = TrainingOptions(arch="", dataset="")
 _NAS = "networks are not searched for here: train the network that a search has found"
 _SPARSE = "the accelerator has no sparse kernels, so that pruning saves nothing"
 _REFUSED = {
@@ -198,7 +198,7 @@ def _compatibility(parser: argparse.ArgumentParser) -> None:
                             help=argparse.SUPPRESS)  # fmt: skip
 
 
-def parse(words: Sequence[str]) -> Options:
+def parse(words: Sequence[str]) -> TrainingOptions:
     """Parse the command line; usage errors end the program with status 2, as argparse does."""
     parser = arguments()
     found = parser.parse_args(words)
@@ -206,7 +206,7 @@ def parse(words: Sequence[str]) -> Options:
     if found.qat_policy.lower() == "none":
         found.qat_policy = None
     del found.no_effect, found.kd_teacher_wt
-    return Options(**vars(found), command_line=shlex.join(["train.py", *words]))
+    return TrainingOptions(**vars(found), command_line=shlex.join(["train.py", *words]))
 
 
 def arguments() -> Parser:

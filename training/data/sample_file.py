@@ -10,10 +10,10 @@ import numpy as np
 from checkpoint import atomic
 from diagnostics.errors import InputError
 from training.data.batches import Batches
-from training.options import Options
+from training.options import TrainingOptions
 
 
-def save_sample(batches: Batches, index: int, options: Options) -> Path:
+def save_sample(batches: Batches, index: int, options: TrainingOptions) -> Path:
     """Write test image `index` as sample_<dataset>.npy in the working directory.
 
     The array is int64 [C, H, W] of -128..127 and holds no Python objects. Raises InputError when

@@ -7,9 +7,9 @@ import re
 from typing import Any, assert_never
 
 from layers.composition import QuantizationAwareModule
-from layers.kinds import Activation, OperatorKind, Pooling
 from layers.limits import Size
 from layers.operators import Conv1d, Conv2d, Linear
+from layers.parts import Activation, OperatorKind, PoolingKind
 
 # Fused + pooling + Depthwise + operator + BN + activation; all but the operator may be missing.
 FUSED_NAMES = """
@@ -49,7 +49,7 @@ FusedLinearReLU FusedLinearAbs
 """.split()  # noqa: SIM905 - readable at a glance
 
 _PARTS = re.compile(
-    rf"(?:Fused)?(?:(?P<pooling>{'|'.join(Pooling)})Pool)?(?P<depthwise>Depthwise)?"
+    rf"(?:Fused)?(?:(?P<pooling>{'|'.join(PoolingKind)})Pool)?(?P<depthwise>Depthwise)?"
     rf"(?P<operator>{'|'.join(OperatorKind)})(?P<bn>BN)?(?P<activation>{'|'.join(Activation)})?"
 )
 
@@ -86,7 +86,7 @@ def _signature(base: type, fixed: set[str]) -> inspect.Signature:
 def _sentence(parts: re.Match[str]) -> str:
     """Say what a layer does, in the order of its steps."""
     steps = [
-        f"{_pooling_word(Pooling(parts['pooling']))} pooling" if parts["pooling"] else None,
+        f"{_pooling_word(PoolingKind(parts['pooling']))} pooling" if parts["pooling"] else None,
         ("depthwise " if parts["depthwise"] else "") + parts["operator"],
         "batch normalization" if parts["bn"] else None,
         _activation_word(Activation(parts["activation"])) if parts["activation"] else None,
@@ -110,11 +110,11 @@ def _base(operator: OperatorKind) -> tuple[Any, dict[str, str], dict[str, Any]]:
             assert_never(operator)
 
 
-def _pooling_word(pooling: Pooling) -> str:
+def _pooling_word(pooling: PoolingKind) -> str:
     match pooling:
-        case Pooling.MAX:
+        case PoolingKind.MAX:
             return "maximum"
-        case Pooling.AVERAGE:
+        case PoolingKind.AVERAGE:
             return "average"
         case _:
             assert_never(pooling)

@@ -18,7 +18,7 @@ class OperatorKind(enum.StrEnum):
     LINEAR = "Linear"
 
 
-class Pooling(enum.StrEnum):
+class PoolingKind(enum.StrEnum):
     """What pools in front of the operator."""
 
     MAX = "Max"

@@ -18,7 +18,7 @@ from training.loop.metrics import OVERALL, Scores, Tally
 from training.loop.observers import Observers, Seen
 from training.network.diagnosis import origin_of_not_finite, total_gradient, worst_gradient
 from training.network.distillation import Distillation
-from training.options import Options
+from training.options import TrainingOptions
 from training.saving.logs import Log, batch_line, training_values
 from training.tasks.task import Task
 
@@ -38,7 +38,7 @@ class Pass:
     forward: Callable[[Tensor], Any]
     task: Task
     device: torch.device
-    options: Options
+    options: TrainingOptions
     log: Log
     distillation: Distillation | None = None
     observers: Observers = ()

@@ -1,8 +1,8 @@
-"""A pickle machine that cannot execute anything.
+"""An unpickler that cannot execute anything.
 
 It carries out the instructions of pickle protocols 2 to 5 on plain values. Names go through
-`names.look_up`, calls only reach the constructors found there, and every other instruction is
-refused. Python's own unpickler is not used: it can be told to allocate memory that the file does
+`known_objects.look_up`, calls only reach the constructors found there, and every other instruction
+is refused. Python's own unpickler is not used: it can be told to allocate memory that the file does
 not have, and hashing what it builds can overflow the stack.
 """
 
@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from checkpoint.errors import CheckpointError
-from checkpoint.names import (
+from checkpoint.known_objects import (
     Constructor,
     NumberType,
     StorageRecord,
@@ -30,7 +30,7 @@ MAX_PICKLE_BYTES = 16 << 20
 _SCALARS = (str, int, float, bool, bytes, type(None))
 
 
-class PickleMachine:
+class Unpickler:
     """Carries out one pickle that starts at `position` of `data`; afterwards `position` is its end.
 
     `storages` lists every storage the pickle mentioned, by key.
@@ -207,7 +207,7 @@ class PickleMachine:
         self._push(record)
 
 
-Instruction: TypeAlias = Callable[[PickleMachine], object]
+Instruction: TypeAlias = Callable[[Unpickler], object]
 
 
 def _callee(value: Any) -> str:
@@ -222,7 +222,7 @@ def _number(layout: str) -> Instruction:
 
 
 def _long(length_bytes: int) -> Instruction:
-    def push(m: PickleMachine) -> None:
+    def push(m: Unpickler) -> None:
         size = m._unsigned(length_bytes)
         if size > 16:  # 128 bits; a longer number could take minutes to print
             raise ValueError
@@ -247,10 +247,10 @@ _STOP = ord(".")
 _INSTRUCTIONS: dict[int, Instruction] = {
     0x80: lambda m: m._take(1),  # PROTO
     0x95: lambda m: m._take(8),  # FRAME
-    ord("("): PickleMachine._mark,
-    ord("0"): PickleMachine._pop,
+    ord("("): Unpickler._mark,
+    ord("0"): Unpickler._pop,
     ord("1"): lambda m: m._pop_mark(),
-    ord("2"): PickleMachine._duplicate,
+    ord("2"): Unpickler._duplicate,
     ord("N"): _constant(None),
     0x88: _constant(True),
     0x89: _constant(False),
@@ -269,23 +269,23 @@ _INSTRUCTIONS: dict[int, Instruction] = {
     ord("]"): lambda m: m._push([]),
     ord("}"): lambda m: m._push({}),
     ord(")"): _constant(()),
-    ord("t"): PickleMachine._mark_tuple,
+    ord("t"): Unpickler._mark_tuple,
     0x85: lambda m: m._tuple(1),
     0x86: lambda m: m._tuple(2),
     0x87: lambda m: m._tuple(3),
     ord("a"): lambda m: m._append([m._stack.pop()]),
     ord("e"): lambda m: m._append(m._pop_mark()),
-    ord("s"): PickleMachine._set_item,
+    ord("s"): Unpickler._set_item,
     ord("u"): lambda m: m._set_items(m._pop_mark()),
     ord("q"): lambda m: m._put(m._unsigned(1)),
     ord("r"): lambda m: m._put(m._unsigned(4)),
     0x94: lambda m: m._put(len(m._memo)),
     ord("h"): lambda m: m._get(m._unsigned(1)),
     ord("j"): lambda m: m._get(m._unsigned(4)),
-    ord("c"): PickleMachine._global,
-    0x93: PickleMachine._stack_global,
-    ord("R"): PickleMachine._reduce,
-    0x81: PickleMachine._reduce,  # NEWOBJ: like a call
-    ord("b"): PickleMachine._build,
-    ord("Q"): PickleMachine._persistent,
+    ord("c"): Unpickler._global,
+    0x93: Unpickler._stack_global,
+    ord("R"): Unpickler._reduce,
+    0x81: Unpickler._reduce,  # NEWOBJ: like a call
+    ord("b"): Unpickler._build,
+    ord("Q"): Unpickler._persistent,
 }
