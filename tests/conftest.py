@@ -6,15 +6,19 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = ROOT.parent / "shared"
 
 # The default tests draw the same examples every time, so that they fail for the change at hand and
 # nothing else; `make properties` explores. What it finds becomes an explicit example.
-settings.register_profile("same every time", derandomize=True, database=None)
-settings.register_profile("explore", derandomize=False)
+# A slow machine fails no test.
+PATIENT = (HealthCheck.too_slow,)
+settings.register_profile(
+    "same every time", derandomize=True, database=None, suppress_health_check=PATIENT
+)
+settings.register_profile("explore", derandomize=False, suppress_health_check=PATIENT)
 settings.load_profile("explore" if os.environ.get("AI8X_PROPERTIES") else "same every time")
 
 
