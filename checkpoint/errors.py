@@ -12,13 +12,17 @@ class CheckpointError(InputError):
     """A checkpoint file is missing, damaged, hostile or not of the interchange format."""
 
 
+class UnreadableFileError(CheckpointError):
+    """The operating system does not give a checkpoint file out."""
+
+
 @contextlib.contextmanager
 def reading() -> Iterator[None]:
-    """Turn the operating system's refusal to read a checkpoint into CheckpointError E501."""
+    """Turn the operating system's refusal to read a checkpoint into UnreadableFileError."""
     try:
         yield
     except OSError as exc:
-        raise CheckpointError(
+        raise UnreadableFileError(
             "E501",
             f"the checkpoint cannot be read: {exc.strerror}",
             remedy="Check the path and the permissions.",

@@ -17,6 +17,8 @@ class Fact(enum.StrEnum):
 
     LAYERS = "which layers there are, and what holds for all of them"
     REFERENCE = "what a key means that names a layer"
+    TENSORS = "which tensor of the weights file belongs to which layer"
+    WEIGHTS = "values of weights and biases"
     SIZES = "sizes and channels of a layer and of those behind it"
     PLACES = "where the layers stand in the memories"
     OVERLAPS = "which data shares memory with other data"

@@ -31,8 +31,6 @@ from synthesis.summarize import summarize
 from synthesis.summary import Summary
 from values import frozen
 
-_SIZE_CONTRADICTIONS = ("E216", "E217", "E218")
-
 
 @frozen(slots=False)
 class Synthesis:
@@ -85,7 +83,7 @@ def _no_consequences(
     wrong = [position(d) for d in constraints if Fact.SIZES in d.effects.blocks]
     for diagnostic in found:
         late = bool(wrong) and position(diagnostic) > min(wrong)
-        if not (late and diagnostic.code in _SIZE_CONTRADICTIONS):
+        if not (late and Fact.SIZES in diagnostic.effects.needs):
             yield diagnostic
 
 

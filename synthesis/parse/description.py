@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from diagnostics import Diagnostic, Place
+from diagnostics import NO_EFFECTS, Diagnostic, Effects, Place
 from values import frozen
 
 
@@ -52,9 +52,17 @@ class LayerDescription(Section):
     def __str__(self) -> str:
         return f"layer {self.index}" + (f" ({self.name})" if self.name else "")
 
-    def error(self, code: str, message: str, *keys: str, remedy: str | None = None) -> Diagnostic:
+    def error(
+        self,
+        code: str,
+        message: str,
+        *keys: str,
+        remedy: str | None = None,
+        effects: Effects = NO_EFFECTS,
+    ) -> Diagnostic:
         """Return an error about this layer, placed at the first of the keys."""
-        return Diagnostic(code, f"{self}: {message}", self.place_of(*keys), remedy)
+        place = self.place_of(*keys)
+        return Diagnostic(code, f"{self}: {message}", place, remedy, effects=effects)
 
 
 @frozen

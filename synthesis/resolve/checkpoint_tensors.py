@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from checkpoint import Checkpoint, read_checkpoint
 from device import Chip
-from diagnostics import Diagnostic, DiagnosticError, Place, Severity
+from diagnostics import NO_EFFECTS, Diagnostic, DiagnosticError, Effects, Place, Severity
+from synthesis.facts import Fact, effects
 from synthesis.options import ResolveOptions
 from synthesis.parse import Description, LayerDescription
 from synthesis.resolve.integers import complain_unquantized, fit, scaled_bias, truncated
@@ -116,6 +117,7 @@ def _check_arch(
                 f"but the checkpoint {place} is of '{checkpoint.arch}'",
                 description.place_of("arch"),
                 "Use the checkpoint of this network or correct 'arch'.",
+                effects=effects(blocks=Fact.TENSORS),
             )
         )
 
@@ -137,10 +139,17 @@ class _CheckpointLayer:
         self.place = place
         self.problems = problems
 
-    def problem(self, code: str, message: str, *keys: str, remedy: str | None = None) -> None:
+    def problem(
+        self,
+        code: str,
+        message: str,
+        *keys: str,
+        remedy: str | None = None,
+        effects: Effects = NO_EFFECTS,
+    ) -> None:
         """Note a complaint about this tensor at the layer that it is for."""
         text = f"{message} (tensor '{self.key.weight}' of {self.place})"
-        self.problems.append(self.layer.error(code, text, *keys, remedy=remedy))
+        self.problems.append(self.layer.error(code, text, *keys, remedy=remedy, effects=effects))
 
     def read(self, chip: Chip | None) -> LayerTensors | None:
         """Return the layer's tensors, or None after a complaint."""

@@ -6,6 +6,7 @@ Source: spec/network-description.md sections 1.3, 1.4.3, 1.4.4 and 1.4.7.
 from __future__ import annotations
 
 from diagnostics import Diagnostic
+from synthesis.facts import Fact, effects
 from synthesis.network import Operator, Pooling, Size
 from synthesis.parse import LayerDescription
 from synthesis.parse.rules import kernel, operation
@@ -95,7 +96,8 @@ def geometry(layer: LayerDescription, in_dim: Size, *, widened: bool) -> Geometr
 def _nothing_left(
     layer: LayerDescription, message: str, keys: tuple[str, ...], remedy: str
 ) -> UnresolvableError:
-    return UnresolvableError(layer.error("E216", message, *keys, remedy=remedy))
+    following = effects(needs=Fact.SIZES)
+    return UnresolvableError(layer.error("E216", message, *keys, remedy=remedy, effects=following))
 
 
 def _pooling(layer: LayerDescription, operator: Operator, in_dim: Size) -> Pooling:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from diagnostics import Diagnostic, Place, Severity
+from synthesis.facts import Fact, effects
 from synthesis.parse import LayerDescription
 from synthesis.resolve.tensors import BINARY, Complain
 
@@ -52,7 +53,8 @@ def complain_unquantized(
     remedy = "Quantize the checkpoint with quantize.py and give the result."
     if fractional and len(fractional) == len(used):
         message = "the checkpoint is not quantized: its weights are fractions"
-        yield Diagnostic("E219", message, place, remedy)
+        cut_to_zeros = effects(blocks=Fact.WEIGHTS)
+        yield Diagnostic("E219", message, place, remedy, effects=cut_to_zeros)
         return
     for layer, name in fractional:
         message = f"the fractions of the weights are dropped (tensor '{name}' of {place})"

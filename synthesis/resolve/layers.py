@@ -11,6 +11,7 @@ from typing import Literal
 import numpy as np
 
 from diagnostics import Diagnostic, Place, Severity
+from synthesis.facts import Fact, effects
 from synthesis.layout import LAYERS_WIDENED
 from synthesis.network import DATA_BUFFER, NETWORK_INPUT, DataBuffer, Layer, Operator, Size, Tensor
 from synthesis.options import ResolveOptions
@@ -85,7 +86,13 @@ class LayerBuilder:
         if weights is not None and not weights.any():
             self.problems.append(
                 replace(
-                    layer.error("W233", "all weights are zero", "op", remedy="Train the network."),
+                    layer.error(
+                        "W233",
+                        "all weights are zero",
+                        "op",
+                        remedy="Train the network.",
+                        effects=effects(needs=Fact.WEIGHTS),
+                    ),
                     severity=Severity.WARNING,
                 )
             )
@@ -195,6 +202,7 @@ class LayerBuilder:
                     f"the inputs have different sizes ({text})",
                     "in_sequences",
                     remedy="Make them equal with pooling, or state in_dim to join their pixels.",
+                    effects=effects(needs=Fact.SIZES),
                 )
             )
         if stated is not None:
@@ -236,6 +244,7 @@ class LayerBuilder:
                     "in_sequences",
                     "op",
                     remedy="Correct 'in_channels' or the order of the layers.",
+                    effects=effects(needs=Fact.SIZES),
                 )
             )
         stated = layer.get("out_channels", outs or ins)
@@ -246,6 +255,7 @@ class LayerBuilder:
                     f"the weights are for {outs} output channels, 'out_channels' is {stated}",
                     "out_channels",
                     remedy="Remove the key.",
+                    effects=effects(needs=Fact.SIZES),
                 )
             )
         outs = stated
@@ -257,6 +267,7 @@ class LayerBuilder:
                     f"{sizes.pooled_dim[0]}x{sizes.pooled_dim[1]} pixels",
                     "flatten",
                     remedy="The weights need channels x rows x columns inputs.",
+                    effects=effects(needs=Fact.SIZES),
                 )
             )
         return max(ins // flat, 1), outs
@@ -313,7 +324,12 @@ class LayerBuilder:
         if not np.any(tensors.bias):
             self.problems.append(
                 replace(
-                    layer.error("W219", "all bias values are zero, the bias is left out", "op"),
+                    layer.error(
+                        "W219",
+                        "all bias values are zero, the bias is left out",
+                        "op",
+                        effects=effects(needs=Fact.WEIGHTS),
+                    ),
                     severity=Severity.WARNING,
                 )
             )

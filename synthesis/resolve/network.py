@@ -11,6 +11,7 @@ import numpy as np
 from checkpoint import CheckpointError
 from device import Chip
 from diagnostics import Diagnostic, DiagnosticError, Place, Severity, diagnostics_of
+from synthesis.facts import Fact, blocked
 from synthesis.layout import Layout
 from synthesis.network import DataBuffer, Layer, Network, Tensor
 from synthesis.options import ResolveOptions
@@ -31,8 +32,6 @@ from synthesis.resolve.skipping import without_first_layers
 from synthesis.resolve.tensors import LayerTensors, takes_weights
 from synthesis.resolve.weights import layer_tensors
 from values import frozen
-
-_ANOTHER_NETWORK = "E202"
 
 
 @frozen
@@ -92,8 +91,8 @@ def resolve_what_is_sound(
     buffer = _data_buffer(description)
     builder = LayerBuilder(description, options, sample, tensors, order, buffer, found)
     layers = builder.layers()
-    if any(problem.code == "E219" for problem in problems):  # fractions: they were cut to zeros
-        found = [problem for problem in found if problem.code not in ("W219", "W233")]
+    if Fact.WEIGHTS in blocked(problems):
+        found = [problem for problem in found if Fact.WEIGHTS not in problem.effects.needs]
     problems += _before_damage(description, found, order, damaged | bare)
     executed = tuple(builder.built[i] for i in order if i in builder.built)
 
@@ -176,11 +175,13 @@ def _tensors(
     except (DiagnosticError, CheckpointError) as refusal:
         found += diagnostics_of(refusal)
         tensors = {}
-    if any(p.code == _ANOTHER_NETWORK for p in found):
-        found, tensors = [p for p in found if p.code == _ANOTHER_NETWORK], {}
+    if Fact.TENSORS in blocked(found):
+        found, tensors = [p for p in found if Fact.TENSORS in p.effects.blocks], {}
     sound = set(range(min(description.damaged, default=len(description.layers))))
     problems += [
-        p for p in found if p.code not in ("E208", "E210") or _blamed(description, [p]) <= sound
+        p
+        for p in found
+        if Fact.TENSORS not in p.effects.needs or _blamed(description, [p]) <= sound
     ]
     return tensors
 

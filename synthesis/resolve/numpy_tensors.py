@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from diagnostics import Diagnostic, DiagnosticError, Place
+from diagnostics import NO_EFFECTS, Diagnostic, DiagnosticError, Effects, Place
+from synthesis.facts import Fact
 from synthesis.options import ResolveOptions
 from synthesis.parse import Description, LayerDescription
 from synthesis.resolve.npy_files import NpyError, read_arrays
@@ -54,11 +55,17 @@ def tensors_from_numpy(
     for position, (layer, array) in enumerate(zip(wanted, arrays, strict=False)):
 
         def problem(
-            code: str, message: str, *keys: str, remedy: str | None = None, at: Any = layer
+            code: str,
+            message: str,
+            *keys: str,
+            remedy: str | None = None,
+            effects: Effects = NO_EFFECTS,
+            at: LayerDescription = layer,
         ) -> None:
-            if split and code == "E208" and len(wanted) == 1:
+            if split and Fact.TENSORS in effects.needs and len(wanted) == 1:
                 remedy = _SINGLE
-            problems.append(at.error(code, f"{message} (from {path})", *keys, remedy=remedy))
+            text = f"{message} (from {path})"
+            problems.append(at.error(code, text, *keys, remedy=remedy, effects=effects))
 
         bits = layer.get("quantization", DEFAULT_BITS)
         narrowed = _requantize(np.asarray(array), bits, problem)

@@ -8,13 +8,14 @@ Source: spec/network-description.md section 1.5.
 from __future__ import annotations
 
 from checkpoint.onnx import OnnxLayer, read_onnx
-from diagnostics import Diagnostic, Place, Severity
+from diagnostics import NO_EFFECTS, Diagnostic, Effects, Place, Severity
 from synthesis.options import ResolveOptions
 from synthesis.parse import LayerDescription
 from synthesis.parse.rules import operation
 from synthesis.resolve.integers import complain_unquantized, fit, limits, scaled_bias, truncated
 from synthesis.resolve.tensors import (
     DEFAULT_BITS,
+    OF_ANOTHER_LAYER,
     Complain,
     LayerTensors,
     bias_is_dropped,
@@ -52,11 +53,12 @@ def tensors_from_onnx(
             message: str,
             *keys: str,
             remedy: str | None = None,
+            effects: Effects = NO_EFFECTS,
             at: LayerDescription = layer,
             name: str = node.weight_name,
         ) -> None:
             text = f"{message} (tensor '{name}' of {place})"
-            problems.append(at.error(code, text, *keys, remedy=remedy))
+            problems.append(at.error(code, text, *keys, remedy=remedy, effects=effects))
 
         tensors = _tensors(layer, node, options, problem)
         if tensors is not None:
@@ -85,6 +87,7 @@ def _tensors(
             f"the node {node.node} does not belong to {operator}",
             "op",
             remedy="Correct 'op', or check that the layers are in the same order.",
+            effects=OF_ANOTHER_LAYER,
         )
         return None
     weights = truncated(node.weights, node.weight_name, problem)

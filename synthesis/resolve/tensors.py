@@ -10,6 +10,8 @@ from typing import Protocol, assert_never
 import numpy as np
 from numpy.typing import NDArray
 
+from diagnostics import NO_EFFECTS, Effects
+from synthesis.facts import Fact, effects
 from synthesis.network import Operator
 from synthesis.options import ResolveOptions
 from synthesis.parse import LayerDescription
@@ -46,10 +48,21 @@ def takes_weights(layer: LayerDescription) -> bool:
     )
 
 
+OF_ANOTHER_LAYER = effects(needs=Fact.TENSORS)
+"""Of complaints that a tensor is not this layer's; it may be the next one of another layer."""
+
+
 class Complain(Protocol):
     """Notes a complaint about a layer's tensors, placed at the first of the keys."""
 
-    def __call__(self, code: str, message: str, *keys: str, remedy: str | None = None) -> None:
+    def __call__(
+        self,
+        code: str,
+        message: str,
+        *keys: str,
+        remedy: str | None = None,
+        effects: Effects = NO_EFFECTS,
+    ) -> None:
         """Note it."""
 
 
@@ -84,7 +97,12 @@ def shape_weights(
     operator, _ = operation(layer)
     rows, columns = kernel(layer)
     if weights.ndim not in _ranks(operator):
-        problem("E208", f"weights of shape {list(weights.shape)} do not belong to {operator}", "op")
+        problem(
+            "E208",
+            f"weights of shape {list(weights.shape)} do not belong to {operator}",
+            "op",
+            effects=OF_ANOTHER_LAYER,
+        )
         return None
     shape = (*weights.shape, 1, 1)[:4]
     if shape[2:] != (rows, columns):
@@ -94,6 +112,7 @@ def shape_weights(
             "kernel_size",
             "op",
             remedy="Correct 'kernel_size' or 'op', or check that the layers are in the same order.",
+            effects=OF_ANOTHER_LAYER,
         )
         return None
     shaped = weights.reshape(shape)

@@ -7,16 +7,22 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from checkpoint import CheckpointError
+from checkpoint.errors import UnreadableFileError
 from device import Chip
-from diagnostics import Diagnostic, DiagnosticError, Place, Severity
+from diagnostics import NO_EFFECTS, Diagnostic, DiagnosticError, Effects, Place, Severity
 from synthesis.options import ResolveOptions
 from synthesis.parse import Description, LayerDescription
 from synthesis.parse.rules import kernel, layer_index
 from synthesis.resolve.checkpoint_tensors import tensors_from_checkpoint
 from synthesis.resolve.integers import limits
 from synthesis.resolve.numpy_tensors import tensors_from_numpy
-from synthesis.resolve.tensors import BINARY, DEFAULT_BITS, LayerTensors, takes_weights
+from synthesis.resolve.tensors import (
+    BINARY,
+    DEFAULT_BITS,
+    OF_ANOTHER_LAYER,
+    LayerTensors,
+    takes_weights,
+)
 
 
 def _tensors_of_file(
@@ -47,9 +53,7 @@ def layer_tensors(
     wanted = [layer for layer in description.layers if takes_weights(layer)]
     try:
         found = _tensors_of_file(description, wanted, chip, options, problems)
-    except CheckpointError as refusal:
-        if refusal.code != "E501":
-            raise
+    except UnreadableFileError as refusal:
         place = Place(refusal.place, option="--checkpoint-file")
         unread = Diagnostic(refusal.code, refusal.message, place, refusal.remedy)
         raise DiagnosticError(unread) from None
@@ -63,6 +67,7 @@ def layer_tensors(
                 f"the description needs {len(wanted)}",
                 "op",
                 remedy="Remove layers from the description or use the network's own checkpoint.",
+                effects=OF_ANOTHER_LAYER,
             )
         )
     with_weights: set[int] = set()
@@ -91,8 +96,14 @@ def _used_again(
 ) -> LayerTensors | None:
     """Return the tensors of an earlier layer for this one, in its own width; None if unfit."""
 
-    def problem(code: str, message: str, *keys: str, remedy: str | None = None) -> None:
-        problems.append(layer.error(code, message, *keys, remedy=remedy))
+    def problem(
+        code: str,
+        message: str,
+        *keys: str,
+        remedy: str | None = None,
+        effects: Effects = NO_EFFECTS,
+    ) -> None:
+        problems.append(layer.error(code, message, *keys, remedy=remedy, effects=effects))
 
     (rows, columns), shape = kernel(layer), tensors.weights.shape
     if shape[2:] != (rows, columns):
@@ -103,6 +114,7 @@ def _used_again(
             "kernel_size",
             "weight_source",
             remedy="Give both layers the same 'kernel_size' and 'op'.",
+            effects=OF_ANOTHER_LAYER,
         )
         return None
     bits = layer.get("quantization", DEFAULT_BITS)

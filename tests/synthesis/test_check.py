@@ -13,7 +13,7 @@ import pytest
 from device import MAX78000, MAX78002, Chip
 from diagnostics import Severity
 from synthesis.check import CONSTRAINTS, check_network
-from synthesis.check.constraint import Kind
+from synthesis.check.constraint import Constraint, Kind
 from synthesis.layout import InputPort
 from synthesis.mapping import MappedNetwork
 from tests.synthesis.networks import build, describe, line_of, mask, weights
@@ -1787,6 +1787,16 @@ def test_what_is_true_of_networks_is_found_without_a_chip(tmp_path: Path, case: 
         f"{network.layer(layer)}: {message}".replace("SAMPLE", network.network.sample_file)
         for layer, _, message, _ in case.found
     ]
+
+
+@pytest.mark.parametrize("constraint", CONSTRAINTS, ids=lambda c: f"{c.code}-{c.kind}")
+def test_constraints_of_networks_take_neither_chip_nor_layout(constraint: Constraint) -> None:
+    kinds = {p.annotation for p in inspect.signature(constraint.test).parameters.values()}
+    if constraint.kind is Kind.NETWORK:
+        assert kinds <= {"Layer", "Network", "object"} and "Layer" in kinds
+    else:
+        assert constraint.kind is Kind.HARDWARE
+        assert kinds <= {"MappedLayer", "MappedNetwork", "Chip"} and "MappedLayer" in kinds
 
 
 @pytest.mark.parametrize("code", sorted({c.code for c in CONSTRAINTS}))
