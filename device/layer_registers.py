@@ -138,7 +138,8 @@ def _counter_fields_by_step(what: str, skip: str) -> tuple[Field, ...]:
             0,
             11,
             "last row or column fetched",
-            f"first {what} of the last window: (pooled {what}s - 1) x pool stride",
+            f"first {what} of the last window: ({what}s - 1 - (window - 1) x pool dilation) // "
+            "pool stride x pool stride",
         ),
         Field("pad", 13, 2, "pad less one", "pad - 1; 0 without padding"),
         flag("padded", 15, "pad is not zero", "1 with padding"),
@@ -248,8 +249,9 @@ MAX78002_LAYER_REGISTERS = _layer_registers(
             only_field(
                 19,
                 "last kernel",
-                "MCNT2.first + (kernel count - 1) x kernel unit; not written for pass-through "
-                "layers",
+                "MCNT2.first + (kernel count - 1) x kernel unit, if the first layer is a calcx4 "
+                "layer there with a quarter of the count, rounded up; not written for "
+                "pass-through layers",
                 "last",
             ),
         ),

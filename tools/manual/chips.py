@@ -27,6 +27,7 @@ FEATURES = {
     "has_pipeline": "pipeline, PLL as clock",
     "counts_by_step": "RCNT and CCNT count up to the last window instead of the padded length",
     "streams_by_line": "streams are set up by the layer's own line, not by the layer before",
+    "marks_planar_streams": "CTL says whether the first layer streams planar data",
     "pads_last_stream": "the last streaming layer needs padding",
     "streams_passthrough": "pass-through layers can stream",
     "skips_stream_bias": "the first layer skips a bias byte when it streams",

@@ -308,8 +308,8 @@ def _memory_lines(runs: Any) -> Iterator[str]:
             yield f"{word(address + 4 * i)}  {words}"
 
 
-def streaming() -> str:
-    """Return the registers of three streaming layers on both chips."""
+def streaming_example(chip: Chip) -> Example:
+    """Return the three streaming layers whose registers the manual shows."""
     base = {"op": "Conv2d", "kernel_size": "3x3", "pad": 1, "streaming": True}
     pooled = {**base, "max_pool": 2, "pool_stride": 2}
     layers = [
@@ -318,13 +318,18 @@ def streaming() -> str:
         {**pooled, "processors": (1 << 32) - 1, "out_offset": 0x6000},
     ]
     kernels = [np.ones(s, np.int64) for s in ((128, 3, 3, 3), (32, 128, 3, 3), (8, 32, 3, 3))]
+    return Example(layers, np.ones((3, 8, 32), np.int64), kernels, (), chip, InputPort.FIFO)
+
+
+def streaming() -> str:
+    """Return the registers of three streaming layers on both chips."""
     found: dict[str, list[dict[str, int]]] = {}
     for chip in CHIPS:
-        example = Example(layers, np.ones((3, 8, 32), np.int64), kernels, (), chip, InputPort.FIFO)
+        example = streaming_example(chip)
         made = example.run().program
-        found[chip.name] = [_layer_words(made, number) for number in range(len(layers))]
+        found[chip.name] = [_layer_words(made, i) for i in range(len(example.layers))]
     names = dict.fromkeys(n for words in found.values() for layer in words for n in layer)
-    header = ["register", *(f"{chip}, layer {i}" for chip in found for i in range(len(layers)))]
+    header = ["register", *(f"{chip}, layer {i}" for chip in found for i in range(3))]
     rows = (
         [name, *(word(layer[name]) if name in layer else "" for w in found.values() for layer in w)]
         for name in names
