@@ -11,6 +11,7 @@ from dataclasses import field
 
 import numpy as np
 
+from answer import PHASES
 from device import Chip
 from device.chip import (
     AON_CONTROL,
@@ -41,17 +42,8 @@ def phase_words(program: Program) -> dict[str, PhaseWords]:
     Kernel columns are given as three words each, as if written without express mode.
     """
     ordered = _ordered_addresses(program)
-    power = program.power.groups_mask
-    base = POWER_CONTROL
-    enable = (
-        (base + 12, _ALL_GROUPS),
-        (base + 4, power),
-        (base, power),
-        (base + 8, ~power & _ALL_GROUPS),
-        (base + 12, 0),
-    )
     return {
-        "cnn_enable": PhaseWords({}, enable),
+        "cnn_enable": PhaseWords({}, _power(program)),
         "cnn_init": _blocks(program.init, ordered),
         "cnn_load_weights": PhaseWords(_kernels(program), ()),
         "cnn_load_bias": PhaseWords(
@@ -61,10 +53,39 @@ def phase_words(program: Program) -> dict[str, PhaseWords]:
         "load_input": PhaseWords(
             {b.address + 4 * i: int(w) for b in program.inputs for i, w in enumerate(b.words)},
             (),
-            _pushes(program),
+            pushes(program),
         ),
         "cnn_start": _blocks(program.start, ordered),
     }
+
+
+def final_registers(program: Program) -> dict[int, tuple[int, int]]:
+    """Return the registers when the network starts: value and number of the phase, by address."""
+    number = {name: index for index, name in enumerate(PHASES)}
+    found: dict[int, tuple[int, int]] = {}
+    for address, value in _power(program):
+        found[address] = value, number["cnn_enable"]
+    for phase, blocks in (
+        ("cnn_init", program.init),
+        ("cnn_configure", program.configure),
+        ("cnn_start", program.start),
+    ):
+        for block in blocks:
+            for step in block.steps:
+                if isinstance(step, Write) and not step.skipped:
+                    found[step.address] = step.value, number[phase]
+    return found
+
+
+def _power(program: Program) -> tuple[tuple[int, int], ...]:
+    power, base = program.power.groups_mask, POWER_CONTROL
+    return (
+        (base + 12, _ALL_GROUPS),
+        (base + 4, power),
+        (base, power),
+        (base + 8, ~power & _ALL_GROUPS),
+        (base + 12, 0),
+    )
 
 
 def _ordered_addresses(program: Program) -> frozenset[int]:
@@ -76,13 +97,13 @@ def _ordered_addresses(program: Program) -> frozenset[int]:
     return frozenset(controls | fifos | {base + AON_CONTROL})
 
 
-def _pushes(program: Program) -> dict[int, tuple[int, ...]]:
+def pushes(program: Program) -> dict[int, tuple[int, ...]]:
     """Words by FIFO address; streams that share an address take turns."""
-    pushes: dict[int, list[int]] = {}
+    found: dict[int, list[int]] = {}
     for words in zip(*(stream.words.tolist() for stream in program.fifo), strict=True):
         for stream, word in zip(program.fifo, words, strict=True):
-            pushes.setdefault(stream.data_address, []).append(word)
-    return {address: tuple(words) for address, words in pushes.items()}
+            found.setdefault(stream.data_address, []).append(word)
+    return {address: tuple(words) for address, words in found.items()}
 
 
 def _blocks(blocks: Iterable[Block], ordered: frozenset[int]) -> PhaseWords:

@@ -34,9 +34,9 @@ from tools.manual.options import options_page
 ROOT = Path(__file__).resolve().parent.parent
 CODE = re.compile(r"[EWN]\d{3}")
 SOURCES = (
-    "*.py", "checkpoint/**/*.py", "commands/**/*.py", "datasets/**/*.py", "diagnostics/**/*.py",
-    "emulator/**/*.py", "quantization/**/*.py", "synthesis/**/*.py", "tools/*.py",
-    "training/**/*.py", "writing/**/*.py",
+    "*.py", "answer/**/*.py", "checkpoint/**/*.py", "commands/**/*.py", "datasets/**/*.py",
+    "diagnostics/**/*.py", "emulator/**/*.py", "quantization/**/*.py", "synthesis/**/*.py",
+    "tools/*.py", "training/**/*.py", "writing/**/*.py",
 )  # fmt: skip
 RANGES = (
     (0, 69, "Files and system"),

@@ -23,6 +23,7 @@ class EmulateOptions:
     """A project's folder or a file of recorded words, the chip, and what is shown and written.
 
     `chip` None is the one that a project names. The program ends after `time_limit_s` seconds.
+    `answer` says that the project's answer file is used.
     `dump` takes data memory after recorded words, `trace` the registers field by field.
     """
 
@@ -35,6 +36,7 @@ class EmulateOptions:
     trace: Path | None
     cycles: bool
     verbose: bool
+    answer: bool = True
 
 
 def parse(words: Sequence[str] | None = None) -> EmulateOptions:
@@ -53,6 +55,7 @@ def parse(words: Sequence[str] | None = None) -> EmulateOptions:
         trace=Path(args.trace) if args.trace else None,
         cycles=args.cycles,
         verbose=args.verbose,
+        answer=args.answer,
     )
 
 
@@ -98,6 +101,8 @@ def arguments() -> Parser:
     option("--dump", metavar="FILE", help="with --words: write data memory (.npz: addr, value)")
     option("--trace", metavar="FILE",
            help="write the registers field by field as a table (text, or .csv)")  # fmt: skip
+    option("--no-answer", dest="answer", action="store_false",
+           help="do not compare with the answer file (answer.npz) of the project")  # fmt: skip
     option("--cycles", action="store_true", help="estimate how long each layer takes")
     option("-v", "--verbose", action="store_true", help="show what each layer does")
     return parser

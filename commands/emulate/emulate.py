@@ -14,6 +14,8 @@ import numpy as np
 
 from checkpoint.atomic import write_bytes
 from commands.emulate.arguments import EmulateOptions
+from commands.emulate.known_answer import AnswerCheck, answer_of, describe_answer
+from commands.emulate.verdict import judge
 from emulator import (
     Accelerator,
     AddressMap,
@@ -49,23 +51,35 @@ def emulate(options: EmulateOptions) -> int:
 
 def emulate_project(project: str, options: EmulateOptions) -> int:
     """Run a project; return 0 if it reports success."""
+    check = answer_of(Path(project), wanted=options.answer)
     board = Board.with_project(project, options.chip, options.apb_base, show)
+    if check is not None:
+        check.watch(board)
     try:
         outcome = board.run(options.time_limit_s)
+    except EmulatorError:
+        show_answer(board, check)
+        raise
     finally:  # also, and above all, of a program that goes wrong
         if options.trace is not None and board.bus.addresses is not None:
             write_trace(board.bus.writes(), board.bus.addresses, options.trace)
     if outcome.run is not None:
         show_run(outcome.run, board.accelerator.memory, options, outcome.passed)
-    if outcome.passed:
-        inferences = (
-            "1 inference" if outcome.inferences == 1 else f"{outcome.inferences} inferences"
-        )
-        print(f"PASS ({inferences})")
-        return 0
-    explain_failure(board, outcome)
-    print("FAIL")
-    return 1
+    show_answer(board, check)
+    verdict = judge(board, outcome, check)
+    if verdict.reported_failure:
+        explain_failure(board, outcome)
+    print(verdict.line)
+    return 0 if verdict.passed else 1
+
+
+def show_answer(board: Board, check: AnswerCheck | None) -> None:
+    """Show what differs from the answer file, if there is one and the network was started."""
+    if check is None or check.words is None:
+        return
+    check.compare_layers(board.first_run)
+    for line in describe_answer(check, board.accelerator.memory):
+        print(line)
 
 
 def show(text: str) -> None:

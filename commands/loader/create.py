@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from answer import FILE_NAME, write_answer
 from commands.loader.messages import print_line, print_messages, visible
 from commands.loader.options import LoaderOptions
 from diagnostics import (
@@ -18,6 +19,7 @@ from diagnostics import (
     has_errors,
     refuse_errors,
 )
+from synthesis.answer import build_answer
 from synthesis.emit import (
     ProjectOptions,
     check_options,
@@ -89,6 +91,7 @@ def write_embedded(options: LoaderOptions, result: Synthesis) -> None:
     text = replace(text, messages=tuple(map(str, shown)))
     texts = emit_project(result.program, result.summary, text)
     files = texts | emit_arrays(result.summary, text)
+    files[FILE_NAME] = answer_file(options, result, files)
     write_project(files, folder, overwrite=options.overwrite)
     write_report(options, result.network, result.placement, shown, result)
     print_messages(shown, messages)
@@ -106,6 +109,20 @@ def write_embedded(options: LoaderOptions, result: Synthesis) -> None:
             print_line(line, messages)
     if text.verbose:
         print_line(details(result, text, folder), messages)
+
+
+def answer_file(
+    options: LoaderOptions, result: Synthesis, files: Mapping[str, str | bytes]
+) -> bytes:
+    """Return the answer file of a project with these other files."""
+    answer = build_answer(
+        result,
+        options.project.name,
+        options.encode.repeat_layers,
+        sum(map(len, files.values())),
+        fixed_input=options.project.fixed_input,
+    )
+    return write_answer(answer)
 
 
 def examined(options: LoaderOptions, complaints: list[Diagnostic]) -> tuple[Diagnostic, ...]:

@@ -11,10 +11,12 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
+
 from device import Chip
 from device.chip import DEFAULT_APB_BASE
 from device.fields import Register, flag
-from emulator.bits import changed
+from emulator.bits import WORD_LIMIT, changed
 from emulator.cpu.core import DEFAULT_SECONDS, Core
 from emulator.cpu.elf import Image
 from emulator.cpu.memory_map import CoreMemory
@@ -24,11 +26,15 @@ from emulator.firmware.compiling import compile_firmware
 from emulator.firmware.interrupts import WAKE_INTERRUPT, accelerator_interrupt
 from emulator.machine.accelerator import Accelerator, NetworkRun
 from emulator.project.tree import TreeOptions
+from emulator.state.memory import Memory
 from emulator.state.power import CPU1_CLOCK, check_clock, is_running
+from emulator.words.addresses import DATA
 from values import frozen
 
 PASS, FAIL = "*** PASS ***", "*** FAIL ***"
 PROBING_SECONDS = 2.0
+_COMPARISONS = ("check_output", "cnn_check")  # the second name is that of the first SDKs
+_OK = 1
 _SEMAPHORE_INTERRUPT = 0x4003E040
 _SEMAPHORE = Register("IRQ0", 0, "Semaphore interrupt", (flag("wake", 16, "wakes the Arm core"),))
 _HEXADECIMAL = re.compile(r"0x([0-9a-fA-F]{1,8})\b")
@@ -39,7 +45,8 @@ class FirmwareOutcome:
     """How a program ended: what it printed and what main() returned (None: it did not return).
 
     `run` is the last inference, `inferences` their number; `failed_at` the address of the data word
-    that the program read last before it reported failure.
+    that the program read last before it reported failure. `started` says that the accelerator was
+    started at all, `read` holds the addresses that were read after the last inference.
     """
 
     console: str
@@ -47,11 +54,18 @@ class FirmwareOutcome:
     inferences: int
     run: NetworkRun | None
     failed_at: int | None
+    started: bool = False
+    read: frozenset[int] = frozenset()
+
+    @property
+    def reported_failure(self) -> bool:
+        """Whether the program reported that a result is wrong."""
+        return FAIL in self.console
 
     @property
     def passed(self) -> bool:
         """Whether the program reported success and never failure."""
-        return PASS in self.console and FAIL not in self.console
+        return PASS in self.console and not self.reported_failure
 
 
 class Board:
@@ -81,7 +95,10 @@ class Board:
         self.core = Core(image, self.bus, self, memory)
         self.console = ""
         self.inferences = 0
+        self.first_run: NetworkRun | None = None
         self.last_run: NetworkRun | None = None
+        self.before_first_run: Callable[[Memory], None] | None = None
+        """Gets the memory of the accelerator before the network runs for the first time."""
         self.time_limit = DEFAULT_SECONDS
         self.notes: tuple[str, ...] = ()
         """What the user should know about how the program was compiled."""
@@ -131,7 +148,15 @@ class Board:
         self.time_limit = time_limit
         exit_code = (self.wrapper or self.core).run(time_limit)
         failed_at = self.bus.reads[-1] if FAIL in self.console and self.bus.reads else None
-        return FirmwareOutcome(self.console, exit_code, self.inferences, self.last_run, failed_at)
+        return FirmwareOutcome(
+            self.console,
+            exit_code,
+            self.inferences,
+            self.last_run,
+            failed_at,
+            self.bus.was_started,
+            frozenset(self.bus.reads or ()),
+        )
 
     def wrong_words(
         self, seconds: float = PROBING_SECONDS
@@ -159,6 +184,42 @@ class Board:
                 self.bus.words[address] = changed(self.bus.words[address], value, expected)
         in_time = new == [] and time.monotonic() < deadline
         return [(address, *values) for address, values in found.items()], in_time
+
+    def checked_words(self, seconds: float = PROBING_SECONDS) -> frozenset[int]:
+        """Return the data words that the program's own comparison reads, once it has passed.
+
+        `check_output()` is called again: it must accept the output, and refuse it when the first,
+        the middle and the last word that it reads are inverted, one at a time. No words if there
+        is no such function, or if it does not compare. Addresses.
+        """
+        name = next((name for name in _COMPARISONS if self.core.has(name)), None)
+        if name is None or self.bus.addresses is None:
+            return frozenset()
+        try:
+            accepted, read = self._tried(name, seconds)
+            if not accepted or not read:
+                return frozenset()
+            for address in {read[0], read[len(read) // 2], read[-1]}:
+                value = self.bus.words.get(address, 0)
+                self.bus.words[address] = changed(value, 0, WORD_LIMIT - 1)
+                noticed = not self._tried(name, seconds)[0]
+                self.bus.words[address] = value
+                if not noticed:
+                    return frozenset()
+        finally:
+            self._captured = None
+        return frozenset(read)
+
+    def _tried(self, name: str, seconds: float) -> tuple[bool, list[int]]:
+        """Call a comparison; return whether it accepts the output, and the data words it reads."""
+        assert self.bus.addresses is not None
+        self._captured, self.bus.reads = "", []
+        result = None
+        with contextlib.suppress(EmulatorError):
+            result = self.core.call(name, time_limit=seconds)
+        read = np.array(list(dict.fromkeys(self.bus.reads)), np.int64)
+        _, area, _ = self.bus.addresses.split(read)
+        return result == _OK, read[area == DATA].tolist()
 
     def _complaints(self, seconds: float) -> list[tuple[int, int, int]]:
         """Call check_output() and return what it prints: address, expected, found."""
@@ -220,7 +281,11 @@ class Board:
 
     def _infer(self) -> None:
         check_clock(self.bus.words)
-        self.last_run = self.accelerator.start()
+        accelerator = self.accelerator
+        if self.first_run is None and self.before_first_run is not None:
+            self.before_first_run(accelerator.memory)
+        self.last_run = accelerator.start()
+        self.first_run = self.first_run or self.last_run
         self.inferences += self.accelerator.is_finished
         self.bus.words.update(self.accelerator.result_words())
         self.bus.finish()

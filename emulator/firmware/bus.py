@@ -50,7 +50,8 @@ class Bus:
     """Words by address, a record of writes, and registers that act.
 
     The chip shows itself by the first write to a group's control register, unless it is given.
-    `start_requested` tells that the master group was enabled and the network has not run since.
+    `start_requested` tells that the master group was enabled and the network has not run since,
+    `was_started` that it ever was.
     """
 
     def __init__(self, chip: Chip | None = None, apb_base: int = DEFAULT_APB_BASE) -> None:
@@ -59,6 +60,7 @@ class Bus:
         self.words: dict[int, int] = dict.fromkeys(CLOCK_GATES, 0xFFFFFFFF)
         self.log = WriteLog()
         self.start_requested = False
+        self.was_started = False
         self.addresses: AddressMap | None = None
         self.reads: list[int] | None = None  # addresses read, while this is a list
         self._status: dict[int, int] = {apb_base + FIFO_STATUS: 0, FAST_FIFO_STATUS: 0}
@@ -161,6 +163,7 @@ class Bus:
         group = self._controls[address]
         if group == 0:  # the master group
             self.start_requested = bool(register["enable"])
+            self.was_started |= self.start_requested
         self._transposer = (group, -1) if register["mlator"] else None
 
     def _special(self, word: int) -> int | None:

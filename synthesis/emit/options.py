@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from pathlib import PurePath
 
+from answer import FILE_NAME
 from diagnostics import Diagnostic, Place, Severity
 from values import frozen
 
@@ -217,7 +218,7 @@ def _intermediate(options: ProjectOptions) -> Iterator[tuple[str, str, str]]:
 
 def _names(options: ProjectOptions) -> Iterator[Diagnostic]:
     """Names must stay inside the folder and differ from each other."""
-    fixed = ["cnn.h", "softmax.c", "Makefile"]
+    fixed = ["cnn.h", "softmax.c", "Makefile", FILE_NAME]
     if options.riscv:
         fixed += ["Makefile.ARM", "Makefile.RISCV", options.main_filename]
     taken = dict.fromkeys(fixed, "another generated file")

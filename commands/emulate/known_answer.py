@@ -1,0 +1,154 @@
+"""The answer file of a project, and what comparing a program with it has shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from answer import FILE_NAME, Answer, AnswerError, read_answer
+from emulator import Board, NetworkRun
+from emulator.comparison.layers import LayerComparison, compare_layers
+from emulator.comparison.places import describe_wrong
+from emulator.comparison.words import WordComparison, compare_words
+from emulator.comparison.wrong import WrongWord
+from emulator.report.describe import describe_registers
+from emulator.state.memory import Memory
+from emulator.words.addresses import AddressMap
+
+SHOWN_WORDS = 10
+_OWN_INPUT_SHARE = 8
+"""With more than this part of the input's blocks changed, the program has an input of its own."""
+
+
+@dataclass
+class AnswerCheck:
+    """Compares a program with the answer file while it runs.
+
+    `words` is known once the network was about to start, `layers` once it ran.
+    """
+
+    answer: Answer
+    words: WordComparison | None = None
+    layers: LayerComparison | None = None
+
+    def watch(self, board: Board) -> None:
+        """Compare the words of a board when its network starts for the first time."""
+        board.before_first_run = self._compare_words
+
+    def compare_layers(self, run: NetworkRun | None) -> None:
+        """Compare the layers of the first inference, unless the program has its own input."""
+        if run is not None and self.applies and not self.has_own_input:
+            self.layers = compare_layers(run, self.answer)
+
+    @property
+    def has_own_input(self) -> bool:
+        """Whether the program loads another input than the sample, not only some wrong words."""
+        words = self.words
+        return words is not None and _OWN_INPUT_SHARE * words.wrong_inputs > words.blocks
+
+    @property
+    def applies(self) -> bool:
+        """Whether the file belongs to the program and was compared with its words."""
+        return self.words is not None and not self.words.stranger
+
+    @property
+    def all_words_right(self) -> bool:
+        """Whether the program writes every word of the project and no other."""
+        return self.applies and self.words is not None and not self.words.wrong
+
+    @property
+    def departs(self) -> bool:
+        """Whether a layer departs from the simulation."""
+        return self.layers is not None and self.layers.first is not None
+
+    def output_addresses(self, addresses: AddressMap) -> frozenset[int]:
+        """Return the addresses of the words that hold the results of the network."""
+        found: set[int] = set()
+        for layer in self.answer.layers:
+            if layer.is_output:
+                pixels = 4 * layer.step * np.arange(layer.shape[1] * layer.shape[2])
+                for instance, lane, word in layer.places.tolist():
+                    start = addresses.chip.data_address(instance, 4 * word)
+                    start += addresses.apb_base + (4 * lane if layer.wide else 0)
+                    found.update((start + pixels).tolist())
+        return frozenset(found)
+
+    def _compare_words(self, memory: Memory) -> None:
+        try:
+            self.words = compare_words(memory, self.answer)
+        except (ValueError, IndexError) as exc:
+            raise AnswerError(
+                "E850",
+                f"the answer file is damaged ({exc})",
+                FILE_NAME,
+                "Generate the project again, or leave the file with --no-answer.",
+            ) from None
+
+
+def answer_of(project: Path, *, wanted: bool) -> AnswerCheck | None:
+    """Return the check of a project's answer file; None if it has none or it is not wanted.
+
+    Raises AnswerError: damaged (E850) or of a newer version (E851).
+    """
+    path = project / FILE_NAME
+    return AnswerCheck(read_answer(path)) if wanted and path.is_file() else None
+
+
+def describe_answer(check: AnswerCheck, memory: Memory) -> Iterator[str]:
+    """Yield lines on what differs from the answer file, or that nothing does."""
+    words = check.words
+    if words is None:
+        return
+    if words.stranger:
+        yield (
+            f"warning: {FILE_NAME} does not belong to this program and is left out: "
+            f"{words.stranger}"
+        )
+        return
+    layers = check.layers
+    if not words.wrong and layers is not None and layers.first is None:
+        yield f"As in {FILE_NAME}: {words.compared} words, {_layers(layers.compared)}."
+    if words.wrong:
+        yield from _describe_words(check, words, memory)
+    if check.has_own_input:
+        yield (
+            f"The program has an input of its own: the layers of {FILE_NAME} do not apply, only "
+            "the program's own comparison counts."
+        )
+    if layers is not None and layers.first is not None:
+        yield f"First layer that departs from {FILE_NAME}: {layers.first}"
+        yield from describe_registers(memory, layers.first.layer.number)
+    elif layers is not None and words.wrong:
+        if layers.missing:
+            yield f"Not executed: {_layers(layers.missing)}."
+        yield f"No executed layer departs from {FILE_NAME}."
+    for text in check.answer.left_out:
+        yield f"note: {FILE_NAME} leaves out {text}"
+
+
+def _describe_words(check: AnswerCheck, words: WordComparison, memory: Memory) -> Iterator[str]:
+    shown = [word for word in words.wrong if not check.has_own_input or not is_input(word)]
+    if shown:
+        yield f"First wrong word: {describe_wrong(memory, check.answer, shown[0])}"
+    for word in shown[1:SHOWN_WORDS]:
+        yield f"  also {describe_wrong(memory, check.answer, word)}"
+    if len(shown) > SHOWN_WORDS:
+        yield f"  and {len(shown) - SHOWN_WORDS} more"
+    if check.has_own_input:
+        yield f"{words.wrong_inputs} of {words.blocks} blocks of the input differ from the sample."
+
+
+def is_input(word: WrongWord) -> bool:
+    """Whether a word is one of the input."""
+    return word.phase == "load_input"
+
+
+def _layers(numbers: tuple[int, ...]) -> str:
+    if len(numbers) == 1:
+        return f"layer {numbers[0]}"
+    if numbers and numbers == tuple(range(numbers[0], numbers[-1] + 1)):
+        return f"layers {numbers[0]} to {numbers[-1]}"
+    return f"layers {', '.join(map(str, numbers))}"

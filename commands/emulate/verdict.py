@@ -1,0 +1,102 @@
+"""The verdict on a program: PASS needs evidence that the result was computed and compared."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from answer import FILE_NAME
+from commands.emulate.known_answer import AnswerCheck
+from emulator import Board, FirmwareOutcome
+from emulator.words.addresses import DATA, AddressMap
+from values import frozen
+
+
+@frozen
+class Verdict:
+    """Whether the program passed, and the last line of the output.
+
+    `reported_failure` says that the program itself found its result wrong.
+    """
+
+    passed: bool
+    line: str
+    reported_failure: bool = False
+
+
+def judge(board: Board, outcome: FirmwareOutcome, check: AnswerCheck | None) -> Verdict:
+    """Return the verdict on a program that has ended."""
+    if outcome.reported_failure:
+        return Verdict(False, "FAIL", reported_failure=True)
+    missing = _missing(board, outcome)
+    if missing is None and not outcome.passed:
+        missing = (
+            "the program ended without a result: it printed neither *** PASS *** nor *** FAIL ***"
+        )
+    if missing is None and check is not None and check.all_words_right and check.departs:
+        return Verdict(False, "FAIL")
+    if missing is None:
+        missing = _uncompared(board, outcome, check)
+    if missing is not None:
+        return Verdict(False, f"NOT PASSED: {missing}")
+    count = outcome.inferences
+    inferences = "1 inference" if count == 1 else f"{count} inferences"
+    changed = check is not None and check.applies and not check.all_words_right
+    note = f"; the words differ from {FILE_NAME}" if changed else ""
+    return Verdict(True, f"PASS ({inferences}{note})")
+
+
+def _missing(board: Board, outcome: FirmwareOutcome) -> str | None:
+    """Say what the program left out before it could have a result; None if nothing."""
+    if not outcome.started:
+        return "the program never started the accelerator"
+    if not outcome.inferences:
+        return "the accelerator was started, but the program did not wait until it had finished"
+    assert board.bus.addresses is not None
+    if not _data_words(outcome.read, board.bus.addresses):
+        return "the program never read the output of the accelerator"
+    return None
+
+
+def _uncompared(board: Board, outcome: FirmwareOutcome, check: AnswerCheck | None) -> str | None:
+    """Say why the output does not count as compared; None if it does.
+
+    It does if the program read every word of the results, or if it has a function check_output()
+    that accepts the output, refuses altered ones, and reads only what the program has read. If the
+    program departs from its answer file, only the second counts.
+    """
+    addresses = board.bus.addresses
+    assert addresses is not None and outcome.run is not None
+    applies = check is not None and check.applies
+    trusted = not applies or (check is not None and check.all_words_right)
+    outputs = check.output_addresses(addresses) if applies and check is not None else frozenset()
+    outputs = outputs or _last_outputs(outcome, addresses)
+    if trusted and outputs <= outcome.read:
+        return None
+    checked = board.checked_words()
+    if checked and checked <= outcome.read:
+        return None
+    if not trusted:
+        return (
+            f"the words differ from {FILE_NAME}, and the program has no comparison of its own that "
+            "notices wrong results"
+        )
+    seen = len(outputs & outcome.read)
+    return f"the program read {seen} of {len(outputs)} words of the output and compared none"
+
+
+def _data_words(read: frozenset[int], addresses: AddressMap) -> bool:
+    """Whether data memory or a transposing port was read."""
+    if read & set(addresses.transposers):
+        return True
+    _, area, _ = addresses.split(np.array(sorted(read), np.int64))
+    return bool((area == DATA).any())
+
+
+def _last_outputs(outcome: FirmwareOutcome, addresses: AddressMap) -> frozenset[int]:
+    """Return the addresses of the words that the last layer wrote."""
+    assert outcome.run is not None
+    done = outcome.run.layers[-1]
+    base = [
+        addresses.apb_base + addresses.chip.data_address(i) for i in done.place.instance.tolist()
+    ]
+    return frozenset((np.array(base)[:, None] + 4 * done.words).reshape(-1).tolist())
