@@ -2,33 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
 
 from device import Chip
-from diagnostics import Diagnostic, DiagnosticError, Severity, has_errors
+from diagnostics import Diagnostic, DiagnosticError, Severity, has_errors, refuse_errors
 from synthesis.arrange import complete
-from synthesis.check import (
-    CONSTRAINTS,
-    check,
-    check_chip_options,
-    check_repetition,
-    check_sound_layers,
-)
+from synthesis.check import check_chip_options, check_repetition
 from synthesis.encode import Numbering, check_limits, encode
 from synthesis.facts import Fact, blocked, effects
 from synthesis.layout import Layout
 from synthesis.mapping import MappedNetwork, map_network
 from synthesis.network import Network
 from synthesis.options import EncodeOptions, ResolveOptions
-from synthesis.parse import parse_file, parse_sound_parts_of, position
-from synthesis.place import Placement, PlaceOptions, check_streams, place_what_fits
+from synthesis.parse import parse_file, position
+from synthesis.place import Placement, check_streams, place_what_fits
 from synthesis.program import Program
-from synthesis.resolve import resolve, resolve_what_is_sound
+from synthesis.resolve import resolve
 from synthesis.simulate import Activations, simulate
 from synthesis.summarize import summarize
 from synthesis.summary import Summary
+from synthesis.understand import understand
 from values import frozen
 
 
@@ -50,96 +45,49 @@ class Synthesis:
         return map_network(self.network, self.placement.layout, self.chip)
 
 
-def _checked(
-    config_file: str, chip: Chip, options: ResolveOptions, placing: PlaceOptions
-) -> tuple[Network, Layout, tuple[Diagnostic, ...]]:
-    """Return a network that is complete, its layout, and everything that is to be said about it.
-
-    Of one that is not, everything that can be told is in the DiagnosticError.
-    """
-    description = parse_sound_parts_of(config_file)
-    known = resolve_what_is_sound(description, chip, options)
-    found = (*description.errors, *known.problems)
-    if known.network is not None:
-        layout = complete(known.network.layers, known.network.order, known.layout)
-        found += tuple(check(known.network, layout, chip, options.waiving))
-        return known.network, layout, found
-    order = [layer.index for layer in known.layers]
-    layout = complete(known.layers, order, known.layout)
-    rest = check_sound_layers(
-        known.layers, layout, chip, known.damaged, known.bare, known.suspect, options.waiving
-    )
-    if known.beginning is not None:
-        rest += _of_the_beginning(*known.beginning, chip, options, placing)
-    raise DiagnosticError(
-        sorted(dict.fromkeys((*_no_consequences(found, rest), *rest)), key=position)
-    )
-
-
-def _no_consequences(
-    found: Iterable[Diagnostic], constraints: Iterable[Diagnostic]
-) -> Iterator[Diagnostic]:
-    """Leave out contradictions of sizes behind a layer that got another size than was meant."""
-    wrong = [position(d) for d in constraints if Fact.SIZES in d.effects.blocks]
-    for diagnostic in found:
-        late = bool(wrong) and position(diagnostic) > min(wrong)
-        if not (late and Fact.SIZES in diagnostic.effects.needs):
-            yield diagnostic
-
-
-def _of_the_beginning(
-    network: Network,
-    fixed: Layout,
-    chip: Chip,
-    options: ResolveOptions,
-    placing: PlaceOptions,
-) -> list[Diagnostic]:
-    """Return the errors of the sound layers in front that hold whatever comes behind."""
-    layout = complete(network.layers, network.order, fixed)
-    complaints = check(network, layout, chip, options.waiving)
-    errors = [d for d in complaints if d.severity is Severity.ERROR]
-    lasting = {entry.code for entry in CONSTRAINTS if entry.holds_for_prefix}
-    found = [d for d in errors if d.code in lasting]
-    if not blocked(errors) & {Fact.PLACES, Fact.SIZES, Fact.OVERLAPS}:
-        _, problems = place_what_fits(network, layout, chip, placing)
-        found += [p for p in problems if p.severity is Severity.ERROR]
-    return found
-
-
 def examine(
     config_file: str, chip: Chip, resolving: ResolveOptions, encoding: EncodeOptions
 ) -> tuple[Network, Placement, tuple[Diagnostic, ...]]:
-    """Run all stages that judge the network; return it with its placement and the warnings.
+    """Understand and place a network; return it with its placement and the warnings.
 
     Raises DiagnosticError with everything found.
     """
-    found = tuple(check_chip_options(chip, resolving, encoding))
-    options = encoding.placing
+
+    def without_room(network: Network, layout: Layout) -> tuple[Diagnostic, ...]:
+        return place_what_fits(network, layout, chip, encoding.placing)[1]
+
+    options = tuple(check_chip_options(chip, resolving, encoding))
     try:
-        network, layout, complaints = _checked(config_file, chip, resolving, options)
+        network, layout, found = understand(config_file, chip, resolving, without_room)
     except DiagnosticError as refusal:
-        raise DiagnosticError((*found, *refusal.diagnostics)) from None
-    if has_errors(found):
-        raise DiagnosticError((*found, *complaints))
+        raise DiagnosticError((*options, *refusal.diagnostics)) from None
+    if has_errors(options):
+        raise DiagnosticError((*options, *found))
     layers = Numbering.of(network, chip, encoding.repeat_layers).count
-    found = (*found, *complaints, *check_repetition(layers, chip, network.final.place))
-    unknown = blocked(found)
+    repetition = check_repetition(layers, chip, network.final.place)
+    return network, *_placed(network, layout, chip, encoding, (*options, *found, *repetition))
+
+
+def _placed(
+    network: Network,
+    layout: Layout,
+    chip: Chip,
+    encoding: EncodeOptions,
+    found: tuple[Diagnostic, ...],
+) -> tuple[Placement, tuple[Diagnostic, ...]]:
+    """Place a network as far as what was found permits; return all warnings too."""
+    options, unknown = encoding.placing, blocked(found)
     if unknown & {Fact.PLACES, Fact.SIZES}:
         raise DiagnosticError(sorted(found, key=position))
     anywhere = replace(options, overlap_data=True)
     placement, problems = place_what_fits(
         network, layout, chip, anywhere if Fact.OVERLAPS in unknown else options
     )
-    found = (
-        *found,
-        *problems,
-        *check_limits(network, layout, chip, encoding),
-        *check_streams(network, placement, chip, options),
-    )
-    found = tuple(sorted(found, key=position))
-    if has_errors(found):
-        raise DiagnosticError(found)
-    return network, placement, found
+    limits = check_limits(network, layout, chip, encoding)
+    streams = check_streams(network, placement, chip, options)
+    found = tuple(sorted((*found, *problems, *limits, *streams), key=position))
+    refuse_errors(found)
+    return placement, found
 
 
 def synthesize(
@@ -160,22 +108,24 @@ def synthesize(
         from synthesis.crosscheck import cross_check  # only for debugging
 
         cross_check(network, activations)
-    silent = tuple(
-        layer.diagnostic(
-            "W390",
-            "all outputs are zero",
-            "op",
-            "Check weights and shifts.",
-            Severity.WARNING,
-            effects(silenced_by="--no-warn-zero"),
-        )
-        for layer in map(network.layer, network.simulated)
-        if not activations.outputs[layer.index].any()
-    )
     program = encode(network, placement, activations, chip, encoding)
     summary = summarize(network, placement, activations, chip, encoding.telling)
-    found = (*warnings, *silent)
+    found = (*warnings, *_all_zero(network, activations))
     return Synthesis(network, chip, placement, activations, program, summary, found)
+
+
+def _all_zero(network: Network, activations: Activations) -> Iterator[Diagnostic]:
+    """Warn of layers that compute nothing."""
+    for layer in map(network.layer, network.simulated):
+        if not activations.outputs[layer.index].any():
+            yield layer.diagnostic(
+                "W390",
+                "all outputs are zero",
+                "op",
+                "Check weights and shifts.",
+                Severity.WARNING,
+                effects(silenced_by="--no-warn-zero"),
+            )
 
 
 def what_fits(

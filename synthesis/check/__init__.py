@@ -12,7 +12,7 @@ from synthesis.check.constraint import (
     Kind,
     check,
     check_network,
-    check_sound_layers,
+    errors_of_layer,
 )
 from synthesis.check.options import check_chip_options, check_repetition
 
@@ -24,8 +24,8 @@ __all__ = [
     "check_chip_options",
     "check_network",
     "check_repetition",
-    "check_sound_layers",
     "data",
+    "errors_of_layer",
     "layout",
     "misplaced",
     "operators",

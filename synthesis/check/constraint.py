@@ -6,7 +6,7 @@ What follows from a violation stands in the declaration of its constraint, nowhe
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Collection, Container, Iterator, Sequence
+from collections.abc import Callable, Collection, Container, Iterator
 from itertools import pairwise
 from typing import Any, TypeVar
 
@@ -14,7 +14,7 @@ from device import Chip
 from diagnostics import Diagnostic, Effects, Severity
 from synthesis.facts import Fact, Facts, effects
 from synthesis.layout import Layout
-from synthesis.mapping import MappedNetwork, map_layers, map_network
+from synthesis.mapping import MappedNetwork, map_network
 from synthesis.network import Layer, Network, Schedule
 from values import frozen
 
@@ -263,34 +263,17 @@ def _covered(
     return result
 
 
-def check_sound_layers(
-    layers: Sequence[Layer],
-    layout: Layout,
-    chip: Chip,
-    damaged: Container[int],
-    bare: Container[int] = (),
-    suspect: Container[int] = (),
-    waiving: Container[str] = (),
-) -> list[Diagnostic]:
-    """Return the errors that can be told of a network of which only some layers are known.
+def errors_of_layer(
+    layer: Layer, chip: Chip | None, waiving: Container[str] = (), *, derived: bool = True
+) -> Iterator[Diagnostic]:
+    """Yield what is wrong with a layer (on a chip: a mapped one) whatever the others are.
 
-    Layers are in the order of execution. Nothing is said of damaged ones (by index), and nothing
-    but what the keys tell from the first one on that is damaged or bare of its weights, and behind
-    the first one that is suspect.
+    Unless `derived`, its sizes and channels are unknown, and only its keys are judged.
     """
-    found = []
-    derived = True
-    for layer in map_layers(layers, layout, layers[0].index if layers else 0):
-        derived = derived and layer.index not in damaged and layer.index not in bare
-        if layer.index in damaged:
-            continue
-        found += [
-            entry.complain(layer, finding, waiving)
-            for entry in CONSTRAINTS
-            if entry.alone is not None
-            and entry.severity is Severity.ERROR
-            and (derived or not entry.derived)
-            for finding in entry.alone(layer, chip)
-        ]
-        derived = derived and layer.index not in suspect
-    return found
+    for entry in CONSTRAINTS:
+        judged = entry.alone is not None and entry.severity is Severity.ERROR
+        usable = chip is not None or entry.kind is Kind.NETWORK
+        if judged and usable and (derived or not entry.derived):
+            assert entry.alone is not None
+            for finding in entry.alone(layer, chip):
+                yield entry.complain(layer, finding, waiving)

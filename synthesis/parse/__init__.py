@@ -5,23 +5,26 @@ and raised together. Chips, weights and shapes are unknown here.
 Source: spec/network-description.md sections 1.1 to 1.3.
 """
 
-from synthesis.parse.description import Description, Entry, LayerDescription, Section
-from synthesis.parse.parser import (
-    parse,
-    parse_file,
-    parse_sound_parts,
-    parse_sound_parts_of,
-    position,
+from synthesis.parse.description import (
+    Description,
+    Entry,
+    LayerDescription,
+    Problems,
+    Reading,
+    Section,
 )
+from synthesis.parse.parser import parse, parse_file, position, read, read_file
 
 __all__ = [
     "Description",
     "Entry",
     "LayerDescription",
+    "Problems",
+    "Reading",
     "Section",
     "parse",
     "parse_file",
-    "parse_sound_parts",
-    "parse_sound_parts_of",
     "position",
+    "read",
+    "read_file",
 ]

@@ -69,18 +69,30 @@ class LayerDescription(Section):
 class Description(Section):
     """A whole file: global keys and layers in order.
 
-    `errors` are those of the file; `damaged` are the indices of the layers in which they stand.
     Unless it is `placed`, keys that fix memory and processors may be missing.
     """
 
     file: str
     layers: tuple[LayerDescription, ...]
     warnings: tuple[Diagnostic, ...]
-    errors: tuple[Diagnostic, ...] = ()
-    damaged: frozenset[int] = frozenset()
     placed: bool = True
 
     def layer_named(self, name: str) -> LayerDescription | None:
         """Return the layer of a name, in any case."""
         wanted = name.lower()
         return next((x for x in self.layers if x.name and x.name.lower() == wanted), None)
+
+
+Problems = tuple[Diagnostic, ...]
+
+
+@frozen
+class Reading:
+    """What could be read of a file, and the complaints about it.
+
+    `problems` are all of them in the order of the file, `of_layers` those about each layer.
+    """
+
+    description: Description
+    problems: Problems
+    of_layers: tuple[Problems, ...]

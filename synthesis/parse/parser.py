@@ -8,10 +8,17 @@ from itertools import chain
 
 import yaml
 
-from diagnostics import NO_EFFECTS, Diagnostic, DiagnosticError, Effects, Place
+from diagnostics import NO_EFFECTS, Diagnostic, Effects, Place, refuse_errors
 from synthesis.facts import Fact, blocked, effects
 from synthesis.parse import rules
-from synthesis.parse.description import Description, Entry, LayerDescription, Section
+from synthesis.parse.description import (
+    Description,
+    Entry,
+    LayerDescription,
+    Problems,
+    Reading,
+    Section,
+)
 from synthesis.parse.keys import GLOBAL_KEYS, LAYER_KEYS, NESTED_KEYS, Key, without_layout
 from synthesis.parse.kinds import KindError
 from synthesis.parse.nodes import compose, kind_of, mapping_items, place_of, read_text
@@ -19,18 +26,11 @@ from synthesis.parse.nodes import compose, kind_of, mapping_items, place_of, rea
 MAX_LAYERS = 1024
 """More list elements than any chip has layers: refuse before looking at each."""
 _NO_LAYERS = effects(blocks=Fact.LAYERS)
-_STAND_IN = {"processors": Entry(1, Place())}
-"""In a layer whose processors are missing or unusable, so that its size can be told."""
 
 
 def parse_file(path: str, *, placed: bool = True) -> Description:
     """Read and parse a network description as `parse` does."""
     return parse(read_text(path), path, placed=placed)
-
-
-def parse_sound_parts_of(path: str, *, placed: bool = True) -> Description:
-    """Read and parse a network description as `parse_sound_parts` does."""
-    return parse_sound_parts(read_text(path), path, placed=placed)
 
 
 def parse(text: str, file: str = "<text>", *, placed: bool = True) -> Description:
@@ -39,17 +39,21 @@ def parse(text: str, file: str = "<text>", *, placed: bool = True) -> Descriptio
     Unless it must be `placed`, keys that fix memory and processors may be missing. Raises
     DiagnosticError with all its problems.
     """
-    description = parse_sound_parts(text, file, placed=placed)
-    if description.errors:
-        raise DiagnosticError(description.errors)
-    return description
+    reading = read(text, file, placed=placed)
+    refuse_errors(reading.problems)
+    return reading.description
 
 
-def parse_sound_parts(text: str, file: str = "<text>", *, placed: bool = True) -> Description:
-    """Parse a description of which other stages may say more although it has errors.
+def read_file(path: str, *, placed: bool = True) -> Reading:
+    """Read a network description as `read` does."""
+    return read(read_text(path), path, placed=placed)
+
+
+def read(text: str, file: str = "<text>", *, placed: bool = True) -> Reading:
+    """Read what can be used of a description, with every complaint about it.
 
     Keys that cannot be used are left out; a misspelled key counts as the one that was meant.
-    Raises DiagnosticError if what is left does not tell which layers there are.
+    Raises DiagnosticError for a text that is no mapping of plain data.
     """
     root = compose(text, file)
     reader = _Reader(file, placed)
@@ -62,42 +66,24 @@ def parse_sound_parts(text: str, file: str = "<text>", *, placed: bool = True) -
                 for node in reader.mappings(others[name], name)
             )
             entries[name] = Entry(sections, place_of(others[name], file))
-    layers: tuple[LayerDescription, ...] = ()
-    damaged: frozenset[int] = frozenset()
+    found: list[tuple[LayerDescription, Problems]] = []
     if "layers" not in others:
         reader.problem("E108", "the key 'layers' is missing", place_of(root, file), "Add it.")
     else:
         nodes = reader.mappings(others["layers"], "layers")
-        layers, damaged = reader.in_sequence(
+        found = reader.in_sequence(
             [reader.layer(node, f"layer {i}: ") for i, node in enumerate(nodes)]
         )
-    description = Description(globals_.place, entries, file, layers, (), placed=placed)
-    wrong = {layer.index: tuple(rules.errors(layer, description)) for layer in layers}
-    problems = [*reader.problems, *chain.from_iterable(wrong.values())]
-    problems.sort(key=position)
-    if Fact.LAYERS in blocked(problems):
-        raise DiagnosticError(problems)
-    return Description(
-        globals_.place,
-        entries,
-        file,
-        tuple(_without_bad_references(layer, wrong[layer.index]) for layer in layers),
-        tuple(rules.warnings((x for x in layers if x.index not in damaged), placed=placed)),
-        tuple(problems),
-        damaged | {index for index, found in wrong.items() if Fact.SIZES in blocked(found)},
-        placed,
+    layers = tuple(layer for layer, _ in found)
+    complete = [layer for layer, problems in found if Fact.SIZES not in blocked(problems)]
+    warnings = tuple(rules.warnings(complete, placed=placed))
+    description = Description(globals_.place, entries, file, layers, warnings, placed)
+    broken = [tuple(rules.errors(layer, description)) for layer in layers]
+    return Reading(
+        description,
+        tuple(sorted((*reader.problems, *chain.from_iterable(broken)), key=position)),
+        tuple((*problems, *rest) for (_, problems), rest in zip(found, broken, strict=True)),
     )
-
-
-def _without_bad_references(
-    layer: LayerDescription, problems: Iterable[Diagnostic]
-) -> LayerDescription:
-    """Leave out keys that name a layer which does not exist."""
-    places = [p.place for p in problems if Fact.REFERENCE in p.effects.blocks]
-    if not places:
-        return layer
-    kept = {k: e for k, e in layer.entries.items() if k == "name" or e.place not in places}
-    return LayerDescription(layer.place, kept, layer.index)
 
 
 def position(diagnostic: Diagnostic) -> tuple[int, int]:
@@ -158,14 +144,11 @@ class _Reader:
                 )
         return found
 
-    def layer(self, node: yaml.MappingNode, prefix: str) -> tuple[Section, bool]:
-        """Convert a layer; also tell whether it lost a key that could not be used."""
+    def layer(self, node: yaml.MappingNode, prefix: str) -> tuple[Section, Problems]:
+        """Convert a layer; also return the complaints about its keys."""
         before = len(self.problems)
         section, _ = self.section(node, self.known(LAYER_KEYS), (), prefix, vital=False)
-        damaged = Fact.SIZES in blocked(self.problems[before:])
-        if self.placed and "processors" not in section:
-            section = Section(section.place, {**section.entries, **_STAND_IN})
-        return section, damaged
+        return section, tuple(self.problems[before:])
 
     def section(
         self,
@@ -265,12 +248,12 @@ class _Reader:
             )
 
     def in_sequence(
-        self, found: list[tuple[Section, bool]]
-    ) -> tuple[tuple[LayerDescription, ...], frozenset[int]]:
-        """Order the layers by their slots and close the gaps; also tell which are damaged."""
-        slots: dict[int, tuple[Section, bool]] = {}
+        self, found: list[tuple[Section, Problems]]
+    ) -> list[tuple[LayerDescription, Problems]]:
+        """Order the layers by their slots and close the gaps."""
+        slots: dict[int, tuple[Section, Problems]] = {}
         slot = -1
-        for section, damaged in found:
+        for section, problems in found:
             slot = section.get("sequence", slot + 1)
             if slot in slots:
                 other = slots[slot][0].place
@@ -280,10 +263,9 @@ class _Reader:
                     section.place_of("sequence"),
                     "Give each layer a slot of its own.",
                 )
-            slots[slot] = section, damaged
+            slots[slot] = section, problems
         ordered = [slots[s] for s in sorted(slots)]
-        layers = tuple(
-            LayerDescription(section.place, section.entries, index)
-            for index, (section, _) in enumerate(ordered)
-        )
-        return layers, frozenset(i for i, (_, damaged) in enumerate(ordered) if damaged)
+        return [
+            (LayerDescription(section.place, section.entries, index), problems)
+            for index, (section, problems) in enumerate(ordered)
+        ]

@@ -4,6 +4,13 @@ Channels, sizes, output maps and shifts are inferred here; afterwards nothing is
 Source: spec/network-description.md sections 1.4 and 1.5.
 """
 
-from synthesis.resolve.network import Resolution, resolve, resolve_what_is_sound
+from synthesis.resolve.network import (
+    Parts,
+    build_layers,
+    gather,
+    layout_of,
+    network_of,
+    resolve,
+)
 
-__all__ = ["Resolution", "resolve", "resolve_what_is_sound"]
+__all__ = ["Parts", "build_layers", "gather", "layout_of", "network_of", "resolve"]

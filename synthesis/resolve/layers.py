@@ -5,6 +5,7 @@ Source: spec/network-description.md section 1.4.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Literal
 
@@ -32,7 +33,7 @@ class LayerBuilder:
         description: Description,
         options: ResolveOptions,
         sample: Tensor,
-        tensors: dict[int, LayerTensors],
+        tensors: Mapping[int, LayerTensors],
         order: tuple[int, ...],
         buffer: DataBuffer | None,
         problems: list[Diagnostic],

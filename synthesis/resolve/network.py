@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
-from itertools import takewhile
-
-import numpy as np
+from collections.abc import Mapping, Sequence
 
 from checkpoint import CheckpointError
 from device import Chip
-from diagnostics import Diagnostic, DiagnosticError, Place, Severity, diagnostics_of
+from diagnostics import (
+    Diagnostic,
+    DiagnosticError,
+    Place,
+    Severity,
+    diagnostics_of,
+    has_errors,
+    refuse_errors,
+)
 from synthesis.facts import Fact, blocked
 from synthesis.layout import Layout
 from synthesis.network import DataBuffer, Layer, Network, Tensor
 from synthesis.options import ResolveOptions
 from synthesis.parse import Description
-from synthesis.parse.rules import operation
 from synthesis.resolve.layers import LayerBuilder
 from synthesis.resolve.layout import fixed_layout
 from synthesis.resolve.sample import (
@@ -29,29 +32,27 @@ from synthesis.resolve.sample import (
 from synthesis.resolve.sections import check_sections
 from synthesis.resolve.sequence import execution_order, simulated_order
 from synthesis.resolve.skipping import without_first_layers
-from synthesis.resolve.tensors import LayerTensors, takes_weights
+from synthesis.resolve.tensors import LayerTensors
 from synthesis.resolve.weights import layer_tensors
 from values import frozen
 
 
 @frozen
-class Resolution:
-    """What is known of a network: all of it, or the layers that could be resolved.
+class Parts:
+    """What a network is put together from, as far as it is known.
 
-    `layers` stand in the order of execution; something is wrong with the `damaged` ones (indices),
-    and of the `bare` ones the weights are missing. `layout` is that of the network or the layers.
+    `order` of execution and `simulated` are those of the file unless they are `ordered`; None
+    stands for a sample that cannot be read. `problems` are the complaints about all of this.
     """
 
-    network: Network | None
-    layout: Layout
+    description: Description
+    options: ResolveOptions
+    order: tuple[int, ...]
+    simulated: tuple[int, ...]
+    ordered: bool
+    tensors: Mapping[int, LayerTensors]
+    sample: Tensor | None
     problems: tuple[Diagnostic, ...]
-    layers: tuple[Layer, ...] = ()
-    damaged: frozenset[int] = frozenset()
-    bare: frozenset[int] = frozenset()
-    suspect: frozenset[int] = frozenset()
-    """Layers whose sizes or channels contradict each other."""
-    beginning: tuple[Network, Layout] | None = None
-    """The layers in front of the first one with which something is wrong."""
 
 
 def resolve(
@@ -60,84 +61,76 @@ def resolve(
     """Return the network, what is fixed of its layout, and warnings.
 
     Without a chip, nothing is said of layers that a chip may not have. Raises DiagnosticError with
-    every problem found.
+    what is wrong with the parts of the network, or else with its layers.
     """
-    resolution = resolve_what_is_sound(description, chip, options)
-    if resolution.network is None:
-        raise DiagnosticError(resolution.problems)
-    return resolution.network, resolution.layout, resolution.problems
+    parts = gather(description, chip, options)
+    refuse_errors(parts.problems)
+    layers, problems = build_layers(parts)
+    found = (*parts.problems, *problems)
+    refuse_errors(found)
+    network = network_of(parts, layers, parts.order, parts.simulated)
+    return network, layout_of(parts, layers), found
 
 
-def resolve_what_is_sound(
-    description: Description, chip: Chip | None, options: ResolveOptions
-) -> Resolution:
-    """Resolve a network, or as many of its layers as can be."""
+def gather(description: Description, chip: Chip | None, options: ResolveOptions) -> Parts:
+    """Find the order of the layers, their weights and the sample."""
     problems = list(description.warnings)
     description = without_first_layers(description, options.skip_yaml_layers, problems)
     problems += _too_many_layers(description, chip) if chip is not None else ()
     problems += _unknown_layers(description, options)
     order, simulated = _orders(description, chip, options, problems)
-    ordered = not _has_errors(problems)
+    ordered = not has_errors(problems)
     problems += check_sections(description, chip)
     tensors = _tensors(description, chip, options, problems)
     sample = _sample(description, options, problems)
-    damaged = description.damaged | _blamed(description, problems)
-    bare = _bare(description, tensors)
-    if sample is None or not ordered:
-        bare = frozenset(range(len(description.layers)))
-    if sample is None:
-        sample = _stand_in(description)
-    found: list[Diagnostic] = []
-    buffer = _data_buffer(description)
-    builder = LayerBuilder(description, options, sample, tensors, order, buffer, found)
-    layers = builder.layers()
-    if Fact.WEIGHTS in blocked(problems):
-        found = [problem for problem in found if Fact.WEIGHTS not in problem.effects.needs]
-    problems += _before_damage(description, found, order, damaged | bare)
-    executed = tuple(builder.built[i] for i in order if i in builder.built)
+    return Parts(description, options, order, simulated, ordered, tensors, sample, tuple(problems))
 
-    def layout_of(known: Sequence[Layer]) -> Layout:
-        has_bias = any(t.bias is not None for t in tensors.values())
-        return fixed_layout(description, options, known, order, sample, file_has_bias=has_bias)
 
-    def network_of(layers: tuple[Layer, ...], order: tuple[int, ...]) -> Network:
-        return _network(description, options, layers, order, sample, buffer)
-
-    if not _has_errors(problems) and not damaged:
-        network = replace(network_of(layers, order), simulated=simulated)
-        return Resolution(network, layout_of(layers), tuple(problems), executed)
-    suspect = _blamed(description, found)
-    unsound = damaged | bare | suspect
-    sound = tuple(takewhile(lambda layer: layer.index not in unsound, layers))
-    first = tuple(range(len(sound)))
-    beginning = None
-    if sound and tuple(layer.index for layer in executed[: len(sound)]) == first:
-        beginning = network_of(sound, first), layout_of(sound)
-    return Resolution(
-        None, layout_of(executed), tuple(problems), executed, damaged, bare, suspect, beginning
+def build_layers(parts: Parts) -> tuple[tuple[Layer, ...], tuple[Diagnostic, ...]]:
+    """Return the layers by index, up to one that has no size, and the complaints about them."""
+    assert parts.sample is not None
+    problems: list[Diagnostic] = []
+    builder = LayerBuilder(
+        parts.description,
+        parts.options,
+        parts.sample,
+        parts.tensors,
+        parts.order,
+        _data_buffer(parts.description),
+        problems,
     )
+    return builder.layers(), tuple(problems)
 
 
-def _network(
-    description: Description,
-    options: ResolveOptions,
+def network_of(
+    parts: Parts,
     layers: tuple[Layer, ...],
     order: tuple[int, ...],
-    sample: Tensor,
-    buffer: DataBuffer | None,
+    simulated: tuple[int, ...],
 ) -> Network:
-    """Put a network together that is simulated as it is executed."""
+    """Put a network of some of the layers together."""
+    assert parts.sample is not None
+    description = parts.description
     return Network(
         arch=description.get("arch"),
         place=description.place,
         layers=layers,
         order=order,
-        simulated=order,
-        sample=sample,
-        sample_file=sample_path(description, options),
-        buffer=buffer,
-        reshapes_inputs=options.reshape_inputs,
+        simulated=simulated,
+        sample=parts.sample,
+        sample_file=sample_path(description, parts.options),
+        buffer=_data_buffer(description),
+        reshapes_inputs=parts.options.reshape_inputs,
         places={key: entry.place for key, entry in description.entries.items()},
+    )
+
+
+def layout_of(parts: Parts, layers: Sequence[Layer]) -> Layout:
+    """Return what is fixed of the layout of some of the layers."""
+    assert parts.sample is not None
+    has_bias = any(t.bias is not None for t in parts.tensors.values())
+    return fixed_layout(
+        parts.description, parts.options, layers, parts.order, parts.sample, file_has_bias=has_bias
     )
 
 
@@ -146,19 +139,13 @@ def _orders(
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return the orders of execution and simulation; with a complaint that of the file."""
     plain = tuple(range(len(description.layers)))
-    if _has_errors(problems):
+    if has_errors(problems):
         return plain, plain
     order = execution_order(description, chip, options, problems)
-    if _has_errors(problems):
+    if has_errors(problems):
         return plain, plain
     simulated = simulated_order(description, order, problems)
-    return (plain, plain) if _has_errors(problems) else (order, simulated)
-
-
-def _stand_in(description: Description) -> Tensor:
-    """Return a sample in place of one that cannot be read; nothing is said of its size."""
-    series = operation(description.layers[0])[0].one_dimensional
-    return np.zeros((1, 64, 1 if series else 64), np.int64)
+    return (plain, plain) if has_errors(problems) else (order, simulated)
 
 
 def _tensors(
@@ -166,8 +153,7 @@ def _tensors(
 ) -> dict[int, LayerTensors]:
     """Return the tensors by layer; without the ones that a complaint is about.
 
-    From a damaged layer on, tensors that do not belong to a layer are no news; nothing follows from
-    those of another network.
+    Nothing follows from those of another network.
     """
     found: list[Diagnostic] = []
     try:
@@ -177,12 +163,7 @@ def _tensors(
         tensors = {}
     if Fact.TENSORS in blocked(found):
         found, tensors = [p for p in found if Fact.TENSORS in p.effects.blocks], {}
-    sound = set(range(min(description.damaged, default=len(description.layers))))
-    problems += [
-        p
-        for p in found
-        if Fact.TENSORS not in p.effects.needs or _blamed(description, [p]) <= sound
-    ]
+    problems += found
     return tensors
 
 
@@ -198,49 +179,6 @@ def _sample(
     sample = seen_by_camera(sample, options)
     made = progression(sample, options)
     return progressing(sample, made) if made else sample
-
-
-def _has_errors(problems: Iterable[Diagnostic]) -> bool:
-    return any(p.severity is Severity.ERROR for p in problems)
-
-
-def _blamed(description: Description, problems: Iterable[Diagnostic]) -> frozenset[int]:
-    """Return the indices of the layers in which errors stand."""
-    owner = {
-        place: layer.index
-        for layer in description.layers
-        for place in (layer.place, *(entry.place for entry in layer.entries.values()))
-    }
-    places = (p.place for p in problems if p.severity is Severity.ERROR and p.place is not None)
-    return frozenset(owner[place] for place in places if place in owner)
-
-
-def _bare(description: Description, tensors: Mapping[int, LayerTensors]) -> frozenset[int]:
-    """Return the layers that lack their weights."""
-    return frozenset(
-        layer.index
-        for layer in description.layers
-        if (takes_weights(layer) or "weight_source" in layer) and layer.index not in tensors
-    )
-
-
-def _before_damage(
-    description: Description,
-    problems: Sequence[Diagnostic],
-    order: tuple[int, ...],
-    damaged: frozenset[int],
-) -> list[Diagnostic]:
-    """Return the problems that are no consequences of an earlier one.
-
-    Sizes and channels follow from the layers before, so nothing is said of a damaged layer and of
-    those behind it.
-    """
-    sound = set(takewhile(lambda index: index not in damaged, order))
-    return [
-        p
-        for p in problems
-        if p.severity is not Severity.ERROR or not damaged or _blamed(description, [p]) <= sound
-    ]
 
 
 def _data_buffer(description: Description) -> DataBuffer | None:

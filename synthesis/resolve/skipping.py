@@ -44,7 +44,6 @@ def without_first_layers(
         layers=tuple(
             _renumbered(layer, description, count, problems) for layer in description.layers[count:]
         ),
-        damaged=frozenset(i - count for i in description.damaged if i >= count),
     )
 
 

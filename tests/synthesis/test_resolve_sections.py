@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from device import MAX78000
-from synthesis.parse import parse_sound_parts
+from synthesis.parse import read
 from synthesis.resolve.sections import check_sections
 from tests.synthesis.networks import build, describe, sample
 
@@ -20,7 +20,7 @@ RING: dict[str, Any] = {"name": "ring", **PIECE}
 def said(key: str, *sections: dict[str, Any], **layer: Any) -> list[tuple[str, str]]:
     """Return codes and messages for a description with these sections."""
     text = describe({**LAYER, **layer}, **{key: str([*sections]).replace("'", "")})
-    found = check_sections(parse_sound_parts(text), MAX78000)
+    found = check_sections(read(text).description, MAX78000)
     return [(d.code, d.message) for d in found]
 
 

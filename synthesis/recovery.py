@@ -1,0 +1,226 @@
+"""What can still be said of a network after an error in its description, weights or sample.
+
+The stages end where they find errors. This module goes on with whatever is sound, so that one run
+tells everything that is wrong, and leaves out what may be a mere consequence: sizes and channels
+follow from the layers before, tensors belong to layers in order. What an error makes unknown is
+declared where the complaint is made (`synthesis.facts`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Set
+from dataclasses import replace
+from itertools import takewhile
+
+import numpy as np
+
+from device import Chip
+from diagnostics import Diagnostic, DiagnosticError, Place, Severity, has_errors
+from synthesis.arrange import complete
+from synthesis.check import CONSTRAINTS, check, check_network, errors_of_layer
+from synthesis.facts import Fact, blocked
+from synthesis.layout import Layout
+from synthesis.mapping import map_layers
+from synthesis.network import Layer, Network, Tensor
+from synthesis.options import ResolveOptions
+from synthesis.parse import (
+    Description,
+    Entry,
+    LayerDescription,
+    Problems,
+    Reading,
+    position,
+    read_file,
+)
+from synthesis.parse.rules import operation
+from synthesis.resolve import Parts, build_layers, gather, layout_of, network_of
+from synthesis.resolve.tensors import takes_weights
+from synthesis.understand import Judge
+from values import frozen
+
+_STAND_IN = {"processors": Entry(1, Place())}
+"""In a layer whose processors are missing or unusable, so that its size can be told."""
+
+
+@frozen
+class SoundPart:
+    """What is known of a network in which something is wrong.
+
+    Something is wrong with the `damaged` layers (indices); others lack their weights, or their
+    sizes or channels are `contradictory`.
+    """
+
+    parts: Parts
+    layers: tuple[Layer, ...]
+    problems: Problems
+    damaged: frozenset[int]
+    without_weights: frozenset[int]
+    contradictory: frozenset[int]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether no error touches a layer."""
+        return not has_errors(self.problems) and not self.damaged
+
+    @property
+    def executed(self) -> tuple[Layer, ...]:
+        """Layers in the order of execution."""
+        by_index = {layer.index: layer for layer in self.layers}
+        return tuple(by_index[i] for i in self.parts.order if i in by_index)
+
+
+def recover(
+    config_file: str, chip: Chip | None, options: ResolveOptions, judge: Judge
+) -> tuple[Network, Layout, Problems]:
+    """Return the network of a description with errors, if they touch no layer, and the errors.
+
+    Raises DiagnosticError with everything that can be said of any other one.
+    """
+    reading = read_file(config_file, placed=chip is not None)
+    part = _sound_part(*_usable(reading), chip, options)
+    found = (*reading.problems, *part.problems)
+    if part.is_whole:
+        parts = part.parts
+        network = network_of(parts, part.layers, parts.order, parts.simulated)
+        return network, layout_of(parts, part.layers), found
+    errors = [*_errors_of_layers(part, chip), *_errors_in_prefix(part, chip, judge)]
+    said = dict.fromkeys((*_without_consequences(found, errors), *errors))
+    raise DiagnosticError(sorted(said, key=position))
+
+
+def _usable(reading: Reading) -> tuple[Description, frozenset[int]]:
+    """Return a description of what could be read, and the indices of damaged layers.
+
+    Raises DiagnosticError if it is unknown which layers there are.
+    """
+    if Fact.LAYERS in blocked(reading.problems):
+        raise DiagnosticError(reading.problems)
+    description = reading.description
+    layers = tuple(
+        _usable_layer(layer, problems, description.placed)
+        for layer, problems in zip(description.layers, reading.of_layers, strict=True)
+    )
+    damaged = (i for i, found in enumerate(reading.of_layers) if Fact.SIZES in blocked(found))
+    return replace(description, layers=layers), frozenset(damaged)
+
+
+def _usable_layer(layer: LayerDescription, problems: Problems, placed: bool) -> LayerDescription:
+    """Leave out keys that name a layer which does not exist; processors have a stand-in."""
+    lost = [p.place for p in problems if Fact.REFERENCE in p.effects.blocks]
+    kept = {k: e for k, e in layer.entries.items() if k == "name" or e.place not in lost}
+    return replace(layer, entries={**(_STAND_IN if placed else {}), **kept})
+
+
+def _sound_part(
+    description: Description, damaged: Set[int], chip: Chip | None, options: ResolveOptions
+) -> SoundPart:
+    """Resolve as many layers as can be."""
+    parts = gather(description, chip, options)
+    skipped = len(description.layers) - len(parts.description.layers)
+    description = parts.description
+    lost = frozenset(i - skipped for i in damaged if i >= skipped)
+    in_front = set(range(min(lost, default=len(description.layers))))
+    problems = [
+        p
+        for p in parts.problems
+        if Fact.TENSORS not in p.effects.needs or _blamed(description, [p]) <= in_front
+    ]
+    lost |= _blamed(description, problems)
+    without_weights = _without_weights(parts)
+    if parts.sample is None:
+        parts = replace(parts, sample=_any_sample(description))
+    layers, found = build_layers(parts)
+    if Fact.WEIGHTS in blocked(problems):
+        found = tuple(p for p in found if Fact.WEIGHTS not in p.effects.needs)
+    contradictory = _blamed(description, found)
+    problems += _in_front(parts, found, lost | without_weights)
+    return SoundPart(parts, layers, tuple(problems), lost, without_weights, contradictory)
+
+
+def _any_sample(description: Description) -> Tensor:
+    """Return a sample in place of one that cannot be read; nothing is said of its size."""
+    series = operation(description.layers[0])[0].one_dimensional
+    return np.zeros((1, 64, 1 if series else 64), np.int64)
+
+
+def _without_weights(parts: Parts) -> frozenset[int]:
+    """Return the layers that lack their weights; all, if what they read is unknown anyway."""
+    if parts.sample is None or not parts.ordered:
+        return frozenset(range(len(parts.description.layers)))
+    return frozenset(
+        layer.index
+        for layer in parts.description.layers
+        if (takes_weights(layer) or "weight_source" in layer) and layer.index not in parts.tensors
+    )
+
+
+def _blamed(description: Description, problems: Iterable[Diagnostic]) -> frozenset[int]:
+    """Return the indices of the layers in which errors stand."""
+    owner = {
+        place: layer.index
+        for layer in description.layers
+        for place in (layer.place, *(entry.place for entry in layer.entries.values()))
+    }
+    places = (p.place for p in problems if p.severity is Severity.ERROR and p.place is not None)
+    return frozenset(owner[place] for place in places if place in owner)
+
+
+def _in_front(parts: Parts, problems: Problems, damaged: Set[int]) -> Iterator[Diagnostic]:
+    """Yield the problems that do not stand in or behind a damaged layer."""
+    sound = set(takewhile(lambda index: index not in damaged, parts.order))
+    for problem in problems:
+        error = problem.severity is Severity.ERROR
+        if not error or not damaged or _blamed(parts.description, [problem]) <= sound:
+            yield problem
+
+
+def _errors_of_layers(part: SoundPart, chip: Chip | None) -> Iterator[Diagnostic]:
+    """Yield what is wrong with each layer by itself.
+
+    Nothing is said of damaged ones. From the first one on that is damaged or lacks its weights,
+    and behind the first contradictory one, only the keys themselves are judged.
+    """
+    layers = part.executed
+    if chip is not None and layers:
+        order = [layer.index for layer in layers]
+        layout = complete(layers, order, layout_of(part.parts, layers))
+        layers = tuple(map_layers(layers, layout, layers[0].index))
+    waiving, derived = part.parts.options.waiving, True
+    for layer in layers:
+        derived = derived and layer.index not in part.damaged | part.without_weights
+        if layer.index not in part.damaged:
+            yield from errors_of_layer(layer, chip, waiving, derived=derived)
+            derived = derived and layer.index not in part.contradictory
+
+
+def _errors_in_prefix(part: SoundPart, chip: Chip | None, judge: Judge) -> Iterator[Diagnostic]:
+    """Yield the errors of the sound layers in front that hold whatever comes behind."""
+    unsound = part.damaged | part.without_weights | part.contradictory
+    prefix = tuple(takewhile(lambda layer: layer.index not in unsound, part.layers))
+    order = tuple(range(len(prefix)))
+    if not prefix or tuple(layer.index for layer in part.executed[: len(prefix)]) != order:
+        return
+    network = network_of(part.parts, prefix, order, order)
+    layout = layout_of(part.parts, prefix)
+    waiving = part.parts.options.waiving
+    if chip is None:
+        complaints = check_network(network, waiving)
+    else:
+        layout = complete(prefix, order, layout)
+        complaints = check(network, layout, chip, waiving)
+    errors = [d for d in complaints if d.severity is Severity.ERROR]
+    lasting = {entry.code for entry in CONSTRAINTS if entry.holds_for_prefix}
+    yield from (d for d in errors if d.code in lasting)
+    if not blocked(errors) & {Fact.PLACES, Fact.SIZES, Fact.OVERLAPS}:
+        yield from (d for d in judge(network, layout) if d.severity is Severity.ERROR)
+
+
+def _without_consequences(
+    found: Iterable[Diagnostic], errors: Iterable[Diagnostic]
+) -> Iterator[Diagnostic]:
+    """Leave out what needs sizes behind a layer that got another size than was meant."""
+    wrong = [position(d) for d in errors if Fact.SIZES in d.effects.blocks]
+    for diagnostic in found:
+        behind = bool(wrong) and position(diagnostic) > min(wrong)
+        if not (behind and Fact.SIZES in diagnostic.effects.needs):
+            yield diagnostic

@@ -1,0 +1,47 @@
+"""From a description to a network that is understood: parse, resolve, check.
+
+This is all that a target without the accelerator needs of this room, besides the simulation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from device import Chip
+from diagnostics import Diagnostic, DiagnosticError
+from synthesis.arrange import complete
+from synthesis.check import check, check_network
+from synthesis.layout import Layout
+from synthesis.network import Network
+from synthesis.options import ResolveOptions
+from synthesis.parse import parse_file
+from synthesis.resolve import resolve
+
+Judge = Callable[[Network, Layout], Iterable[Diagnostic]]
+"""What a later stage says of a network with a complete layout."""
+
+
+def understand(
+    config_file: str,
+    chip: Chip | None,
+    options: ResolveOptions,
+    judge: Judge = lambda _network, _layout: (),
+) -> tuple[Network, Layout, tuple[Diagnostic, ...]]:
+    """Return the network of a description, its layout, and every complaint about it.
+
+    Constraints may be violated: there can be errors among the complaints. With a chip the layout is
+    complete; without one, nothing has to be placed and only constraints of networks are tested.
+    Raises DiagnosticError, with all that can be said, if there is no network; of the sound layers
+    in front of the first that is not, `judge` may say more.
+    """
+    try:
+        description = parse_file(config_file, placed=chip is not None)
+        network, layout, found = resolve(description, chip, options)
+    except DiagnosticError:
+        from synthesis.recovery import recover  # most descriptions are sound
+
+        network, layout, found = recover(config_file, chip, options, judge)
+    if chip is None:
+        return network, layout, (*found, *check_network(network, options.waiving))
+    layout = complete(network.layers, network.order, layout)
+    return network, layout, (*found, *check(network, layout, chip, options.waiving))
