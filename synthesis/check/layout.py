@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from device import Chip
 from device.chip import PROCESSORS_PER_INSTANCE
+from device.masks import group_slice, instances, lowest_bit
 from synthesis.check.constraint import Covered, Finding, Kind, Of, constraint, layer_constraint
 from synthesis.facts import Fact
-from synthesis.layout import group_slice, instances, lowest_bit
 from synthesis.mapping import MappedLayer, MappedNetwork
 
 MAX_INPUT_PASSES = 16

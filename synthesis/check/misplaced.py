@@ -13,9 +13,9 @@ import numpy as np
 
 from device import Chip
 from device.chip import KERNEL_COLUMN_BYTES, PROCESSORS_PER_INSTANCE
+from device.masks import lowest_bit
 from diagnostics import Severity
 from synthesis.check.constraint import Finding, Kind, constraint, layer_constraint
-from synthesis.layout import lowest_bit
 from synthesis.mapping import MappedLayer, MappedNetwork
 
 _CONSEQUENCE = "; the chip will compute something else than the known answer"

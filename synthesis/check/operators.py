@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from device import Chip, names_where
 from device.chip import PROCESSORS, PROCESSORS_PER_GROUP, PROCESSORS_PER_INSTANCE
+from device.masks import lowest_bit
 from diagnostics import Severity
 from synthesis.check.constraint import Finding, Kind, constraint, layer_constraint
 from synthesis.facts import Fact
-from synthesis.layout import lowest_bit
 from synthesis.mapping import MappedLayer, MappedNetwork
 from synthesis.network import MAX_TAPS, Layer
 

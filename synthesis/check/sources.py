@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from device.chip import WORD_BYTES
+from device.masks import lowest_bit
 from diagnostics import Severity
 from synthesis.check.constraint import Covered, Finding, Kind, constraint
 from synthesis.check.layout import mask_text
 from synthesis.facts import Fact
-from synthesis.layout import lowest_bit
 from synthesis.mapping import MappedLayer, MappedNetwork
 from synthesis.network import AnyLayer, Layer, Network, Schedule
 

@@ -18,7 +18,7 @@ from device.chip import (
     STREAM_REGISTERS,
     WORD_BYTES,
 )
-from device.masks import mask_of
+from device.masks import bits, mask_of
 from device.registers import CLEARED_REGISTERS, MEMORY_TIMING
 from device.snoop_registers import (
     SNOOP_LOOP_C2,
@@ -28,7 +28,7 @@ from device.snoop_registers import (
 )
 from synthesis.encode.numbering import Numbering
 from synthesis.encode.writer import RegisterWriter
-from synthesis.layout import InputPort, bits
+from synthesis.layout import InputPort
 from synthesis.mapping import MappedNetwork
 from synthesis.options import EncodeOptions
 from synthesis.program import Block, Check, Clear, Power, Step, TimerStart, Wait, Write

@@ -22,11 +22,11 @@ from device.chip import (
     PROCESSORS_PER_INSTANCE,
     WORD_BYTES,
 )
-from device.masks import mask_of
+from device.masks import bits, group_slice, instances, mask_of
 from device.packing import as_bytes, data_words, lane_mask, lane_words
 from device.registers import FAST_FIFO_REGISTERS, SHARED_REGISTERS
 from synthesis.encode.mlator import TransposerWords
-from synthesis.layout import Delivery, InputPort, bits, group_slice, instances
+from synthesis.layout import Delivery, InputPort
 from synthesis.mapping import MappedLayer, MappedNetwork
 from synthesis.network import Tensor
 from synthesis.place.data import input_words

@@ -16,14 +16,13 @@ from device.chip import (
     PROCESSORS_PER_INSTANCE,
     WORD_BYTES,
 )
-from device.masks import mask_of
+from device.masks import bits, group_slice, mask_of
 from diagnostics import DiagnosticError
 from synthesis.encode.numbering import Numbering
 from synthesis.encode.pointers import write_pointers
 from synthesis.encode.streaming import frame_size, stream_registers
 from synthesis.encode.view import KERNEL_UNIT, Fields, LayerView, Registers
 from synthesis.encode.writer import RegisterWriter
-from synthesis.layout import bits, group_slice
 from synthesis.mapping import MappedLayer, MappedNetwork
 from synthesis.network import Activation, Combination, Operator
 from synthesis.options import EncodeOptions

@@ -11,8 +11,8 @@ from device.chip import (
     PROCESSORS_PER_INSTANCE,
     WORD_BYTES,
 )
+from device.masks import instances, lowest_bit
 from synthesis.encode.view import LayerView, Registers
-from synthesis.layout import instances, lowest_bit
 
 
 def write_pointers(view: LayerView, group: int) -> Registers:

@@ -15,8 +15,8 @@ from device.chip import (
     KERNEL_COLUMN_BYTES,
     PROCESSORS_PER_INSTANCE,
 )
+from device.masks import bits, group_slice
 from synthesis.encode.numbering import Numbering
-from synthesis.layout import bits, group_slice
 from synthesis.mapping import MappedLayer, MappedNetwork
 from synthesis.network import Operator
 from synthesis.place import BiasRange, KernelRange, Stream

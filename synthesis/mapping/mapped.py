@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from device import Chip
 from device.channels import channels_per_pass, passes
 from device.chip import GROUPS
+from device.masks import group_slice
 from diagnostics import Place
-from synthesis.layout import InputPort, LayerLayout, Layout, group_slice
+from synthesis.layout import InputPort, LayerLayout, Layout
 from synthesis.mapping.hardware import Hardware, calcx4_order, hardware_for, quad_order, widened
 from synthesis.mapping.validation import validate_mapped
 from synthesis.network import DataBuffer, Layer, Network, Schedule, Tensor

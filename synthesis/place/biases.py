@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from device.chip import GROUPS, PROCESSORS_PER_GROUP, PROCESSORS_PER_INSTANCE
+from device.masks import bits, group_slice, lowest_bit
 from diagnostics import Diagnostic
 from synthesis.facts import NO_ROOM
-from synthesis.layout import bits, group_slice, lowest_bit
 from synthesis.mapping import MappedLayer, MappedNetwork
 from synthesis.place.kernels import start_lane
 from values import frozen

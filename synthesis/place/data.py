@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from device.chip import INSTANCES, WORD_BYTES
+from device.masks import instances
 from diagnostics import Diagnostic, Severity
 from synthesis.facts import NO_ROOM
-from synthesis.layout import instances
 from synthesis.mapping import MappedLayer, MappedNetwork
 
 _NOBODY = -2

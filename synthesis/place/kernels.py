@@ -20,9 +20,9 @@ from device.chip import (
     PROCESSORS,
     PROCESSORS_PER_GROUP,
 )
+from device.masks import bits, lowest_bit
 from diagnostics import Diagnostic, Severity
 from synthesis.facts import NO_ROOM
-from synthesis.layout import bits, lowest_bit
 from synthesis.mapping import MappedLayer, MappedNetwork
 from synthesis.place.allocation import ColumnSearch, NoRoomError
 from synthesis.place.packing import Packed, pack_layer

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from device.chip import WORD_BYTES
-from synthesis.layout import instances
+from device.masks import instances
 from synthesis.mapping import MappedLayer, MappedNetwork
 from synthesis.memory import DataRange, Loss, MemoryStep
 from synthesis.network import DATA_BUFFER, NETWORK_INPUT

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 
 from device.channels import channels_per_pass, passes
 from device.chip import PROCESSORS_PER_INSTANCE
-from synthesis.layout import Delivery, bits
+from device.masks import bits
+from synthesis.layout import Delivery
 from synthesis.mapping import MappedLayer
 from values import frozen
 

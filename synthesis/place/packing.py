@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from device.chip import KERNEL_COLUMN_BYTES
-from synthesis.layout import lowest_bit
+from device.masks import lowest_bit
 from synthesis.mapping import MappedLayer
 from values import frozen
 

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping
 from itertools import combinations
 
 from device.chip import WORD_BYTES
+from device.masks import instances
 from diagnostics import Diagnostic, Severity
 from synthesis.facts import NO_ROOM
-from synthesis.layout import instances
 from synthesis.mapping import MappedLayer, MappedNetwork
 from synthesis.options import PlaceOptions
 from synthesis.place.streams import Stream, passes_before

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from device.chip import GROUPS, PROCESSORS, PROCESSORS_PER_GROUP
+from device.masks import bits, lowest_bit
 from synthesis.invariants import InvariantError, Invariants
-from synthesis.layout import bits, lowest_bit
 from synthesis.mapping import MappedLayer, MappedNetwork
 from synthesis.mapping.validation import violations
 from synthesis.memory import MemoryStep

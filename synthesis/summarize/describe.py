@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import assert_never
 
 from device.chip import GROUPS
-from synthesis.layout import group_slice
+from device.masks import group_slice
 from synthesis.mapping import MappedLayer, MappedNetwork
 from synthesis.network import Activation, Size
 from synthesis.place import Placement

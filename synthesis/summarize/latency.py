@@ -6,7 +6,7 @@ Source: spec/registers.md section 7.
 from __future__ import annotations
 
 from device.chip import FLATTEN_LONG, GROUPS, PROCESSORS_PER_INSTANCE
-from synthesis.layout import group_slice
+from device.masks import group_slice
 from synthesis.mapping import MappedLayer
 from synthesis.network import Size
 from synthesis.place import KernelRange

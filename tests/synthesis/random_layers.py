@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from device.channels import channels_per_pass, passes
-from synthesis.layout import lowest_bit
+from device.masks import lowest_bit
 from tests.synthesis import random_memory as memory
 from tests.synthesis.networks import mask
 from tests.synthesis.random_growth import LARGEST_DIM, Goal, Growing, Keys, Plan

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from hypothesis import strategies as st
 
 from device import Chip
-from synthesis.layout import group_slice, lowest_bit
+from device.masks import group_slice, lowest_bit
 from tests.synthesis.networks import mask
 
 INPUT = -1

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 from device import MAX78000, MAX78002, Chip
 from device.channels import channels_per_pass, passes
+from device.masks import lowest_bit
 from diagnostics import Diagnostic
-from synthesis.layout import InputPort, lowest_bit
+from synthesis.layout import InputPort
 from synthesis.mapping import MappedNetwork
 from synthesis.network import Network
 from synthesis.parse import parse

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from device.channels import channels_per_pass, passes
-from synthesis.layout import lowest_bit
+from device.masks import lowest_bit
 from tests.synthesis.networks import weights
 from tests.synthesis.random_growth import CHANNELS, Array, Goal, Growing, Plan
 
