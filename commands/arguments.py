@@ -13,7 +13,7 @@ from device import Chip, UnknownDeviceError, chip_named
 from diagnostics import Diagnostic, Place, as_json
 from diagnostics.errors import InputError
 
-_OPTION = re.compile(r"(?<!\S)--?[A-Za-z0-9][\w-]*")
+_OPTION = r"(?<!\S)--?[A-Za-z0-9][\w-]*"
 _REQUIRED = "the following arguments are required: "
 
 
@@ -79,7 +79,7 @@ def _usages(message: str, typed: Container[str]) -> Iterator[Diagnostic]:
             yield _complain_of_usage("missing", names.split("/")[-1])
         return
     found = re.match(r"argument (\S+): ", message)
-    options = _OPTION.findall((found[1] if found else message).replace("/", " "))
+    options = re.findall(_OPTION, (found[1] if found else message).replace("/", " "))
     option = next((o for o in options if o in typed), options[0] if options else None)
     yield _complain_of_usage(message[found.end() :] if found else message, option)
 

@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from diagnostics import NO_EFFECTS, Diagnostic, Effects, Place, Severity
-from synthesis.network_validation import validate_network
 from values import frozen
 
 _NOWHERE = Place()
@@ -310,4 +309,6 @@ class Network(Schedule[Layer]):
 
     def validate(self) -> None:
         """Raise InvariantError where this network, which has been checked, contradicts itself."""
+        from synthesis.network_validation import validate_network  # only for debugging
+
         validate_network(self)

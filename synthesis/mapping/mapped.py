@@ -16,7 +16,6 @@ from device.masks import group_slice
 from diagnostics import Place
 from synthesis.layout import InputPort, LayerLayout, Layout
 from synthesis.mapping.hardware import Hardware, calcx4_order, hardware_for, quad_order, widened
-from synthesis.mapping.validation import validate_mapped
 from synthesis.network import DataBuffer, Layer, Network, Schedule, Tensor
 from values import frozen
 
@@ -119,6 +118,8 @@ class MappedNetwork(Schedule[MappedLayer]):
 
     def validate(self) -> None:
         """Raise InvariantError where the layout contradicts the network."""
+        from synthesis.mapping.validation import validate_mapped  # only for debugging
+
         validate_mapped(self)
 
     @property

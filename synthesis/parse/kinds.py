@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
 from typing import Any, Protocol, TypeAlias
 
 import yaml
 
+from synthesis.parse.closest import closest
 from synthesis.parse.nodes import kind_of, scalar
 from values import frozen
 
@@ -172,9 +172,9 @@ class Choice:
         key = value.lower() if isinstance(value, str) else value
         if isinstance(key, (bool, float)) or key is None or key not in self.choices:
             words = [str(c) for c in self.choices]
-            near = get_close_matches(str(key), words, 1)
+            near = closest(str(key), words)
             numbers = [c for c in self.choices if isinstance(c, int)]
-            remedy = f"Did you mean {near[0]}?" if near else None
+            remedy = f"Did you mean {near}?" if near else None
             if numbers and isinstance(key, int | float) and not isinstance(key, bool):
                 nearest = min(numbers, key=lambda c: (abs(c - key), -c))
                 remedy = f"The nearest valid value is {nearest}."

@@ -21,7 +21,7 @@ _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _constructor = yaml.constructor.SafeConstructor()
 
 _CONTROL = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_LINE_BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
+_LINE_BREAK = "\r\n|[\n\r\x85\u2028\u2029]"
 """Where YAML 1.1 ends a line."""
 
 MAX_FILE_BYTES = 4 << 20
@@ -110,7 +110,7 @@ def _refuse_control_characters(text: str, file: str) -> None:
     found = _CONTROL.search(text)
     if found is None:
         return
-    breaks = list(_LINE_BREAK.finditer(text, 0, found.start()))
+    breaks = list(re.finditer(_LINE_BREAK, text[: found.start()]))
     column = found.start() - (breaks[-1].end() if breaks else 0) + 1
     raise DiagnosticError(
         Diagnostic(

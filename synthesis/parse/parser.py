@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from difflib import get_close_matches
 from itertools import chain
 
 import yaml
@@ -11,6 +10,7 @@ import yaml
 from diagnostics import NO_EFFECTS, Diagnostic, Effects, Place, refuse_errors
 from synthesis.facts import Fact, blocked, effects
 from synthesis.parse import rules
+from synthesis.parse.closest import closest
 from synthesis.parse.description import (
     Description,
     Entry,
@@ -215,13 +215,11 @@ class _Reader:
 
     def _unknown(self, key: str, node: yaml.Node, known: list[str], prefix: str) -> str | None:
         """Complain; return the key that was probably meant."""
-        near = get_close_matches(key.lower(), known, 1)
-        remedy = (
-            f"Did you mean '{near[0]}'?" if near else f"Known keys: {', '.join(sorted(known))}."
-        )
+        near = closest(key.lower(), known)
+        remedy = f"Did you mean '{near}'?" if near else f"Known keys: {', '.join(sorted(known))}."
         place = place_of(node, self.file)
         self.problem("E105", f"{prefix}unknown key '{key}'", place, remedy, NO_EFFECTS)
-        return near[0] if near else None
+        return near
 
     def _convert(
         self,

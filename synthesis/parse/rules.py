@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from difflib import get_close_matches
 from functools import wraps
 from typing import assert_never
 
 from diagnostics import Diagnostic, Severity
 from synthesis.facts import Fact, effects
 from synthesis.network import MAX_TAPS, Combination, Operator
+from synthesis.parse.closest import closest
 from synthesis.parse.description import Description, LayerDescription
 
 Rule = Callable[[LayerDescription, Description], Iterator[Diagnostic]]
@@ -268,12 +268,12 @@ def references_exist(layer: LayerDescription, whole: Description) -> Iterator[Di
                 whole.layer_named(reference) or (key == "in_sequences" and reference in buffers)
             ):
                 names = [x.name for x in whole.layers if x.name]
-                near = get_close_matches(reference, names, 1)
+                near = closest(reference, names)
                 yield layer.error(
                     "E130",
                     f"'{key}' names '{reference}', but no layer has this name",
                     key,
-                    remedy=f"Did you mean '{near[0]}'?" if near else "Add name: to that layer.",
+                    remedy=f"Did you mean '{near}'?" if near else "Add name: to that layer.",
                 )
 
 

@@ -19,7 +19,6 @@ from synthesis.place.kernels import KernelMemory, KernelRange, place_kernels
 from synthesis.place.losses import check_losses, check_rounds
 from synthesis.place.rings import check_rings, ring_words
 from synthesis.place.streams import Stream, place_streams
-from synthesis.place.validation import validate_placement
 from values import frozen
 
 __all__ = [
@@ -57,6 +56,8 @@ class Placement:
 
         `overlaps`: data was allowed to overwrite other data.
         """
+        from synthesis.place.validation import validate_placement  # only for debugging
+
         validate_placement(self, map_network(network, self.layout, chip), overlaps=overlaps)
 
 
