@@ -61,20 +61,19 @@ def decimal_cells(values: NDArray[np.integer], spaces: int = 0) -> NDArray[np.ui
 def _digits(values: NDArray[np.integer], spaces: int) -> NDArray[np.uint8]:
     magnitude = np.abs(values.astype(np.int64))
     largest = int(magnitude.max())
-    places = len(str(largest)) + int(bool((values < 0).any()))
+    negative = values < 0
+    places = len(str(largest)) + int(negative.any())
     if largest < 2**31:
         magnitude = magnitude.astype(np.uint32)  # divides several times faster
     cells = np.full((len(values), places + spaces), _SPACE, np.uint8)
-    open_numbers = np.ones(len(values), bool)
-    minus = values < 0
     for place in range(places - 1, -1, -1):
-        magnitude, digit = np.divmod(magnitude, 10)
-        cells[open_numbers, place] = _ZERO + digit[open_numbers]
-        open_numbers &= magnitude > 0
-        if place:
-            ends = ~open_numbers & minus
-            cells[ends, place - 1] = _MINUS
-            minus &= ~ends
-        if not open_numbers.any():
-            break
+        rest = magnitude // 10
+        digit = (magnitude - 10 * rest).astype(np.uint8) + np.uint8(_ZERO)
+        if place == places - 1:
+            cells[:, place] = digit
+        else:
+            is_open = magnitude > 0
+            cells[:, place] = np.where(is_open, digit, np.where(negative, _MINUS, _SPACE))
+            negative &= is_open
+        magnitude = rest
     return cells

@@ -37,20 +37,30 @@ def pack_layer(layer: MappedLayer, lane: int, length: int) -> Packed:
     in_passes = 1 if layer.flatten else layer.in_passes
     column, rest = divmod(lane * taps * in_passes, KERNEL_COLUMN_BYTES)
     begin = column * KERNEL_COLUMN_BYTES + rest // per_byte
-    streams = []
-    for channel in range(layer.in_share):
-        streams.append(_lay_out(pieces.sizes[channel], pieces.skips, begin, lane, length))
+    alike = _channels_alike(pieces.sizes)
+    streams = [
+        _lay_out(pieces.sizes[channels[0]], pieces.skips, begin, lane, length) for channels in alike
+    ]
     columns = max(s.columns for s in streams)
     data = np.zeros((layer.in_share, columns * KERNEL_COLUMN_BYTES), np.uint8)
     written = np.zeros((layer.in_share, columns), np.bool_)
     width = pieces.data.shape[-1]
-    for channel, stream in enumerate(streams):
+    for channels, stream in zip(alike, streams, strict=True):
         target = stream.starts[:, None] + np.arange(width)
-        keep = np.arange(width) < pieces.sizes[channel].reshape(-1)[:, None]
-        data[channel, target[keep]] = pieces.data[channel].reshape(-1, width)[keep]
-        written[channel, stream.touched] = True
+        keep = np.arange(width) < pieces.sizes[channels[0]].reshape(-1)[:, None]
+        rows = channels[:, None]
+        data[rows, target[keep]] = pieces.data[channels].reshape(len(rows), -1, width)[:, keep]
+        written[rows, stream.touched] = True
     shaped = data.reshape(layer.in_share, columns, KERNEL_COLUMN_BYTES)[:, :, ::-1]
     return Packed(shaped, written, columns)
+
+
+def _channels_alike(sizes: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+    """Return the channels that have the same `sizes` [channel, step, piece], set by set."""
+    found: dict[bytes, list[int]] = {}
+    for channel in range(len(sizes)):
+        found.setdefault(sizes[channel].tobytes(), []).append(channel)
+    return [np.array(channels) for channels in found.values()]
 
 
 @frozen
