@@ -58,7 +58,8 @@ class Unpickler:
 
     def _run(self) -> Any:
         for _ in range(MAX_INSTRUCTIONS):
-            code = self._take(1)[0]
+            code = self.data[self.position]
+            self.position += 1
             if code == _STOP:
                 return self._stack.pop()
             try:

@@ -66,14 +66,14 @@ def _digits(values: NDArray[np.integer], spaces: int) -> NDArray[np.uint8]:
     if largest < 2**31:
         magnitude = magnitude.astype(np.uint32)  # divides several times faster
     cells = np.full((len(values), places + spaces), _SPACE, np.uint8)
+    in_front = np.where(negative, np.uint8(_MINUS), np.uint8(_SPACE))
     for place in range(places - 1, -1, -1):
         rest = magnitude // 10
         digit = (magnitude - 10 * rest).astype(np.uint8) + np.uint8(_ZERO)
-        if place == places - 1:
-            cells[:, place] = digit
-        else:
-            is_open = magnitude > 0
-            cells[:, place] = np.where(is_open, digit, np.where(negative, _MINUS, _SPACE))
-            negative &= is_open
+        if place < places - 1:
+            ended = magnitude == 0
+            digit[ended] = in_front[ended]
+            in_front[ended] = _SPACE
+        cells[:, place] = digit
         magnitude = rest
     return cells

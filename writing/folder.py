@@ -74,13 +74,17 @@ def write_project(
     """
     check_folder(folder, overwrite=overwrite)
     target = Path(folder)
-    files = {**files, MANIFEST: manifest(files, KEPT)}
+    contents = {
+        name: content.encode() if isinstance(content, str) else content
+        for name, content in files.items()
+    }
+    contents[MANIFEST] = manifest(contents, KEPT).encode()
     with _new_parents(target.parent), _staging(target) as staging:
-        _fill(staging, files)
+        _fill(staging, contents)
         for name in executables:
             (staging / name).chmod(0o777 & ~umask())
         if target.is_dir():
-            _replace(staging, target.resolve(), files, empty_folders)
+            _replace(staging, target.resolve(), contents, empty_folders)
         else:
             for name in empty_folders:
                 (staging / name).mkdir(exist_ok=True)
@@ -125,16 +129,15 @@ def _staging(target: Path) -> Iterator[Path]:
         shutil.rmtree(staging, ignore_errors=True)
 
 
-def _fill(staging: Path, files: Mapping[str, str | bytes]) -> None:
-    for name, content in files.items():
-        path = staging / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        data = content.encode() if isinstance(content, str) else content
-        path.write_bytes(data)
+def _fill(staging: Path, contents: Mapping[str, bytes]) -> None:
+    for parent in dict.fromkeys((staging / name).parent for name in contents):
+        parent.mkdir(parents=True, exist_ok=True)
+    for name, content in contents.items():
+        (staging / name).write_bytes(content)
 
 
 def _replace(
-    staging: Path, target: Path, files: Mapping[str, str | bytes], empty_folders: Collection[str]
+    staging: Path, target: Path, files: Collection[str], empty_folders: Collection[str]
 ) -> None:
     """Move new files into an existing folder and stale ones away; undo it all if that fails."""
     for name in files:

@@ -13,11 +13,11 @@ from pathlib import Path, PurePosixPath
 MANIFEST = ".generated.sha256"
 
 
-def manifest(files: Mapping[str, str | bytes], kept: Collection[str]) -> str:
+def manifest(contents: Mapping[str, bytes], kept: Collection[str]) -> str:
     """Return the text of the list for files by name; those `kept` are the user's."""
     lines = [
-        f"{_digest(content.encode() if isinstance(content, str) else content)}  {name}\n"
-        for name, content in sorted(files.items())
+        f"{_digest(content)}  {name}\n"
+        for name, content in sorted(contents.items())
         if name not in kept
     ]
     return "".join(lines)
