@@ -9,6 +9,7 @@ from pathlib import Path
 from commands.arguments import Parser, chip
 from device import Chip, names_where
 from device.chip import ACCELERATOR_ALIGNMENT, DEFAULT_APB_BASE, HIGHEST_APB_BASE
+from emulator.project.tree import TreeOptions
 from values import frozen
 
 _DESCRIPTION = """Run the firmware of a generated project on an emulated chip, without a board.
@@ -24,7 +25,8 @@ class EmulateOptions:
 
     `chip` None is the one that a project names. The program ends after `time_limit_s` seconds.
     `answer` says that the project's answer file is used.
-    `dump` takes data memory after recorded words, `trace` the registers field by field.
+    `tree` says how a project's folder is understood; `dump` takes data memory after recorded words,
+    `trace` the registers field by field.
     """
 
     project: str | None
@@ -36,6 +38,7 @@ class EmulateOptions:
     trace: Path | None
     cycles: bool
     verbose: bool
+    tree: TreeOptions
     answer: bool = True
 
 
@@ -56,6 +59,11 @@ def parse(words: Sequence[str] | None = None) -> EmulateOptions:
         cycles=args.cycles,
         verbose=args.verbose,
         answer=args.answer,
+        tree=TreeOptions(
+            include=tuple(Path(folder) for folder in args.include),
+            exclude=tuple(args.exclude),
+            shorten_loops=args.shorten_loops,
+        ),
     )
 
 
@@ -98,6 +106,12 @@ def arguments() -> Parser:
     )
     option("--time-limit", type=seconds, default=60.0, metavar="S",
            help="end the program after S seconds (default: 60)")  # fmt: skip
+    option("--include", action="append", default=[], metavar="DIR",
+           help="look for headers there, too (repeatable)")  # fmt: skip
+    option("--exclude", action="append", default=[], metavar="FILE",
+           help="leave out C files by name or pattern (repeatable)")  # fmt: skip
+    option("--shorten-loops", action="store_true",
+           help="run loops twice that repeat an inference to measure power")  # fmt: skip
     option("--dump", metavar="FILE", help="with --words: write data memory (.npz: addr, value)")
     option("--trace", metavar="FILE",
            help="write the registers field by field as a table (text, or .csv)")  # fmt: skip

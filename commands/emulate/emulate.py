@@ -16,6 +16,7 @@ from checkpoint.atomic import write_bytes
 from commands.emulate.arguments import EmulateOptions
 from commands.emulate.known_answer import AnswerCheck, answer_of, describe_answer
 from commands.emulate.verdict import judge
+from commands.emulate.notes import show_notes, show_stand_ins
 from emulator import (
     Accelerator,
     AddressMap,
@@ -52,7 +53,8 @@ def emulate(options: EmulateOptions) -> int:
 def emulate_project(project: str, options: EmulateOptions) -> int:
     """Run a project; return 0 if it reports success."""
     check = answer_of(Path(project), wanted=options.answer)
-    board = Board.with_project(project, options.chip, options.apb_base, show)
+    board = Board.with_project(project, options.chip, options.apb_base, show, options.tree)
+    show_notes(board, options.verbose)
     if check is not None:
         check.watch(board)
     try:
@@ -61,6 +63,7 @@ def emulate_project(project: str, options: EmulateOptions) -> int:
         show_answer(board, check)
         raise
     finally:  # also, and above all, of a program that goes wrong
+        show_stand_ins(board, options.verbose)
         if options.trace is not None and board.bus.addresses is not None:
             write_trace(board.bus.writes(), board.bus.addresses, options.trace)
     if outcome.run is not None:

@@ -60,6 +60,7 @@ class Core:
         self._stopped = False
         self._exit_code: int | None = None
         self._fault: Exception | None = None
+        self._late: tuple[float, bool] | None = None  # time limit, and whether it was idle
         self._accesses = 0
         self._uc = self._core()
 
@@ -80,14 +81,14 @@ class Core:
                 f"the program has no function {name}()",
                 remedy="The functions of a generated project must exist and must not be static.",
             )
-        self._stopped, self._exit_code = False, None
+        self._stopped, self._exit_code, self._late = False, None, None
         core = self._family
         self._uc.reg_write(core.stack, self._memory.sram_base + self._memory.sram_bytes)
         with watched(
             time_limit,
             lambda: self._accesses,
-            lambda: self._fail(self._too_late(time_limit)),
-            self._interrupt_waiting,
+            lambda idle: self._end_for_time(time_limit, idle),
+            self._look,
         ):
             self._run_function(self.image.symbols[name], *arguments)
         result = int(self._uc.reg_read(core.arguments[0]))
@@ -186,6 +187,8 @@ class Core:
                 raise self._fault or self._crash(exc) from None
             if self._fault:
                 raise self._fault
+            if self._late:
+                raise self._too_late(*self._late)
             position = uc.reg_read(core.position) & ~core.code_bit
             if self._stopped or position == self._return:
                 return
@@ -204,10 +207,16 @@ class Core:
             for code in self._family.sleep_instructions
         )
 
-    def _interrupt_waiting(self) -> None:
-        """Stop for the interrupt that the idle program waits for, if one will come."""
-        if self.observer.expecting:
+    def _look(self, idle: bool) -> None:
+        """Stop for the interrupt that the idle program waits for, or for good at its end."""
+        if self.observer.satisfied:
+            self.stop()
+        elif idle and self.observer.expecting:
             self._uc.emu_stop()
+
+    def _end_for_time(self, time_limit: float, idle: bool) -> None:
+        self._late = self._late or (time_limit, idle)
+        self._uc.emu_stop()
 
     def _invalid(
         self, _uc: Any, access: int, address: int, _size: int, _value: int, _data: object
@@ -234,9 +243,13 @@ class Core:
         place = self.image.function_at(position)
         return EmulatorError("E820", f"{place} fails at 0x{position:08x}: {error}")
 
-    def _too_late(self, time_limit: float) -> EmulatorError:
+    def _too_late(self, time_limit: float, idle: bool) -> EmulatorError:
+        place = self.image.function_at(self._uc.reg_read(self._family.position))
+        remedy = "Give it more time with --time-limit."
+        if idle:
+            remedy = f"{place} reads and writes no register: it looks like an endless loop."
         return EmulatorError(
             "E822",
-            f"the program does not finish within {time_limit:g} s",
-            remedy="Give it more time if the network is large; else look for an endless loop.",
+            f"the program does not finish within {time_limit:g} s; it is in {place}",
+            remedy=remedy,
         )

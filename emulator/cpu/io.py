@@ -55,6 +55,10 @@ class CoreObserver(Protocol):
     def expecting(self) -> bool:
         """Whether an interrupt will come, so that a program without accesses may wait for it."""
 
+    @property
+    def satisfied(self) -> bool:
+        """Whether the program may be ended, since nothing new is expected of it."""
+
 
 class Unobserved:
     """Takes no notice of what a program does, and raises no interrupt."""
@@ -72,4 +76,9 @@ class Unobserved:
     @property
     def expecting(self) -> bool:
         """Expect none."""
+        return False
+
+    @property
+    def satisfied(self) -> bool:
+        """Let it run."""
         return False

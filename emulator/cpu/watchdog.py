@@ -15,14 +15,14 @@ IDLE_SECONDS = 0.02
 def watched(
     time_limit: float,
     count_accesses: Callable[[], int],
-    on_timeout: Callable[[], None],
-    on_idle: Callable[[], None],
+    on_timeout: Callable[[bool], None],
+    on_tick: Callable[[bool], None],
 ) -> Iterator[None]:
     """Watch a program from a thread: `time_limit` in seconds.
 
-    `on_timeout` is called when time is up, `on_idle` whenever `count_accesses` stood still. Seconds
-    are processor time: on a busy machine a program that has to wait for its turn is neither idle
-    nor late.
+    `on_timeout` is called when time is up, `on_tick` every now and then before that; both learn
+    whether `count_accesses` stands still. Seconds are processor time: on a busy machine a program
+    that has to wait for its turn is neither idle nor late.
     """
     finished = threading.Event()
     deadline = time.process_time() + time_limit
@@ -33,10 +33,12 @@ def watched(
             now = time.process_time()
             if accesses != count_accesses():
                 accesses, since = count_accesses(), now
+            idle = now - since >= IDLE_SECONDS
             if now > deadline:
-                on_timeout()
-            elif now - since >= IDLE_SECONDS:
-                on_idle()
+                on_timeout(idle)
+            else:
+                on_tick(idle)
+            if idle:
                 since = now
 
     thread = threading.Thread(target=watch, daemon=True)

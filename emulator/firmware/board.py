@@ -24,6 +24,7 @@ from emulator.errors import EmulatorError
 from emulator.firmware.bus import Bus
 from emulator.firmware.compiling import compile_firmware
 from emulator.firmware.interrupts import WAKE_INTERRUPT, accelerator_interrupt
+from emulator.firmware.progress import FAIL, PASS, Progress
 from emulator.machine.accelerator import Accelerator, NetworkRun
 from emulator.project.tree import TreeOptions
 from emulator.state.memory import Memory
@@ -31,7 +32,6 @@ from emulator.state.power import CPU1_CLOCK, check_clock, is_running
 from emulator.words.addresses import DATA
 from values import frozen
 
-PASS, FAIL = "*** PASS ***", "*** FAIL ***"
 PROBING_SECONDS = 2.0
 _COMPARISONS = ("check_output", "cnn_check")  # the second name is that of the first SDKs
 _OK = 1
@@ -93,21 +93,22 @@ class Board:
             self.wrapper = Core(wrapper, self.bus, _Starter(self), memory)
             memory = memory.without_flash(memory.flash_use(wrapper))
         self.core = Core(image, self.bus, self, memory)
-        self.console = ""
-        self.inferences = 0
         self.first_run: NetworkRun | None = None
+        self.progress = Progress()
         self.last_run: NetworkRun | None = None
         self.before_first_run: Callable[[Memory], None] | None = None
         """Gets the memory of the accelerator before the network runs for the first time."""
         self.time_limit = DEFAULT_SECONDS
         self.notes: tuple[str, ...] = ()
         """What the user should know about how the program was compiled."""
-        self.stand_ins: dict[str, int] = {}
-        """Calls of functions that have no hardware behind them, by name."""
+        self.repetitions: tuple[str, ...] = ()
+        """Loops of the program that repeat parts of an inference."""
         self._on_text = on_text
         self._captured: str | None = None  # what is printed while check_output() is tried
         self._accelerator: Accelerator | None = None
         self._applied = 0  # writes of the bus that the accelerator has seen
+        self._polled = False  # the network has run, and its interrupt has still to come
+        self.bus.on_polling = self._run_while_polled
 
     @classmethod
     def with_project(
@@ -125,7 +126,7 @@ class Board:
         """
         firmware = compile_firmware(Path(project), options)
         board = cls(firmware.image, chip or firmware.chip, apb_base, on_text, firmware.wrapper)
-        board.notes = firmware.notes
+        board.notes, board.repetitions = firmware.notes, firmware.repetitions
         return board
 
     @property
@@ -146,7 +147,14 @@ class Board:
         `time_limit` seconds (E822), sleep without end (E825), and as Accelerator.run does.
         """
         self.time_limit = time_limit
-        exit_code = (self.wrapper or self.core).run(time_limit)
+        try:
+            exit_code = (self.wrapper or self.core).run(time_limit)
+        except EmulatorError as error:
+            if error.code != "E822":
+                raise
+            if not self.progress.passed:
+                raise self.progress.explain_timeout(error, self.repetitions) from None
+            exit_code = None
         failed_at = self.bus.reads[-1] if FAIL in self.console and self.bus.reads else None
         return FirmwareOutcome(
             self.console,
@@ -235,25 +243,43 @@ class Board:
         if self._captured is not None:
             self._captured += character
             return
-        self.console += character
+        self.progress.printed(character)
         self._on_text(character)
         if character == "\n" and FAIL in self.console:
             self.core.stop()
 
+    @property
+    def console(self) -> str:
+        """What the program has printed."""
+        return self.progress.console
+
+    @property
+    def inferences(self) -> int:
+        """How often the network has run to its end."""
+        return self.progress.inferences
+
     def stand_in(self, name: str) -> None:
         """The program calls a function that has no hardware behind it."""
-        self.stand_ins[name] = self.stand_ins.get(name, 0) + 1
+        self.progress.called(name)
 
     @property
     def expecting(self) -> bool:
-        """Whether the network was started."""
-        return self.bus.start_requested
+        """Whether the network was started, or has run while the program looked for its end."""
+        return self.bus.start_requested or self._polled
+
+    @property
+    def satisfied(self) -> bool:
+        """Whether the program has passed and does nothing new any more."""
+        return self.progress.satisfied
 
     def wait(self, sleeping: bool) -> int:
         """The program waits: run the network if it was started, which causes the interrupt."""
         if PASS in self.console:  # from here on everything repeats
             self.core.stop()
             return 0
+        if self._polled:
+            self._polled = False
+            return accelerator_interrupt(self.core.architecture)
         if self.bus.start_requested and self.accelerator.input_complete():
             self._infer()
             return accelerator_interrupt(self.core.architecture)
@@ -279,6 +305,12 @@ class Board:
         self.wrapper.stop()
         return 0
 
+    def _run_while_polled(self) -> None:
+        """The program looks at a control register again and again: run the network now."""
+        if self.accelerator.input_complete():
+            self._infer()
+            self._polled = True
+
     def _infer(self) -> None:
         check_clock(self.bus.words)
         accelerator = self.accelerator
@@ -287,6 +319,9 @@ class Board:
         self.last_run = accelerator.start()
         self.first_run = self.first_run or self.last_run
         self.inferences += self.accelerator.is_finished
+        self.last_run = self.accelerator.start()
+        if self.accelerator.is_finished:
+            self.progress.inferred()
         self.bus.words.update(self.accelerator.result_words())
         self.bus.finish()
         self.bus.reads = []
@@ -303,6 +338,11 @@ class _Starter:
     def expecting(self) -> bool:
         """Whether the RISC-V core was started and has not finished."""
         return not self._done and is_running(self._board.bus.words, CPU1_CLOCK)
+
+    @property
+    def satisfied(self) -> bool:
+        """Whether the programs have passed and do nothing new any more."""
+        return self._board.satisfied
 
     def text(self, character: str) -> None:
         """The program prints a character."""

@@ -6,6 +6,7 @@ Source: spec/sdk-stubs.md sections 4 and 5.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import reduce
 from operator import or_
 
@@ -46,6 +47,10 @@ _PLL = Register(
 )
 
 
+POLLS = 16
+"""Reads of control registers in a row, without a write, by which a program awaits the end."""
+
+
 class Bus:
     """Words by address, a record of writes, and registers that act.
 
@@ -68,6 +73,9 @@ class Bus:
         self._kernels: tuple[int, dict[int, int]] = (0, {})
         self._chips = control_registers(apb_base)
         self._is_set_up = False  # no control register was written yet
+        self.on_polling: Callable[[], None] = lambda: None
+        """Called when a program that has started the network looks only at control registers."""
+        self._control_reads = (0, 0)  # number of writes before them, reads of control registers
         if chip is not None:
             self._identify(chip)
 
@@ -131,9 +139,19 @@ class Bus:
         value = self._status.get(word)
         if value is None:
             value = self._special(word)
+        if self.start_requested and word in self._controls:
+            self._poll()
         if value is None:
             value = self.words.get(word, 0)
         return bytes_at(value, address, size)
+
+    def _poll(self) -> None:
+        """A control register is read while the network should run."""
+        writes, count = self._control_reads
+        self._control_reads = (len(self.log), count + 1 if writes == len(self.log) else 1)
+        if self._control_reads[1] >= POLLS:
+            self._control_reads = (0, 0)
+            self.on_polling()
 
     def has_something_at(self, address: int) -> bool:
         """Whether anything can be read at an address; all is said to be, while the chip is open."""

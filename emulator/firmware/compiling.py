@@ -31,6 +31,8 @@ class Firmware:
     wrapper: Image | None
     chip: Chip | None
     notes: tuple[str, ...]
+    repetitions: tuple[str, ...]
+    """Loops that repeat parts of an inference, as programs that measure power have them."""
 
 
 def compile_firmware(project: Path, options: TreeOptions | None = None) -> Firmware:
@@ -45,7 +47,11 @@ def compile_firmware(project: Path, options: TreeOptions | None = None) -> Firmw
     wrapper = build_program(tree, tree.wrappers, CORTEX_M4) if tree.wrappers else None
     notes = (*program.notes, *(wrapper.notes if wrapper else ()))
     return Firmware(
-        program.image, wrapper.image if wrapper else None, tree.chip, tuple(dict.fromkeys(notes))
+        program.image,
+        wrapper.image if wrapper else None,
+        tree.chip,
+        tuple(dict.fromkeys(notes)),
+        program.repetitions,
     )
 
 

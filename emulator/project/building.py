@@ -34,6 +34,8 @@ class Build:
 
     image: Image
     notes: tuple[str, ...]
+    repetitions: tuple[str, ...]
+    """Loops that repeat parts of an inference, as programs that measure power have them."""
 
 
 def build_program(tree: ProjectTree, sources: Sequence[Path], core: Architecture) -> Build:
@@ -55,7 +57,8 @@ def build_program(tree: ProjectTree, sources: Sequence[Path], core: Architecture
             flag = f'-DEMULATOR_STAND_INS="{stand_ins}"'
             runtime.append(compiler.compile_own(SDK / "source" / "stand_ins.c", flag))
         image = _link([*runtime, *compiler.objects.values()], compiler, folder)
-        return Build(image, (*tree.notes, *added, *compiler.notes()))
+        notes = (*tree.notes, *added, *compiler.notes())
+        return Build(image, notes, tuple(compiler.repetitions))
 
 
 def _complete(compiler: SourceCompiler, offered: frozenset[str]) -> tuple[set[str], list[str]]:

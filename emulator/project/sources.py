@@ -12,6 +12,7 @@ from emulator.cpu.compiler import is_clang, run_compiler
 from emulator.cpu.port import PORT
 from emulator.errors import EmulatorError
 from emulator.project.headers import SDK, Headers
+from emulator.project.loops import repeated_calls, shorten_loops
 from emulator.project.messages import CompilerMessage, Complaint, compiler_messages
 from emulator.project.standins import StandIns, is_sdk_name
 from emulator.project.tree import ProjectTree
@@ -45,6 +46,8 @@ class SourceCompiler:
         self.objects: dict[Path, Path] = {}
         self.standins: dict[Path, StandIns] = {}
         self.common = False
+        self.repetitions: list[str] = []
+        self._shortened: list[str] = []
         self._folder = folder
         self._numbers = itertools.count()
         self._headers_folder = folder / "headers"
@@ -60,11 +63,12 @@ class SourceCompiler:
         standins = self.standins[source] = StandIns()
         target = self._folder / f"{next(self._numbers):03d}-{source.stem}.o"
         prologue = target.with_suffix(".h")
+        text = self._text(source, target.with_suffix(".c"))
         for _ in range(_MAX_ROUNDS):
             prologue.write_text(standins.declarations())
             status, output = self._run(
                 *(*self._flags(source), "-include", str(prologue)),
-                *("-o", str(target), str(source.absolute())),
+                *("-o", str(target), str(text.absolute())),
             )
             if not status:
                 self.objects[source] = target
@@ -89,12 +93,30 @@ class SourceCompiler:
     def notes(self) -> Iterable[str]:
         """Yield what the user should know."""
         yield from self.headers.notes
+        yield from self._shortened
         if self.headers.made_up:
             names = shortened(self.headers.made_up)
             yield f"headers that are not here, without their declarations: {names}"
         for source, standins in self.standins.items():
             if names := shortened(standins.names()):
                 yield f"{self.tree.shown(source)}: made up, without meaning: {names}"
+
+    def _text(self, source: Path, copy: Path) -> Path:
+        """Return the file to compile: the source, or a copy of it with its loops shortened."""
+        text = source.read_text(errors="surrogateescape")
+        loops = repeated_calls(text)
+        for loop in loops:
+            calls = " and ".join(f"{name}()" for name in loop.calls)
+            said = f"{self.tree.place(source, loop.line)} runs {calls} {loop.rounds} times"
+            notes = self._shortened if self.tree.shorten_loops else self.repetitions
+            said += ", shortened" if self.tree.shorten_loops else ""
+            if said not in notes:
+                notes.append(said)
+        if not loops or not self.tree.shorten_loops:
+            return source
+        name = str(source.resolve()).replace("\\", "/")
+        copy.write_text(f'#line 1 "{name}"\n{shorten_loops(text)}', errors="surrogateescape")
+        return copy
 
     def _run(self, *arguments: str) -> tuple[int, str]:
         return run_compiler(arguments, self.core, self._folder, self.tree.root)

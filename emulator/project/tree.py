@@ -33,11 +33,13 @@ _MAX_FILES = 3000
 class TreeOptions:
     """What the user says about a tree: more folders of headers, files that do not belong to it.
 
-    `exclude` holds names or patterns of C files.
+    `exclude` holds names or patterns of C files. With `shorten_loops`, loops that repeat parts of
+    an inference run twice.
     """
 
     include: tuple[Path, ...] = ()
     exclude: tuple[str, ...] = ()
+    shorten_loops: bool = False
 
 
 @frozen
@@ -58,6 +60,7 @@ class ProjectTree:
     core: Architecture
     chip: Chip | None
     notes: tuple[str, ...]
+    shorten_loops: bool = False
 
     def shown(self, path: Path) -> str:
         """Return a path as messages show it: relative to the tree where it is in or near it."""
@@ -114,6 +117,7 @@ def read_tree(root: Path, options: TreeOptions | None = None) -> ProjectTree:
         core=RISCV if wrappers or (found.riscv and not found.pair) else CORTEX_M4,
         chip=_chip(found.target),
         notes=tuple(found.notes),
+        shorten_loops=options.shorten_loops,
     )
 
 

@@ -123,11 +123,11 @@ WEAK void __set_PRIMASK(uint32_t mask)
     deliver_pending();
 }
 
-/* Sleep ends at an interrupt, also at one that is off or waits to be delivered. */
+/* Sleep ends at an interrupt, also at one that waits because interrupts are off. */
 static void sleep_until_interrupt(void)
 {
     for (unsigned int irq = 0; irq < INTERRUPTS; irq++)
-        if (pending[irq])
+        if (pending[irq] && enabled[irq])
             return;
     __asm__ volatile("wfi");
 }

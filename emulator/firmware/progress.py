@@ -1,0 +1,101 @@
+"""Whether a program gets on: what it waits for if it does not, and when it has said everything.
+
+Source: spec/generated-project.md 3.7 (what programs print).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+from emulator.errors import EmulatorError
+
+PASS, FAIL = "*** PASS ***", "*** FAIL ***"
+QUIET_SECONDS = 2.0
+"""Of processor time: a program that has passed may do nothing new for so long before it is ended."""
+PATIENCE = 50_000
+"""Calls of one stand-in, with nothing new between them, after which a program waits for it."""
+
+
+class Progress:
+    """What a program has done so far, as far as it is new.
+
+    `stand_ins` counts the calls of functions that have no hardware behind them, by name.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.process_time) -> None:
+        self.console = ""
+        self.inferences = 0
+        self.stand_ins: dict[str, int] = {}
+        self._clock = clock
+        self._news_at = clock()
+        self._calls: dict[str, int] = {}  # of stand-ins since the last news
+
+    @property
+    def passed(self) -> bool:
+        """Whether the program has reported success and never failure."""
+        return PASS in self.console and FAIL not in self.console
+
+    @property
+    def satisfied(self) -> bool:
+        """Whether the program has passed and does nothing new any more."""
+        return self.passed and self._clock() - self._news_at > QUIET_SECONDS
+
+    def printed(self, character: str) -> None:
+        """The program prints a character."""
+        self.console += character
+        self._news()
+
+    def inferred(self) -> None:
+        """The network has run to its end."""
+        self.inferences += 1
+        self._news()
+
+    def called(self, name: str) -> None:
+        """A stand-in is called.
+
+        Raises EmulatorError (E825) if the program does nothing else any more.
+        """
+        self.stand_ins[name] = self.stand_ins.get(name, 0) + 1
+        self._calls[name] = self._calls.get(name, 0) + 1
+        if self._calls[name] > PATIENCE and not self.passed:
+            raise EmulatorError(
+                "E825",
+                f"the program waits for {name}(), which stands in for hardware that is not here",
+                remedy="Run the network without main.c: --accelerator-only.",
+            )
+
+    def explain_timeout(self, error: EmulatorError, repetitions: Sequence[str]) -> EmulatorError:
+        """Return the error of a program out of time, with what explains it.
+
+        `repetitions` are loops of the program that repeat parts of an inference.
+        """
+        if repetitions:
+            return EmulatorError(
+                "E822",
+                f"{error.message}: to measure power, {'; '.join(repetitions)}",
+                error.place,
+                "Shorten these loops with --shorten-loops, or give it more time with --time-limit.",
+            )
+        often = max(self._calls, key=lambda name: self._calls[name], default="")
+        if self._calls.get(often, 0) > 1000:
+            return EmulatorError(
+                "E822",
+                f"{error.message}, and calls {often}(), which stands in for hardware that is not "
+                "here",
+                error.place,
+                "Run the network without main.c: --accelerator-only.",
+            )
+        if self.inferences > 1:
+            return EmulatorError(
+                "E822",
+                f"{error.message}, after {self.inferences} inferences",
+                error.place,
+                "A program that goes on for ever gives no verdict; run the network without main.c: "
+                "--accelerator-only.",
+            )
+        return error
+
+    def _news(self) -> None:
+        self._news_at = self._clock()
+        self._calls.clear()
