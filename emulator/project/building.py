@@ -160,8 +160,9 @@ def _refuse_undefined(compiler: SourceCompiler, missing: set[str], symbols: _Sym
         )
     lacking = compiler.headers.foreign()
     reason = f"; the header {lacking[0]} is not here, either" if lacking else ""
+    drivers = bool(compiler.headers.made_up) and not lacking
     for name in sorted(missing):
-        if is_sdk_name(name):
+        if is_sdk_name(name) or (drivers and not _is_declared(tree, name)):
             continue
         users = [source for source, names in symbols.items() if name in names.needed]
         where = " and ".join(_use(tree, source, name) for source in users[:2])
@@ -171,6 +172,16 @@ def _refuse_undefined(compiler: SourceCompiler, missing: set[str], symbols: _Sym
             str(tree.root),
             "Name further folders with --include, or use --accelerator-only.",
         )
+
+
+def _is_declared(tree: ProjectTree, name: str) -> bool:
+    """Whether the tree itself declares a function, so that it should define it."""
+    declaration = re.compile(
+        rf"^\s*(?!return\b|else\b)(?:\w+[ \t*]+)+{re.escape(name)}\s*\([^;{{}}]*\)\s*;",
+        re.MULTILINE,
+    )
+    files = [*tree.files("*.h"), *tree.files("*.c")]
+    return any(declaration.search(path.read_text(errors="replace")) for path in files)
 
 
 def _use(tree: ProjectTree, source: Path, name: str) -> str:

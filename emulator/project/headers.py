@@ -9,6 +9,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 from emulator.errors import EmulatorError
@@ -17,6 +18,13 @@ from emulator.project.standins import add_member, is_sdk_header
 from emulator.project.tree import ProjectTree, find_in_tree
 
 SDK = Path(__file__).resolve().parents[1] / "sdk"
+
+
+@cache
+def _known() -> frozenset[str]:
+    """Return the names of headers that the emulator's SDK stands for."""
+    lines = (SDK / "headers.txt").read_text().splitlines()
+    return frozenset(word for line in lines if not line.startswith("#") for word in line.split())
 
 
 @dataclass
@@ -52,12 +60,13 @@ class Headers:
         near = [] if name in self.made_up else self._near(message)
         if near and self._take(name, near[0]):
             return True
-        if name in self.made_up or ".." in Path(name).parts or Path(name).is_absolute():
-            return False
         path = self.folder / "made-up" / name
+        if path.exists() or ".." in Path(name).parts or Path(name).is_absolute():
+            return False
         path.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(SDK / "include" / "board.h", path)  # it declares the SDK, and no more
-        self.made_up[name] = message
+        if Path(name).stem not in _known():
+            self.made_up[name] = message
         return True
 
     def extend_sdk(self, owner: str, member: str) -> bool:

@@ -26,8 +26,9 @@ _FAMILY = re.compile(
 )
 _FAMILY_WORDS = re.compile(
     r"(?:LED\d?|PB\d?|(?:Debug|Board|Console|SystemCore|Camera|TFT|LCD)\w*|__[A-Z]\w+|v?x[A-Z]\w+|"
-    r"\w+_IRQn|\w+_IRQHandler|(?:MXC|ARM)\w+)"
+    r"\w+_IRQn|\w+_IRQHandler|(?:MXC|ARM)\w+|[A-Z]\w*_Power)"
 )
+_DECLARED = re.compile(r"\**\s*[A-Za-z_]\w*\s*[;=,\[]")  # what follows on a type
 _HEADER = re.compile(
     r"(?:.*[/\\])?(?:tft|camera|cameraif|sccb|touch|touchscreen|ts|ov|hm|max|mxc|arm|cmsis|core_|led|pb|"
     r"board|console|i2s|i2c|spi|uart|adc|dma|rtc|tmr|gpio|flc|icc|trng|wut|wdt|pt|ptg|aes|crc|usb|pcif|"
@@ -61,6 +62,7 @@ class StandIns:
     """What was made up for one source file."""
 
     constants: list[str] = field(default_factory=list)
+    arrays: list[str] = field(default_factory=list)
     numbers: list[str] = field(default_factory=list)  # types that are taken for numbers
     structures: dict[str, list[str]] = field(default_factory=dict)
     blocks: dict[str, list[str]] = field(default_factory=dict)  # of registers, with members
@@ -74,11 +76,15 @@ class StandIns:
         name = message.name
         match message.kind:
             case Complaint.IDENTIFIER:
-                kind = self.blocks if _is_pointer(message) else None
-                if name in self.constants or name in self.blocks:
+                if name in self.names():
                     return False
-                if kind is not None:
-                    kind[name] = []
+                following = _following(message)
+                if _DECLARED.match(following) or name.endswith("_t"):
+                    self.numbers.append(name)
+                elif following.startswith("->"):
+                    self.blocks[name] = []
+                elif following.startswith("["):
+                    self.arrays.append(name)
                 else:
                     self.constants.append(name)
                 return True
@@ -114,6 +120,7 @@ class StandIns:
         for name, members in self.structures.items():
             fields = "".join(f" {member}," for member in members)[:-1] or " emulator_nothing"
             lines.append(f"typedef struct {name} {{ int{fields}; }} {name};")
+        lines += [f"extern const unsigned char {name}[];" for name in self.arrays]
         for number, (name, members) in enumerate(self.blocks.items()):
             fields = "".join(f" {member}," for member in members)[:-1] or " emulator_nothing"
             kind = f"emulator_block_{name}"
@@ -128,17 +135,24 @@ class StandIns:
     def names(self) -> list[str]:
         """Return what was made up, for the user."""
         added = (f"{owner}.{member}" for owner, member in sorted(self.added))
-        return [*self.constants, *self.numbers, *self.structures, *self.blocks, *added]
+        return [
+            *self.constants,
+            *self.arrays,
+            *self.numbers,
+            *self.structures,
+            *self.blocks,
+            *added,
+        ]
 
 
-def _is_pointer(message: CompilerMessage) -> bool:
-    """Whether the name that a message complains of is followed by an arrow in the source."""
+def _following(message: CompilerMessage) -> str:
+    """Return what follows in the source on the name that a message complains of."""
     try:
         line = message.file.read_text(errors="replace").splitlines()[message.line - 1]
     except (OSError, IndexError):
-        return False
+        return ""
     rest = line[message.column - 1 :]
-    return rest.removeprefix(message.name).lstrip().startswith("->")
+    return rest.removeprefix(message.name).lstrip() if rest.startswith(message.name) else ""
 
 
 def add_member(headers: Path, owner: str, member: str) -> bool:

@@ -62,6 +62,10 @@ class ProjectTree:
     notes: tuple[str, ...]
     shorten_loops: bool = False
 
+    def files(self, pattern: str) -> list[Path]:
+        """Return the files of the tree whose names match a pattern."""
+        return _files(self.root, pattern)
+
     def shown(self, path: Path) -> str:
         """Return a path as messages show it: relative to the tree where it is in or near it."""
         shown = os.path.relpath(path, self.root)

@@ -1,6 +1,9 @@
 /* The run time of emulated programs as one file, which takes less time to compile. */
+#include "camera.c"
+#include "cmsis.c"
 #include "ctype.c"
 #include "division.c"
+#include "files.c"
 #include "math.c"
 #include "start.c"
 #include "stdio.c"
