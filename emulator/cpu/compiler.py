@@ -80,14 +80,21 @@ def compile_program(
 
 
 def run_compiler(
-    arguments: Sequence[str], core: Architecture, folder: Path, place: Path
+    arguments: Sequence[str],
+    core: Architecture,
+    folder: Path,
+    place: Path,
+    *,
+    keep: bool = False,
 ) -> tuple[int, str]:
     """Run the compiler for a core in `folder`; return its status and what it prints.
 
-    `place` is what messages name. Raises EmulatorError: no compiler (E810), it takes too long
+    `place` is what messages name. With `keep` the result may be kept in the user's cache. Raises EmulatorError: no compiler (E810), it takes too long
     (E811).
     """
-    environment = {**os.environ, "LC_ALL": "C", "ZIG_LOCAL_CACHE_DIR": str(folder / "local")}
+    environment = {**os.environ, "LC_ALL": "C"}
+    if not keep:
+        environment["ZIG_LOCAL_CACHE_DIR"] = str(folder / "local")
     if not os.access(os.environ.get("HOME", ""), os.W_OK):  # where the compiler's cache would be
         environment.setdefault("ZIG_GLOBAL_CACHE_DIR", str(folder / "global"))
     try:

@@ -83,8 +83,9 @@ class SourceCompiler:
     def compile_own(self, source: Path, *flags: str) -> Path:
         """Compile a source of the run time, which needs nothing but the SDK; return the object."""
         target = self._folder / f"own-{source.stem}.o"
-        status, output = self._run(
-            *(*_COMMON_FLAGS, *_SDK_FLAGS, *flags), "-o", str(target), str(source)
+        command = [*_COMMON_FLAGS, *_SDK_FLAGS, *flags, "-o", str(target), str(source)]
+        status, output = run_compiler(
+            command, self.core, self._folder, self.tree.root, keep=not flags
         )
         if status:
             raise EmulatorError("E811", f"{source.name} of the run time: {output[:300]}")
