@@ -89,8 +89,8 @@ def run_compiler(
 ) -> tuple[int, str]:
     """Run the compiler for a core in `folder`; return its status and what it prints.
 
-    `place` is what messages name. With `keep` the result may be kept in the user's cache. Raises EmulatorError: no compiler (E810), it takes too long
-    (E811).
+    `place` is what messages name. With `keep` the result may be kept in the user's cache. Raises
+    EmulatorError: no compiler (E810), it takes too long (E811).
     """
     environment = {**os.environ, "LC_ALL": "C"}
     if not keep:

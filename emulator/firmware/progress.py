@@ -12,7 +12,7 @@ from emulator.errors import EmulatorError
 
 PASS, FAIL = "*** PASS ***", "*** FAIL ***"
 QUIET_SECONDS = 2.0
-"""Of processor time: a program that has passed may do nothing new for so long before it is ended."""
+"""Of processor time; a program that has passed and does nothing new for so long is ended."""
 PATIENCE = 50_000
 """Calls of one stand-in, with nothing new between them, after which a program waits for it."""
 
