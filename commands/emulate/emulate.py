@@ -15,8 +15,8 @@ import numpy as np
 from checkpoint.atomic import write_bytes
 from commands.emulate.arguments import EmulateOptions
 from commands.emulate.known_answer import AnswerCheck, answer_of, describe_answer
-from commands.emulate.verdict import judge
 from commands.emulate.notes import show_notes, show_stand_ins
+from commands.emulate.verdict import judge
 from emulator import (
     Accelerator,
     AddressMap,

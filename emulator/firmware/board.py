@@ -318,8 +318,6 @@ class Board:
             self.before_first_run(accelerator.memory)
         self.last_run = accelerator.start()
         self.first_run = self.first_run or self.last_run
-        self.inferences += self.accelerator.is_finished
-        self.last_run = self.accelerator.start()
         if self.accelerator.is_finished:
             self.progress.inferred()
         self.bus.words.update(self.accelerator.result_words())

@@ -11,7 +11,12 @@ from emulator.cpu.watchdog import IDLE_SECONDS, watched
 def calls_during(work: Callable[[], None], accesses: Callable[[], int]) -> list[str]:
     """Return what the watchdog called while `work` ran with a limit of half a second."""
     calls: list[str] = []
-    with watched(0.5, accesses, lambda: calls.append("late"), lambda: calls.append("idle")):
+
+    def tick(idle: bool) -> None:
+        if idle:
+            calls.append("idle")
+
+    with watched(0.5, accesses, lambda _idle: calls.append("late"), tick):
         work()
     return calls
 
