@@ -1,4 +1,4 @@
-"""The one exception of this room."""
+"""The exceptions of this room."""
 
 from __future__ import annotations
 
@@ -11,3 +11,7 @@ class EmulatorError(ToolError):
     Codes are E8xx: E80x input files, E81x compiler, E82x core, E83x accelerator; docs/emulator.md
     lists them.
     """
+
+
+class OutOfTimeError(EmulatorError):
+    """A program did not end within its time (E822)."""

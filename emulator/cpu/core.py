@@ -28,7 +28,7 @@ from emulator.cpu.io import CoreObserver, IoArea, Peripherals, Unobserved
 from emulator.cpu.memory_map import ROOMY_BYTES, CoreMemory
 from emulator.cpu.port import Port
 from emulator.cpu.watchdog import watched
-from emulator.errors import EmulatorError
+from emulator.errors import EmulatorError, OutOfTimeError
 
 RAM, MEMORY_BYTES = SRAM_BASE, ROOMY_BYTES
 PAGE = 0x1000
@@ -243,12 +243,12 @@ class Core:
         place = self.image.function_at(position)
         return EmulatorError("E820", f"{place} fails at 0x{position:08x}: {error}")
 
-    def _too_late(self, time_limit: float, idle: bool) -> EmulatorError:
+    def _too_late(self, time_limit: float, idle: bool) -> OutOfTimeError:
         place = self.image.function_at(self._uc.reg_read(self._family.position))
         remedy = "Give it more time with --time-limit."
         if idle:
             remedy = f"{place} reads and writes no register: it looks like an endless loop."
-        return EmulatorError(
+        return OutOfTimeError(
             "E822",
             f"the program does not finish within {time_limit:g} s; it is in {place}",
             remedy=remedy,

@@ -20,7 +20,7 @@ from emulator.bits import WORD_LIMIT, changed
 from emulator.cpu.core import DEFAULT_SECONDS, Core
 from emulator.cpu.elf import Image
 from emulator.cpu.memory_map import CoreMemory
-from emulator.errors import EmulatorError
+from emulator.errors import EmulatorError, OutOfTimeError
 from emulator.firmware.bus import Bus
 from emulator.firmware.compiling import compile_firmware
 from emulator.firmware.interrupts import WAKE_INTERRUPT, accelerator_interrupt
@@ -149,9 +149,7 @@ class Board:
         self.time_limit = time_limit
         try:
             exit_code = (self.wrapper or self.core).run(time_limit)
-        except EmulatorError as error:
-            if error.code != "E822":
-                raise
+        except OutOfTimeError as error:
             if not self.progress.passed:
                 raise self.progress.explain_timeout(error, self.repetitions) from None
             exit_code = None

@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 
-from emulator.errors import EmulatorError
+from emulator.errors import EmulatorError, OutOfTimeError
 
 PASS, FAIL = "*** PASS ***", "*** FAIL ***"
 QUIET_SECONDS = 2.0
@@ -65,13 +65,13 @@ class Progress:
                 remedy="Run the network without main.c: --accelerator-only.",
             )
 
-    def explain_timeout(self, error: EmulatorError, repetitions: Sequence[str]) -> EmulatorError:
+    def explain_timeout(self, error: OutOfTimeError, repetitions: Sequence[str]) -> OutOfTimeError:
         """Return the error of a program out of time, with what explains it.
 
         `repetitions` are loops of the program that repeat parts of an inference.
         """
         if repetitions:
-            return EmulatorError(
+            return OutOfTimeError(
                 "E822",
                 f"{error.message}: to measure power, {'; '.join(repetitions)}",
                 error.place,
@@ -79,7 +79,7 @@ class Progress:
             )
         often = max(self._calls, key=lambda name: self._calls[name], default="")
         if self._calls.get(often, 0) > 1000:
-            return EmulatorError(
+            return OutOfTimeError(
                 "E822",
                 f"{error.message}, and calls {often}(), which stands in for hardware that is not "
                 "here",
@@ -87,7 +87,7 @@ class Progress:
                 "Run the network without main.c: --accelerator-only.",
             )
         if self.inferences > 1:
-            return EmulatorError(
+            return OutOfTimeError(
                 "E822",
                 f"{error.message}, after {self.inferences} inferences",
                 error.place,
