@@ -1,0 +1,53 @@
+"""How long ai8xize.py takes on MNIST, against importing numpy in the same run."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.conftest import ROOT
+
+LIMIT = 2.6
+"""Processor time, in imports of numpy: about 2.2; it was 3.5 before imports and values were cheap.
+
+The rest is for machines that do other work meanwhile: both share caches with it, not evenly.
+"""
+ROUNDS = 9
+
+
+def processor_seconds(command: list[str], variables: dict[str, str]) -> float:
+    """Run a command in the repository; return its user and system time."""
+    process = subprocess.Popen(command, cwd=ROOT, env=variables, stdout=subprocess.DEVNULL)
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode == 0
+    return usage.ru_utime + usage.ru_stime
+
+
+def ratio(folder: Path) -> float:
+    """Return the ratio of the least times of several runs, one of each kind after the other."""
+    variables = {**os.environ, "PYTHONPYCACHEPREFIX": str(folder / "compiled")}
+    variables |= {"PYTHONDONTWRITEBYTECODE": "", "OPENBLAS_NUM_THREADS": "1"}
+    numpy = [sys.executable, "-c", "import numpy"]
+    loader = [
+        sys.executable, "ai8xize.py", "--device", "MAX78000", "--prefix", "mnist",
+        "--config-file", "networks/mnist-chw-ai85.yaml",
+        "--checkpoint-file", "trained/mnist-ai85net5-qat8-q.pth.tar",
+        "--sample-input", "tests/sample_mnist.npy", "--softmax", "--timer", "0", "--verbose",
+    ]  # fmt: skip
+    times = [
+        (
+            processor_seconds(numpy, variables),
+            processor_seconds([*loader, "--test-dir", str(folder / str(number))], variables),
+        )
+        for number in range(ROUNDS + 1)
+    ]
+    imports, runs = zip(*times[1:], strict=True)  # the first ones compile the modules
+    return min(runs) / min(imports)
+
+
+def test_loader_needs_little_more_than_its_libraries(tmp_path: Path) -> None:
+    found = ratio(tmp_path)
+    assert found <= LIMIT, f"{found:.2f} times the processor time of importing numpy"
