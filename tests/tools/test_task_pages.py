@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -96,6 +97,38 @@ def test_python_of_the_page_on_wrong_results_works(work: Path) -> None:
     unsigned = "print(network.run(image ^ np.int8(-128)).output().argmax())\n"
     (work / "classify.py").write_text(classify + unsigned)
     assert run("classify.py", cwd=work) == "7\n2\n"
+
+
+def _without_power(project: Path) -> None:
+    main = project / "main.c"
+    main.write_text(main.read_text().replace("    cnn_enable(", "    (void) (", 1))
+
+
+def _other_read_pointer(project: Path) -> None:
+    cnn = project / "cnn.c"
+    wrong = re.sub(r"(0x50[159]00514\) = )0x00000800", r"\g<1>0x00000900", cnn.read_text())
+    cnn.write_text(wrong)
+
+
+def _other_weight(project: Path) -> None:
+    weights_h = project / "weights.h"
+    weights_h.write_text(weights_h.read_text().replace("0xf92519d6", "0xf96519d6", 1))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("change", [_without_power, _other_read_pointer, _other_weight])
+def test_examples_of_what_emulate_says_are_real(
+    change: Callable[[Path], None], work: Path, tmp_path: Path
+) -> None:
+    project = tmp_path / "digits"
+    shutil.copytree(work / "build" / "digits", project)
+    change(project)
+    done = subprocess.run(
+        [sys.executable, ROOT / "emulate.py", project], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    (said,) = re.findall(r"^(?:First wrong word|error): .*", done.stdout + done.stderr, re.M)
+    assert f"`{said}`" in PAGES["wrong-result"]
 
 
 Layers = Sequence[Mapping[str, Any]]
