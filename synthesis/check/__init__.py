@@ -1,4 +1,4 @@
-"""Third stage: every constraint of the hardware, tested on every layer; all complaints at once.
+"""Third stage: every constraint of networks and of the hardware, tested on every layer at once.
 
 A constraint is one function with a code and a docstring that says why; docs/errors.md is made from
 them. Memory placement has complaints of its own, in `place`.

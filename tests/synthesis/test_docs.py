@@ -34,6 +34,7 @@ def test_constraints_are_listed_with_messages_and_reason() -> None:
     for constraint in CONSTRAINTS:
         assert found[constraint.code].messages
         assert constraint.reason in found[constraint.code].reasons
+        assert constraint.kind in found[constraint.code].kinds
 
 
 def test_every_key_and_alias_is_described() -> None:
