@@ -18,7 +18,7 @@ def device(text: str) -> int:
         if short in (str(chip.number), chip.name.removeprefix("MAX")):
             return chip.number
     names = ", ".join(chip.name for chip in known)
-    raise argparse.ArgumentTypeError(f"{text!r} is no device; known are {names}")
+    raise argparse.ArgumentTypeError(f"{text!r} is not a device; known are {names}")
 
 
 def partnum(number: int) -> str:

@@ -1,4 +1,4 @@
-"""The file layouts: the zip archive of PyTorch 1.6 and later, and the older row of pickles.
+"""The file layouts: the zip archive of PyTorch 1.6 and later, and the older sequence of pickles.
 
 Both give the root value of the pickle with its arrays. Source: spec/training.md 8.1. The third
 layout, safetensors, has a module of its own.
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 LEGACY_MAGIC = 0x1950A86A20F9469CFC6C
 LEGACY_PROTOCOL = 1001
-# Deflate shrinks zeros a thousandfold; PyTorch never compresses, so little is needed.
+# Deflate shrinks zeros a thousandfold; PyTorch never compresses, so a small ratio is enough.
 MAX_UNPACKED_RATIO = 32
 FREE_UNPACKED_BYTES = 16 << 20
 
@@ -48,8 +48,8 @@ def read_container(data: bytes) -> tuple[Value, Container]:
         )
     raise CheckpointError(
         "E502",
-        f"the file is no PyTorch checkpoint: it starts with {data[:4].hex(' ')} instead of "
-        "50 4b 03 04 (zip) or 80 02 (pickle), and is no safetensors file",
+        f"the file is not a PyTorch checkpoint: it starts with {data[:4].hex(' ')} instead of "
+        "50 4b 03 04 (zip) or 80 02 (pickle), and is not a safetensors file",
         remedy="Name the .pth.tar file that training or quantization wrote.",
     )
 

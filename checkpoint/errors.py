@@ -13,12 +13,12 @@ class CheckpointError(InputError):
 
 
 class UnreadableFileError(CheckpointError):
-    """The operating system does not give a checkpoint file out."""
+    """The operating system cannot read a checkpoint file."""
 
 
 @contextlib.contextmanager
 def reading() -> Iterator[None]:
-    """Turn the operating system's refusal to read a checkpoint into UnreadableFileError."""
+    """Convert an OSError into UnreadableFileError E501."""
     try:
         yield
     except OSError as exc:

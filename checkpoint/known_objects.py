@@ -84,7 +84,7 @@ class Constructor:
 
 
 def printable(text: str, limit: int = 80) -> str:
-    """Return foreign text so that it cannot disturb a terminal: escaped and of bounded length."""
+    """Return text of a file, escaped and shortened, so that it is safe to print on a terminal."""
     shown = text[:limit].encode("unicode_escape").decode("ascii")
     return shown + ("..." if len(text) > limit else "")
 
@@ -136,7 +136,7 @@ def _tensor(args: tuple[Any, ...]) -> TensorRecord:
 
 def _parameter(args: tuple[Any, ...]) -> TensorRecord:
     if not args or not isinstance(args[0], TensorRecord):
-        raise malformed("a parameter that is no tensor")
+        raise malformed("a parameter that is not a tensor")
     return args[0]
 
 
@@ -146,7 +146,7 @@ def _size(args: tuple[Any, ...]) -> tuple[int, ...]:
 
 def _text(args: tuple[Any, ...]) -> str:
     if not args or not isinstance(args[0], str):
-        raise malformed("a device or layout that is no text")
+        raise malformed("a device or layout that is not text")
     return args[0]
 
 
@@ -158,7 +158,7 @@ def _encode(args: tuple[Any, ...]) -> bytes:
 
 def _number_type(args: tuple[Any, ...]) -> NumberType:
     if not args or not isinstance(args[0], str) or args[0] not in _NUMBER_CODES:
-        raise malformed("a numpy dtype that is no plain number")
+        raise malformed("a numpy dtype that is not a plain number")
     return NumberType(args[0])
 
 

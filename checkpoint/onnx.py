@@ -80,7 +80,7 @@ def _model(data: memoryview) -> tuple[Decoder, memoryview]:
     """Return the graph of a file."""
     other = CheckpointError(
         "E510",
-        "the file is no ONNX model",
+        "the file is not an ONNX model",
         remedy="Names that end in .onnx are read as ONNX; PyTorch checkpoints end in .pth.tar.",
     )
     if not data or bytes(data[:4]) in (b"PK\x03\x04", b"\x80\x02\x8a\x0a"):
@@ -206,7 +206,7 @@ class _GraphReader:
             raise CheckpointError(
                 "E515",
                 f"{node} takes its {what} from '{printable(name)}', which is {origin} "
-                "and no stored initializer",
+                "and not a stored initializer",
                 remedy="Export the quantized checkpoint with its integers as weights, without "
                 "quantize and dequantize nodes.",
             )

@@ -1,7 +1,7 @@
 """The wire format of protocol buffers, as far as ONNX files use it.
 
 A message is a row of fields: a number, a wire type, and a varint, four or eight bytes, or a counted
-piece of bytes. Nothing is converted before somebody asks for it.
+piece of bytes. Values are converted on demand.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Fields: TypeAlias = Mapping[int, list[Value]]
 
 
 def damaged(what: str) -> CheckpointError:
-    """Return the complaint about a file that contradicts itself."""
+    """Return the error for an inconsistent file."""
     return CheckpointError(
         "E511", f"the ONNX file is damaged: {what}", remedy="Export or copy it again."
     )

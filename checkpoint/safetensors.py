@@ -44,7 +44,7 @@ _ALIGNMENT = 8
 
 
 def is_safetensors(data: bytes) -> bool:
-    """Whether a file that begins so is meant to be in this format; the others cannot be."""
+    """Return whether a file that begins like this is meant to be safetensors."""
     return data[_LENGTH_BYTES : _LENGTH_BYTES + 1] == b"{" and not data.startswith(b"PK\x03\x04")
 
 

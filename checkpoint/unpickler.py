@@ -54,7 +54,7 @@ class Unpickler:
             return self._run()
         except (IndexError, KeyError, ValueError, TypeError, struct.error, OverflowError):
             at = self.position - start
-            raise malformed(f"its pickle breaks off or contradicts itself at byte {at}") from None
+            raise malformed(f"its pickle is truncated or inconsistent at byte {at}") from None
 
     def _run(self) -> Any:
         for _ in range(MAX_INSTRUCTIONS):
@@ -173,7 +173,7 @@ class Unpickler:
         if not isinstance(function, Constructor):
             raise CheckpointError(
                 "E504",
-                f"the file calls {_callee(function)}, which is no constructor of a checkpoint; it "
+                f"the file calls {_callee(function)}, which no checkpoint needs; it "
                 "was refused and nothing was executed",
             )
         if not isinstance(arguments, tuple):
@@ -212,7 +212,7 @@ Instruction: TypeAlias = Callable[[Unpickler], object]
 
 
 def _callee(value: Any) -> str:
-    """Say what a file tried to call, without printing what it built."""
+    """Return what a file tried to call, without its contents."""
     return str(value) if isinstance(value, ClassReference) else f"a {type(value).__name__}"
 
 

@@ -1,4 +1,4 @@
-"""What a checkpoint holds, as plain Python values and numpy arrays."""
+"""The contents of a checkpoint as plain Python values and numpy arrays."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
 """Facts about the chips, as data: sizes, limits, addresses and the register map.
 
 Nothing here computes a network. `Chip` values hold the numbers, `registers` the bit fields, and
-`Chip.registers` joins both. Every other room asks here instead of writing a number down again.
-Source: spec/registers.md sections 1, 2 and 4, spec/memory.md section 3.1.
+`Chip.registers` joins both. No other room states these numbers again.
+Source: spec/registers.md
+sections 1, 2 and 4, spec/memory.md section 3.1.
 """
 
 from device.chip import Chip, MemoryTest

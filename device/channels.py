@@ -1,4 +1,4 @@
-"""How many channels the processors handle at a time, and what kernels take of their memories.
+"""Channels per pass, and the kernel memory that kernels take.
 
 Source: spec/memory.md sections 1.1 and 1.4.
 """
@@ -26,6 +26,6 @@ def channels_per_pass(channels: int) -> int:
 
 
 def aligned_columns(bits: int) -> int:
-    """Return the kernel columns that so many bits of a processor take, up to the next layer's."""
+    """Return the kernel columns that this many bits take in a processor, with alignment."""
     columns = -(-bits // (8 * KERNEL_COLUMN_BYTES))
     return -(-columns // KERNEL_ALIGNMENT) * KERNEL_ALIGNMENT

@@ -51,7 +51,7 @@ STREAM_REGISTERS = ("STREAM1", "STREAM2", "FMAX")
 WORD_BYTES = 4
 _FLASH_LINE_BYTES = 16
 _FLASH_INFORMATION_BYTES = 0x4000
-"""Beside the flash memory that programs use, for data of the chip's maker."""
+"""Information block for data of the manufacturer, in addition to the program flash."""
 
 
 @frozen
@@ -63,12 +63,12 @@ class MemoryTest:
     done: int
     """Bits that must all be set when it has ended."""
     failed: int
-    """Bits of which one means an error."""
+    """Any of these bits means an error."""
 
 
 @frozen
 class Chip:
-    """One member of the family. Offsets are bytes from the APB base unless their name says more."""
+    """One chip of the family. Offsets are in bytes from the APB base unless stated otherwise."""
 
     name: str
     die: int
@@ -91,7 +91,7 @@ class Chip:
     kernel_stride: int
     kernel_columns: int
     kernel_columns_first: int
-    """Columns of the first processor of each group, which may have more than the others."""
+    """Columns of the first processor of each group, which may have more than other processors."""
     kernel_parts: int
     """Parts of a processor's kernel memory that are read at the same time.
 
@@ -147,16 +147,16 @@ class Chip:
     combines_with_bias: bool
     """Operands can be combined in front of a convolution with bias."""
     combines_passes_as_rows: bool
-    """Combining many passes is done by taking them for more rows, which nothing can follow."""
+    """Many passes are combined as additional rows; no further operation can follow."""
     has_pipeline: bool
     clears_registers: bool
     estimates_latency: bool
     needs_average_reset: bool
     synchronizes_fifo: bool
     has_trigger_pins: bool
-    """The power monitor of the vendor's boards listens to pins, not to LEDs."""
+    """The power monitor of the vendor's boards is triggered by pins instead of LEDs."""
     has_renamed_registers: bool
-    """The RTL simulation model uses the SDK's later names of clock, power and camera registers."""
+    """The RTL model has the SDK's newer names for clock, power and camera registers."""
 
     def group(self, group: int) -> int:
         """Byte offset of a group's block of registers and memories."""

@@ -21,7 +21,7 @@ def known_chips() -> tuple[Chip, ...]:
 
 
 def names_where(fact: Callable[[Chip], bool] = lambda _: True) -> str:
-    """Return the names of the chips of which a fact is true: "MAX78000 or MAX78002"."""
+    """Return the names of the chips that satisfy a condition: "MAX78000 or MAX78002"."""
     return " or ".join(chip.name for chip in known_chips() if fact(chip))
 
 

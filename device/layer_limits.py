@@ -1,8 +1,9 @@
-"""What the chips allow the layers of a network in training to be.
+"""Limits of the chips for the layers of a network in training.
 
-The limits of a chip follow from its `Chip`. AI84 is the predecessor of the family: networks can be
-trained for it, the other tools do not know it.
-Source: spec/training.md sections 1.1 and 1.6.
+The limits of a chip are derived from its `Chip`. AI84 is the predecessor of the family: networks
+can be trained for it, but the other tools do not support it.
+Source: spec/training.md sections 1.1
+and 1.6.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ class LayerLimits:
     number: int
     name: str
     weight_depth: int
-    """Kernel columns of the processor that has most."""
+    """Kernel columns of the processor with the largest kernel memory."""
     weight_inputs: int
     max_channels: int
     max_pool: int
@@ -36,10 +37,10 @@ class LayerLimits:
     conv2d_kernels: Choice
     conv1d_kernels: Choice
     conv1d_strides: Choice
-    """Of a Conv1d that does not pool."""
+    """Strides of a Conv1d without pooling."""
     conv1d_padding: Choice
     conv1d_padded_channels: int | None
-    """Most input channels of a Conv1d with padding; None: no limit."""
+    """Maximum number of input channels of a padded Conv1d; None: no limit."""
     activations: tuple[str, ...]
     has_linear: bool
     has_transposed: bool
@@ -74,7 +75,7 @@ AI84 = LayerLimits(
 
 
 def limits_of(chip: Chip) -> LayerLimits:
-    """Return what a chip allows layers to be."""
+    """Return the limits that follow from a chip."""
     return LayerLimits(
         number=chip.die,
         name=chip.name,
@@ -107,5 +108,5 @@ def known_limits() -> tuple[LayerLimits, ...]:
 
 
 def trainable_names(fact: Callable[[LayerLimits], bool]) -> tuple[str, ...]:
-    """Return the names of the chips of which a fact is true."""
+    """Return the names of the chips that satisfy a condition."""
     return tuple(limits.name for limits in known_limits() if fact(limits))

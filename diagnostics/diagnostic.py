@@ -1,4 +1,4 @@
-"""The values: a diagnostic, where it stands, how bad it is."""
+"""A diagnostic, its place and its severity."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from values import frozen
 
 
 class Severity(enum.StrEnum):
-    """How bad it is: an error ends the run with status 1, the others do not."""
+    """An error ends the run with status 1; warnings and notices do not."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -88,12 +88,12 @@ class DiagnosticError(Exception):
 
 
 def has_errors(diagnostics: Iterable[Diagnostic]) -> bool:
-    """Whether there is an error among them."""
+    """Return whether any of them is an error."""
     return any(d.severity is Severity.ERROR for d in diagnostics)
 
 
 def refuse_errors(diagnostics: Iterable[Diagnostic]) -> None:
-    """Raise DiagnosticError with all of them if there is an error among them."""
+    """Raise DiagnosticError with all of them if any is an error."""
     found = tuple(diagnostics)
     if has_errors(found):
         raise DiagnosticError(found)

@@ -1,4 +1,4 @@
-"""The outer shell of every script: a failure becomes a message and an exit status."""
+"""What every script runs in: turns a failure into a message and an exit status."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def run(main: Callable[[], int | None], *, as_json: bool = False) -> int:
 
 
 def _run(main: Callable[[], int | None], as_json: bool) -> int:
-    """Do what `run` does; a reader that goes away is a BrokenPipeError."""
+    """Do what `run` does, except that a closed pipe raises BrokenPipeError."""
     try:
         return main() or 0
     except BrokenPipeError:
@@ -48,7 +48,7 @@ def _print(diagnostics: Iterable[Diagnostic], as_json: bool) -> None:
 
 
 def diagnostics_of(exc: BaseException) -> tuple[Diagnostic, ...]:
-    """Return what an exception says; a defect is raised again if its traceback is wanted."""
+    """Return an exception as diagnostics; re-raise a defect if a traceback was asked for."""
     match exc:
         case DiagnosticError():
             return exc.diagnostics
@@ -98,14 +98,14 @@ _OS_REMEDIES = {
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _OUTPUT_REMEDY = (
-    "Free some space, or send the output of the program elsewhere; results that were complete "
-    "before are."
+    "Free some space, or send the output of the program elsewhere; results that were "
+    "already complete are unaffected."
 )
-"""Files that the tools write have names: what has none is where their messages go."""
+"""For errors without a file name: they come from an output stream."""
 
 
 def _os_diagnostic(exc: OSError) -> Diagnostic:
-    """Say which file and what the system answered, with a remedy for the usual causes."""
+    """Return the file and the system's answer, with a remedy for the usual causes."""
     place = _place(str(exc.filename)) if exc.filename is not None else None
     remedy = _OS_REMEDIES.get(exc.errno or 0)
     if exc.filename is None and exc.errno in _FULL:

@@ -13,7 +13,7 @@ from device.layer_limits import LayerLimits, known_limits
 class Dev:
     """What a chip can do, and the arithmetic chosen for this run (spec/training.md 1.1).
 
-    `device` is the number that `set_device` takes. The names in capitals are known to models.
+    `device` is the number that `set_device` takes. Models use the names in capitals.
     """
 
     device: int
@@ -70,7 +70,7 @@ DEVICE_CLASSES = {found.__name__: found for found in map(device_class, known_lim
 globals().update(DEVICE_CLASSES)  # where pickle looks for them
 
 chosen: Dev | None = None
-"""The chip of the layers to be made; `ai8x.dev` is another name for it."""
+"""The chip of layers that are made from now on; also available as `ai8x.dev`."""
 
 
 def set_device(device: int | str, simulate: bool, round_avg: bool, verbose: bool = True) -> None:

@@ -1,4 +1,4 @@
-"""Which steps follow from the state of a layer (the table of spec/training.md 1.4)."""
+"""The steps of a layer that follow from its state (the table of spec/training.md 1.4)."""
 
 from __future__ import annotations
 

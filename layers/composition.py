@@ -1,4 +1,4 @@
-"""The one composition behind all layers, in three arithmetics (spec/training.md 1.3, 1.4)."""
+"""The composition behind all layers, in three arithmetics (spec/training.md 1.3, 1.4)."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class QuantizationAwareModule(nn.Module):
     """Pooling, operator, batch normalization, shift, activation, quantization (1.3, 1.4).
 
     `pool`, `op` and `bn` are modules or None; without `op` the layer only pools. `wide` layers
-    deliver the accumulator: they are not shifted and hardly clamped. The bookkeeping parameters
-    (`output_shift`, `weight_bits`, ...) have shape (1,), are not trained, and travel with the
-    checkpoint; `set_functions` derives the arithmetic from them. Every step is also an attribute,
-    a module that may be replaced (see `layers.steps`).
+    output the accumulator: they are not shifted, and their clamp is wide. The bookkeeping
+    parameters (`output_shift`, `weight_bits`, ...) have shape (1,), are not trained, and travel
+    with the checkpoint; `set_functions` derives the arithmetic from them. Every step is also an
+    attribute, a module that may be replaced (see `layers.steps`).
 
     Raises AssertionError for a combination of `weight_bits`, `bias_bits` and
     `quantize_activation` other than (None, None, False) or (1|2|4|8, 1|2|4|8, True).
@@ -193,14 +193,14 @@ class QuantizationAwareModule(nn.Module):
         if self.op is None:
             return x
         down, up = self.scales()
-        if self.wide:  # the hardware does not shift what it delivers with 32 bits
+        if self.wide:  # the hardware does not shift 32-bit results
             up = 1.0
         if self.bn is None:
             x = self._operate(x, down, up)
         else:
             x = self.bn(self._operate(x, down, 1.0)).mul_(0.25 * up)
         if self._takes_magnitudes:
-            x = (x.floor() if self.simulate else x).abs()  # the shift rounds down before it
+            x = (x.floor() if self.simulate else x).abs()  # the shift rounds down first
         return self._output_grid(x, overwrite=True)
 
     def _operate(self, x: Tensor, down: Tensor | float, up: Tensor | float) -> Tensor:
@@ -218,7 +218,7 @@ class QuantizationAwareModule(nn.Module):
 
 
 def _activation_steps(activation: Activation | None) -> tuple[bool, bool]:
-    """Return whether results are cut at 0, and whether magnitudes are taken before rounding."""
+    """Return whether results are clamped at 0, and whether absolute values are taken first."""
     match activation:
         case None:
             return False, False

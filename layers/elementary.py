@@ -174,7 +174,7 @@ def output_shift_of(magnitude: Tensor) -> Tensor:
 
 
 class One(nn.Module):
-    """The scale that changes nothing."""
+    """A scale of one."""
 
     def forward(self, x: Tensor) -> Tensor:
         """Return 1 as a tensor of shape (1,)."""
@@ -182,7 +182,7 @@ class One(nn.Module):
 
 
 class WeightScale(nn.Module):
-    """What weights are multiplied by for an output shift."""
+    """The factor of the weights for an output shift."""
 
     def forward(self, x: Tensor) -> Tensor:
         """Return 2^-x."""
@@ -190,7 +190,7 @@ class WeightScale(nn.Module):
 
 
 class OutputScale(nn.Module):
-    """What results are multiplied by for an output shift."""
+    """The factor of the results for an output shift."""
 
     def forward(self, x: Tensor) -> Tensor:
         """Return 2^x."""
@@ -214,7 +214,7 @@ class Empty(nn.Module):
 
 
 class ID3(nn.Module):
-    """Do nothing, in the place of a step with two inputs."""
+    """Do nothing; replaces a step with two inputs."""
 
     def forward(self, x: Tensor, _: Any = None) -> Tensor:
         """Return `x`."""

@@ -1,4 +1,4 @@
-"""What the chips allow the parameters of a layer to be (spec/training.md 1.6)."""
+"""Limits of the chips for the parameters of layers (spec/training.md 1.6)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Layer classes whose names say the composition (spec/training.md 1.7)."""
+"""Layer classes whose names state the composition (spec/training.md 1.7)."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def _activation_word(activation: Activation) -> str:
 
 
 def _max_pool_class(name: str) -> type[QuantizationAwareModule]:
-    """Make a layer that only takes maxima."""
+    """Make a layer that only does maximum pooling."""
     base: Any = Conv2d if name.endswith("2d") else Conv1d
 
     def initialize(
@@ -145,7 +145,7 @@ def _max_pool_class(name: str) -> type[QuantizationAwareModule]:
 
 
 def _average_pool_class(name: str) -> type[QuantizationAwareModule]:
-    """Make a layer that only averages."""
+    """Make a layer that only does average pooling."""
     base: Any = Conv2d if name.endswith("2d") else Conv1d
 
     def initialize(self: Any, kernel_size: Size, stride: Size | None = None, **kwargs: Any) -> None:

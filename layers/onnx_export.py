@@ -33,7 +33,7 @@ from layers.training_steps import quantized_modules
 
 @torch.no_grad()
 def onnx_export_prep(m: nn.Module, simplify: bool = False, remove_clamp: bool = False) -> None:
-    """Replace the steps of all layers by operations of ONNX; export `m` and use it no further.
+    """Replace the steps of all layers by operations of ONNX, which is final; then export `m`.
 
     The exported model computes what `m` does. What the layers do to their weights is done here, so
     that the file has one weight tensor per operator: in simulation the integers of the checkpoint,
@@ -78,7 +78,7 @@ def _twin(step: nn.Module) -> nn.Module:
 
 
 def _settle_parameters(layer: Any) -> None:
-    """Put the parameters as the accelerator holds them in the place of the trained ones.
+    """Replace the trained parameters by those that the accelerator holds.
 
     Narrow integers stay as they are stored: the factor that brings them to the scale of 8-bit
     weights moves into the output shift, or vanishes in the rounding of a wide layer.

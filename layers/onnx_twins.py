@@ -108,7 +108,7 @@ class OutputShiftONNX(nn.Module):
 
 
 class WeightScaleONNX(nn.Module):
-    """What weights are multiplied by for an output shift."""
+    """The factor of the weights for an output shift."""
 
     def forward(self, x: Tensor) -> Tensor:
         """Return 2^-x."""
@@ -116,7 +116,7 @@ class WeightScaleONNX(nn.Module):
 
 
 class OutputScaleONNX(nn.Module):
-    """What results are multiplied by for an output shift."""
+    """The factor of the results for an output shift."""
 
     def forward(self, x: Tensor) -> Tensor:
         """Return 2^x."""
@@ -124,7 +124,7 @@ class OutputScaleONNX(nn.Module):
 
 
 def exact_twin(step: Rounding) -> RoundingONNX:
-    """Return a twin, of the kind that goes with a rounding step, with the step's own grid."""
+    """Return the ONNX twin of a rounding step, with the grid of that step."""
     kind = type(step).__name__ + "ONNX"
     twins: dict[str, type[RoundingONNX]] = {
         twin.__name__: twin for twin in (FloorONNX, RoundQatONNX, FloorQatONNX, QuantizeONNX)

@@ -66,7 +66,7 @@ class Convolution(QuantizationAwareModule):
     def _pool(
         self, pooling: PoolingKind, size: Size, stride: Size | None, dilation: int
     ) -> nn.Module:
-        """Return the pooling module; ValueError for a size that is no size."""
+        """Return the pooling module; ValueError for an invalid size."""
         if not isinstance(size, int) and len(size) != 2:
             raise ValueError(f"pool_size={size}: give one integer or two")
         step = size if stride is None else single(stride, "pool_stride")
@@ -83,7 +83,7 @@ class Convolution(QuantizationAwareModule):
 
 
 def _extra_arguments(kind: OperatorKind) -> dict[str, int]:
-    """Return what an operator is made with besides what all have."""
+    """Return the constructor arguments that only this kind of operator has."""
     match kind:
         case OperatorKind.CONVTRANSPOSE2D:
             return {"output_padding": 1}

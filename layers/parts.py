@@ -1,7 +1,7 @@
 """The operators, kinds of pooling and activations that layers are made of.
 
 Members are equal to the texts that models use ("ReLU", "Max"), so that either may be given and
-compared. A new member is refused by every place that decides by it until the place knows it.
+compared. Code that decides by a member raises for a new one until it is extended.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import enum
 
 
 class OperatorKind(enum.StrEnum):
-    """What multiplies data by weights."""
+    """The operator, which multiplies data by weights."""
 
     CONV1D = "Conv1d"
     CONV2D = "Conv2d"
@@ -19,14 +19,14 @@ class OperatorKind(enum.StrEnum):
 
 
 class PoolingKind(enum.StrEnum):
-    """What pools in front of the operator."""
+    """The kind of pooling in front of the operator."""
 
     MAX = "Max"
     AVERAGE = "Avg"
 
 
 class Activation(enum.StrEnum):
-    """What is applied to the result."""
+    """The function applied to the result."""
 
     RELU = "ReLU"
     ABS = "Abs"

@@ -37,7 +37,7 @@ STEPS = frozenset(
 
 
 class Step:
-    """An attribute of a layer that shows a step as a module, made when it is first asked for.
+    """An attribute of a layer that gives access to a step as a module, made on first use.
 
     Assignments go where nn.Module keeps modules and other attributes, and win.
     """
@@ -95,7 +95,7 @@ def run_stepwise(layer: Any, x: Tensor) -> Tensor:
     x = operate(layer.op, x, weight, bias)
     if layer.bn is not None:
         x = layer.bn(x) / 4
-    if not layer.wide:  # the hardware does not shift what it delivers with 32 bits
+    if not layer.wide:  # the hardware does not shift 32-bit results
         x = layer.scale(x, layer.calc_out_scale(shift))
     return layer.clamp(layer.quantize(layer.activate(x)))
 
@@ -125,7 +125,7 @@ def kind_of(op: nn.Module) -> OperatorKind:
     for known, kind in classes.items():
         if isinstance(op, known):
             return OperatorKind(kind)
-    raise TypeError(f"{type(op).__name__} is no operator of a layer")
+    raise TypeError(f"{type(op).__name__} is not an operator of a layer")
 
 
 def operate(op: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
@@ -141,5 +141,5 @@ def operate(op: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     elif isinstance(op, nn.Conv1d):
         function = functional.conv1d
     else:
-        raise TypeError(f"{type(op).__name__} is no operator of a layer")
+        raise TypeError(f"{type(op).__name__} is not an operator of a layer")
     return function(x, weight, bias, op.stride, op.padding, op.dilation, op.groups)

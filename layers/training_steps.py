@@ -1,4 +1,4 @@
-"""What changes the layers of a whole model: fusing, QAT, updates (spec/training.md 1.8)."""
+"""Changes to all layers of a model: fusing, QAT, updates (spec/training.md 1.8)."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def update_optimizer(m: nn.Module, optimizer: torch.optim.Optimizer) -> torch.op
     """Return an optimizer of the same kind for the parameters that `m` has now.
 
     After fusing, parameters are gone; the state (momentum, ...) of the remaining ones is taken
-    over, matched by equal shape in order. One-element parameters start afresh.
+    over, matched by equal shape in order. One-element parameters start without state.
     """
     renewed = type(optimizer)(m.parameters(), **optimizer.defaults)
     old = (p for group in optimizer.param_groups for p in group["params"] if p.numel() > 1)

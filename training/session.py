@@ -45,7 +45,7 @@ from training.tasks.relations import Relations
 from training.tasks.task import Task
 
 OBSERVERS: tuple[Callable[[Context], Observer | None], ...] = display.MAKERS
-"""Each makes an observer if the options ask for it."""
+"""Functions that make an observer if the options ask for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +69,12 @@ class Prepared:
 def run(options: TrainingOptions) -> None:
     """Train or evaluate as the options say.
 
-    Raises InputError (and what data sets raise) for everything that cannot be used.
+    Raises InputError (and what data sets raise) for unusable files and options.
     """
     share = share_of_process()
     if export.wanted(options) or options.evaluate:
         if not share.leads:
-            return  # there is nothing to divide
+            return  # nothing to distribute
         share = UNDIVIDED
     device = compute_device(options, share)
     with connected(share, device):
@@ -135,7 +135,7 @@ def _compute(
 
 
 def prepare(options: TrainingOptions, share: Share) -> Prepared:
-    """Find, build and fill the network, and read the policies."""
+    """Find, build and load the network, and read the policies."""
     models = find_models()
     entry = choose(models, options.arch, "--model")
     dataset = choose(find_datasets(), options.dataset, "--dataset")
@@ -212,7 +212,7 @@ def _task(prepared: Prepared, data: Data, device: torch.device, options: Trainin
     ):
         raise InputError(
             "E609",
-            "the checkpoint holds no centres of classes, without which --dr cannot go on",
+            "the checkpoint holds no class centres, which --dr needs to continue",
             source,
             "Take only its weights with --exp-load-weights-from, and train.",
         )
@@ -222,7 +222,8 @@ def _task(prepared: Prepared, data: Data, device: torch.device, options: Trainin
 def _distillation(
     prepared: Prepared, task: Task, data: Data, options: TrainingOptions
 ) -> Distillation | None:
-    """Return the teacher with its weights if one is asked for; it never computes with integers."""
+    """Return the teacher with its weights if one is asked for; it always computes in floating
+    point."""
     if options.kd_teacher is None or (options.evaluate and not options.kd_relationbased):
         return None
     entry = choose(prepared.models, options.kd_teacher, "--kd-teacher")
@@ -268,7 +269,7 @@ def _introduce(log: Log, options: TrainingOptions, data: Data, prepared: Prepare
 
 
 def _warn(log: Log, prepared: Prepared, options: TrainingOptions) -> None:
-    """Warn of random weights, and of what is asked for and never happens."""
+    """Warn of random weights, and of options that have no effect."""
     policy, rates = prepared.policy, prepared.rates
     idle = rates.idle(options.epochs) if rates is not None else []
     if idle:

@@ -167,9 +167,9 @@ def test_unused_tensors_may_be_anything(tmp_path: Path) -> None:
 OUTSIDE = field(13, field(1, "location") + field(2, "../../secret")) + field(14, 1)
 CONV = node("Conv", ["x", "w"], name="first")
 REFUSED: dict[str, tuple[bytes, str, str]] = {
-    "empty": (b"", "E510", "the file is no ONNX model"),
-    "PyTorch checkpoint": (b"PK\x03\x04" + bytes(60), "E510", "the file is no ONNX model"),
-    "no graph": (field(1, 8), "E510", "the file is no ONNX model"),
+    "empty": (b"", "E510", "the file is not an ONNX model"),
+    "PyTorch checkpoint": (b"PK\x03\x04" + bytes(60), "E510", "the file is not an ONNX model"),
+    "no graph": (field(1, 8), "E510", "the file is not an ONNX model"),
     "group": (b"\x0b", "E511", "the ONNX file is damaged: a field of wire type 3"),
     "cut": (
         chain(("Conv", KERNEL, BIAS))[:-40],
@@ -242,19 +242,19 @@ REFUSED: dict[str, tuple[bytes, str, str]] = {
         model([node("DequantizeLinear", ["q"], ["w"], "dq"), CONV], []),
         "E515",
         "Conv 'first' takes its weights from 'w', which is computed by DequantizeLinear 'dq' "
-        "and no stored initializer",
+        "and not a stored initializer",
     ),
     "weights as input": (
         model([CONV], []),
         "E515",
         "Conv 'first' takes its weights from 'w', which is an input of the model "
-        "and no stored initializer",
+        "and not a stored initializer",
     ),
     "bias as input": (
         model([node("Conv", ["x", "w", "b\n"], name="c\x1b")], [tensor("w", KERNEL)]),
         "E515",
         "Conv 'c\\x1b' takes its bias from 'b\\n', which is an input of the model "
-        "and no stored initializer",
+        "and not a stored initializer",
     ),
     "factor": (
         model([node("Gemm", ["x", "w"], attributes={"alpha": 0.5})], [tensor("w", BIAS)]),

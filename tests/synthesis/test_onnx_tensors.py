@@ -240,7 +240,7 @@ def test_too_few_nodes_name_the_first_layer_without_one(tmp_path: Path) -> None:
 
 def test_unreadable_file_is_named(tmp_path: Path) -> None:
     found = options(tmp_path, b"", sample(3, 4, 4))
-    with pytest.raises(DiagnosticError, match="is no ONNX model") as caught:
+    with pytest.raises(DiagnosticError, match="is not an ONNX model") as caught:
         resolve(parse(describe(CONV, arch="any")), MAX78000, found)
     (refusal,) = caught.value.diagnostics
     assert str(refusal.place) == str(tmp_path / "net.onnx")

@@ -154,7 +154,7 @@ def test_changed_options_of_a_resumed_run_are_named() -> None:
     options = ("--dataset", "tinyclasses", "--resume-from", str(source), "--epochs", "2")
     folder = _train("again", *options, "-b", "8", "--deterministic", "--seed", "5")
     log = next(folder.glob("*.log")).read_text()
-    assert "--batch-size was 16 before, and is 8" in log
+    assert "--batch-size was 16 and is now 8" in log
     assert "--seed 5 has no effect" in log
     assert "--validation-split" not in log.partition("Dataset sizes")[2]
 

@@ -169,7 +169,7 @@ def test_network_that_decides_by_its_data_is_not_drawn(residual: nn.Module) -> N
         def forward(self, x: Any) -> Any:
             return x if x.sum() > 0 else -x
 
-    with pytest.raises(InputError, match="cannot be followed"):
+    with pytest.raises(InputError, match="cannot be traced"):
         trace(Deciding(), torch.zeros(1, 1))
 
 

@@ -141,7 +141,7 @@ def test_embeddings_learn_with_their_centres(tiny: Train) -> None:
     options = ("--dr", "4")
     refused = tiny("tinyclassifier", "tinyclasses", *options, "-e", "--exp-load-weights-from", file)
     assert refused.status == 1
-    assert "the checkpoint holds no centres of classes" in refused.error
+    assert "the checkpoint holds no class centres" in refused.error
 
 
 def test_teacher_is_learned_from(tiny: Train) -> None:

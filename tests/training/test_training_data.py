@@ -111,7 +111,7 @@ def test_quick_batch_that_cannot_be_made_is_named(monkeypatch: pytest.MonkeyPatc
 
 def test_items_that_are_no_pairs_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_Numbers, "__getitem__", lambda _dataset, index: index)
-    with pytest.raises(InputError, match="no pair of an input tensor and a target"):
+    with pytest.raises(InputError, match="not a pair of an input tensor and a target"):
         load_data(_entry(_Numbers), _args())
 
 

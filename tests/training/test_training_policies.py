@@ -204,7 +204,7 @@ def test_faults_of_a_schedule_are_named(text: str, message: str, tmp_path: Path)
         ("start_epoch: 3\nweight_bits: 8\nshift_quantile: 1.5", "shift_quantile is 1.5"),
         ("start_epoch: 3\nweight_bits: true", "weight_bits of the policy is True"),
         ("start_epoch: 3\nweight_bits: 8\nshift_quantile: true", "shift_quantile is True"),
-        ("start_epoch: 3\nweight_bits: 8\nweight_bits: 4", "the key weight_bits stands twice"),
+        ("start_epoch: 3\nweight_bits: 8\nweight_bits: 4", "the key weight_bits occurs twice"),
         ("start_epoch: 3\nweight_bits: 8\nstart: 3", "unknown key 'start'"),
         ("start_epoch: 3\nweight_bits: 8\noverrides: {fc: 4}", "fc must hold weight_bits"),
         ("start_epoch: 3\nweight_bits: 8\noverrides: {fc: {weight_bits: 3}}", "fc is 3"),

@@ -20,7 +20,7 @@ Train = Callable[..., Any]
         (b"", "", "must hold keys with values"),
         (b"- 1", "", "must hold keys with values"),
         (b"a: 1\nb: [", ":2:5", "not valid YAML: expected the node content"),
-        (b"a: 1\na: 2", ":2:1", "the key a stands twice"),
+        (b"a: 1\na: 2", ":2:1", "the key a occurs twice"),
         (b"a: !!python/name:os.system x", ":1:4", "not valid YAML: could not determine"),
         (b"a: 2026-13-45", "", "not valid YAML: month must be in 1..12"),
         (b"a: " + b"[" * 3000, "", "nested too deeply"),

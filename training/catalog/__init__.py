@@ -1,1 +1,1 @@
-"""The networks and data sets that train.py offers, and what is wrong with those of a user."""
+"""The networks and data sets that train.py offers, with checks for those that users add."""

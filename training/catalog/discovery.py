@@ -28,8 +28,8 @@ Named = TypeVar("Named", "ModelEntry", "DatasetEntry")
 class ModelEntry:
     """A network: `make(**keywords)` returns the module; `dim` is 1 or 2, the kind of its input.
 
-    `dr` says that it takes the keyword `dimensionality`, the length of its output. `notice` tells
-    that another file has an entry of this name, which does not count.
+    `dr` says that it takes the keyword `dimensionality`, the length of its output. `notice` says
+    that an entry of the same name in another file is ignored.
     """
 
     name: str

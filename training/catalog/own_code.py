@@ -1,4 +1,4 @@
-"""What goes wrong inside the files of models and data sets, with the line of the file."""
+"""Errors inside the files of models and data sets, with the line of the file."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def complains_itself(exc: Exception) -> bool:
 
 
 def failure(exc: Exception, what: str, function: Callable[..., Any]) -> InputError:
-    """Return the complaint that code of a model or data set, called by `function`, has failed."""
+    """Return the error for a failure in the code of a model or data set, called by `function`."""
     return InputError(
         "E662",
         f"{what} fails: {type(exc).__name__}: {first_line(exc)}",
@@ -52,5 +52,5 @@ def failure(exc: Exception, what: str, function: Callable[..., Any]) -> InputErr
 
 
 def first_line(exc: BaseException) -> str:
-    """Return the first line of an exception's words, or its type."""
+    """Return the first line of an exception's message, or its type."""
     return (str(exc).splitlines() or [type(exc).__name__])[0]

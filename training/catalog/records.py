@@ -1,4 +1,4 @@
-"""Checks of the records in the lists `models` and `datasets` of own files."""
+"""Checks of the records in the lists `models` and `datasets` of users' files."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def _check_loader(check: _Checker, loader: Callable[..., Any]) -> None:
     """Compare the parameters of a loader with what it is called with."""
     try:
         signature = inspect.signature(loader)
-    except (ValueError, TypeError):  # a callable that does not tell
+    except (ValueError, TypeError):  # a callable without a signature
         return
     try:
         signature.bind(("data", None), True, True)

@@ -15,9 +15,9 @@ from training.options import TrainingOptions
 
 
 def set_deterministic(options: TrainingOptions) -> None:
-    """Let every operation give the same bits each time when it is asked for, and in evaluation.
+    """Make every operation deterministic if asked for, and in evaluation.
 
-    PyTorch warns of operations on a CUDA device that cannot.
+    PyTorch warns of operations that cannot be on a CUDA device.
     """
     if options.deterministic or options.evaluate:
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
@@ -27,10 +27,10 @@ def set_deterministic(options: TrainingOptions) -> None:
 
 
 def compute_device(options: TrainingOptions, share: Share) -> torch.device:
-    """Return where to compute: the first CUDA device that is asked for, without any the CPU.
+    """Return the device to compute on: the first requested CUDA device, or else the CPU.
 
-    Of a training divided among processes, each has the device of its number. Raises InputError for
-    the number of a CUDA device that is not present.
+    In distributed training each process uses the device of its rank. Raises InputError for the
+    number of a CUDA device that is not present.
     """
     present = torch.cuda.device_count()
     if share.divided and options.gpus is not None:
@@ -47,13 +47,13 @@ def compute_device(options: TrainingOptions, share: Share) -> torch.device:
                 "E611",
                 f"there is no CUDA device {number}; {present} are present, counted from 0",
                 "torchrun" if share.divided else "--gpus",
-                "Choose another one, or compute with --cpu.",
+                "Choose another one, or use --cpu.",
             )
     return torch.device(f"cuda:{wanted[0]}")
 
 
 def explained(exc: RuntimeError, options: TrainingOptions) -> Exception:
-    """Return what a failure of PyTorch means for the user, or the failure itself."""
+    """Return the error for a failure of PyTorch, or the failure itself."""
     text = (str(exc).splitlines() or [""])[0]
     if isinstance(exc, torch.OutOfMemoryError) or "not enough memory" in text:
         return InputError(
@@ -67,14 +67,14 @@ def explained(exc: RuntimeError, options: TrainingOptions) -> Exception:
             "E660",
             f"another process of the training has ended: {text}",
             "torchrun",
-            "Its own message says why; without one it was ended from outside.",
+            "See its own message; if there is none, it was killed.",
         )
     if text.startswith("DataLoader worker"):
         return InputError(
             "E657",
             f"a process that loads samples has ended: {text}",
             "--workers",
-            "Memory is short, often: choose a smaller number, or 0 to load in this process.",
+            "Often memory is short: choose a smaller number, or 0 to load in this process.",
         )
     if type(exc).__module__.startswith(("torch._dynamo", "torch._inductor")):
         return InputError(

@@ -23,7 +23,7 @@ from diagnostics.errors import InputError
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """Which process of how many this is; `device` is its number on the machine."""
+    """The rank of this process and the number of processes; `device` is its rank on the machine."""
 
     rank: int = 0
     processes: int = 1
@@ -77,7 +77,7 @@ class Share:
 
     @contextmanager
     def leader_first(self) -> Iterator[None]:
-        """Let the leader go first, and the others find what it has downloaded or made."""
+        """Let the leader run first, so that the others find what it has downloaded or written."""
         if self.divided and not self.leads:
             distributed.barrier()
         yield
@@ -97,7 +97,7 @@ def share_of_process() -> Share:
         return Share(*(int(os.environ[name]) for name in names))
     except ValueError as exc:
         raise InputError(
-            "E658", f"one of {', '.join(names)} is no number: {exc}", "environment",
+            "E658", f"one of {', '.join(names)} is not a number: {exc}", "environment",
             "Start with torchrun, or unset them.",
         ) from exc  # fmt: skip
 
@@ -106,7 +106,7 @@ def share_of_process() -> Share:
 def connected(share: Share, device: torch.device) -> Iterator[None]:
     """Connect the processes for as long as the context lasts.
 
-    Raises InputError when they do not find each other.
+    Raises InputError when they cannot connect.
     """
     if not share.divided:
         yield
@@ -118,7 +118,7 @@ def connected(share: Share, device: torch.device) -> Iterator[None]:
         distributed.init_process_group(backend)
     except (RuntimeError, ValueError) as exc:
         raise InputError(
-            "E658", f"the {share.processes} processes do not find each other: {exc}", "torchrun",
+            "E658", f"the {share.processes} processes cannot connect: {exc}", "torchrun",
             "Start them with torchrun; compare --rdzv-endpoint on all machines.",
         ) from exc  # fmt: skip
     try:

@@ -16,12 +16,12 @@ import torch
 
 
 def new_seed() -> int:
-    """Return a seed nobody can foretell, of 63 bits."""
+    """Return an unpredictable seed of 63 bits."""
     return secrets.randbits(63)
 
 
 def derived(*numbers: int) -> int:
-    """Return a seed of 63 bits for a thing that natural numbers identify: seed, epoch, ...
+    """Return a seed of 63 bits that is derived from numbers: seed, epoch, ...
 
     Zeros at the end do not count.
     """
@@ -36,7 +36,7 @@ def seed_everything(seed: int) -> None:
 
 
 def seed_data(seed: int) -> None:
-    """Seed the generators that data sets use: those of Python, NumPy and PyTorch's CPU."""
+    """Seed the generators that data sets use: Python, NumPy and PyTorch on the CPU."""
     torch.default_generator.manual_seed(seed)
     _seed_others(seed)
 
@@ -48,7 +48,7 @@ def _seed_others(seed: int) -> None:
 
 @contextmanager
 def preserved() -> Iterator[None]:
-    """Put the generators that data sets use back to where they were."""
+    """Restore the state of the generators that data sets use."""
     kept = torch.get_rng_state(), random.getstate(), np.random.get_state()
     try:
         yield

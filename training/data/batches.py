@@ -72,9 +72,9 @@ class TensorBatches:
     """Batches of a data set that can fetch many samples at once, taken in this process.
 
     Preparing a whole batch with a few tensor operations takes a small part of the time of its
-    training step, so that nothing is gained from other processes. Where the training is divided,
-    each process prepares the whole batch too, and keeps its share: random changes are then those of
-    an undivided training.
+    training step, so that nothing is gained from other processes. In distributed training each
+    process prepares the whole batch too and keeps its share, so that random changes are those of a
+    single process.
     """
 
     def __init__(self, dataset: Any, order: Order) -> None:
@@ -151,7 +151,7 @@ class _Places(Sampler[list[Any]]):
 
 @dataclass(frozen=True, slots=True)
 class _Failure:
-    """Why a sample or batch could not be made, as a value that passes between processes."""
+    """The reason why a sample or batch could not be made, as a value to pass between processes."""
 
     code: str
     message: str
@@ -160,7 +160,7 @@ class _Failure:
 
     @staticmethod
     def of(exc: Exception, what: str) -> _Failure:
-        """Return the failure an exception means; complaints of data sets keep their words."""
+        """Return the failure an exception means; errors of data sets keep their message."""
         place = place_of(exc)
         if isinstance(exc, _MISTAKES) and not complains_itself(exc) and place is not None:
             said = f"{what} cannot be made: {type(exc).__name__}: {first_line(exc)}"
@@ -319,7 +319,7 @@ def _some_inputs(dataset: Any) -> list[Tensor]:
 
 
 def _first_item(dataset: Any) -> tuple[Tensor, Any]:
-    """Return the first sample; InputError when it cannot be read or is no input with a target."""
+    """Return the first sample; InputError when it cannot be read or is not a pair."""
     if hasattr(dataset, "batch"):
         try:
             with preserved():
@@ -333,7 +333,7 @@ def _first_item(dataset: Any) -> tuple[Tensor, Any]:
     if not (isinstance(item, (tuple, list)) and len(item) == 2 and isinstance(item[0], Tensor)):
         raise InputError(
             "E632",
-            "a sample of the data set is no pair of an input tensor and a target",
+            "a sample of the data set is not a pair of an input tensor and a target",
             "--dataset",
             "Correct the data set's __getitem__.",
         )
@@ -341,7 +341,7 @@ def _first_item(dataset: Any) -> tuple[Tensor, Any]:
 
 
 def _batches(dataset: Any, order: Order, entry: DatasetEntry, options: TrainingOptions) -> Batches:
-    """Return the batches of some samples of a data set, by the quicker way it allows."""
+    """Return the batches of some samples of a data set, in the fastest way it supports."""
     if hasattr(dataset, "batch"):
         return TensorBatches(dataset, order)
     collate = entry.collate or (stack_inputs if options.obj_detection else None)

@@ -19,7 +19,8 @@ _NORMALIZE = "Let the loader apply ai8x.normalize(args) to values 0 to 1, as the
 def check_shape(inputs: Tensor, entry: DatasetEntry) -> None:
     """Raise InputError E663 if the input of a sample has another shape than the record says.
 
-    Networks that take it all the same are left in peace: records of other tools may be inexact.
+    Networks that accept the input all the same are not refused: records of other tools may be
+    inexact.
     """
     shape = tuple(inputs.shape)
     if entry.input not in (shape, (*shape, 1)):

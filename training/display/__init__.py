@@ -1,7 +1,6 @@
-"""What a run shows beside its log: TensorBoard, tables and pictures (spec/training.md 7).
+"""What a run displays besides its log: TensorBoard, tables and pictures (spec/training.md 7).
 
-Each function of `MAKERS` makes an observer if the options ask for it; what it needs is imported
-only then.
+Each function of `MAKERS` makes an observer if the options ask for it, and imports what it needs.
 """
 
 from __future__ import annotations
@@ -80,7 +79,7 @@ def write_tables(context: Context) -> Observer | None:
 
 
 def draw_attributions(context: Context) -> Observer | None:
-    """Draw which pixels speak for which class (--shap)."""
+    """Draw which pixels contribute to which class (--shap)."""
     if context.options.shap is None:
         return None
     from training.display.attributions import Attributions

@@ -1,4 +1,4 @@
-"""Which inputs speak for and against each class (--shap)."""
+"""How much each input contributes to each class (--shap)."""
 
 from __future__ import annotations
 

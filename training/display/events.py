@@ -1,4 +1,4 @@
-"""What TensorBoard shows beside the curves of losses and scores (spec/training.md 7.1)."""
+"""What TensorBoard shows besides the curves of losses and scores (spec/training.md 7.1)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _POINTS = 100
 
 
 def add_graph(context: Context) -> None:
-    """Send the graph of the network; a network that cannot be traced is only warned of.
+    """Send the graph of the network; a network that cannot be traced draws a warning.
 
     It is traced without gradients, which layers compute with operations that a graph can show.
     """

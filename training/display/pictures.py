@@ -22,7 +22,7 @@ _BLACK, _WHITE = (0, 0, 0), (255, 255, 255)
 def visible(inputs: Tensor, entry: DatasetEntry, options: TrainingOptions) -> Tensor | None:
     """Return inputs as images [N, 3, H, W] of 0..1, as the data set shows them.
 
-    Without a way of its own, it shows inputs of one or three channels; others are None.
+    Without a function of the data set, inputs of one or three channels are shown; others are None.
     """
     if entry.visualize is not None:
         made = entry.visualize(inputs, options)
@@ -39,7 +39,7 @@ def visible(inputs: Tensor, entry: DatasetEntry, options: TrainingOptions) -> Te
 
 
 def jet(shares: NDArray[np.floating[Any]]) -> Pixels:
-    """Return the colours [..., 3] of shares of 0..1: from blue over green and yellow to red."""
+    """Return the colours [..., 3] of values 0..1: from blue through green and yellow to red."""
     centres = np.array([3.0, 2.0, 1.0])
     colours = np.clip(1.5 - np.abs(4 * shares[..., None] - centres), 0, 1)
     return (255 * colours + 0.5).astype(np.uint8)

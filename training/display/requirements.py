@@ -9,7 +9,7 @@ from training.tasks.task import Task
 
 
 def check(task: Task, options: TrainingOptions) -> None:
-    """Raise InputError for a display that the task has nothing for."""
+    """Raise InputError for a display that the task does not support."""
     if options.pr_curves and not isinstance(task, Classification):
         raise InputError(
             "E641", "precision and recall are measured for classes only", "--pr-curves",

@@ -66,7 +66,7 @@ class ResultsTable(Observer):
         )
         tables = zip(heads, (lines, _numbers(predicted), _numbers(means)), strict=True)
         paths = [f"{self._prefix}_{part}.csv" for part in _PARTS]
-        with contextlib.ExitStack() as stack:  # the files appear when all are complete
+        with contextlib.ExitStack() as stack:  # all files appear together when they are complete
             files = [stack.enter_context(atomic.atomic_file(path)) for path in paths]
             for file, (head, rows) in zip(files, tables, strict=True):
                 _write(file, head, rows)
@@ -74,7 +74,7 @@ class ResultsTable(Observer):
 
 
 def _check_folder(folder: Path) -> None:
-    """Raise InputError if the folder does not exist, cannot be made, or not be written to."""
+    """Raise InputError if the folder cannot be made or written to."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         problem = None if os.access(folder, os.W_OK) else "no permission to write"

@@ -1,6 +1,6 @@
-"""What train.py tells about a network without training it: tables, graphs, files for others.
+"""What train.py writes about a network without training it: tables, graphs, files for other tools.
 
-Everything else is imported when it is asked for.
+Modules are imported on demand.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ def export(
 ) -> str:
     """Write what the options ask for and return what to print about it.
 
-    `policy` is the policy of quantization or None. The network is changed: use it no further.
-    Raises InputError for what cannot be made of this network.
+    `policy` is the policy of quantization or None. The network is changed and must not be used
+    afterwards. Raises InputError for what cannot be made of this network.
     """
     model.eval()
     example = torch.zeros(1, *dataset.input[: entry.dim + 1])

@@ -1,4 +1,4 @@
-"""Counting what a network consists of: zeros in weights, multiplications."""
+"""Counts of zeros in weights and of multiplications."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Sparsity:
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """What a layer computes for one sample: shapes without the batch, multiplications.
+    """The computation of a layer for one sample: shapes without the batch, multiplications.
 
     `taken` is what the operator receives, after pooling.
     """
@@ -94,7 +94,7 @@ def count_effort(model: nn.Module, example: Tensor) -> list[Effort]:
 
 
 def run(model: nn.Module, example: Tensor) -> Any:
-    """Return what a network makes of a sample; InputError when it cannot take it."""
+    """Return the output of a network for a sample; InputError when it cannot take the sample."""
     try:
         with torch.no_grad():
             return model(example)
@@ -107,7 +107,7 @@ def run(model: nn.Module, example: Tensor) -> Any:
 
 
 def _effort(name: str, op: Any, taken: torch.Size, given: torch.Size) -> Effort:
-    """Return the effort of an operator: every weight is used once for each position."""
+    """Return the effort of an operator: each weight is used once per position."""
     by_position = math.prod(op.weight.shape[1:])
     kind = ai8x.kind_of(op)
     match kind:
@@ -129,7 +129,7 @@ def _effort(name: str, op: Any, taken: torch.Size, given: torch.Size) -> Effort:
 
 
 def _attributes(op: Any) -> str:
-    """Return kernel, stride, padding and so on, where they are not the usual ones."""
+    """Return kernel, stride, padding and so on where they differ from the defaults."""
     if isinstance(op, nn.Linear):
         return ""
     parts = [f"k={dimensions(op.kernel_size)}"]

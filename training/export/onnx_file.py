@@ -18,7 +18,7 @@ from training.export.counting import run
 def write_onnx(model: nn.Module, example: Tensor, path: str, simplify: bool) -> str:
     """Write the network as its layers compute it, or without rounding and clamps (`simplify`).
 
-    It is changed for that; use it no further.
+    The network is changed and must not be used afterwards.
     """
     _require_onnx()
     run(model, example)

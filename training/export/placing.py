@@ -1,7 +1,7 @@
 """Legal starting values for processors and data memory (docs/network-description.md).
 
-Simple rules: channels lie from a multiple of 16 processors on, results at the first offset that is
-free while they are needed. What they cannot place is noted at the layer.
+Simple rules: channels start at a multiple of 16 processors, results at the first offset that is
+free while they are needed. What the rules cannot place is noted at the layer.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _ALIGNMENT = 0x100
 
 @dataclass(frozen=True, slots=True)
 class ResultLocation:
-    """Where a result lies: processors, byte offset, words left free after each."""
+    """Where a result is stored: processors, byte offset, words left free after each word."""
 
     processors: int
     offset: int
@@ -30,7 +30,7 @@ class ResultLocation:
 
 @dataclass(slots=True)
 class _Group:
-    """Results that a layer takes together and that therefore lie together."""
+    """Results that a layer reads together and that are therefore stored together."""
 
     members: tuple[int, ...]
     by_elements: bool
@@ -94,7 +94,7 @@ class _Planner:
         return max([index + 1, *(n for n, e in enumerate(self.entries) if index in e.inputs)])
 
     def _offset(self, index: int, group: _Group | None, operands: int) -> int:
-        """Return the first offset that is free from the making of a result to its last use."""
+        """Return the first offset that is free from when a result is written to its last use."""
         members = group.members if group else (index,)
         size = operands * max(map(self._bytes, members))
         last = max(map(self._last_use, members))
@@ -112,7 +112,7 @@ class _Planner:
         return 4 * (4 if wide else 1) * math.prod(shape[1:]) * passes(shape[0])
 
     def note_problems(self) -> None:
-        """Note at the layers what could not be placed."""
+        """Add notes to the layers about what could not be placed."""
         for index in (INPUT, *range(len(self.entries))):
             notes = self.entries[max(0, index)].notes
             group = self.groups.get(index)
@@ -126,7 +126,7 @@ class _Planner:
                     "data_format: CHW, fold the data, or stream it with --fifo"
                 )
             elif index == len(self.entries) - 1 and max(ends) > self.chip.instance_bytes:
-                notes.append("some results found no free place; change their offsets")
+                notes.append("there is no free memory for some results; change their offsets")
         for entry in self.entries:
             if entry.join == "channels":
                 self._note_channels(entry)
@@ -137,14 +137,14 @@ class _Planner:
             )
 
     def _note_channels(self, entry: DescribedLayer) -> None:
-        """Note joined channels that these rules cannot place."""
+        """Add notes about concatenated channels that these rules cannot place."""
         counts = [self.given(member)[0] for member in entry.inputs]
         alone = all(self.groups[member].members == entry.inputs for member in entry.inputs)
         if not alone or INPUT in entry.inputs or len(set(entry.inputs)) < len(counts):
-            entry.notes.append("a part of these channels is joined with others too")
+            entry.notes.append("some of these channels are concatenated with others as well")
         whole = all(count % PROCESSORS_PER_INSTANCE == 0 for count in counts[:-1])
         if sum(counts) > PROCESSORS or not whole:
-            entry.notes.append(f"{' + '.join(map(str, counts))} channels are joined: choose "
+            entry.notes.append(f"{' + '.join(map(str, counts))} channels are concatenated: choose "
                                "processors, offsets and write_gap of the parts")  # fmt: skip
 
 

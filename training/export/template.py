@@ -31,9 +31,9 @@ def write_template(
 
     Batch normalization is fused. The bits of weights are those of the checkpoint that fills the
     network, if it was trained with quantization, else the policy's; 8 bits are not written, so that
-    the loader takes what the quantized checkpoint says. Processors and offsets
-    are legal starting values, or marked with FILL IN. Raises InputError for a network whose way of
-    data cannot be followed or that has no layer.
+    the loader takes what the quantized checkpoint says. Processors and offsets are legal starting
+    values, or marked with FILL IN. Raises InputError for a network whose data flow cannot be traced
+    or that has no layer.
     """
     assert options.yaml_template is not None
     ai8x.fuse_bn_layers(model)
@@ -50,7 +50,7 @@ def write_template(
     places = place_all(entries, shape, chip)
     if not is_tensor_order(model, entries):
         entries[0].notes.append(
-            "the checkpoint has the weights in another order than the layers compute; sort the "
+            "the checkpoint has the weights in a different order than the layers; sort the "
             "layers as in the model and give each its next_sequence, or sort the model"
         )
     text = template_text(entries, places, shape, f"{options.arch} (models/) on {options.dataset} "

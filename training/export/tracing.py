@@ -1,4 +1,4 @@
-"""The way of data through a network, found by running it once."""
+"""The data flow of a network, recorded by running it once."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ Node = Any
 
 
 class _Tracer(fx.Tracer):
-    """Keeps the layers of ai8x whole."""
+    """Does not look inside the layers of ai8x."""
 
     def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
-        """Return whether a module is one step of the way."""
+        """Return whether a module is a single node of the graph."""
         ours = isinstance(m, ai8x.QuantizationAwareModule | ai8x.Eltwise)
         return ours or super().is_leaf_module(m, module_qualified_name)
 
 
 class _Shapes(fx.Interpreter):
-    """Notes at each node, as `meta["shape"]`, the shape of its result."""
+    """Records the shape of each node's result as `meta["shape"]`."""
 
     def run_node(self, n: Node) -> Any:
         """Compute a node."""
@@ -37,7 +37,7 @@ class _Shapes(fx.Interpreter):
 def trace(model: nn.Module, example: Tensor) -> Any:
     """Return the graph of a network, a `torch.fx.Graph` with the shape of each node's result.
 
-    Raises InputError for a network whose way depends on its data.
+    Raises InputError for a network whose data flow depends on its data.
     """
     try:
         with torch.no_grad():
@@ -47,14 +47,14 @@ def trace(model: nn.Module, example: Tensor) -> Any:
     except Exception as exc:
         reason = (str(exc).strip().splitlines() or [type(exc).__name__])[0]
         raise InputError(
-            "E647", f"the way of data through the network cannot be followed: {reason}", "--model",
-            "The forward function must not decide by the values or shapes of its data.",
+            "E647", f"the data flow of the network cannot be traced: {reason}", "--model",
+            "The forward function must not branch on the values or shapes of its data.",
         ) from exc  # fmt: skip
     return graph
 
 
 def _defaults(model: nn.Module) -> dict[str, Any]:
-    """Return the arguments of the network beside its data, with their usual values."""
+    """Return the arguments of the network besides its data, with their defaults."""
     parameters = inspect.signature(model.forward).parameters.values()
     return {p.name: p.default for p in parameters if p.default is not inspect.Parameter.empty}
 

@@ -48,7 +48,7 @@ class DescribedLayer:
 
 @dataclass(frozen=True, slots=True)
 class _Value:
-    """A tensor on its way from layers to the next: what happens to it in front of that."""
+    """A tensor between layers, with the operations in front of the next layer."""
 
     inputs: tuple[int, ...]
     shape: tuple[int, ...]
@@ -99,7 +99,7 @@ class Walk:
         if isinstance(module, _PASSING):
             return value
         kind = type(module).__name__
-        return _noted(value, f"{node.target} ({kind}) is no layer of the accelerator", shape)
+        return _noted(value, f"{node.target} ({kind}) is not a layer of the accelerator", shape)
 
     def _function(self, node: Node, taken: list[_Value], shape: tuple[int, ...]) -> _Value:
         """Follow a function or method."""
@@ -110,7 +110,8 @@ class Walk:
             inputs = tuple(index for value in taken for index in value.inputs)
             joined = _Value(inputs, shape, "channels")
             simple = fits and not any(_is_prepared(v) or v.join == "elements" for v in taken)
-            return joined if simple else _noted(joined, "these tensors are joined otherwise", shape)
+            note = "these tensors are concatenated in another way"
+            return joined if simple else _noted(joined, note, shape)
         value = taken[0]
         if name not in _RESHAPING:
             return _noted(value, f"the model computes {name} here", shape)
@@ -137,10 +138,10 @@ class Walk:
     def _elements(
         self, node: Node, kind: str, taken: list[_Value], shape: tuple[int, ...]
     ) -> _Value:
-        """Follow an element-wise layer; the layer behind it does its work where it can."""
+        """Follow an element-wise layer; the next layer does its work if it can."""
         notes = tuple(note for value in taken for note in value.notes)
         if any(_is_prepared(value) or len(value.inputs) > 1 for value in taken):
-            notes += ("the operands are not whole results of layers",)
+            notes += ("the operands are not complete results of layers",)
         sources = [source for source in node.all_input_nodes if source in self._values]
         inputs = tuple(
             self._alone(source, value) for source, value in zip(sources, taken, strict=True)
@@ -177,7 +178,7 @@ class Walk:
     def _alone(self, node: Node, value: _Value) -> int:
         """Return the layer whose result is the operand; a copy of it where others need it too.
 
-        Operands lie word by word between each other, so that no other layer can read them.
+        Operands are interleaved word by word, so that no other layer can read them.
         """
         index = value.inputs[0]
         if index != INPUT and len(node.users) == 1:
@@ -236,7 +237,7 @@ def _elementwise(module: nn.Module) -> str | None:
 
 
 def _is_prepared(value: _Value) -> bool:
-    """Return whether something happens to a tensor that only an operator can do."""
+    """Return whether a tensor needs an operation that only an operator can do."""
     return value.flat or value.reshaped or value.pool is not None
 
 
@@ -260,7 +261,7 @@ def _pooling(pool: Any) -> dict[str, Any]:
     elif isinstance(pool, nn.MaxPool1d | nn.MaxPool2d):
         keys = {"max_pool": _short(pool.kernel_size)}
     else:
-        raise TypeError(f"{type(pool).__name__} is no pooling of a layer")
+        raise TypeError(f"{type(pool).__name__} is not a pooling of a layer")
     keys["pool_stride"] = _short(pool.stride)
     dilation = _short(getattr(pool, "dilation", 1))
     return keys if dilation == 1 else {**keys, "pool_dilation": dilation}

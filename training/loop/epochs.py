@@ -109,7 +109,7 @@ def train_epoch(run: Pass, batches: Batches, optimizers: Sequence[Optimizer], ep
             average_gradients(run.task.criterion.parameters(), share.processes)
         window.add_gradient(total_gradient(run.model))
         last = step % options.print_freq == 0 or step == steps
-        if last or run.device.type == "cpu":  # elsewhere every look would wait for the device
+        if last or run.device.type == "cpu":  # on CUDA devices each check would wait for the device
             _stop_if_not_finite(run, window, epoch, step, x)
         for observer in run.observers:
             observer.seen(Seen("training", epoch, step, steps, x, outputs, targets, run.model))
@@ -146,7 +146,7 @@ def _stop_if_not_finite(run: Pass, window: Tally, epoch: int, step: int, x: Tens
     if bad is not None:
         number, what = bad
         batch = step - window.batches + number + 1
-        where = "a single process with --cpu tells the layer"
+        where = "run a single process with --cpu to find the layer"
         if batch == step and not run.share.divided:
             model = run.model
             where = origin_of_not_finite(model, x) if what == "loss" else worst_gradient(model)
@@ -154,7 +154,7 @@ def _stop_if_not_finite(run: Pass, window: Tally, epoch: int, step: int, x: Tens
             "E605",
             f"the {what} of batch {batch} of epoch {epoch} is not finite: {where}",
             "--lr",
-            "Lower the learning rate; checkpoints of earlier epochs are untouched.",
+            "Lower the learning rate; checkpoints of earlier epochs are unchanged.",
         )
 
 

@@ -1,4 +1,4 @@
-"""What is counted in a pass over the data: losses, and by the meter of a task how good it is."""
+"""What is measured in a pass over the data: losses, and quality by the meter of a task."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ def _key(title: str) -> str:
 
 
 class Meter(Protocol):
-    """Judges the outputs of batches; sums stay on the device until numbers are asked for."""
+    """Evaluates the outputs of batches; sums stay on the device until results are asked for."""
 
     def add(self, outputs: Any, targets: Any) -> None:
-        """Judge a batch."""
+        """Evaluate a batch."""
 
     def merge(self, other: Self) -> None:
-        """Add what another meter of this kind has seen."""
+        """Add the counts of another meter of this kind."""
 
     def values(self, final: bool) -> dict[str, float]:
         """Return numbers by their titles in logs, those that are there before the end or all."""

@@ -1,4 +1,4 @@
-"""Looking on while a network is trained or measured, for displays and exports."""
+"""Observers of training and evaluation, for displays and exports."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Seen:
 
 
 class Observer:
-    """Does nothing; an observer overrides what it wants to know.
+    """Base class whose methods do nothing; an observer overrides those that it needs.
 
     It is called in every step: what it keeps should stay on the device until `finished`.
     """

@@ -58,7 +58,7 @@ class Trainer:
         self.schedule = LearningRates([])
 
     def run(self, resumed: checkpoints.Loaded | None) -> None:
-        """Train all epochs, then measure the last state on the test set."""
+        """Train all epochs, then evaluate the last state on the test set."""
         options, start = self.options, 0
         if resumed is not None and not options.reset_optimizer:
             start = self._resume(resumed)
@@ -89,7 +89,7 @@ class Trainer:
         if resumed.optimizer is None:
             raise InputError(
                 "E609",
-                "the checkpoint has no optimizer to continue with",
+                "the checkpoint has no optimizer state to continue with",
                 source,
                 "Take only its weights with --exp-load-weights-from.",
             )
@@ -125,7 +125,7 @@ class Trainer:
         )
 
     def _begin_qat(self) -> None:
-        """Switch to quantization-aware training; what was best before does not count any more."""
+        """Switch to quantization-aware training; earlier best results no longer count."""
         assert self.policy is not None
         model, share = self.passes.model, self.passes.share
         self.log.say("Initiating quantization aware training (QAT)...")
@@ -169,7 +169,7 @@ class Trainer:
         self.schedule.end_epoch(epoch, self.passes.share.agree(self._outcome(scores)))
 
     def _outcome(self, scores: Scores) -> Outcome:
-        """Return what may steer the learning rate."""
+        """Return the results that may control the learning rate."""
         return Outcome(scores.loss, self.passes.task.rank(scores)[0])
 
     def _history(self) -> list[Epoch]:
@@ -188,7 +188,7 @@ class Trainer:
         return self.log.folder / "_".join([*filter(None, before), f"{name}.pth.tar"])
 
     def _save(self, epoch: int, scores: Scores) -> None:
-        """Write the checkpoint, before it as the best one if it is."""
+        """Write the checkpoint, first as the best one if it is."""
         task, log, model = self.passes.task, self.log, self.passes.model
         if not self.passes.share.leads:
             return
@@ -210,7 +210,7 @@ class Trainer:
 
 
 def _warn_of_defaults(options: TrainingOptions, log: Log) -> None:
-    """Say which optimizer and rate are taken for want of an option."""
+    """Warn of the optimizer and learning rate that are used by default."""
     if options.optimizer is None:
         log.warn("--optimizer not given, using SGD")
     if options.lr is None:
@@ -226,7 +226,7 @@ def _new_optimizer(model: nn.Module, options: TrainingOptions) -> Optimizer:
 
 
 def _nonzero_parameters(model: nn.Module) -> int:
-    """Count what is not 0 in weights and biases of two to four dimensions."""
+    """Count the non-zero values in parameters of two to four dimensions."""
     return sum(
         int(p.count_nonzero())
         for name, p in model.named_parameters()

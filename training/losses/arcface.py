@@ -46,7 +46,7 @@ class SubCenterArcFace(nn.Module):
         true = cosines.gather(1, labels.unsqueeze(1))
         sines = (1 - true.square()).clamp(min=1e-12).sqrt()
         moved = true * self._cos - sines * self._sin  # cos(angle + margin)
-        # Beyond 180° the cosine would rise again: there the same slope goes on in a straight line.
+        # Beyond 180° the cosine would rise again: continue in a straight line with the same slope.
         moved = torch.where(true > -self._cos, moved, true - (1 - self._cos))
         return functional.cross_entropy(
             self.scale * cosines.scatter(1, labels.unsqueeze(1), moved), labels

@@ -16,7 +16,7 @@ from training.policies.yaml_file import read_mapping, refuse_unknown_keys
 
 _CODE = "E639"
 _MATCH = 0.5
-"""A prior box that overlaps no object by as much is background."""
+"""A prior box that overlaps every object by less than this is background."""
 _RANGES = {
     "multi_box_loss": {"alpha": (0, 1e6), "neg_pos_ratio": (0, 1e6)},
     "nms": {"min_score": (0, 1), "max_overlap": (0, 1), "top_k": (1, 1e6)},
@@ -25,7 +25,7 @@ _RANGES = {
 
 @dataclass(frozen=True, slots=True)
 class Parameters:
-    """How the loss weighs, and which boxes count as found.
+    """Weights of the loss, and which boxes count as detected.
 
     `alpha` is the weight of locations, `neg_pos_ratio` how many background boxes count for each
     box with an object. Found are boxes with a score above `min_score`, of those that overlap by

@@ -18,8 +18,8 @@ from training.options import TrainingOptions
 def build_model(entry: ModelEntry, dataset: DatasetEntry, options: TrainingOptions) -> nn.Module:
     """Make the network for the data set; InputError when the chip cannot run it.
 
-    The checkpoint of a backbone is tried here first, so that the network opens no file that is
-    missing, damaged or hostile.
+    The checkpoint of a backbone is checked here first, so that the network never opens a missing,
+    damaged or hostile file.
     """
     if options.backbone_checkpoint is not None:
         read_checkpoint(options.backbone_checkpoint)
@@ -43,7 +43,7 @@ def build_model(entry: ModelEntry, dataset: DatasetEntry, options: TrainingOptio
 
 
 def _refusal(exc: Exception, entry: ModelEntry, dataset: DatasetEntry) -> InputError:
-    """Return the complaint about an exception of a network's constructor."""
+    """Return the error for an exception of a network's constructor."""
     surplus = isinstance(exc, TypeError) and "unexpected keyword argument" in str(exc)
     if not surplus and not isinstance(exc, AssertionError | ValueError | RuntimeError | IndexError):
         return failure(exc, f"building {entry.name}", entry.make)
@@ -98,7 +98,7 @@ def _keywords(entry: ModelEntry, dataset: DatasetEntry, options: TrainingOptions
         if not entry.dr:
             raise InputError(
                 "E635",
-                f"{entry.name} has no choice of the length of its output",
+                f"{entry.name} does not let the length of its output be chosen",
                 "--dr",
                 "Choose a network whose entry in `models` has 'dr': True, or leave the option out.",
             )

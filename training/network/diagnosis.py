@@ -1,4 +1,4 @@
-"""Where in a network values stop being finite."""
+"""Find where in a network values stop being finite."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def total_gradient(model: nn.Module) -> Tensor:
 
 
 def worst_gradient(model: nn.Module) -> str:
-    """Return which layer the first gradient comes from that is not finite, on the way back."""
+    """Return the layer of the first gradient of the backward pass that is not finite."""
     for name, parameter in reversed(list(model.named_parameters())):
         if parameter.grad is not None and not _finite(parameter.grad):
             return f"that of the {_of_layer(name)}"

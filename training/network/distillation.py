@@ -39,7 +39,7 @@ class Distillation:
         return self.relations if epoch is None else epoch >= self.start_epoch
 
     def losses(self, loss: Tensor, x: Tensor, outputs: Any) -> Mapping[str, Tensor]:
-        """Return the losses of a batch from that of the labels, the inputs and the outputs."""
+        """Return the losses of a batch from the loss of the labels, the inputs and the outputs."""
         with torch.no_grad():
             taught = self.teacher(x if self.input_range == 1 else x / self.input_range)
         if self.relations:
@@ -61,7 +61,7 @@ def divergence(student: Tensor, teacher: Tensor, temperature: float) -> Tensor:
 
 
 class NoLoss(nn.Module):
-    """Takes the place of the criterion when labels do not count: always 0, also its gradient."""
+    """Replaces the criterion when labels are ignored: always 0, with zero gradient."""
 
     def forward(self, outputs: Tensor, _targets: Any) -> Tensor:
         """Return 0."""

@@ -1,4 +1,4 @@
-"""Whether a checkpoint belongs to a network; if not, how they differ, and which one fits it."""
+"""Whether a checkpoint fits a network; if not, how they differ, and which network does fit."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from training.network.building import build_model
 from training.options import TrainingOptions
 
 _ROWS = 24
-"""More differences than this are only counted."""
+"""Further differences are only counted."""
 State = Mapping[str, Tensor]
 
 
@@ -151,10 +151,11 @@ def _others(dataset: DatasetEntry) -> Iterator[DatasetEntry]:
 
 
 def _fits(found: State, entry: ModelEntry, dataset: DatasetEntry, options: TrainingOptions) -> bool:
-    """Return whether the network has the very tensors of the file, batch normalization aside."""
+    """Return whether the network has exactly the tensors of the file, apart from batch
+    normalization."""
     try:
         model = build_model(entry, dataset, options)
-    except Exception:  # a network of anybody, for data it was not made for
+    except Exception:  # any network, for data that it was not made for
         return False
     return not differences(expected(model, found), found).fatal
 

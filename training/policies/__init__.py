@@ -1,1 +1,1 @@
-"""The YAML files that say how a run goes on: learning rates and quantization-aware training."""
+"""The YAML files that control a run: learning rates and quantization-aware training."""

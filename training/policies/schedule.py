@@ -22,7 +22,7 @@ from training.policies.schedule_arguments import (
 from training.policies.yaml_file import read_mapping, refuse_unknown_keys
 
 MODEL, LOSS = "lr_scheduler", "loss_lr_scheduler"
-"""What a scheduler steers: the optimizer of the model, or that of the loss (--dr)."""
+"""What a scheduler controls: the optimizer of the model, or that of the loss (--dr)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class LearningRates:
                 ) from exc
 
     def use(self, optimizer: Optimizer) -> None:
-        """Steer another optimizer from now on, whose groups correspond to the former's."""
+        """Control another optimizer from now on, whose groups correspond to those of the former."""
         for policy in self._policies:
             if policy.role == MODEL:
                 policy.scheduler.optimizer = optimizer
@@ -99,15 +99,15 @@ class ScheduleFile:
     ) -> LearningRates:
         """Return the schedule that steers `optimizer`, and that of the loss if it has one.
 
-        A run that is resumed has epochs `done`, of which files of other tools tell no outcome; the
-        schedule takes their steps again. InputError when that run had no schedule.
+        A run that is resumed has epochs `done`, whose outcome is unknown for files of other tools;
+        the schedule takes their steps again. InputError when that run had no schedule.
         """
         started = {}
         for (role, name), scheduler in self.schedulers.items():
             steered = optimizer if role == MODEL else of_loss
             if steered is None:
                 raise InputError(
-                    CODE, f"{role}s: {name} has nothing to steer: the loss learns only with --dr",
+                    CODE, f"{role}s: {name} has no effect: the loss has parameters only with --dr",
                     self.path, "Add --dr, or take the section out.",
                 )  # fmt: skip
             if done:
@@ -136,7 +136,7 @@ class ScheduleFile:
             if "initial_lr" not in group:
                 raise InputError(
                     CODE,
-                    f"{what} cannot go on: the run began without a schedule",
+                    f"{what} cannot continue: the run began without a schedule",
                     self.path,
                     "Leave out --compress, or add --reset-optimizer.",
                 )

@@ -1,4 +1,4 @@
-"""What the schedulers of PyTorch take, and which parts of old schedule files are refused."""
+"""Arguments of the schedulers of PyTorch, and the parts of old schedule files that are refused."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ REFUSED_CLASSES = {
     "ChainedScheduler": _SEVERAL,
     "SequentialLR": _SEVERAL,
     "SWALR": "anneals towards averages of weights, which are not kept here",
-    "MultiStepMultiGammaLR": "is of an old library: list a MultiStepLR for each gamma instead",
+    "MultiStepMultiGammaLR": "belongs to an old library: list a MultiStepLR for each gamma instead",
 }
 _PRUNED = "weights that are zero save nothing on the accelerator, which has no sparse kernels"
 _REFUSED_SECTIONS = {
@@ -118,7 +118,7 @@ _REFUSED_SECTIONS = {
     "--weight-decay regularizes",
     "quantizers": "weights are quantized as the accelerator needs it by --qat-policy",
     "extensions": "the parts of an old library that they name do not exist here",
-    "version": "it is of an old library; a schedule has no version",
+    "version": "it belongs to an old library; a schedule has no version",
 }
 _REFUSED_SECTIONS |= {name.removesuffix("s"): why for name, why in _REFUSED_SECTIONS.items()}
 

@@ -12,15 +12,15 @@ from diagnostics.errors import InputError
 
 
 class _Loader(yaml.SafeLoader):
-    """Refuses a key that stands twice, of which YAML libraries take the last."""
+    """Refuses duplicate keys, of which YAML libraries take the last."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        """Return the mapping of a node; ConstructorError for a key that stands twice."""
+        """Return the mapping of a node; ConstructorError for a duplicate key."""
         seen: set[str] = set()
         for key in (k for k, _ in node.value if isinstance(k, yaml.ScalarNode)):
             if key.value in seen:
                 raise yaml.constructor.ConstructorError(
-                    problem=f"the key {key.value} stands twice", problem_mark=key.start_mark
+                    problem=f"the key {key.value} occurs twice", problem_mark=key.start_mark
                 )
             seen.add(key.value)
         return super().construct_mapping(node, deep)
@@ -36,7 +36,7 @@ def read_mapping(path: str, code: str) -> dict[str, Any]:
         raise InputError(code, "the file is not text in UTF-8", path) from exc
     except RecursionError as exc:
         raise InputError(code, "its lists and keys are nested too deeply", path) from exc
-    except ValueError as exc:  # what looks like a date and is none
+    except ValueError as exc:  # what looks like a date but is not
         raise InputError(code, f"this is not valid YAML: {exc}", path) from exc
     except yaml.YAMLError as exc:
         mark = getattr(exc, "problem_mark", None)

@@ -1,1 +1,1 @@
-"""What a run leaves behind: checkpoints with the progress of the run, and its log folder."""
+"""Output of a run: checkpoints with the progress of the run, and the log folder."""

@@ -57,11 +57,11 @@ def _tensors(value: Any) -> Any:
 
 
 def load_into(model: nn.Module, checkpoint: Loaded) -> list[str]:
-    """Put the tensors of a checkpoint into the model and return the names it has no place for.
+    """Load the tensors of a checkpoint into the model and return the names that it does not have.
 
     Batch normalization that was moved into the weights before is removed from the model, a missing
     `shift_quantile` (files of 2020) is 1. Raises RuntimeError when the model cannot be filled;
-    `training.fitting` finds that out before and says why.
+    `training.network.fitting` checks that before and reports why.
     """
     if not any(".bn." in f".{name}" for name in checkpoint.state):
         ai8x.fuse_bn_layers(model)
@@ -119,5 +119,5 @@ def write(
 
 
 def write_twin(path: Path) -> None:
-    """Write the twin of a checkpoint beside it, as safetensors file."""
+    """Write a copy of a checkpoint beside it as a safetensors file."""
     write_safetensors(twin_of(path), read_checkpoint(path))

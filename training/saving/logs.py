@@ -107,12 +107,12 @@ class Log:
 
 
 def _raise(_record: logging.LogRecord) -> None:
-    """Let a failure to write (full disk, closed pipe) end the run instead of being printed."""
+    """End the run when a line cannot be written (full disk, closed pipe)."""
     raise
 
 
 def _new_folder(parent: Path, name: str | None) -> Path:
-    """Make a folder named after the time; a second run in the same second waits for the next.
+    """Make a folder named after the time; a second run within the same second waits.
 
     Raises OSError when `parent` is not a folder and cannot become one.
     """
@@ -128,9 +128,9 @@ def _new_folder(parent: Path, name: str | None) -> Path:
 
 
 def _point(link: str, target: Path) -> bool:
-    """Let the symbolic link `link` of the working directory show `target`, where possible.
+    """Point the symbolic link `link` of the working directory to `target` where possible.
 
-    Returns False when something of the user has this name.
+    Returns False when a file or folder of the user has this name.
     """
     path = Path(link)
     try:
@@ -138,8 +138,8 @@ def _point(link: str, target: Path) -> bool:
             path.unlink()
         path.symlink_to(target)
     except FileExistsError:
-        return path.is_symlink()  # a link: another run was quicker
-    except OSError:  # a file system without links: the line with the file's name must do
+        return path.is_symlink()  # a link: another run was faster
+    except OSError:  # a file system without links: the logged file name has to suffice
         return True
     return True
 

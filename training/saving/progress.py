@@ -1,4 +1,4 @@
-"""What a run has done so far, kept in its checkpoints so that it can go on as if never ended."""
+"""The progress of a run, kept in its checkpoints so that it can continue as if uninterrupted."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from training.options import TrainingOptions
 KEY = "run"
 """The entry of a checkpoint's `extras`."""
 SETTINGS = ("batch_size", "validation_split")
-"""Options that decide which samples are learned from together; the command line may change them."""
+"""Options that determine the batches; the command line may change them when a run is resumed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Epoch:
     metrics: Mapping[str, Any]
 
     def as_dict(self) -> dict[str, Any]:
-        """Return plain values for a checkpoint; what was measured to the last digit."""
+        """Return plain values for a checkpoint; measurements keep all digits."""
         return {
             "epoch": self.number,
             "qat": self.qat,
@@ -51,17 +51,17 @@ class Progress:
         return {"seed": self.seed, "settings": dict(self.settings), "epochs": epochs}
 
     def changes(self, options: TrainingOptions) -> Iterator[str]:
-        """Yield warnings of options that let a resumed run end unlike an undisturbed one."""
+        """Yield warnings of options that make a resumed run differ from an uninterrupted one."""
         for name, before in self.settings.items():
             now = getattr(options, name)
             if now != before:
                 option = f"--{name.replace('_', '-')}"
                 yield (
-                    f"{option} was {before} before, and is {now}: the run does not end as if it "
-                    "had not been interrupted"
+                    f"{option} was {before} and is now {now}: the run will differ from an "
+                    "uninterrupted one"
                 )
         if options.resume_from and options.deterministic and options.seed != self.seed:
-            yield f"--seed {options.seed} has no effect: the run goes on with its own, {self.seed}"
+            yield f"--seed {options.seed} has no effect: a resumed run keeps its seed, {self.seed}"
 
 
 def progress_of(extras: Mapping[str, Any], done: int, new: Progress) -> Progress:
@@ -84,7 +84,7 @@ def progress_of(extras: Mapping[str, Any], done: int, new: Progress) -> Progress
 
 
 def _epoch(number: int, entry: Any) -> Epoch | None:
-    """Return an epoch from plain values, or None if they are no such thing."""
+    """Return an epoch from plain values, or None if they do not describe one."""
     if not isinstance(entry, dict) or entry.get("epoch") != number:
         return None
     losses, values, metrics = entry.get("losses"), entry.get("values"), entry.get("metrics")

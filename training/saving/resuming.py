@@ -1,4 +1,4 @@
-"""What a run takes over from the checkpoint of another besides the weights."""
+"""What a run takes from the checkpoint of another run besides the weights."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from diagnostics.errors import InputError
 def take_optimizer(optimizer: Optimizer, state: dict[str, Any], path: str) -> None:
     """Load the state of an optimizer from the checkpoint `path`.
 
-    Raises InputError E609 when it is damaged, or of other parameters: torch would notice those only
-    at the first step.
+    Raises InputError E609 when it is damaged or belongs to other parameters: torch would notice
+    that only at the first step.
     """
     try:
         optimizer.load_state_dict(state)
@@ -45,7 +45,7 @@ def first_epoch(done: int | None, path: str) -> int:
     if done is None or done < 0:
         raise InputError(
             "E609",
-            f"the checkpoint is of epoch {done}; to continue it must say how many were done",
+            f"the checkpoint is of epoch {done}; to continue, the last epoch must be known",
             path,
             "Take only its weights with --exp-load-weights-from.",
         )

@@ -24,7 +24,7 @@ _UNFIT = (RuntimeError, ValueError, TypeError, IndexError, AssertionError)
 
 
 def is_regression(entry: DatasetEntry, options: TrainingOptions) -> bool:
-    """Return whether numbers are to be learned: by option, data set, or for want of classes."""
+    """Return whether the task is regression: by option, by data set, or for lack of classes."""
     by_data = entry.regression or len(entry.output) == 1
     return options.regression or (by_data and not options.obj_detection)
 
@@ -57,7 +57,7 @@ def task_of(entry: DatasetEntry, options: TrainingOptions, item: Item) -> type[T
         return Embedding
     if target.is_floating_point():
         raise InputError(
-            "E631", f"the targets of {entry.name} are {_kind(target)}, no numbers of classes",
+            "E631", f"the targets of {entry.name} are {_kind(target)}, not class numbers",
             "--dataset", "Add --regression, or choose another data set.",
         )  # fmt: skip
     return Segmentation if target.ndim > 1 else Classification

@@ -14,7 +14,7 @@ from training.options import TrainingOptions
 from training.tasks.task import Task, dimensions
 
 _MANY = 5
-"""Up to so many classes the share of hits among the first five says nothing."""
+"""With at most this many classes, top-5 accuracy is meaningless."""
 
 
 class Classification(Task):
@@ -28,7 +28,7 @@ class Classification(Task):
         self.criterion = nn.CrossEntropyLoss(weight)
 
     def divisor(self, targets: Tensor) -> Tensor:
-        """Return the number of labels, each as heavy as its class."""
+        """Return the number of labels, weighted by their class."""
         weight = getattr(self.criterion, "weight", None)
         return torch.tensor(float(targets.numel())) if weight is None else weight[targets].sum()
 
@@ -68,7 +68,7 @@ class Classification(Task):
         return None
 
     def fault_of_targets(self, targets: Tensor) -> str | None:
-        """Name a label without a class, or targets of another type."""
+        """Return an error for a label without a class, or for targets of another type."""
         if targets.dtype != torch.int64:
             return f"targets of {self.options.dataset} are {targets.dtype}, not torch.int64"
         for label in (int(targets.min()), int(targets.max())):
@@ -98,7 +98,7 @@ class Segmentation(Classification):
 
 
 class ClassificationMeter:
-    """Counts hits among the best and the best five; [N, classes, ...] counts each position."""
+    """Counts top-1 and top-5 hits; of [N, classes, ...] each position counts."""
 
     def __init__(self, classes: int, matrix: bool) -> None:
         self._classes = classes
@@ -109,7 +109,7 @@ class ClassificationMeter:
 
     @torch.no_grad()
     def add(self, outputs: Tensor, targets: Tensor) -> None:
-        """Judge a batch."""
+        """Evaluate a batch."""
         first = outputs.topk(min(_MANY, self._classes), dim=1).indices
         best = first == targets.unsqueeze(1)
         self._hits = _sum(self._hits, torch.stack([best[:, 0].sum(), best.sum()]))
@@ -119,13 +119,13 @@ class ClassificationMeter:
             self._matrix = _sum(self._matrix, matrix)
 
     def merge(self, other: Self) -> None:
-        """Add what another meter has seen."""
+        """Add the counts of another meter."""
         self._judged += other._judged
         self._hits = _sum(self._hits, other._hits)
         self._matrix = _sum(self._matrix, other._matrix)
 
     def values(self, final: bool) -> dict[str, float]:  # noqa: ARG002 - the interface of meters
-        """Return accuracies in percent; of the best five only when there are more classes."""
+        """Return accuracies in percent; top-5 only when there are more than five classes."""
         if self._hits is None:
             return {}
         top1, top5 = (100 * self._hits.double() / self._judged).tolist()
@@ -173,7 +173,7 @@ def overlaps(matrix: Tensor) -> list[float | None]:
 
 
 def _sum(a: Tensor | None, b: Tensor | None) -> Tensor | None:
-    """Return the sum of what is there."""
+    """Return the sum of the values that are not None."""
     if a is None or b is None:
         return b if a is None else a
     return a + b

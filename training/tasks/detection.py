@@ -34,7 +34,7 @@ class Detection(Task):
         if not isinstance(self._priors, Tensor):
             raise InputError(
                 "E631",
-                f"{options.arch} has no prior boxes (priors_cxcy): it is no detector",
+                f"{options.arch} has no prior boxes (priors_cxcy): it is not a detector",
                 "--model",
                 "Choose a detector, or leave out --obj-detection.",
             )
@@ -62,7 +62,7 @@ class Detection(Task):
         return (self.criterion.match(targets)[1] > 0).sum().float()
 
     def meter(self, training: bool) -> Meter:
-        """Return a meter of precision; training batches are not judged."""
+        """Return a meter of precision; training batches are not evaluated."""
         assert isinstance(self.criterion, MultiBoxLoss)
         priors = None if training else self.criterion.priors
         return DetectionMeter(priors, self.parameters, self.labels)
@@ -98,7 +98,7 @@ class Detection(Task):
 
 
 class DetectionMeter:
-    """Mean average precision; `priors` None judges nothing."""
+    """Mean average precision; `priors` None evaluates nothing."""
 
     def __init__(
         self, priors: Tensor | None, parameters: Parameters, labels: Sequence[str]
@@ -109,7 +109,7 @@ class DetectionMeter:
         self._precision: Any = None
 
     def add(self, outputs: Outputs, targets: Objects) -> None:
-        """Judge a batch."""
+        """Evaluate a batch."""
         if self._priors is None:
             return
         if self._precision is None:
@@ -122,7 +122,7 @@ class DetectionMeter:
         self._precision.update(found, actual)
 
     def merge(self, other: Self) -> None:
-        """Training is not judged: there is nothing to add."""
+        """Training is not evaluated: there is nothing to add."""
 
     def values(self, final: bool) -> dict[str, float]:
         """Return the precision at the end of a pass: it takes a while to compute."""

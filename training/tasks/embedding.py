@@ -20,7 +20,7 @@ from training.tasks.task import dimensions
 class Embedding(Classification):
     """Sub-centre ArcFace, whose centres are learned too; outputs [N, dr], targets [N].
 
-    Measured is how often the nearest centre is of the true class.
+    The accuracy is the share of samples whose nearest centre is of the true class.
     """
 
     criterion: SubCenterArcFace
@@ -81,7 +81,7 @@ class Embedding(Classification):
 
 
 class EmbeddingMeter(ClassificationMeter):
-    """Judges embeddings by the centres they are near to."""
+    """Evaluates embeddings by the nearest centre."""
 
     def __init__(self, criterion: SubCenterArcFace, matrix: bool) -> None:
         super().__init__(criterion.classes, matrix)
@@ -89,5 +89,5 @@ class EmbeddingMeter(ClassificationMeter):
 
     @torch.no_grad()
     def add(self, outputs: Tensor, targets: Tensor) -> None:
-        """Judge a batch."""
+        """Evaluate a batch."""
         super().add(self._criterion.logits(outputs), targets)

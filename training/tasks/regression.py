@@ -59,13 +59,13 @@ class SquaredErrors:
 
     @torch.no_grad()
     def add(self, outputs: Tensor, targets: Tensor) -> None:
-        """Judge a batch."""
+        """Evaluate a batch."""
         squares = (outputs - targets.view_as(outputs)).square().sum(dtype=torch.float64)
         self._sum = squares if self._sum is None else self._sum + squares
         self._count += outputs.numel()
 
     def merge(self, other: Self) -> None:
-        """Add what another meter has seen."""
+        """Add the counts of another meter."""
         if other._sum is not None:
             self._sum = other._sum if self._sum is None else self._sum + other._sum
             self._count += other._count

@@ -1,4 +1,4 @@
-"""Relation-based distillation: the outputs of a teacher are to be reproduced."""
+"""Relation-based distillation: the network learns to reproduce the outputs of a teacher."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Relations(Task):
 
     @property
     def title(self) -> str:
-        """The value that counts first."""
+        """The most important value."""
         return OVERALL
 
     def meter(self, _training: bool) -> Meter:

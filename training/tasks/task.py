@@ -1,4 +1,4 @@
-"""What every kind of task decides (spec/training.md 2.2)."""
+"""The decisions of a task (spec/training.md 2.2)."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class Task(ABC):
 
     @property
     def title(self) -> str:
-        """The value that counts first, by its title."""
+        """The most important value, by its title."""
         return next(iter(self.decimals))
 
     def result_lines(self, scores: Scores) -> list[str]:
@@ -114,7 +114,7 @@ class Task(ABC):
 
 
 def integer_range(model: nn.Module) -> int:
-    """Return by what results of the integer simulation exceed those of training."""
+    """Return the factor by which results of the integer simulation exceed those of training."""
     wide = sum(bool(getattr(child, "wide", False)) for child in model.children())
     return int(128 * 256**wide)
 
