@@ -31,7 +31,7 @@ ifneq ($(shell $(PYTHON) -c 'print("runs")' 2>/dev/null),runs)
 .PHONY: $(RUNTIME)
 endif
 
-.PHONY: help setup demo rtl-demo test test-fast properties lint format docs kat kat-selection emulator-kat fuzz benchmarks clean
+.PHONY: help setup demo rtl-demo test test-fast properties lint format docs kat kat-selection emulator-kat fault-table fuzz benchmarks clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -79,6 +79,9 @@ kat-selection: $(RUNTIME) $(KAT)/check.py ## the known answers of the basic feat
 
 emulator-kat: $(DEVELOPMENT) ## execute the recorded words of the known answers in the emulator
 	@$(PYTHON) -m tests.emulator.known_answers --kat $(KAT) $(ARGS)
+
+fault-table: $(DEVELOPMENT) ## damage single words of ten networks: what the answer file tells of them
+	@$(PYTHON) -m tests.emulator.faults $(ARGS)
 
 fuzz: $(DEVELOPMENT) ## run the network loader on thousands of damaged inputs
 	@$(PYTHON) -m tests.robustness --jobs $(JOBS) $(ARGS)

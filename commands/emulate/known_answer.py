@@ -20,7 +20,7 @@ from emulator.words.addresses import AddressMap
 
 SHOWN_WORDS = 10
 _OWN_INPUT_SHARE = 8
-"""With more than this part of the input's blocks changed, the program has an input of its own."""
+"""With several words changed in more than this part of the input's blocks, the input is another."""
 
 
 @dataclass
@@ -47,7 +47,7 @@ class AnswerCheck:
     def has_own_input(self) -> bool:
         """Whether the program loads another input than the sample, not only some wrong words."""
         words = self.words
-        return words is not None and _OWN_INPUT_SHARE * words.wrong_inputs > words.blocks
+        return words is not None and _OWN_INPUT_SHARE * words.replaced_inputs > words.blocks
 
     @property
     def applies(self) -> bool:
@@ -147,8 +147,10 @@ def is_input(word: WrongWord) -> bool:
 
 
 def _layers(numbers: tuple[int, ...]) -> str:
+    if not numbers:
+        return "no layers"
     if len(numbers) == 1:
         return f"layer {numbers[0]}"
-    if numbers and numbers == tuple(range(numbers[0], numbers[-1] + 1)):
+    if numbers == tuple(range(numbers[0], numbers[-1] + 1)):
         return f"layers {numbers[0]} to {numbers[-1]}"
     return f"layers {', '.join(map(str, numbers))}"

@@ -26,20 +26,17 @@ _OTHERS_SHARE = 2
 class WordComparison:
     """The wrong words in the order of the phases, and how much was compared.
 
-    `blocks` counts the blocks of the input, `wrong_inputs` those that differ. `stranger` tells why
-    the file belongs to another project; nothing else was compared then.
+    `blocks` counts the blocks of the input, `wrong_inputs` those that differ, `replaced_inputs`
+    those in which more than a word does. `stranger` tells why the file belongs to another project;
+    nothing else was compared then.
     """
 
     wrong: tuple[WrongWord, ...] = ()
     compared: int = 0
     blocks: int = 0
     wrong_inputs: int = 0
+    replaced_inputs: int = 0
     stranger: str = ""
-
-    @property
-    def only_input(self) -> bool:
-        """Whether the program differs from its project in its input alone."""
-        return bool(self.wrong) and len(self.wrong) == self.wrong_inputs
 
 
 def compare_words(memory: Memory, answer: Answer) -> WordComparison:
@@ -62,6 +59,7 @@ def compare_words(memory: Memory, answer: Answer) -> WordComparison:
         compared + sum(BLOCK_WORDS * len(words.hashes) for words in hashed),
         len(answer.inputs.hashes) + len(answer.pushes.hashes),
         len(inputs),
+        sum(word.wanted is None for word in inputs),
     )
 
 
@@ -71,7 +69,7 @@ def _stranger(memory: Memory, answer: Answer) -> str:
         chip = chip_named(answer.chip)
     except UnknownDeviceError:
         chip = None
-    if chip is not memory.chip:
+    if chip != memory.chip:
         return f"it is for {answer.chip}"
     if answer.apb_base != memory.addresses.apb_base:
         return f"its accelerator is at 0x{answer.apb_base:08x}"

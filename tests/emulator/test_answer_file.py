@@ -1,0 +1,106 @@
+"""The verdict of emulate.py needs evidence, and the answer file tells which word is wrong."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from commands.emulate.arguments import parse
+from commands.emulate.emulate import emulate
+from tests.conftest import ROOT
+
+Variant = Callable[..., Path]
+WORD = r"0x[0-9a-f]{8}"
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A generated project."""
+    folder = tmp_path_factory.mktemp("made")
+    command = [
+        sys.executable, ROOT / "ai8xize.py", "--device", "MAX78000", "--test-dir", folder,
+        "--prefix", "digits", "--config-file", ROOT / "networks" / "digits-chw-ai85.yaml",
+        "--checkpoint-file", ROOT / "trained" / "digits-ai85digitsnet-qat8-q.pth.tar",
+        "--sample-input", ROOT / "tests" / "sample_digits.npy",
+    ]  # fmt: skip
+    subprocess.run([str(word) for word in command], check=True, capture_output=True)
+    return folder / "digits"
+
+
+def damaged(made: Path, folder: Path, name: str, number: int, pattern: str = WORD) -> Path:
+    """Copy a project with the lowest bit of one of the numbers in a file inverted."""
+    shutil.copytree(made, folder / "net")
+    path = folder / "net" / name
+    text = path.read_text()
+    found = list(re.finditer(pattern, text))[number]
+    value = int(found[0], 16) ^ 1
+    path.write_text(f"{text[: found.start()]}0x{value:0{len(found[0]) - 2}x}{text[found.end() :]}")
+    return folder / "net"
+
+
+def test_program_is_as_its_answer_file_tells(
+    made: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert emulate(parse([str(made)])) == 0
+    assert re.search(r"As in answer.npz: \d+ words, layers 0 to \d", capsys.readouterr().out)
+    assert emulate(parse([str(made), "--no-answer"])) == 0
+    assert "answer.npz" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("file", "number", "pattern", "word"),
+    [
+        ("weights.h", 4, WORD, "kernel of layer 0, output channel"),
+        ("weights.h", 0, r"0x[0-9a-f]{2}\b", "bias 0, bias of layer"),
+        ("sampledata.h", 3, WORD, "input of layer 0, channel 0, row 1, column 4"),
+        ("cnn.c", 0, r"(?<=50100410\) = )0x[0-9a-f]{8}", "group 0 layer 0 "),
+    ],
+)
+def test_wrong_word_is_named(
+    made: Path, tmp_path: Path, file: str, number: int, pattern: str, word: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    project = damaged(made, tmp_path, file, number, pattern)
+    emulate(parse([str(project)]))
+    first = re.search(r"First wrong word: .*", capsys.readouterr().out)
+    assert first is not None and word in first[0]
+
+
+def test_file_of_another_device_is_left_out(
+    made: Path, project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(project, tmp_path / "net")
+    shutil.copy(made / "answer.npz", tmp_path / "net")
+    assert emulate(parse([str(tmp_path / "net")])) == 0
+    assert "does not belong to this program and is left out" in capsys.readouterr().out
+
+
+_CHECK = "if (check_output() != CNN_OK)\n        fail();\n"
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        (((_CHECK, ""), ("cnn_unload(result);", "")), "never read the output"),
+        (((_CHECK, ""), ('printf("\\n*** PASS ***\\n\\n");', "")), "without a result"),
+        ((("while (cnn_time == 0)\n        MXC_LP_EnterSleepMode();", ""), (_CHECK, ""),
+          ("cnn_unload(result);", "")), "did not wait until it had finished"),
+        ((("cnn_start();", ""), ("while (cnn_time == 0)\n        MXC_LP_EnterSleepMode();", ""),
+          (_CHECK, "")), "never started"),
+        (((_CHECK, "(void) *(volatile int *) 0x50402000;"), ("cnn_unload(result);", "")),
+         "1 of 4 words of the output and compared none"),
+    ],
+)  # fmt: skip
+def test_pass_needs_evidence(
+    variant: Variant, changes: tuple[tuple[str, str], ...], reason: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    assert emulate(parse([str(variant(*changes))])) == 1
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last.startswith("NOT PASSED: ") and reason in last
