@@ -4,7 +4,7 @@ Every layer is one composition, `QuantizationAwareModule`: pooling, operator, ba
 output shift, activation, quantization, in this order. The public names (`FusedMaxPoolConv2dReLU`
 and its relatives) say which parts are present and are generated from the list `FUSED_NAMES`.
 
-A layer works in one of three arithmetics (spec/training.md 1.2):
+A layer works in one of three arithmetics:
 
 - float: values are clamped to [-1, 127/128], nothing is rounded;
 - quantization-aware training (QAT), after `initiate_qat`: weights and activations are rounded in
@@ -13,6 +13,7 @@ A layer works in one of three arithmetics (spec/training.md 1.2):
   weights come from quantize.py.
 
 Call `set_device` before the first layer is made.
+Source: docs/layers.md, "The chip and the arithmetic of a run".
 """
 
 from __future__ import annotations

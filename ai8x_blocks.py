@@ -1,7 +1,8 @@
 """Blocks of layers from which networks are made: Fire, residual bottlenecks, MBConv.
 
-The names of their attributes decide the names in checkpoints (spec/training.md 1.10). `add_layers`
-gives a network the layers of a table. As with `ai8x`, call `ai8x.set_device` before making any.
+The names of their attributes decide the names in checkpoints. `add_layers` gives a network the
+layers of a table. As with `ai8x`, call `ai8x.set_device` before making any.
+Source: docs/layers.md, "Blocks".
 """
 
 from __future__ import annotations

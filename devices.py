@@ -1,4 +1,7 @@
-"""Chips by name and number, for the command lines of users' own scripts (spec/training.md 1.1)."""
+"""Chips by name and number, for the command lines of users' own scripts.
+
+Source: docs/layers.md, "The chip and the arithmetic of a run".
+"""
 
 from __future__ import annotations
 

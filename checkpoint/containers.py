@@ -1,7 +1,8 @@
 """The file layouts: the zip archive of PyTorch 1.6 and later, and the older sequence of pickles.
 
-Both give the root value of the pickle with its arrays. Source: spec/training.md 8.1. The third
-layout, safetensors, has a module of its own.
+Both give the root value of the pickle with its arrays. The third layout, safetensors, has a module
+of its own.
+Source: docs/checkpoints.md, "What is read".
 """
 
 from __future__ import annotations

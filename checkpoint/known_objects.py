@@ -2,7 +2,7 @@
 
 A pickle calls Python objects by name. Here a name is looked up in one table whose values are
 functions of this module and inert records; nothing is ever imported on behalf of a file.
-Source: spec/training.md 8.2.
+Source: docs/checkpoints.md, "What is refused, and why nothing can be executed".
 """
 
 from __future__ import annotations

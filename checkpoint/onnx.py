@@ -1,8 +1,9 @@
 """Weights and biases from ONNX files, with numpy alone.
 
 Only what a layer of the accelerator can come from is read: `Conv`, `ConvTranspose`, `Gemm` and
-`MatMul` nodes with constant weights, in the order of the graph.
-Source: spec/network-description.md section 1.5; the messages of onnx.proto, IR version 3 to 12.
+`MatMul` nodes with constant weights, in the order of the graph. The
+messages are those of onnx.proto, IR version 3 to 12.
+Source: docs/writing-a-network.md, "Files of samples and weights".
 """
 
 from __future__ import annotations

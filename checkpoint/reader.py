@@ -21,7 +21,8 @@ def read_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
     Arrays are read-only views of the file's bytes. `state_dict` holds only tensors, all finite, and
     printable names. Raises CheckpointError with `place` = path: E501 unreadable, E502 another kind
     of file, E503 damaged, E504 names foreign objects, E505 exceeds a limit, E506 lacks or misuses
-    an entry, E507 NaN or infinity. Source: spec/training.md 8.
+    an entry, E507 NaN or infinity.
+    Source: docs/checkpoints.md.
     """
     try:
         root, container = read_container(_file_bytes(Path(path)))

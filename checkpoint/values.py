@@ -33,7 +33,7 @@ class Checkpoint:
 
     Tensors are numpy arrays of the stored dtype and shape (bfloat16: widened to float32, which is
     exact). Arrays that were read are views of the file's bytes and read-only.
-    Source: spec/training.md 8.3.
+    Source: docs/checkpoints.md, "What is read".
     """
 
     entries: Mapping[str, Value]

@@ -1,7 +1,8 @@
 """Writing a checkpoint file that torch.load reads, without torch.
 
 The zip layout of PyTorch 1.6 and later with a protocol 2 pickle. The same content gives the same
-bytes: keys and times in the archive are fixed. Source: spec/training.md 8.1.
+bytes: keys and times in the archive are fixed.
+Source: docs/checkpoints.md, "What is written".
 """
 
 from __future__ import annotations

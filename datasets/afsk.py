@@ -1,4 +1,7 @@
-"""AFSK: sampled tones that stand for a bit, 22 samples each (spec/training.md 5.2)."""
+"""AFSK: sampled tones that stand for a bit, 22 samples each.
+
+Source: docs/datasets.md, "Signals".
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""AISegment: portraits, each pixel of the person or of the background (spec/training.md 5.2).
+"""AISegment: portraits, each pixel of the person or of the background.
 
 Pictures are decoded when they are needed. Three squares are cut from each, at both ends of its
 longer side and in the middle. A target is int64 [H, W]; the inputs of 352x352 are folded by 4.
+Source: docs/datasets.md, "Images in folders".
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Sound files and cuts of 16384 samples, about one second at 16 kHz (spec/training.md 5.3)."""
+"""Sound files and cuts of 16384 samples, about one second at 16 kHz.
+
+Source: docs/datasets.md, "Keywords".
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Objects in boxes: what data sets for detection have in common (spec/training.md 5.2)."""
+"""Objects in boxes: what data sets for detection have in common.
+
+Source: docs/datasets.md, "Images in folders".
+"""
 
 from __future__ import annotations
 

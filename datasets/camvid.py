@@ -1,8 +1,9 @@
-"""CamVid: scenes seen from a car, each pixel with its class (spec/training.md 5.2).
+"""CamVid: scenes seen from a car, each pixel with its class.
 
 Pictures of 720x960 are cut into overlapping squares. A target is int64 [H, W]; the inputs of the
 sets of 352x352 are folded by 4, their targets are not. The pictures are decoded once, into
 `CamVid/processed`, and anew when files have changed.
+Source: docs/datasets.md, "Images in folders".
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""CIFAR-10 and CIFAR-100: 50000 and 10000 colour images, 32x32 (spec/training.md 5.2).
+"""CIFAR-10 and CIFAR-100: 50000 and 10000 colour images, 32x32.
 
 The files are pickles. They are read with an interpreter that knows dictionaries, lists, numbers and
 arrays of bytes; whatever else a file asks for is refused by name, nothing of it is executed.
+Source: docs/datasets.md, "Images in memory".
 """
 
 from __future__ import annotations

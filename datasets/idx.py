@@ -1,4 +1,7 @@
-"""Collections in the IDX format: MNIST and those that follow it (spec/training.md 5.2)."""
+"""Collections in the IDX format: MNIST and those that follow it.
+
+Source: docs/datasets.md, "Images in memory".
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Keyword spotting: spoken words of about one second (spec/training.md 5.2, 5.3).
+"""Keyword spotting: spoken words of about one second.
 
 Sources: Speech Commands v0.02 and LibriSpeech dev-clean, see `speech_files`. An item is a tensor
 [128, 128]: channel c at time t is sample 128*t + c.
+Source: docs/datasets.md, "Keywords".
 """
 
 from __future__ import annotations

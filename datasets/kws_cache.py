@@ -1,8 +1,9 @@
-"""The prepared recordings of the keyword sets, `KWS/processed/dataset.pt` (spec/training.md 5.3).
+"""The prepared recordings of the keyword sets, `KWS/processed/dataset.pt`.
 
 The file holds four tensors: bytes uint8 [n, 16384], class uint8 [n, 1], part uint8 [n, 1] (0
 training, 1 test, 2 validation, 3 official test) and limits of the shift int16 [n, 2], in samples.
 It is several gigabytes large, so that it is written from a file and mapped into memory for reading.
+Source: docs/datasets.md, "Keywords".
 """
 
 from __future__ import annotations

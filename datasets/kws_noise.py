@@ -1,6 +1,7 @@
-"""The twenty keywords in noise of every day (spec/training.md 5.2, 5.3).
+"""The twenty keywords in noise of every day.
 
 Noises are those of MS-SNSD, below MSnoise/raw: noise_train for training, noise_test for tests.
+Source: docs/datasets.md, "Keywords".
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""MNIST: 60000 and 10000 grey images of handwritten digits, 28x28 (spec/training.md 5.2)."""
+"""MNIST: 60000 and 10000 grey images of handwritten digits, 28x28.
+
+Source: docs/datasets.md, "Images in memory".
+"""
 
 from __future__ import annotations
 

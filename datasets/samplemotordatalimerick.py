@@ -1,8 +1,9 @@
-"""SampleMotorDataLimerick: vibration of a motor on a test rig, as spectra (spec/training.md 5.2).
+"""SampleMotorDataLimerick: vibration of a motor on a test rig, as spectra.
 
 A recording holds the three axes of an accelerometer at 20 kHz. Windows of a quarter of a second
 become spectra [256 bins, 3 axes]; an autoencoder learns those of the healthy motor. Of each healthy
 recording the first 80 % of the windows train and those that share no sample with them test.
+Source: docs/datasets.md, "Signals".
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 Below KWS: `raw/<word>/*.wav` and two lists (Speech Commands v0.02), `raw_test/<label>/*.wav` (its
 official test set), `librispeech/**/*.flac` (LibriSpeech dev-clean). What is missing is downloaded;
-`raw/_silence_` and `raw/librispeech` are cut from the recordings. Source: spec/training.md 5.3.
+`raw/_silence_` and `raw/librispeech` are cut from the recordings.
+Source: docs/datasets.md, "Keywords".
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""SVHN: house numbers with a box around each digit, 74x74 (spec/training.md 5.2).
+"""SVHN: house numbers with a box around each digit, 74x74.
 
 The square around a house number is cut out once, into `SVHN/processed`, and anew when files have
 changed. The annotations, `digitStruct.mat`, are in the format HDF5.
+Source: docs/datasets.md, "Images in folders".
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 Nothing here computes a network. `Chip` values hold the numbers, `registers` the bit fields, and
 `Chip.registers` joins both. No other room states these numbers again.
-Source: spec/registers.md
-sections 1, 2 and 4, spec/memory.md section 3.1.
+Source: docs/hardware/chips.md, "Sizes" and "Addresses"; docs/hardware/registers.md, "Layer
+registers, field by field"; docs/hardware/memory.md, "Addresses".
 """
 
 from device.chip import Chip, MemoryTest

@@ -1,6 +1,6 @@
 """Channels per pass, and the kernel memory that kernels take.
 
-Source: spec/memory.md sections 1.1 and 1.4.
+Source: docs/hardware/memory.md, "Columns"; docs/placement.md, "Kernels: finding columns".
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What a chip is: sizes, limits and address arithmetic of the accelerator.
 
-Source: spec/registers.md sections 1 and 2, spec/memory.md sections 1.8 and 3.1, spec/sdk-stubs.md
-4.3 (flash and SRAM of the core).
+Source: docs/hardware/chips.md, "Sizes" and "Addresses"; docs/hardware/memory.md, "Writing kernels"
+and "Addresses"; docs/emulator.md, "The core and its peripherals".
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Registers of a group of processors.
 
-Source: spec/registers.md sections 2.1 and 5.1.
+Source: docs/hardware/registers.md, "Lists" and "Control registers, field by field".
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Fields of the layer registers that both chips have, and what each register is for.
 
-Source: spec/registers.md sections 4 and 6.
+Source: docs/hardware/registers.md, "Layer registers, field by field"; docs/hardware/streaming.md,
+"Registers".
 """
 
 from __future__ import annotations

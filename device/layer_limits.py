@@ -2,8 +2,7 @@
 
 The limits of a chip are derived from its `Chip`. AI84 is the predecessor of the family: networks
 can be trained for it, but the other tools do not support it.
-Source: spec/training.md sections 1.1
-and 1.6.
+Source: docs/layers.md, "The chip and the arithmetic of a run" and "Parameters and their limits".
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Registers that every layer has in every group, as each chip numbers them.
 
-Source: spec/registers.md section 2.1.
+Source: docs/hardware/registers.md, "Lists".
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Bytes become words: numpy views arrays of bytes as words, no bit is shifted.
 
 Data memory holds the byte of a lane at that place of a word, lane 0 lowest. Kernel columns are
-packed with the first byte in the most significant place. Source: spec/memory.md sections 1.8, 3.
+packed with the first byte in the most significant place.
+Source: docs/hardware/memory.md, "Writing kernels" and "Data memory".
 """
 
 from __future__ import annotations

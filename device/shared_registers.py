@@ -1,7 +1,9 @@
 """Registers outside the groups: power of the memories, standard FIFOs, fast FIFO.
 
 Those of the APB block are numbered in words from the APB base, those of the fast FIFO from its own
-base address. Source: spec/registers.md sections 5.2, 5.6 and 6.4.
+base address.
+Source: docs/hardware/execution.md, "Initialization" and "Start"; docs/hardware/streaming.md,
+"FIFOs".
 """
 
 from __future__ import annotations

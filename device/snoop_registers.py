@@ -1,7 +1,8 @@
 """Registers of conditional execution: units that watch what the network writes (MAX78002).
 
 The conditions were found out with the emulated accelerator and the published examples; what is not
-known is said to be so. Source: spec/registers.md sections 2.1 and 5.6.
+known is said to be so.
+Source: docs/hardware/registers.md, "Lists"; docs/hardware/execution.md, "Start".
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Nothing here knows the network loader: the machine sees registers and memories only, so that it can
 catch the loader's mistakes. `run_loader` and `compare` check what compiled firmware writes, `Board`
 runs a whole program from reset, `Accelerator` executes recorded words.
-Source: spec/machine.md, spec/sdk-stubs.md.
+Source: docs/hardware/execution.md; docs/emulator.md, "The core and its peripherals".
 """
 
 from emulator.checks.finding import LayerFinding

@@ -1,4 +1,7 @@
-"""The chip that layers are made for, and the arithmetic of a run (spec/training.md 1.1)."""
+"""The chip that layers are made for, and the arithmetic of a run.
+
+Source: docs/layers.md, "The chip and the arithmetic of a run".
+"""
 
 from __future__ import annotations
 
@@ -11,9 +14,10 @@ from device.layer_limits import LayerLimits, known_limits
 
 @dataclass(frozen=True, slots=True)
 class Dev:
-    """What a chip can do, and the arithmetic chosen for this run (spec/training.md 1.1).
+    """What a chip can do, and the arithmetic chosen for this run.
 
     `device` is the number that `set_device` takes. Models use the names in capitals.
+    Source: docs/layers.md, "The chip and the arithmetic of a run".
     """
 
     device: int

@@ -1,4 +1,6 @@
-"""The steps of a layer that follow from its state (the table of spec/training.md 1.4)."""
+"""The steps of a layer that follow from its state (the table of docs/layers.md, "The steps of a
+layer").
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The composition behind all layers, in three arithmetics (spec/training.md 1.3, 1.4)."""
+"""The composition behind all layers, in three arithmetics.
+
+Source: docs/layers.md, "The steps of a layer".
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""The single steps of a layer as modules of their own (spec/training.md 1.5).
+"""The single steps of a layer as modules of their own.
 
 Layers compute several steps at once; these modules are for networks that need one of them alone,
 for replacing a step of a layer, and for export. Rounding passes gradients unchanged. The arithmetic
 (integers or fractions) is that of the chip chosen when a module is made, or of `chip`.
+Source: docs/layers.md, "Single steps".
 """
 
 from __future__ import annotations

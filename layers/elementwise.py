@@ -1,4 +1,7 @@
-"""Layers that combine tensors element by element (spec/training.md 1.7)."""
+"""Layers that combine tensors element by element.
+
+Source: docs/layers.md, "Names of layers".
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Transforms of images on their way into a network (spec/training.md 1.9)."""
+"""Transforms of images on their way into a network.
+
+Source: docs/layers.md, "Images".
+"""
 
 from __future__ import annotations
 
@@ -9,10 +12,11 @@ from torch import Tensor
 
 
 class normalize:
-    """Bring an image of 0..1 to the range of the accelerator (spec/training.md 1.9).
+    """Bring an image of 0..1 to the range of the accelerator.
 
     The result holds integers -128..127 when `args.act_mode_8bit` is set, else the same divided by
     128.
+    Source: docs/layers.md, "Images".
     """
 
     def __init__(self, args: Any) -> None:

@@ -1,4 +1,7 @@
-"""Limits of the chips for the parameters of layers (spec/training.md 1.6)."""
+"""Limits of the chips for the parameters of layers.
+
+Source: docs/layers.md, "Parameters and their limits".
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,10 @@ class ConvolutionShape:
 
 
 def operator_limits(o: ConvolutionShape, pooling: str | None) -> Iterator[Limit]:
-    """Yield the limits of a convolution (spec/training.md 1.6)."""
+    """Yield the limits of a convolution.
+
+    Source: docs/layers.md, "Parameters and their limits".
+    """
     limits = chosen_chip().limits
     yield "pooling", pooling, (None, *PoolingKind)
     if not limits.has_depthwise:
@@ -78,7 +84,10 @@ def _image_limits(o: ConvolutionShape, kernel: int, limits: LayerLimits) -> Iter
 
 
 def pool_limits(pooling: PoolingKind, size: Size, stride: Size, dilation: int) -> Iterator[Limit]:
-    """Yield the limits of pooling (spec/training.md 1.6)."""
+    """Yield the limits of pooling.
+
+    Source: docs/layers.md, "Parameters and their limits".
+    """
     chip = chosen_chip()
     extents = (size,) if isinstance(size, int) else size
     match pooling:

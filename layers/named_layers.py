@@ -1,4 +1,7 @@
-"""Layer classes whose names state the composition (spec/training.md 1.7)."""
+"""Layer classes whose names state the composition.
+
+Source: docs/layers.md, "Names of layers".
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Preparing a model for export to ONNX (spec/training.md 1.8)."""
+"""Preparing a model for export to ONNX.
+
+Source: docs/layers.md, "Functions for whole models".
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Steps in operations that ONNX has, without gradients (spec/training.md 1.5).
+"""Steps in operations that ONNX has, without gradients.
 
 On their own they behave as in the vendor's tools, some of them coarser than the steps in whose
 place they stand. `exact_twin` makes those that compute the same.
+Source: docs/layers.md, "Single steps".
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Layers with an operator: convolutions and fully connected ones (spec/training.md 1.6)."""
+"""Layers with an operator: convolutions and fully connected ones.
+
+Source: docs/layers.md, "Parameters and their limits".
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,8 @@ class Convolution(QuantizationAwareModule):
 
     `pooling` ("Max", "Avg") comes first, `pool_stride` None is `pool_size`; `batchnorm` is "Affine"
     or "NoAffine" and divides by 4. Other keywords are those of `QuantizationAwareModule`. Exceeding
-    a limit of the chip raises AssertionError (spec/training.md 1.6).
+    a limit of the chip raises AssertionError.
+    Source: docs/layers.md, "Parameters and their limits".
     """
 
     operators: ClassVar[dict[str, Any]] = {}

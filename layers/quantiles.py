@@ -1,4 +1,7 @@
-"""The quantile of magnitudes that decides the output shift (spec/training.md 1.4)."""
+"""The quantile of magnitudes that decides the output shift.
+
+Source: docs/layers.md, "The steps of a layer".
+"""
 
 from __future__ import annotations
 
@@ -10,11 +13,12 @@ from torch import Tensor
 
 
 def quantile(x: Tensor, q: float, method: Literal["linear", "lower"] = "linear") -> Tensor:
-    """Return the `q` quantile of all values of `x`, a scalar tensor (spec/training.md 1.4).
+    """Return the `q` quantile of all values of `x`, a scalar tensor.
 
     Sample k of N stands at (k + 0.5)/N when the neighbours are chosen, at k/(N-1) when their
     distance is interpolated, in float32 throughout; this is what checkpoints were trained with and
     differs from torch.quantile. `lower` returns the lower neighbour.
+    Source: docs/layers.md, "The steps of a layer".
     """
     values = x.flatten()
     last = values.numel() - 1

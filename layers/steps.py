@@ -1,8 +1,9 @@
-"""The steps of a layer one at a time (spec/training.md 1.3).
+"""The steps of a layer one at a time.
 
 A layer shows each of its steps as an attribute: `layer.quantize`, `layer.clamp_weight` and so on
 are modules that can be called. They can also be replaced; a layer with a replaced step computes one
 step after the other, as `run_stepwise` does. Otherwise it computes several at once and is faster.
+Source: docs/layers.md, "The steps of a layer".
 """
 
 from __future__ import annotations

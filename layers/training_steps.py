@@ -1,4 +1,7 @@
-"""Changes to all layers of a model: fusing, QAT, updates (spec/training.md 1.8)."""
+"""Changes to all layers of a model: fusing, QAT, updates.
+
+Source: docs/layers.md, "Functions for whole models".
+"""
 
 from __future__ import annotations
 
@@ -58,7 +61,8 @@ def initiate_qat(m: nn.Module, qat_policy: dict[str, Any], export: bool = False)
     """Switch all layers to quantization-aware training; with `export` only note `weight_bits`.
 
     `qat_policy` has `weight_bits`, optionally `shift_quantile` (1.0) and `overrides`: dotted layer
-    name to {"weight_bits": n} (spec/training.md 2.3).
+    name to {"weight_bits": n}.
+    Source: docs/training.md, "The QAT policy".
     """
     overrides = qat_policy.get("overrides", {})
     for name, layer in quantized_modules(m):

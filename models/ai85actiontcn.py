@@ -1,6 +1,6 @@
 """A network that recognizes actions (Kinetics) in 15 frames: convolutions per frame, then in time.
 
-Source: spec/training.md 4.10.
+Source: docs/models.md, "Time series".
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """An autoencoder of vibrations: what it reproduces badly is unlike the motors it was trained on.
 
-Source: spec/training.md 4.9.
+Source: docs/models.md, "Time series".
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A network that makes a colour image of what a Bayer sensor saw.
 
-Source: spec/training.md 4.11.
+Source: docs/models.md, "Segmentation, detection, images as output".
 """
 
 from __future__ import annotations

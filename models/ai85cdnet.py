@@ -1,4 +1,7 @@
-"""A network that tells cats from dogs. Source: spec/training.md 4.11."""
+"""A network that tells cats from dogs.
+
+Source: docs/models.md, "Images: classification".
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Networks that turn a face into a vector; vectors of one person are near each other.
 
-Source: spec/training.md 4.6.
+Source: docs/models.md, "Faces".
 """
 
 from __future__ import annotations

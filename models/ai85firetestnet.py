@@ -1,6 +1,6 @@
 """The smallest network with a Fire block, an example of the manuals for CIFAR-10.
 
-Source: spec/training.md 4.14.
+Source: docs/models.md, "Images: classification".
 """
 
 from __future__ import annotations

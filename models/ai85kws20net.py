@@ -1,6 +1,6 @@
 """Networks that recognize 20 spoken keywords: 128 features for each of 128 time steps.
 
-Source: spec/training.md 4.5.
+Source: docs/models.md, "Keywords".
 """
 
 from __future__ import annotations

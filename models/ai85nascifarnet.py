@@ -1,6 +1,6 @@
 """A network for CIFAR-10 and CIFAR-100 that was found by architecture search.
 
-Source: spec/training.md 4.4.
+Source: docs/models.md, "Images: classification".
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The MNIST networks of the MAX78000: ai85net5 and its small sister (spec/training.md 4.1, 4.2)."""
+"""The MNIST networks of the MAX78000: ai85net5 and its small sister.
+
+Source: docs/models.md, "Images: classification".
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """SimpleNet for CIFAR-100: fourteen convolutions, plain, wider, and with three additions.
 
-Source: spec/training.md 4.3.
+Source: docs/models.md, "Images: classification".
 """
 
 from __future__ import annotations

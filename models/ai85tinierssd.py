@@ -1,6 +1,6 @@
 """Detectors that find objects in one pass: digits of house numbers (SVHN), and faces.
 
-Source: spec/training.md 4.8.
+Source: docs/models.md, "Segmentation, detection, images as output".
 """
 
 from __future__ import annotations

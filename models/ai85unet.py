@@ -1,6 +1,6 @@
 """A U-Net that assigns a class to each pixel of an image of 352x352, folded to 48 channels.
 
-Source: spec/training.md 4.7.
+Source: docs/models.md, "Segmentation, detection, images as output".
 """
 
 from __future__ import annotations

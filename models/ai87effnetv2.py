@@ -1,6 +1,6 @@
 """EfficientNetV2 for MAX78002, for CIFAR-100 and ImageNet.
 
-Source: spec/training.md 4.13.
+Source: docs/models.md, "Images: classification".
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """MobileNetV2 for MAX78002: residual bottlenecks of depthwise convolutions.
 
-Source: spec/training.md 4.12.
+Source: docs/models.md, "Images: classification".
 """
 
 from __future__ import annotations

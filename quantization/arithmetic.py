@@ -1,11 +1,12 @@
 """The arithmetic of quantization in float32, step by step as PyTorch does it in training.
 
-Source: spec/training.md 3.2. Reductions (means, standard deviations) are the exception: PyTorch's
-order of summation depends on the processor, so none is reproduced. They are accumulated in float64,
-whose error over a layer's weights is far below half a unit of float32, and rounded once: the result
-is the float32 nearest to the true value, and the same on every machine. PyTorch's lies within a few
-units in the last place of it; such a difference reaches an integer only where a scaled weight falls
-within that distance of a rounding edge.
+Reductions (means, standard deviations) are the exception: PyTorch's order of summation depends on
+the processor, so none is reproduced. They are accumulated in float64, whose error over a layer's
+weights is far below half a unit of float32, and rounded once: the result is the float32 nearest to
+the true value, and the same on every machine. PyTorch's lies within a few units in the last place
+of it; such a difference reaches an integer only where a scaled weight falls within that distance of
+a rounding edge.
+Source: docs/quantization.md, "Ranges"; docs/checkpoints.md, "What quantization changes".
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Folding batch normalization into the weights before it. Source: spec/training.md 3.5."""
+"""Folding batch normalization into the weights before it.
+
+Source: docs/quantization.md, "Batch normalization".
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Quantization of a whole checkpoint. Source: spec/training.md 3.2."""
+"""Quantization of a whole checkpoint.
+
+Source: docs/quantization.md, "Ranges"; docs/checkpoints.md, "What quantization changes".
+"""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class LayerIntegers:
 
     `weights` are of `bits` bits, `bias` of 8 bits whatever the weights have (None without bias);
     both times 2^`shift`, the output shift, are 2^(bits-1) times the trained values. Source of the
-    widths: spec/numerics.md.
+    widths: docs/hardware/arithmetic.md.
     """
 
     bits: int

@@ -70,7 +70,10 @@ def measure(name: str, before: Float32s, integers: Float32s, how: Conversion) ->
 
 
 def report_line(report: TensorReport) -> str:
-    """Return the line that scripts parse. Source: spec/training.md 3.3."""
+    """Return the line that scripts parse.
+
+    Source: docs/quantization.md, "The report".
+    """
     largest = max(abs(report.low), abs(report.high))
     factor = np.array([report.factor]) if report.stored_quantile else report.factor
     return (

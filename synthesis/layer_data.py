@@ -1,6 +1,6 @@
 """What the debugging options write of each layer, prepared by `summarize`, printed by `emit`.
 
-Source: spec/generated-project.md section 9.9.
+Source: docs/generated-project.md, "Files for debugging".
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What is fixed about memory and processors, apart from what a network computes.
 
 A description may fix all of it or none; None means: not fixed. `arrange` completes a layout.
-Source: spec/memory.md, spec/network-description.md sections 1.2 and 1.3.
+Source: docs/hardware/memory.md; docs/network-description.md, "Global keys" and "Keys of a layer".
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 Where and how an accelerator does this is in `synthesis.layout`. Each layer keeps the positions of
 its keys in the description, so that any later complaint can name the line.
-Source: spec/registers.md section 3, spec/network-description.md sections 1.3 and 1.4.
+Source: docs/hardware/execution.md, "Quantities of a layer"; docs/network-description.md, "Keys of a
+layer" and "What follows from other keys".
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Invariants of the resolved network.
 
-Source: spec/network-description.md section 1.4, spec/numerics.md sections 1, 4, 5 and 6.
+Source: docs/network-description.md, "What follows from other keys"; docs/hardware/arithmetic.md.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Options that change accelerator words; the command line fills one value of each.
 
 Options that change only the generated text are in `synthesis.emit.options`.
-Source: spec/network-description.md section 1.7.
+Source: docs/options.md, "ai8xize.py".
 """
 
 from __future__ import annotations

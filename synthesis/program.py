@@ -4,7 +4,8 @@
 are absolute bus addresses, words are unsigned 32-bit integers, arrays are numpy `uint32` unless
 their comment says otherwise. Titles, comments and labels name blocks and words where they stand,
 for the C file and the log; whatever else people are told is in `Summary`.
-Source: spec/registers.md section 5, spec/memory.md, spec/generated-project.md.
+Source: docs/hardware/execution.md, "The life of a program"; docs/hardware/memory.md;
+docs/generated-project.md.
 """
 
 from __future__ import annotations

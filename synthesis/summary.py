@@ -2,7 +2,7 @@
 
 `summarize` builds it, the modules of `emit` print it beside the `Program`, `report` draws it. No
 word of the accelerator depends on it.
-Source: spec/generated-project.md sections 1.3, 8 and 9.
+Source: docs/generated-project.md, "Files" and "The log"; docs/rtl.md.
 """
 
 from __future__ import annotations

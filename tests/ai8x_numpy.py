@@ -1,4 +1,4 @@
-"""What a layer computes, written slowly from the tables of spec/training.md 1.3 and 1.4.
+"""What a layer computes, written slowly from the tables of docs/layers.md, "The steps of a layer".
 
 Nothing of ai8x.py or torch is used. Arrays are float64; in simulation and in quantization-aware
 training all values are multiples of a power of two and exact.

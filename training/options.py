@@ -1,4 +1,7 @@
-"""The options of a run, as train.py hands them over (spec/training.md 2.1)."""
+"""The options of a run, as train.py hands them over.
+
+Source: docs/options.md, "train.py".
+"""
 
 from __future__ import annotations
 

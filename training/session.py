@@ -1,4 +1,7 @@
-"""A run of train.py from its options to its results (spec/training.md 2.2)."""
+"""A run of train.py from its options to its results.
+
+Source: docs/training.md, "What happens in a run".
+"""
 
 from __future__ import annotations
 

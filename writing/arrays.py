@@ -12,7 +12,8 @@ def macro_lines(values: NDArray[np.unsignedinteger], per_line: int) -> str:
     """Return the value lines of a macro that holds an array of unsigned numbers.
 
     Every line but the last ends with `, \\`, the last value is followed by ` \\`. The number of
-    digits follows from the type (uint8: 2, uint32: 8). Source: spec/generated-project.md 4.1.
+    digits follows from the type (uint8: 2, uint32: 8).
+    Source: docs/generated-project.md, "Arrays".
     """
     digits = 2 * values.itemsize
     big_endian = values.astype(values.dtype.newbyteorder(">"))

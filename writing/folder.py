@@ -1,6 +1,6 @@
 """Writing a project to disk: all of its files or none.
 
-Source: spec/generated-project.md sections 1.1 and 1.2.
+Source: docs/generated-project.md, "Files".
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _HASH_DIGITS = 32
 def folder_name(name: str, parent: str) -> str:
     """Return the name of a project's folder in `parent`; a very long one is cut and hashed.
 
-    Source: spec/generated-project.md sections 1.1 and 9.1.
+    Source: docs/generated-project.md, "Files"; docs/rtl.md, "Files".
     """
     surplus = len(name) + len(parent) - _LONGEST
     if surplus <= 0:

@@ -1,4 +1,4 @@
 """Checks for programs that silicon would execute wrongly without a word.
 
-Source: spec/machine.md section 9.
+Source: docs/emulator.md, "What silicon would not tell you".
 """

@@ -1,6 +1,6 @@
 """Registers that describe no layer at all.
 
-Source: spec/machine.md section 9.
+Source: docs/emulator.md, "What silicon would not tell you".
 """
 
 from __future__ import annotations

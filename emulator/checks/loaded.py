@@ -1,6 +1,6 @@
 """Biases that were not loaded, and FIFOs that got too many words.
 
-Source: spec/machine.md section 9.
+Source: docs/emulator.md, "What silicon would not tell you".
 """
 
 from __future__ import annotations

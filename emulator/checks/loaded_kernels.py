@@ -1,6 +1,6 @@
 """Kernels that a layer needs and that were not loaded, and registers that do not agree on them.
 
-Source: spec/machine.md section 9.
+Source: docs/emulator.md, "What silicon would not tell you".
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Layers without a part in the network, and output that nobody reads.
 
-Source: spec/machine.md section 9.
+Source: docs/emulator.md, "What silicon would not tell you".
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Output on top of data that is still needed, or behind the memory.
 
-Source: spec/machine.md section 9.
+Source: docs/emulator.md, "What silicon would not tell you".
 """
 
 from __future__ import annotations

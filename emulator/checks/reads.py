@@ -1,6 +1,6 @@
 """Data that a layer reads though nobody, or more than one layer, wrote it.
 
-Source: spec/machine.md section 9.
+Source: docs/emulator.md, "What silicon would not tell you".
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Cores by name: how programs for them are compiled and run on unicorn.
 
 The number of an ELF file does not tell a core: all Cortex-M share one, all RISC-V another.
-Source: spec/sdk-stubs.md section 3 (flags of the SDK), spec/software-targets.md sections 2 and 7.
+Source: docs/emulator.md, "The core and its peripherals".
 """
 
 from __future__ import annotations

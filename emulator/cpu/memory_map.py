@@ -1,6 +1,7 @@
 """Flash and SRAM of the core, and whether a program fits into them.
 
-Flash begins below SRAM. Source: spec/sdk-stubs.md section 4.3.
+Flash begins below SRAM.
+Source: docs/emulator.md, "The core and its peripherals".
 """
 
 from __future__ import annotations

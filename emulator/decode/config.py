@@ -1,6 +1,6 @@
 """A layer as its registers describe it.
 
-Source: spec/machine.md section 2.
+Source: docs/hardware/registers.md, "Layer registers, field by field".
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Input through the FIFOs.
 
-Source: spec/machine.md section 3.
+Source: docs/hardware/memory.md, "Data memory"; docs/hardware/streaming.md, "FIFOs".
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """From layer registers to what a layer is: the inverse of encoding.
 
-Source: spec/machine.md section 2.
+Source: docs/hardware/registers.md, "Layer registers, field by field".
 """
 
 from __future__ import annotations
@@ -206,7 +206,7 @@ def _pointer(memory: Memory, layer: int, group: int) -> WritePointer:
 
 
 def _next_layer(memory: Memory, layer: int) -> int | None:
-    """Source: spec/machine.md section 7."""
+    """Source: docs/hardware/execution.md, "Order of layers"."""
     if layer == memory.control_register("LCNT_MAX")["last"]:
         return None
     if memory.chip.has_next_layer:

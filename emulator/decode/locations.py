@@ -1,6 +1,8 @@
 """Where the inputs of a layer are in data memory, and where its outputs go.
 
-Source: spec/machine.md sections 3, 6 and, for gaps, 8.
+Source: docs/hardware/memory.md, "Data memory"; docs/hardware/streaming.md, "FIFOs";
+docs/hardware/execution.md, "Write pointers"; docs/hardware/arithmetic.md, "Shift, rounding,
+clipping"; docs/emulator.md, "What registers do not tell".
 """
 
 from __future__ import annotations
@@ -134,7 +136,8 @@ def unused_lanes(config: LayerConfig, weights: Integers, following: LayerConfig 
     """Count for each slot the unused lanes before it, [output passes, slots]: biases skip them.
 
     A lane is unused if all its kernels are zero and the next layer, reading this output, does not
-    enable its processor. Source: spec/machine.md section 8.
+    enable its processor.
+    Source: docs/emulator.md, "What registers do not tell".
     """
     output = config.output
     empty = ~weights.any(axis=(1, 2, 3)).reshape(output.passes, output.slots)

@@ -1,6 +1,6 @@
 """Kernels and biases of a layer, read from the memories.
 
-Source: spec/machine.md sections 4 and 5, spec/memory.md 1.5 and 1.7.
+Source: docs/hardware/memory.md, "Order of the bytes", "Bias memory" and "Four outputs at a time".
 """
 
 from __future__ import annotations

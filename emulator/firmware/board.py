@@ -1,6 +1,6 @@
 """A chip with firmware: the cores, the bus and the accelerator together, running main().
 
-Source: spec/sdk-stubs.md section 5, spec/generated-project.md 3.7 (what programs print).
+Source: docs/emulator.md, "The core and its peripherals"; docs/generated-project.md, "Console".
 """
 
 from __future__ import annotations

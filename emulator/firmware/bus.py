@@ -1,7 +1,7 @@
 """The bus behind the emulated core: the accelerator, and peripherals that remember what they got.
 
 Every write to the accelerator and to its power registers is recorded with the phase it belongs to.
-Source: spec/sdk-stubs.md sections 4 and 5.
+Source: docs/emulator.md, "The core and its peripherals".
 """
 
 from __future__ import annotations
@@ -215,8 +215,8 @@ class Bus:
     def _transposed(self) -> int:
         """Four successive pixels of one byte lane; the first read after selecting it is void.
 
-        Source: spec/registers.md 5.9: hardware layer 0 holds the position (write pointer) and the
-        number of passes to leave out.
+        Hardware layer 0 holds the position (write pointer) and the number of passes to leave out.
+        Source: docs/hardware/execution.md, "Unloading".
         """
         assert self.addresses is not None and self._transposer is not None
         group, pixel = self._transposer

@@ -1,7 +1,7 @@
 """Compiling a project, unmodified, for the emulated cores.
 
 The C files are compiled against `emulator/sdk`, a stand-in for the vendor's SDK.
-Source: spec/sdk-stubs.md.
+Source: docs/emulator.md, "The core and its peripherals".
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Numbers of the interrupts on the two cores of a chip.
 
-Source: spec/sdk-stubs.md section 2.
+Source: docs/emulator.md, "The core and its peripherals".
 """
 
 from __future__ import annotations

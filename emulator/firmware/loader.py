@@ -1,6 +1,7 @@
 """Running the loader functions of a generated project and looking at what they wrote.
 
-Source: spec/generated-project.md section 2.4 (the functions), spec/sdk-stubs.md section 5.
+Source: docs/generated-project.md, "Order of calls"; docs/emulator.md, "The core and its
+peripherals".
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Whether a program gets on: what it waits for if it does not, and when it has said everything.
 
-Source: spec/generated-project.md 3.7 (what programs print).
+Source: docs/generated-project.md, "Console".
 """
 
 from __future__ import annotations

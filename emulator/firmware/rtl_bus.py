@@ -1,6 +1,6 @@
 """The bus of a simulated chip, as programs of RTL simulation tests see it.
 
-Source: spec/sdk-stubs.md sections 4 and 5.
+Source: docs/emulator.md, "The core and its peripherals".
 """
 
 from __future__ import annotations

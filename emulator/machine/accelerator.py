@@ -3,7 +3,10 @@
 `Accelerator.write` takes bus writes, `Accelerator.run` executes the configured layers from nothing
 but registers and memories. Layers run one after the other; each reads everything it needs before
 its output counts. What silicon would punish silently is reported as `Finding`s.
-Source: spec/machine.md sections 3 and 5 to 9.
+Source: docs/hardware/memory.md, "Data memory" and "Bias memory"; docs/hardware/streaming.md,
+"FIFOs"; docs/hardware/execution.md, "Write pointers" and "Order of layers";
+docs/hardware/arithmetic.md, "Shift, rounding, clipping"; docs/emulator.md, "What registers do not
+tell" and "What silicon would not tell you".
 """
 
 from __future__ import annotations

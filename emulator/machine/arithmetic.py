@@ -1,7 +1,8 @@
 """The arithmetic of a layer on whole images, exact.
 
 Values are int32 unless said otherwise: activations have 8 bits, sums of at most 1024 channels and 9
-taps stay below 2^28 (spec/numerics.md section 9). Source: spec/numerics.md sections 2 to 7.
+taps stay below 2^28.
+Source: docs/hardware/arithmetic.md.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """Executing one layer: read the operands, compute, write the outputs.
 
-Source: spec/machine.md sections 3 and 5 to 7.
+Source: docs/hardware/memory.md, "Data memory" and "Bias memory"; docs/hardware/streaming.md,
+"FIFOs"; docs/hardware/execution.md, "Write pointers" and "Order of layers";
+docs/hardware/arithmetic.md, "Shift, rounding, clipping".
 """
 
 from __future__ import annotations

@@ -4,7 +4,8 @@ A unit compares the address and the value of every written word. What matches is
 up, and can end the network behind the layer or make it go on with the layer that NXTLYR names; if
 nothing matches, the layer behind follows. The meaning of the bits is what the vendor's test
 networks show (nobody documents it); units that use others are left out with a finding.
-Source: spec/machine.md section 8, spec/registers.md 5.4.
+Source: docs/emulator.md, "What registers do not tell"; docs/hardware/execution.md, "Conditional
+execution".
 """
 
 from __future__ import annotations

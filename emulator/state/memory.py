@@ -1,6 +1,6 @@
 """The memories and registers of the accelerator, as writes leave them.
 
-Source: spec/machine.md section 1, spec/memory.md sections 1.8, 2 and 3.1.
+Source: docs/hardware/memory.md, "Addresses", "Writing kernels" and "Bias memory".
 """
 
 from __future__ import annotations

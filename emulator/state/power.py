@@ -1,6 +1,7 @@
 """Power and clocks: what must be on before the accelerator, or the second core, runs.
 
-Source: spec/registers.md 5.8, spec/sdk-stubs.md sections 2 and 4.1.
+Source: docs/hardware/execution.md, "Power and clock"; docs/emulator.md, "The core and its
+peripherals".
 """
 
 from __future__ import annotations

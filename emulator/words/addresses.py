@@ -1,6 +1,6 @@
 """What stands at which bus address, in both directions, for one chip.
 
-Source: spec/registers.md section 2, spec/sdk-stubs.md section 4.1.
+Source: docs/hardware/chips.md, "Addresses"; docs/emulator.md, "The core and its peripherals".
 """
 
 from __future__ import annotations

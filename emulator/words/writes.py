@@ -1,6 +1,6 @@
 """What a program wrote to the accelerator, and what these writes amount to.
 
-Source: spec/memory.md section 1.8 (write formats of kernels), spec/machine.md section 1.1.
+Source: docs/hardware/memory.md, "Writing kernels".
 """
 
 from __future__ import annotations

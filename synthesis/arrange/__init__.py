@@ -1,6 +1,6 @@
 """Between resolving and placing: a layout that fixes some things becomes a complete one.
 
-Source: spec/network-description.md section 1.4.
+Source: docs/network-description.md, "What follows from other keys".
 """
 
 from synthesis.arrange.defaults import complete

@@ -2,7 +2,7 @@
 
 A constraint is one function with a code and a docstring that says why; docs/errors.md is made from
 them. Memory placement has complaints of its own, in `place`.
-Source: spec/network-description.md section 1.6, spec/registers.md section 9.
+Source: docs/errors.md, "Constraints of networks and of the hardware".
 """
 
 from synthesis.check import data, layout, misplaced, operators, simulation, sources, streaming

@@ -1,8 +1,9 @@
 """Layers for which the words of the vendor's tool, and so ours, are not what the chip needs.
 
-They load and run, but the known answer is not what the chip computes: kernels stand out of step,
-or registers cannot say what the layer does. All of them warn; the words stay the vendor's.
-Source: spec/memory.md sections 1.3 to 1.6 and 2.3, spec/machine.md sections 2 to 5.
+They load and run, but the known answer is not what the chip computes: kernels stand out of step, or
+registers cannot say what the layer does. All of them warn; the words stay the vendor's.
+Source: docs/hardware/memory.md; docs/placement.md, "Kernels: finding columns" and "Biases";
+docs/hardware/registers.md, "Layer registers, field by field"; docs/hardware/streaming.md, "FIFOs".
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Options that a chip does not have. Source: spec/network-description.md section 1.6, part 4."""
+"""Options that a chip does not have.
+
+Source: docs/errors.md, "Constraints of networks and of the hardware".
+"""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 Texts of generated files stand in `templates/`; the modules here prepare values for them, one module
 per output. Nothing here knows networks or touches the disk; `writing.folder` writes the files.
-Source: spec/generated-project.md.
+Source: docs/generated-project.md.
 """
 
 from synthesis.emit.log import log_text

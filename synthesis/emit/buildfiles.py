@@ -1,7 +1,8 @@
 """Makefile and the settings of the usual development environments.
 
 Template variables carry the public names of the vendor's template language in lower case
-(`##__PROJ_NAME__##` is `proj_name`). Source: spec/generated-project.md sections 1.4 and 7.
+(`##__PROJ_NAME__##` is `proj_name`).
+Source: docs/generated-project.md, "Templates" and "Files".
 """
 
 from __future__ import annotations

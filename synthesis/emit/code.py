@@ -1,6 +1,6 @@
 """cnn.c, cnn.h and the main program.
 
-Source: spec/generated-project.md sections 1.3, 2, 3 and 5.
+Source: docs/generated-project.md, "Files", "Order of calls" and "The output".
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The known answer as records of neighbouring words.
 
-Source: spec/generated-project.md section 4.5.
+Source: docs/generated-project.md, "Arrays".
 """
 
 from __future__ import annotations

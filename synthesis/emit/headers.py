@@ -1,6 +1,6 @@
 """weights.h, sampledata.h, sampleoutput.h: macros that hold arrays.
 
-Source: spec/generated-project.md section 4.
+Source: docs/generated-project.md, "Arrays".
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Files of the debugging options: what every layer reads, computes and writes.
 
-Source: spec/generated-project.md section 9.9; the contents of `compute-<layer>.csv` are our own.
+Source: docs/generated-project.md, "Files for debugging".
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Weight and bias arrays as the loaders of `cnn.c` read them.
 
-Source: spec/memory.md sections 1.8 and 2.4.
+Source: docs/hardware/memory.md, "Writing kernels"; docs/generated-project.md, "Arrays".
 """
 
 from __future__ import annotations

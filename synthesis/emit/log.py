@@ -1,6 +1,6 @@
 """log.txt: what the network costs and, verbose, every register and the data of every layer.
 
-Source: spec/generated-project.md section 8.
+Source: docs/generated-project.md, "The log".
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def _registers(blocks: Iterable[Block], program: Program, width: int) -> str:
 def kernel_map(chip: Chip, summary: Summary) -> str:
     """Return one line per processor with the layer that owns each kernel column, X: none.
 
-    Source: spec/memory.md section 1.8.
+    Source: docs/hardware/memory.md, "Writing kernels".
     """
     count = len(summary.statistics.layers)
     owners = summary.kernel_map

@@ -1,7 +1,7 @@
 """Options that change the text of the project but no word of the accelerator.
 
 Options that change words are in `synthesis.options`.
-Source: spec/network-description.md section 1.7, spec/generated-project.md section 11.
+Source: docs/options.md, "ai8xize.py"; docs/generated-project.md, "Options that change the program".
 """
 
 from __future__ import annotations

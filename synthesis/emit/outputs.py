@@ -1,6 +1,6 @@
 """Options about the outputs of a network that this one does not honour.
 
-Source: spec/generated-project.md sections 5 and 6.
+Source: docs/generated-project.md, "The output" and "Softmax".
 """
 
 from __future__ import annotations

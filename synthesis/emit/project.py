@@ -1,6 +1,6 @@
 """All files of a project.
 
-Source: spec/generated-project.md section 1.2.
+Source: docs/generated-project.md, "Files".
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Operations, memory use and latency as users know them, shared by the log and C comments.
 
-Source: spec/generated-project.md sections 8.3 and 8.4.
+Source: docs/generated-project.md, "The log".
 """
 
 from __future__ import annotations

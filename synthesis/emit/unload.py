@@ -1,7 +1,7 @@
 """How `cnn_unload` copies the output: runs of equal reads, cut into loops.
 
 Bytes of 8-bit layers are delivered as [channel][pixel], words of 32-bit layers in memory order.
-Source: spec/generated-project.md section 5.2.
+Source: docs/generated-project.md, "The output".
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ def layer_offsets(layers: Sequence[UnloadLayer]) -> tuple[int, ...]:
 def port_obstacle(layer: UnloadLayer, start: int) -> str | None:
     """Return why a layer that starts at byte `start` cannot be read through transposing ports.
 
-    Source: spec/generated-project.md section 5.3.
+    Source: docs/generated-project.md, "The transposing read port".
     """
     if layer.width != 8:
         return "its output has 32 bits"

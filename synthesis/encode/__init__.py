@@ -1,7 +1,7 @@
 """Sixth stage: network, placement and activations become the words of a `Program`.
 
 Field values are computed by name; `device` packs them. C and files are unknown here.
-Source: spec/registers.md, spec/memory.md.
+Source: docs/hardware/registers.md; docs/hardware/memory.md.
 """
 
 from synthesis.encode.limits import check_limits

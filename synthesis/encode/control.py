@@ -1,6 +1,6 @@
 """Words outside the layers: power, initialization, start and interrupt.
 
-Source: spec/registers.md section 5.
+Source: docs/hardware/execution.md, "The life of a program".
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Input data, expected output and the order in which outputs are delivered.
 
-Source: spec/memory.md sections 3 and 4, spec/generated-project.md section 5.
+Source: docs/hardware/memory.md, "Data memory"; docs/generated-project.md, "The output".
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def _split_input(network: MappedNetwork, apb_base: int) -> Iterator[InputBlock]:
     """CHW in parts of rows, each with the rows around it that the first layer's padding covers.
 
     Around the image these are zero. Parts begin at multiples of a fixed distance.
-    Source: spec/generated-project.md section 4.3, verified example there.
+    Source: docs/generated-project.md, "Arrays".
     """
     layer, parts = network.first, network.layout.input_parts
     rows, pad = layer.in_dim[0] // parts, layer.pad[0]

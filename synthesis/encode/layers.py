@@ -1,7 +1,9 @@
 """Registers of a layer: one function for each group of registers that belong together.
 
 Every function takes a `LayerView` and returns field values by register name, in the order in which
-they are written. Source: spec/registers.md sections 3 and 4.
+they are written.
+Source: docs/hardware/execution.md, "Quantities of a layer"; docs/hardware/registers.md, "Layer
+registers, field by field".
 """
 
 from __future__ import annotations

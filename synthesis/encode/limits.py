@@ -1,6 +1,6 @@
 """Limits of options and global keys that only encoding uses: clocks, conditional execution.
 
-Source: spec/registers.md section 5.8, spec/network-description.md section 1.6, row 4.4.
+Source: docs/hardware/execution.md, "Power and clock".
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Reading outputs through the byte-transposing port of a group.
 
-Source: spec/registers.md section 5.9, spec/generated-project.md sections 5.3 and 12 (D4).
+Source: docs/hardware/execution.md, "Unloading"; docs/generated-project.md, "The transposing read
+port".
 """
 
 from __future__ import annotations

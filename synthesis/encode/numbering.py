@@ -1,7 +1,9 @@
 """Numbers of the hardware layers: repetitions and inserted layers shift them.
 
 MAX78002 needs its average-pooling accumulators reset behind an element-wise layer; a small layer is
-inserted for that. Source: spec/registers.md sections 3.1 and 3.2.
+inserted for that.
+Source: docs/hardware/execution.md, "Order of layers" and "Average pooling behind an element-wise
+layer".
 """
 
 from __future__ import annotations

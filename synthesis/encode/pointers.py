@@ -1,6 +1,6 @@
 """Registers that say where a layer writes its outputs.
 
-Source: spec/registers.md section 4, WPTR registers.
+Source: docs/hardware/registers.md, "Layer registers, field by field".
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Registers of streaming and of input through FIFOs. Source: spec/registers.md section 6."""
+"""Registers of streaming and of input through FIFOs.
+
+Source: docs/hardware/streaming.md, "Registers".
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """What the registers of one layer depend on.
 
-Source: spec/registers.md section 3.
+Source: docs/hardware/execution.md, "Quantities of a layer".
 """
 
 from __future__ import annotations

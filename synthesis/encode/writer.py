@@ -14,7 +14,8 @@ class RegisterWriter:
     """Makes `Write` values for one chip and base address.
 
     A register is zero after a reset, so a zero is only written where the caller forces it or all
-    zeros are asked for. Source: spec/registers.md section 2.2.
+    zeros are asked for.
+    Source: docs/hardware/execution.md, "Layer registers".
     """
 
     def __init__(self, chip: Chip, apb_base: int, write_zeros: bool) -> None:

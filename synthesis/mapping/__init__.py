@@ -1,6 +1,7 @@
 """A network, its layout and a chip looked at together: what `check`, `place` and `encode` read.
 
-Nothing is decided here: everything follows from the three. Source: spec/registers.md section 3.
+Nothing is decided here: everything follows from the three.
+Source: docs/hardware/execution.md, "Quantities of a layer".
 """
 
 from synthesis.mapping.hardware import Hardware

@@ -2,7 +2,7 @@
 
 Spread kernels of one dimension become longer kernels or two-dimensional ones, transposed
 convolutions ordinary ones with another padding. None of this changes the numbers.
-Source: spec/registers.md section 3, "hw" values.
+Source: docs/hardware/execution.md, "Substitutions".
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Invariants of a complete layout.
 
-Source: spec/network-description.md section 1.4, spec/registers.md section 3.
+Source: docs/network-description.md, "What follows from other keys"; docs/hardware/execution.md,
+"Quantities of a layer".
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Every value keeps the line and column at which it stood. All complaints about a file are collected
 and raised together. Chips, weights and shapes are unknown here.
-Source: spec/network-description.md sections 1.1 to 1.3.
+Source: docs/network-description.md, "Format", "Global keys" and "Keys of a layer".
 """
 
 from synthesis.parse.description import (

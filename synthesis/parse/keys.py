@@ -1,7 +1,7 @@
 """The language: every key once, with aliases, kind of value, default and a sentence.
 
 Parsing, "did you mean" and the reference documentation are derived from these tables.
-Source: spec/network-description.md sections 1.2 and 1.3.
+Source: docs/network-description.md, "Global keys" and "Keys of a layer".
 """
 
 from __future__ import annotations

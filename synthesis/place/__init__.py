@@ -1,7 +1,7 @@
 """Fourth stage: where kernels, biases and data of each layer stand in the chip's memories,
 and how layers that stream run beside each other.
 
-Source: spec/memory.md.
+Source: docs/hardware/memory.md.
 """
 
 from synthesis.place.placement import (

@@ -1,4 +1,7 @@
-"""Finding free kernel columns. Source: spec/memory.md section 1.4."""
+"""Finding free kernel columns.
+
+Source: docs/placement.md, "Kernels: finding columns".
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Bias memory: one byte per output channel, in one group's memory for an ordinary layer.
 
-Source: spec/memory.md section 2.
+Source: docs/hardware/memory.md, "Bias memory".
 """
 
 from __future__ import annotations

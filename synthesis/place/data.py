@@ -1,6 +1,6 @@
 """Data memory: which words a layer reads and writes, and whether they collide.
 
-Source: spec/memory.md section 3.
+Source: docs/hardware/memory.md, "Data memory".
 """
 
 from __future__ import annotations

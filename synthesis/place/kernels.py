@@ -2,7 +2,7 @@
 
 Every processor owns columns of 9 bytes. A layer occupies the same columns in each processor it
 uses; the j-th of them holds the kernels of input channels j, j + share, j + 2·share, …
-Source: spec/memory.md section 1.
+Source: docs/hardware/memory.md, "Kernel memory".
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class KernelRange:
     """One layer's columns and kernel counts.
 
     `first` and `length` count columns; `count` and `outputs` are the kernel counts that the
-    registers need (spec: kcount, kochan). All zero for layers without kernels.
+    registers need. All zero for layers without kernels.
     """
 
     first: int = 0
@@ -73,7 +73,10 @@ def start_lane(layer: MappedLayer) -> int:
 
 
 def kernel_counts(layer: MappedLayer) -> KernelRange:
-    """Return a layer's column and kernel counts, not yet placed (spec/memory.md 1.3)."""
+    """Return a layer's column and kernel counts, not yet placed.
+
+    Source: docs/hardware/memory.md, "Kernel counts".
+    """
     rows, columns = layer.hardware.kernel
     width = abs(layer.weight_bits)
     lane = start_lane(layer)

@@ -3,7 +3,7 @@
 Unlike the check of overlaps, which judges as the reference tool does, this follows every reader:
 data is alive from the layer that writes it to the last one that reads it, and to the end where it
 is delivered. Offsets are bytes from the start of a memory instance.
-Source: spec/memory.md section 3, spec/registers.md section 6.
+Source: docs/hardware/memory.md, "Data memory"; docs/hardware/streaming.md, "Registers".
 """
 
 from __future__ import annotations

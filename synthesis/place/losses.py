@@ -1,7 +1,7 @@
 """Data that is overwritten before a later layer reads it.
 
 The vendor's tool accepts such networks: the known answer has the data, the chip does not.
-Source: spec/memory.md section 3.5.
+Source: docs/placement.md, "Data: what may be overwritten".
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Where the values of an output stand in data memory, piece by piece.
 
-Source: spec/memory.md section 4.
+Source: docs/generated-project.md, "The output".
 """
 
 from __future__ import annotations

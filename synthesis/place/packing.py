@@ -2,7 +2,7 @@
 
 Seen as a stream, position t is byte 8 - t mod 9 of column t // 9. Kernels follow each other by
 output pass, output and input pass, each last tap first; 8/b kernels of b bits share a byte.
-Source: spec/memory.md sections 1.5 and 1.6.
+Source: docs/hardware/memory.md, "Order of the bytes" and "Flattened layers".
 """
 
 from __future__ import annotations

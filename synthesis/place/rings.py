@@ -1,7 +1,7 @@
 """Limits of streams: fields of the registers, and the ring buffers in data memory.
 
-Source: spec/registers.md section 6, spec/network-description.md section 1.6, rows 4.4 and 5.32 to
-5.35.
+Source: docs/hardware/streaming.md, "Registers", "Rules" and "Ring buffers";
+docs/hardware/execution.md, "Power and clock".
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """When streaming layers start, how far they lag behind, and how large their ring buffers are.
 
 A streaming layer reads from a ring buffer that begins at its in_offset; the layer before writes
-into it. Source: spec/registers.md section 6.
+into it.
+Source: docs/hardware/streaming.md, "Registers".
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Every layer claims the bytes it needs; nobody else may have claimed them unless for the same bytes,
 they must be inside the memory, and the images must hold there what the layer needs.
-Source: spec/memory.md sections 1 to 3.
+Source: docs/hardware/memory.md, "Kernel memory", "Bias memory" and "Data memory".
 """
 
 from __future__ import annotations
@@ -155,7 +155,10 @@ def _bias_bytes(
 def _depthwise_bytes(
     layer: MappedLayer, offsets: tuple[int | None, ...], values: list[int]
 ) -> Iterator[tuple[int, int, int]]:
-    """Yield the bytes of channels that are added where they are (spec/machine.md section 5)."""
+    """Yield the bytes of channels that are added where they are.
+
+    Source: docs/hardware/memory.md, "Bias memory".
+    """
     inputs = bits(layer.processors)
     first, last = inputs[0], inputs[-1]
     for channel, value in enumerate(values):

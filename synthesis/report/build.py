@@ -1,6 +1,7 @@
 """Gather the values of a report from those of the stages.
 
-Source: spec/numerics.md section 10, spec/memory.md sections 1 and 3.
+Source: docs/hardware/arithmetic.md, "Operation counts"; docs/hardware/memory.md, "Kernel memory"
+and "Data memory".
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Second stage: a description, weights, a sample and a chip become a `Network`.
 
 Channels, sizes, output maps and shifts are inferred here; afterwards nothing is a default any more.
-Source: spec/network-description.md sections 1.4 and 1.5.
+Source: docs/network-description.md, "What follows from other keys"; docs/writing-a-network.md,
+"Files of samples and weights".
 """
 
 from synthesis.resolve.network import (

@@ -1,6 +1,7 @@
 """Weights, biases and shifts from a quantized checkpoint.
 
-Names of tensors do not matter, their order does. Source: spec/network-description.md section 1.5.
+Names of tensors do not matter, their order does.
+Source: docs/writing-a-network.md, "Files of samples and weights".
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Sizes of a layer: pooling, kernel, padding, and what is left of the image.
 
-Source: spec/network-description.md sections 1.3, 1.4.3, 1.4.4 and 1.4.7.
+Source: docs/network-description.md, "Keys of a layer" and "What follows from other keys".
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """From the numbers of a file to integer weights and biases, whatever kind of file it is.
 
-Source: spec/network-description.md section 1.5.
+Source: docs/writing-a-network.md, "Files of samples and weights".
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Layers one after the other in execution order: what the description leaves open is filled in.
 
-Source: spec/network-description.md section 1.4.
+Source: docs/network-description.md, "What follows from other keys".
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """What a description and the options fix about memory and processors.
 
-Source: spec/network-description.md sections 1.2, 1.3 and 1.4.
+Source: docs/network-description.md, "Global keys", "Keys of a layer" and "What follows from other
+keys".
 """
 
 from __future__ import annotations

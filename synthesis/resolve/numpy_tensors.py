@@ -1,6 +1,7 @@
 """Weights and biases from NumPy files, for descriptions with `arch: test`.
 
-Source: spec/network-description.md section 1.5, spec/numerics.md section 4.
+Source: docs/writing-a-network.md, "Files of samples and weights"; docs/hardware/arithmetic.md,
+"Narrow weights".
 """
 
 from __future__ import annotations

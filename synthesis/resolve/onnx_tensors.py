@@ -2,7 +2,7 @@
 
 Nodes with weights belong, in the order of the graph, to the layers that take some. There are no
 companions: the width follows from the values, the output shift from the description.
-Source: spec/network-description.md section 1.5.
+Source: docs/writing-a-network.md, "Files of samples and weights".
 """
 
 from __future__ import annotations

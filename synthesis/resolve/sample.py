@@ -1,6 +1,6 @@
 """The sample input: an int64 array [channel, row, column] with values -128 to 127.
 
-Source: spec/network-description.md section 1.5.
+Source: docs/writing-a-network.md, "Files of samples and weights".
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def progressing(sample: Tensor, made: Progression) -> Tensor:
     """Return the sample whose pixels, taken as words of up to four channels, follow a progression.
 
     A sample of more channels, which `check` refuses, stays as it is.
-    Source: spec/generated-project.md section 4.4.
+    Source: docs/generated-project.md, "Arrays".
     """
     channels, *size = sample.shape
     if channels > _LANES or made.words < 1:

@@ -1,6 +1,7 @@
 """What `unload` and `data_buffer` describe must be possible in data memory.
 
-Source: spec/network-description.md section 1.2, spec/memory.md sections 3.1 and 4.2.
+Source: docs/network-description.md, "Global keys"; docs/hardware/memory.md, "Addresses";
+docs/generated-project.md, "The output".
 """
 
 from __future__ import annotations

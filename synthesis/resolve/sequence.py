@@ -1,6 +1,7 @@
 """The order in which layers are executed and simulated.
 
-Source: spec/network-description.md section 1.4.1, spec/registers.md section 3.1.
+Source: docs/network-description.md, "What follows from other keys"; docs/hardware/execution.md,
+"Order of layers".
 """
 
 from __future__ import annotations

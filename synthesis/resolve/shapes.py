@@ -1,6 +1,8 @@
 """Sizes: what pooling and the operator make of an image.
 
-All sizes are (rows, columns). Source: spec/registers.md section 3, spec/numerics.md sections 5, 6.
+All sizes are (rows, columns).
+Source: docs/hardware/execution.md, "Quantities of a layer"; docs/hardware/arithmetic.md, "Sums of
+products" and "Pooling".
 """
 
 from __future__ import annotations

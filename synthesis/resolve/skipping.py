@@ -1,6 +1,6 @@
 """Descriptions without their first layers, for working on the rest of a network.
 
-Source: spec/network-description.md section 1.7, --skip-yaml-layers.
+Source: docs/options.md, "ai8xize.py".
 """
 
 from __future__ import annotations

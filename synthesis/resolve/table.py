@@ -1,6 +1,6 @@
 """What the layers of a description take from the weights file, as a table for people.
 
-Source: spec/network-description.md section 1.5, `--display-checkpoint`.
+Source: docs/writing-a-network.md, "Files of samples and weights".
 """
 
 from __future__ import annotations

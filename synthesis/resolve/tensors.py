@@ -1,6 +1,6 @@
 """The tensors of one layer, and how a weight tensor becomes that layer's kernels.
 
-Source: spec/network-description.md section 1.5.
+Source: docs/writing-a-network.md, "Files of samples and weights".
 """
 
 from __future__ import annotations

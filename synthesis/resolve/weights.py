@@ -1,6 +1,6 @@
 """Integer weights, biases and shifts for the layers of a description, wherever they come from.
 
-Source: spec/network-description.md section 1.5.
+Source: docs/writing-a-network.md, "Files of samples and weights".
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Fifth stage: the exact integers that each layer computes. Memory and addresses are unknown here.
 
-Source: spec/numerics.md.
+Source: docs/hardware/arithmetic.md.
 """
 
 from synthesis.simulate.simulator import Activations, LayerTrace, simulate

@@ -1,6 +1,6 @@
 """Convolutions, element-wise combinations, scaling and activations, exact in integers.
 
-Source: spec/numerics.md sections 3, 5, 7 and 9.
+Source: docs/hardware/arithmetic.md.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """The sums of a layer as they grow, pass by pass.
 
-Source: spec/registers.md section 3, spec/memory.md section 1.6.
+Source: docs/hardware/execution.md, "Quantities of a layer"; docs/hardware/memory.md, "Flattened
+layers".
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ def pass_sums(value: Tensor, layer: Layer, share: int) -> Sums:
     """Return the accumulators after each input pass, without bias: [pass, out, row, column].
 
     `value` is what reaches the operator, `share` the channels of a pass. A flattened layer has a
-    pass for each pixel and for each share of its channels, in this order. Sums stay
-    below 2^29 (spec/numerics.md section 9).
+    pass for each pixel and for each share of its channels, in this order. Sums stay below 2^29.
+    Source: docs/hardware/arithmetic.md, "Where overflow is impossible".
     """
     parts = (_flat_parts if layer.flatten else _channel_parts)(value, layer, share)
     return parts.cumsum(axis=0, dtype=np.int32)

@@ -1,4 +1,7 @@
-"""Maximum and average pooling, and decimation. Source: spec/numerics.md section 6."""
+"""Maximum and average pooling, and decimation.
+
+Source: docs/hardware/arithmetic.md, "Pooling".
+"""
 
 from __future__ import annotations
 

@@ -91,7 +91,8 @@ def gather(layer: Layer, previous: int, outputs: Mapping[int, Tensor]) -> Tensor
     """Collect a layer's input: channels of all sources one after the other.
 
     `previous` is read where the layer names no sources. Sources of different size are joined by
-    pixels instead. Source: spec/numerics.md section 7.
+    pixels instead.
+    Source: docs/hardware/arithmetic.md, "Combining operands".
     """
     sources = layer.sources or (previous,)
     parts = [outputs[s] for s in sources]

@@ -1,6 +1,6 @@
 """The network in words: one line per layer, and the lists of the verbose log.
 
-Source: spec/generated-project.md sections 1.3 and 8.3.
+Source: docs/generated-project.md, "Files" and "The log".
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The latency estimate of MAX78000, layer by layer.
 
-Source: spec/registers.md section 7.
+Source: docs/hardware/execution.md, "Latency".
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Everything about a layer's computation for the files of the debugging options.
 
-Source: spec/generated-project.md section 9.9.
+Source: docs/generated-project.md, "Files for debugging".
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The data memory over time in words and as a picture, for the verbose log.
 
-Source: spec/memory.md section 3, spec/registers.md section 6.
+Source: docs/hardware/memory.md, "Data memory"; docs/hardware/streaming.md, "Registers".
 """
 
 from __future__ import annotations

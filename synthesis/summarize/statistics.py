@@ -1,6 +1,6 @@
 """Operation counts, memory use and the latency estimate.
 
-Source: spec/numerics.md section 10, spec/memory.md section 1.10.
+Source: docs/hardware/arithmetic.md, "Operation counts"; docs/placement.md, "Memory use in numbers".
 """
 
 from __future__ import annotations

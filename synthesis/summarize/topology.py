@@ -1,6 +1,6 @@
 """What the name and the time-out of an RTL simulation test are made of.
 
-Source: spec/generated-project.md sections 9.1 and 9.5.
+Source: docs/rtl.md, "Files" and "Time-out and list of tests".
 """
 
 from __future__ import annotations

@@ -11,6 +11,11 @@ from tests.conftest import ROOT
 from tools.manual.site import with_outside_links
 
 MANUAL = sorted((ROOT / "docs").rglob("*.md"))
+MODULES = [
+    path
+    for path in sorted(ROOT.rglob("*.py"))
+    if not {".venv", "build", ".git", "node_modules"} & set(path.relative_to(ROOT).parts)
+]
 PAGES = [*sorted(ROOT.glob("*.md")), *MANUAL]
 TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
 
@@ -74,3 +79,35 @@ def test_every_make_target_is_explained() -> None:
     phony = re.findall(r"^\.PHONY: ([a-z -]+)$", makefile, re.MULTILINE)
     explained = set(re.findall(r"^([a-z-]+):.*## .+$", makefile, re.MULTILINE))
     assert set(phony[-1].split()) == explained
+
+
+CITATION = re.compile(r'docs/([\w/-]+\.md)((?:, "[^"]+")*(?: and "[^"]+")?)')
+
+
+def cited(path: Path) -> list[tuple[str, str | None]]:
+    """Return the pages of the manual that a module names, each with the title of a section."""
+    text = re.sub(r"\s*\n\s*(?:# ?)?", " ", path.read_text())
+    found: list[tuple[str, str | None]] = []
+    for citation in CITATION.finditer(text):
+        titles = re.findall(r'"([^"]+)"', citation[2])
+        found += [(citation[1], title) for title in titles or [None]]
+    return found
+
+
+def test_modules_name_pages_and_sections_of_the_manual_that_exist() -> None:
+    wrong = []
+    for path in MODULES:
+        for page, title in cited(path):
+            target = ROOT / "docs" / page
+            if not target.is_file() or (title and f"# {title}\n" not in target.read_text()):
+                wrong.append((str(path.relative_to(ROOT)), page, title))
+    assert sum(len(cited(path)) for path in MODULES) > 200
+    assert wrong == []
+
+
+def test_nothing_names_a_document_outside_the_repository() -> None:
+    outside = re.compile(r"\bspec/[\w-]+\.md|\.\./shared/(?:spec|findings|design)")
+    templates = [p for p in ROOT.glob("templates/**/*.*") if "__pycache__" not in p.parts]
+    files = [*MODULES, *PAGES, *templates, ROOT / "Makefile"]
+    found = [str(p.relative_to(ROOT)) for p in files if outside.search(p.read_text())]
+    assert [name for name in found if name != "tests/architecture/test_docs.py"] == []

@@ -1,7 +1,7 @@
 """What a drawn layer computes according to ai8x.py, as far as it has a module for it.
 
 The modules run in simulation, where tensors hold the accelerator's integers.
-Source: spec/numerics.md section 11, which also lists where both differ on purpose.
+Source: docs/hardware/arithmetic.md, "Where training and the chip differ".
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Reads weights, biases and sample back from the accelerator's memories.
 
-Written from spec/machine.md sections 3 to 5 alone: it shares no code with the loader's placement,
-so that a mistake in one of them shows.
+Written from docs/hardware/memory.md, "Data memory", "Order of the bytes" and "Bias memory";
+docs/hardware/streaming.md, "FIFOs" alone: it shares no code with the loader's placement, so that a
+mistake in one of them shows.
 """
 
 from __future__ import annotations

@@ -32,7 +32,10 @@ def draw_pooling(growing: Growing, dim: tuple[int, int], *, single: bool = False
 
 
 def pooled_dim(dim: tuple[int, int], keys: Keys) -> tuple[int, int]:
-    """Return the size that pooling leaves (spec/numerics.md 6)."""
+    """Return the size that pooling leaves.
+
+    Source: docs/hardware/arithmetic.md, "Pooling".
+    """
     window = pair(keys.get("max_pool", keys.get("avg_pool", 1)))
     stride, dilation = pair(keys.get("pool_stride", 1)), pair(keys.get("pool_dilation", 1))
     rows, columns = (

@@ -1,7 +1,7 @@
 """What a drawn network computes, from its keys and arrays alone, with torch's operators.
 
-Written from spec/numerics.md; it knows nothing of the loader. Values are float64 and exact: sums
-stay below 2^53. Arrays are int64 [channel, row, column].
+Written from docs/hardware/arithmetic.md; it knows nothing of the loader. Values are float64 and
+exact: sums stay below 2^53. Arrays are int64 [channel, row, column].
 """
 
 from __future__ import annotations

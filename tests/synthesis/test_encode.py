@@ -75,7 +75,7 @@ def writes(blocks: tuple[Block, ...]) -> list[Write]:
     return [step for block in blocks for step in block.steps if isinstance(step, Write)]
 
 
-# spec/registers.md 11
+# docs/hardware/execution.md, "A complete program"; docs/hardware/streaming.md, "Example"
 
 
 def test_worked_example_of_one_pixel(tmp_path: Path) -> None:
@@ -373,7 +373,7 @@ def test_packed_and_plain_transfer_leave_the_same_kernels(tmp_path: Path) -> Non
 
 
 def test_packed_block_of_the_worked_example(tmp_path: Path) -> None:
-    # spec/memory.md 1.5: Conv1d, 1 -> 4 channels
+    # docs/hardware/memory.md, "Order of the bytes": Conv1d, 1 -> 4 channels
     kernel = np.array([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, -12]).reshape(4, 1, 3)
     layer = {**CONV, "processors": 1, "op": "Conv1d", "kernel_size": 3}
     made = program(tmp_path, [layer], sample(1, 4), [kernel])
@@ -482,7 +482,7 @@ def test_marked_layers_are_delivered_instead_of_the_last(tmp_path: Path) -> None
 
 
 def test_operations_and_memory_of_the_worked_example(tmp_path: Path) -> None:
-    # spec/numerics.md 10
+    # docs/hardware/arithmetic.md, "Operation counts"
     layers = [
         {**CONV, "processors": 1, "activate": "ReLU"},
         {

@@ -177,7 +177,10 @@ def test_kernels_take_the_first_columns_that_are_free(
 
 
 def counted_length(layer: MappedLayer) -> int:
-    """Columns that are reserved for a layer before packing (spec/memory.md 1.3)."""
+    """Columns that are reserved for a layer before packing.
+
+    Source: docs/hardware/memory.md, "Kernel counts".
+    """
     outputs = processors(layer.output_processors)
     lane, out_passes = outputs[0] % 4, layer.out_passes
     span = outputs[-1] + 1 - (outputs[0] - (lane if out_passes > 1 else 0))
@@ -296,7 +299,7 @@ def test_unaligned_outputs_fit_beside_others(tmp_path: Path) -> None:
 
 
 def test_layers_on_all_processors_are_placed_first(tmp_path: Path) -> None:
-    # spec/memory.md 1.4, example: L0 at 64, L1 at 0, L2 at 192
+    # docs/placement.md, "Kernels: finding columns", example: L0 at 64, L1 at 0, L2 at 192
     layers = [
         {**CONV, "processors": 7},
         {**CONV, "processors": mask(64)},
@@ -342,7 +345,7 @@ def test_layers_on_all_processors_are_placed_first(tmp_path: Path) -> None:
 def test_bytes_of_the_worked_examples(
     tmp_path: Path, layer: dict[str, Any], kernel: Any, columns: list[str]
 ) -> None:
-    # spec/memory.md 1.5
+    # docs/hardware/memory.md, "Order of the bytes"
     data = sample(1, 3) if layer.get("op") else sample(1, 3, 3)
     text = describe({**CONV, "processors": 1, **layer})
     network, _ = build(tmp_path, text, data, [kernel])
@@ -352,7 +355,7 @@ def test_bytes_of_the_worked_examples(
 
 
 def test_passes_of_one_output_follow_each_other(tmp_path: Path) -> None:
-    # spec/memory.md 1.5: 66 channels in passes of 36, processor 0
+    # docs/hardware/memory.md, "Order of the bytes": 66 channels in passes of 36, processor 0
     kernel = np.ones((3, 66, 1, 1), np.int64)
     kernel[:, [0, 36], 0, 0] = [[-100, 37], [67, 3], [33, 69]]
     layer = {**CONV, "processors": mask(36), "kernel_size": "1x1", "pad": 0}
@@ -416,7 +419,7 @@ def test_kernels_of_outputs_with_gaps_that_run_into_others_are_refused(tmp_path:
 
 
 def test_calcx4_layers_behind_others_overwrite_their_kernels(tmp_path: Path) -> None:
-    # The vendor's tool places them so (spec/machine.md section 10)
+    # The vendor's tool places them so (docs/emulator.md, "How exact it is")
     layer = {**CONV, "processors": hex(mask(60, 1)), "output_processors": hex(mask(60, 1))}
     text = describe(layer, {**layer, "calcx4": True}, {**layer, "calcx4": True})
     kernels = [weights(60, 60, 3, 3, seed=seed) for seed in range(3)]

@@ -52,7 +52,7 @@ def plain(**keys: Any) -> dict[str, Any]:
     return {"processors": 1, "op": "none", "activate": None, **keys}
 
 
-# spec/numerics.md 3: scale, round, clip, activate
+# docs/hardware/arithmetic.md, "Shift, rounding, clipping": scale, round, clip, activate
 
 PIXELS = [[[1, 2], [3, -128]]]
 TWO = np.array([100, -128]).reshape(2, 1, 1, 1)
@@ -103,7 +103,7 @@ def test_activations(tmp_path: Path, activation: str, first: list[int], second: 
     assert found.reshape(2, 4).tolist() == [first, second]
 
 
-# spec/numerics.md 4: weight widths
+# docs/hardware/arithmetic.md, "Narrow weights": weight widths
 
 WIDTH_DATA = [[[1, -1], [40, -128]]]
 
@@ -137,7 +137,7 @@ def test_narrow_weights_count_at_face_value(
     assert found.reshape(2, 4).tolist() == [first, second]
 
 
-# spec/numerics.md 5: operators
+# docs/hardware/arithmetic.md, "Sums of products": operators
 
 WIDE = {"output_width": 32}
 
@@ -221,7 +221,7 @@ def test_linear_layer_without_flattening_works_on_every_pixel(tmp_path: Path) ->
     assert found.reshape(2, 2).tolist() == [[-7, -14], [20, 40]]
 
 
-# spec/numerics.md 6: pooling
+# docs/hardware/arithmetic.md, "Pooling": pooling
 
 SQUARE = [[[0, 0, -1, -2], [0, 3, 0, -1], [5, 6, 7, 8], [-9, -9, -9, -8]]]
 
@@ -284,7 +284,7 @@ def test_spread_window_of_three_stays_inside_the_image() -> None:
     assert pool(data, pooling, size, rounding=False).ravel().tolist() == [28, 29, 34, 35]
 
 
-# spec/numerics.md 7: element-wise operations and concatenation
+# docs/hardware/arithmetic.md, "Combining operands": element-wise operations and concatenation
 
 X = np.array([[1, 2, 3, 4], [100, -100, 127, -128], [50, -50, 1, -1]]).reshape(3, 2, 2)
 

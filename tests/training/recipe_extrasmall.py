@@ -1,4 +1,4 @@
-"""Train ai85netextrasmall by the recipe of spec/training.md 9.3; print its accuracy per epoch.
+"""Train ai85netextrasmall by a fixed recipe; print its accuracy per epoch.
 
 Usage: recipe_extrasmall.py DATA_FOLDER BITS. Run it on one thread.
 """

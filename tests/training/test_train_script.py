@@ -239,7 +239,7 @@ def test_float_checkpoint_is_refused_in_simulation(
 def test_small_network_reaches_the_published_accuracy(
     bits: int, expected: float, shared: Path
 ) -> None:
-    """The recipe of spec/training.md 9.3.
+    """A fixed recipe gives the accuracy that the vendor's layers give.
 
     The order of sums in a matrix product differs between processors and is multiplied by training;
     the last digits are therefore those of the machine.

@@ -1,7 +1,8 @@
 """Find models and data sets: every Python file of models/ and datasets/ lists what it offers.
 
 Searched are the folders beside train.py and those of the same name in the working directory; where
-both offer a name, the working directory wins (spec/training.md 1.11).
+both offer a name, the working directory wins.
+Source: docs/own-models.md.
 """
 
 from __future__ import annotations

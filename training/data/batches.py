@@ -1,4 +1,7 @@
-"""Batches for training, validation and test (spec/training.md 2.2)."""
+"""Batches for training, validation and test.
+
+Source: docs/training.md, "What happens in a run".
+"""
 
 from __future__ import annotations
 

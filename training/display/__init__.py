@@ -1,6 +1,7 @@
-"""What a run displays besides its log: TensorBoard, tables and pictures (spec/training.md 7).
+"""What a run displays besides its log: TensorBoard, tables and pictures.
 
 Each function of `MAKERS` makes an observer if the options ask for it, and imports what it needs.
+Source: docs/training.md, "Displays and exports".
 """
 
 from __future__ import annotations

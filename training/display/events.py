@@ -1,4 +1,7 @@
-"""What TensorBoard shows besides the curves of losses and scores (spec/training.md 7.1)."""
+"""What TensorBoard shows besides the curves of losses and scores.
+
+Source: docs/training.md, "Displays and exports".
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Results of single test samples as tables (spec/training.md 2.8)."""
+"""Results of single test samples as tables.
+
+Source: docs/training.md, "Displays and exports".
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The values of --summary (spec/training.md 7.3)."""
+"""The values of --summary.
+
+Source: docs/training.md, "Instead of a run".
+"""
 
 from __future__ import annotations
 

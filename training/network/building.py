@@ -78,7 +78,10 @@ def _blame_backbone(
 
 
 def _keywords(entry: ModelEntry, dataset: DatasetEntry, options: TrainingOptions) -> dict[str, Any]:
-    """Return the arguments of a network (spec/training.md 1.11)."""
+    """Return the arguments of a network.
+
+    Source: docs/own-models.md.
+    """
     channels, height, width = dataset.input
     simulate = options.act_mode_8bit
     bits = 8 if simulate else None

@@ -1,4 +1,7 @@
-"""Knowledge distillation: learning from the outputs of a trained network (spec/training.md 2.4)."""
+"""Knowledge distillation: learning from the outputs of a trained network.
+
+Source: docs/training.md, "Knowledge distillation".
+"""
 
 from __future__ import annotations
 

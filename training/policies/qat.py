@@ -1,4 +1,7 @@
-"""The policy of quantization-aware training (spec/training.md 2.3)."""
+"""The policy of quantization-aware training.
+
+Source: docs/training.md, "The QAT policy".
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The learning rate over the epochs, from a YAML file (spec/training.md 2.5)."""
+"""The learning rate over the epochs, from a YAML file.
+
+Source: docs/training.md, "The schedule of the learning rate".
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Checkpoints in the interchange format (spec/training.md 2.7 and 8)."""
+"""Checkpoints in the interchange format.
+
+Source: docs/training.md, "Files"; docs/checkpoints.md.
+"""
 
 from __future__ import annotations
 

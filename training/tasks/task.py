@@ -1,4 +1,7 @@
-"""The decisions of a task (spec/training.md 2.2)."""
+"""The decisions of a task.
+
+Source: docs/training.md, "What happens in a run".
+"""
 
 from __future__ import annotations
 

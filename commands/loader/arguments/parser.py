@@ -1,7 +1,7 @@
 """The command line of ai8xize.py: options in the groups of the manual.
 
 What they mean is in `commands.loader.arguments.values`.
-Source: spec/network-description.md section 1.7.
+Source: docs/options.md, "ai8xize.py".
 """
 
 from __future__ import annotations

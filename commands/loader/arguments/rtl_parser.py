@@ -1,7 +1,7 @@
 """The options of ai8xize.py for RTL simulation tests.
 
 What they mean is in `commands.loader.arguments.rtl_values`.
-Source: spec/network-description.md section 1.7.
+Source: docs/options.md, "ai8xize.py".
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What the options for RTL simulation tests imply, and which mean nothing beside others.
 
-Source: spec/network-description.md section 1.7.
+Source: docs/options.md, "ai8xize.py".
 """
 
 from __future__ import annotations

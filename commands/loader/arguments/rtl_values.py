@@ -1,6 +1,6 @@
 """What the options for RTL simulation tests mean.
 
-Source: spec/generated-project.md section 9, spec/network-description.md section 1.7.
+Source: docs/rtl.md; docs/options.md, "ai8xize.py".
 """
 
 from __future__ import annotations

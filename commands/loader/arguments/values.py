@@ -1,7 +1,8 @@
 """What the options of ai8xize.py mean: they become one value, with the options of each stage.
 
 Some change the network (`ResolveOptions`), some the words (`EncodeOptions`), some only the text
-(`ProjectOptions`). Source: spec/network-description.md section 1.7.
+(`ProjectOptions`).
+Source: docs/options.md, "ai8xize.py".
 """
 
 from __future__ import annotations

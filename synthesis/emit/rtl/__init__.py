@@ -1,6 +1,6 @@
 """Tests for RTL simulation of the accelerator: a second product of the same `Program`.
 
-Source: spec/generated-project.md section 9, spec/memory.md section 5.
+Source: docs/rtl.md, "Images".
 """
 
 from synthesis.emit.rtl.bench import chip_header

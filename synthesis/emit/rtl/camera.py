@@ -1,6 +1,6 @@
 """The camera of an RTL simulation: the sample as levels of its pins, one line per sample.
 
-Source: spec/generated-project.md section 9.7.
+Source: docs/rtl.md, "The camera".
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Memory images: what a test bench reads into data and kernel memories, and what it should dump.
 
-Source: spec/generated-project.md section 9.6.
+Source: docs/rtl.md, "Images".
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Options of RTL simulation tests, besides those that they share with embedded projects.
 
-Source: spec/generated-project.md sections 9.1 and 9.2, spec/network-description.md 1.7.
+Source: docs/rtl.md, "Files"; docs/options.md, "ai8xize.py".
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """test.c and run_test.sv.
 
-Source: spec/generated-project.md sections 9.3 and 9.4.
+Source: docs/rtl.md, "The program" and "Your own test bench".
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """All files of a test.
 
-Source: spec/generated-project.md section 9.2. The files of the vendor's own simulation environment
-(memory definitions, linker scripts) are not among them.
+The files of the vendor's own simulation environment (memory definitions, linker scripts) are not
+among them.
+Source: docs/rtl.md, "Files".
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The list of all tests, to which each generated test adds itself once.
 
-Source: spec/generated-project.md section 9.8.
+Source: docs/rtl.md, "Time-out and list of tests".
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """How long a simulation may take before the test bench gives up.
 
-Source: spec/generated-project.md section 9.5.
+Source: docs/rtl.md, "Time-out and list of tests".
 """
 
 from __future__ import annotations
