@@ -8,6 +8,7 @@ Source: docs/hardware/execution.md; docs/emulator.md, "The core and its peripher
 
 from emulator.checks.finding import LayerFinding
 from emulator.errors import EmulatorError
+from emulator.firmware.alone import NetworkAlone
 from emulator.firmware.board import Board, FirmwareOutcome
 from emulator.firmware.compiling import compile_project
 from emulator.firmware.loader import PHASES, LoaderRecord, run_loader
@@ -36,6 +37,7 @@ __all__ = [
     "LayerRun",
     "LoadedNetwork",
     "LoaderRecord",
+    "NetworkAlone",
     "NetworkRun",
     "Outcome",
     "Program",

@@ -15,12 +15,9 @@ from numpy.typing import NDArray
 from device import Chip, chip_named
 from device.chip import DEFAULT_APB_BASE
 from emulator.decode.config import LayerConfig
-from emulator.decode.fifo import push_image
-from emulator.decode.layer import decode_layer
-from emulator.decode.locations import input_bytes
+from emulator.decode.own_input import first_layer, input_shape, set_input
 from emulator.firmware.loader import run_loader
 from emulator.machine.accelerator import Accelerator, NetworkRun
-from emulator.state.memory import Memory
 from emulator.words.recording import read_words
 from emulator.words.writes import Writes
 from values import frozen
@@ -55,16 +52,12 @@ class LoadedNetwork:
     @property
     def first_layer(self) -> LayerConfig:
         """The configuration of the layer that reads the input."""
-        memory = self._loaded().memory
-        return decode_layer(memory, memory.control_register("LCNT_MAX")["first"])
+        return first_layer(self._loaded().memory)
 
     @property
     def input_shape(self) -> tuple[int, int, int]:
         """Channels, rows and columns of the input; operands count as channels."""
-        config = self.first_layer
-        inputs = config.input
-        channels = inputs.operands * inputs.passes * len(config.processors)
-        return channels, *inputs.size
+        return input_shape(self._loaded().memory)
 
     def run(self, image: NDArray[np.integer] | None = None) -> NetworkRun:
         """Execute the network from the start, with the program's own input or another.
@@ -74,30 +67,10 @@ class LoadedNetwork:
         """
         accelerator = self._loaded()
         if image is not None:
-            self._set_input(accelerator.memory, np.asarray(image))
+            set_input(accelerator.memory, np.asarray(image))
         return accelerator.run()
 
     def _loaded(self) -> Accelerator:
         accelerator = Accelerator(self.chip, self.apb_base)
         accelerator.write(self.writes)
         return accelerator
-
-    def _set_input(self, memory: Memory, image: NDArray[np.integer]) -> None:
-        shape = self.input_shape
-        if image.shape != shape or not np.issubdtype(image.dtype, np.integer):
-            raise ValueError(
-                f"the input must be integers of shape {shape}, not {image.dtype} {image.shape}"
-            )
-        if image.size and (image.min() < -128 or image.max() > 127):
-            raise ValueError("the input must have values from -128 to 127")
-        config = self.first_layer
-        if memory.pushes:
-            push_image(memory, config, image)
-            return
-        inputs = config.input
-        instance, offset = input_bytes(config, memory.data_bytes.shape[1])
-        # Channels: operands outside, then passes, processors inside
-        values = image.astype(np.int8).view(np.uint8)
-        values = values.reshape(inputs.operands, inputs.passes, len(config.processors), -1)
-        memory.data_bytes[instance, offset] = values.transpose(2, 0, 1, 3)
-        memory.data_written[instance, offset] = True

@@ -25,6 +25,7 @@ class EmulateOptions:
 
     `chip` None is the one that a project names. The program ends after `time_limit_s` seconds.
     `answer` says that the project's answer file is used.
+    With `accelerator_only` the network runs without the program, on the sample or on `input`.
     `tree` says how a project's folder is understood; `dump` takes data memory after recorded words,
     `trace` the registers field by field.
     """
@@ -39,6 +40,8 @@ class EmulateOptions:
     cycles: bool
     verbose: bool
     tree: TreeOptions
+    accelerator_only: bool
+    input: Path | None
     answer: bool = True
 
 
@@ -48,6 +51,10 @@ def parse(words: Sequence[str] | None = None) -> EmulateOptions:
     args = parser.parse_args(words)
     if args.dump and not args.words:
         parser.error("--dump needs --words")
+    if args.accelerator_only and args.words:
+        parser.error("--accelerator-only needs PROJECT_DIR")
+    if args.input and not args.accelerator_only:
+        parser.error("--input needs --accelerator-only")
     return EmulateOptions(
         project=args.project,
         words=args.words,
@@ -59,6 +66,8 @@ def parse(words: Sequence[str] | None = None) -> EmulateOptions:
         cycles=args.cycles,
         verbose=args.verbose,
         answer=args.answer,
+        accelerator_only=args.accelerator_only,
+        input=Path(args.input) if args.input else None,
         tree=TreeOptions(
             include=tuple(Path(folder) for folder in args.include),
             exclude=tuple(args.exclude),
@@ -106,6 +115,10 @@ def arguments() -> Parser:
     )
     option("--time-limit", type=seconds, default=60.0, metavar="S",
            help="end the program after S seconds (default: 60)")  # fmt: skip
+    option("--accelerator-only", action="store_true",
+           help="run the network of cnn.c without main(), and print its output")  # fmt: skip
+    option("--input", metavar="FILE",
+           help="with --accelerator-only: run on this input (.npy, picture, .wav)")  # fmt: skip
     option("--include", action="append", default=[], metavar="DIR",
            help="look for headers there, too (repeatable)")  # fmt: skip
     option("--exclude", action="append", default=[], metavar="FILE",

@@ -13,9 +13,11 @@ from pathlib import Path
 import numpy as np
 
 from checkpoint.atomic import write_bytes
+from commands.emulate.alone import emulate_alone
 from commands.emulate.arguments import EmulateOptions
 from commands.emulate.known_answer import AnswerCheck, answer_of, describe_answer
 from commands.emulate.notes import show_notes, show_stand_ins
+from commands.emulate.runs import show_run
 from commands.emulate.verdict import judge
 from emulator import (
     Accelerator,
@@ -26,11 +28,9 @@ from emulator import (
     NetworkRun,
     Writes,
 )
-from emulator.report.cycles import format_cycles, network_cycles
 from emulator.report.departure import departure_of_words, outputs_at
 from emulator.report.describe import (
     describe_departure,
-    describe_layer,
     describe_registers,
     describe_unwritten,
     describe_word,
@@ -47,6 +47,8 @@ def emulate(options: EmulateOptions) -> int:
     if options.words is not None:
         return emulate_words(Path(options.words), options)
     assert options.project is not None, "the command line names one of both"
+    if options.accelerator_only:
+        return emulate_alone(Path(options.project), options)
     return emulate_project(options.project, options)
 
 
@@ -88,19 +90,6 @@ def show_answer(board: Board, check: AnswerCheck | None) -> None:
 def show(text: str) -> None:
     """Show what the program prints, as it prints it."""
     print(text, end="", flush=text == "\n")
-
-
-def show_run(executed: NetworkRun, memory: Memory, options: EmulateOptions, passed: bool) -> None:
-    """Show the layers of a run and what is suspicious about them; notes if it has not passed."""
-    configurations = [layer.config for layer in executed.layers]
-    if options.verbose:
-        for config in configurations:
-            print(describe_layer(config))
-    if options.cycles:
-        print("\n".join(format_cycles(network_cycles(memory, configurations))))
-    for finding in executed.findings:
-        if options.verbose or not passed or not finding.harmless:
-            print(f"{'note' if finding.harmless else 'warning'}: {finding}")
 
 
 def explain_failure(board: Board, outcome: FirmwareOutcome) -> None:

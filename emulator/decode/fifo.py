@@ -58,7 +58,10 @@ def _needed(config: LayerConfig, more_rows: int = 0) -> int:
 
 
 def push_image(memory: Memory, config: LayerConfig, image: NDArray[np.integer]) -> None:
-    """Replace what was pushed by another image, [channel, row, column], for the same FIFOs."""
+    """Replace what was pushed by another image, [channel, row, column], for the same FIFOs.
+
+    If nothing was pushed yet, the control register tells whether the fast FIFO is used.
+    """
     pixels = image[0].size
     count = -(-pixels // 4) if config.input.chw else pixels
     streams = {group: np.zeros((count, 4), np.uint8) for group in config.groups}
@@ -70,7 +73,8 @@ def push_image(memory: Memory, config: LayerConfig, image: NDArray[np.integer]) 
         else:
             streams[group][:, unit % PROCESSORS_PER_INSTANCE] = data
     words = {group: data.view("<u4").reshape(-1) for group, data in streams.items()}
-    if FAST_FIFO_DATA in memory.pushes:
+    fast = memory.control_register("CTL")["fast_fifo"]
+    if FAST_FIFO_DATA in memory.pushes or (fast and not memory.pushes):
         turns = np.stack([words[group] for group in config.groups], axis=1)
         memory.pushes = {FAST_FIFO_DATA: turns.reshape(-1).tolist()}
         return

@@ -6,13 +6,16 @@ Source: docs/emulator.md, "The core and its peripherals".
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from device import Chip
 from emulator.cpu.architecture import CORTEX_M4
 from emulator.cpu.elf import Image
+from emulator.errors import EmulatorError
 from emulator.project.building import Build, build_program
 from emulator.project.headers import SDK
+from emulator.project.network import NetworkSources, network_sources
 from emulator.project.tree import ProjectTree, TreeOptions, chip_of, read_tree
 from values import frozen
 
@@ -53,6 +56,26 @@ def compile_firmware(project: Path, options: TreeOptions | None = None) -> Firmw
         tuple(dict.fromkeys(notes)),
         program.repetitions,
     )
+
+
+def compile_network(
+    project: Path, options: TreeOptions | None = None
+) -> tuple[Firmware, NetworkSources]:
+    """Compile the functions of a project's network without its main().
+
+    With them comes what of the program loads the sample and checks the output, if that compiles.
+    Raises EmulatorError as `compile_firmware`, and if there is no network, or several (E814).
+    """
+    tree = read_tree(project, options)
+    sources = network_sources(tree)
+    try:
+        build = build_program(tree, [*sources.files, *sources.program], tree.core, alone=True)
+    except EmulatorError:
+        if not sources.program:
+            raise
+        sources = replace(sources, program=())
+        build = build_program(tree, sources.files, tree.core, alone=True)
+    return Firmware(build.image, None, tree.chip, build.notes, ()), sources
 
 
 def compile_project(project: Path) -> Image:

@@ -38,19 +38,26 @@ class Build:
     """Loops that repeat parts of an inference, as programs that measure power have them."""
 
 
-def build_program(tree: ProjectTree, sources: Sequence[Path], core: Architecture) -> Build:
+def build_program(
+    tree: ProjectTree, sources: Sequence[Path], core: Architecture, *, alone: bool = False
+) -> Build:
     """Compile and link sources of a tree for a core; nothing is written into the tree.
+
+    With `alone`, functions are wanted and no program: main() is not needed, and whatever is missing
+    gets a stand-in.
 
     Raises EmulatorError: no compiler (E810), the compiler refuses a source, or the sources do not
     make up a program (E811, with the first error).
     """
     with tempfile.TemporaryDirectory(prefix="emulator-") as name:
         folder = Path(name)
-        compiler = SourceCompiler(tree, core, folder)
-        runtime = [compiler.compile_own(SDK / "source" / "runtime.c")]
+        compiler = SourceCompiler(tree, core, folder, alone=alone)
+        own = ("runtime.c", "alone.c") if alone else ("runtime.c",)
+        runtime = [compiler.compile_own(SDK / "source" / name) for name in own]
         compiler.compile_all(sources)
-        offered = read_object(runtime[0])
-        missing, added = _complete(compiler, offered.defined | offered.weak | _linker_symbols())
+        symbols = [read_object(path) for path in runtime]
+        offered = frozenset().union(*(names.defined | names.weak for names in symbols))
+        missing, added = _complete(compiler, offered | _linker_symbols())
         if missing:
             stand_ins = folder / "stand_ins.inc"
             stand_ins.write_text(stand_in_functions(missing))
@@ -81,7 +88,8 @@ def _complete(compiler: SourceCompiler, offered: frozenset[str]) -> tuple[set[st
         tried.update(more)
         compiler.compile_all(more)
         notes += [f"{tree.shown(source)} is compiled, too" for source in more]
-    _refuse_undefined(compiler, missing, symbols)
+    if not compiler.alone:
+        _refuse_undefined(compiler, missing, symbols)
     return missing, notes
 
 

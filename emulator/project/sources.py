@@ -37,11 +37,14 @@ class SourceCompiler:
     """Compiles sources of a tree for a core into `folder`.
 
     `objects` are the results by source, `standins` what was made up for each. `common` allows
-    variables that several files define, as older compilers do.
+    variables that several files define, as older compilers do. With `alone`, only functions are
+    wanted: main() gets another name.
     """
 
-    def __init__(self, tree: ProjectTree, core: Architecture, folder: Path) -> None:
-        self.tree, self.core = tree, core
+    def __init__(
+        self, tree: ProjectTree, core: Architecture, folder: Path, *, alone: bool = False
+    ) -> None:
+        self.tree, self.core, self.alone = tree, core, alone
         self.headers = Headers(tree, folder / "headers")
         self.objects: dict[Path, Path] = {}
         self.standins: dict[Path, StandIns] = {}
@@ -130,6 +133,7 @@ class SourceCompiler:
             "-fcommon" if self.common else "-fno-common",
             "-ferror-limit=0" if is_clang(self.core) else "-fmax-errors=0",
             *chip,
+            *(["-Dmain=program_main"] if self.alone else []),
             *self.tree.flags,
             *(f"-I{folder}" for folder in self.headers.folders(source)),
         ]

@@ -1,0 +1,118 @@
+"""Inputs of a network from files: NumPy arrays, pictures, sound."""
+
+from __future__ import annotations
+
+import wave
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from emulator import EmulatorError
+
+Image = NDArray[np.int8]
+_PICTURES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".pgm", ".ppm", ".webp", ".tif", ".tiff")
+_MODES = {1: "L", 3: "RGB", 4: "RGBA"}
+"""How Pillow calls pictures, by the number of their channels."""
+_LOWEST, _HIGHEST = -128, 127
+
+
+def read_inputs(path: Path, shape: tuple[int, int, int]) -> list[Image]:
+    """Return the inputs in a file, each int8 [channel, row, column] of `shape`.
+
+    A NumPy file holds one input or several, integers from -128 to 127; a picture one, whose values
+    0 to 255 become -128 to 127; a sound (.wav) one, in frames of as many samples as there are
+    channels. Nothing is resized. Raises EmulatorError (E816) for another kind, shape or range, and
+    OSError.
+    """
+    ending = path.suffix.lower()
+    if ending == ".npy":
+        return _arrays(path, shape)
+    if ending in _PICTURES:
+        return [_picture(path, shape)]
+    if ending == ".wav":
+        return [_sound(path, shape)]
+    raise _refused(path, "the ending of the file tells no kind of input", "Use .npy, .png or .wav.")
+
+
+def _arrays(path: Path, shape: tuple[int, int, int]) -> list[Image]:
+    try:
+        array = np.load(path, allow_pickle=False)
+    except (ValueError, EOFError) as exc:
+        raise _refused(path, f"not a NumPy array: {exc}") from None
+    if not isinstance(array, np.ndarray) or not np.issubdtype(array.dtype, np.integer):
+        kind = getattr(array, "dtype", "an archive")
+        raise _refused(path, f"the input must be integers, not {kind}")
+    if array.size and not (array.min() >= _LOWEST and array.max() <= _HIGHEST):
+        raise _refused(
+            path,
+            f"the input must have values from {_LOWEST} to {_HIGHEST}, not "
+            f"from {array.min()} to {array.max()}",
+            "Subtract 128 from values of 0 to 255.",
+        )
+    single = (
+        [shape] + ([shape[1:]] if shape[0] == 1 else []) + ([shape[:2]] if shape[2] == 1 else [])
+    )
+    if array.shape in single:
+        return [array.reshape(shape).astype(np.int8)]
+    if array.ndim and len(array) and array.shape[1:] in single:
+        return [*array.reshape(-1, *shape).astype(np.int8)]
+    raise _refused(path, f"the input must have the shape {_text(shape)}, not {_text(array.shape)}")
+
+
+def _picture(path: Path, shape: tuple[int, int, int]) -> Image:
+    try:
+        from PIL import Image as Pictures
+        from PIL import UnidentifiedImageError
+    except ImportError:
+        raise _refused(
+            path, "pictures need Pillow", "`pip install pillow`, or use a .npy file."
+        ) from None
+    channels, rows, columns = shape
+    mode = _MODES.get(channels)
+    if mode is None:
+        raise _refused(
+            path,
+            f"the network takes {channels} channels of {rows}x{columns}, which is no picture",
+            f"Arrange it yourself and use a .npy file of {_text(shape)}.",
+        )
+    try:
+        with Pictures.open(path) as picture:
+            if picture.size != (columns, rows):
+                raise _refused(
+                    path,
+                    f"the picture must have {columns}x{rows} pixels (width x height), not "
+                    f"{picture.size[0]}x{picture.size[1]}",
+                )
+            values = np.asarray(picture.convert(mode), np.int16)
+    except UnidentifiedImageError:
+        raise _refused(path, "not a picture that Pillow can read") from None
+    return (values.reshape(rows, columns, channels).transpose(2, 0, 1) + _LOWEST).astype(np.int8)
+
+
+def _sound(path: Path, shape: tuple[int, int, int]) -> Image:
+    """Read a sound; sample n goes to channel n % channels, position n // channels."""
+    try:
+        with wave.open(str(path), "rb") as file:
+            width, tracks = file.getsampwidth(), file.getnchannels()
+            data = file.readframes(file.getnframes())
+    except (wave.Error, EOFError) as exc:
+        raise _refused(path, f"not a sound: {exc}") from None
+    if tracks != 1 or width not in (1, 2):
+        raise _refused(path, f"the sound must be mono with 8 or 16 bits, not {tracks} tracks")
+    samples = np.frombuffer(data, "<i2" if width == 2 else np.uint8).astype(np.int32)
+    samples = samples // 256 if width == 2 else samples + _LOWEST
+    needed = int(np.prod(shape))
+    if len(samples) > needed:
+        raise _refused(path, f"the sound has {len(samples)} samples, the network takes {needed}")
+    samples = np.pad(samples, (0, needed - len(samples)))
+    channels = shape[0]
+    return samples.reshape(-1, channels).T.reshape(shape).astype(np.int8)
+
+
+def _text(shape: tuple[int, ...]) -> str:
+    return "x".join(map(str, shape)) or "a single number"
+
+
+def _refused(path: Path, reason: str, remedy: str | None = None) -> EmulatorError:
+    return EmulatorError("E816", reason, str(path), remedy)

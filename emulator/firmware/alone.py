@@ -1,0 +1,175 @@
+"""A network without the program around it: its functions are called, main() is not.
+
+Works with the functions of all generations of the SDK. Source: spec/generated-project.md 2.4.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from device import Chip
+from device.chip import DEFAULT_APB_BASE
+from emulator.cpu.core import MEMORY_BYTES, RAM
+from emulator.decode.own_input import input_shape, set_input
+from emulator.errors import EmulatorError
+from emulator.firmware.board import Board
+from emulator.firmware.compiling import compile_network
+from emulator.firmware.samples import expected_words, sample_words, sample_writes
+from emulator.machine.accelerator import NetworkRun
+from emulator.project.network import NetworkSources
+from emulator.project.tree import TreeOptions
+from emulator.words.addresses import refuse_device
+
+_OK = 1
+_BUFFER, _BUFFER_FILL = RAM + MEMORY_BYTES // 2, 0xA5
+_BUFFER_BYTES = MEMORY_BYTES // 4
+_CHECKS = ("check_output", "cnn_check")
+_WHOLE_CLOCK = 0x10000
+"""Second argument of cnn_enable(): the clock is not divided."""
+
+
+class NetworkAlone:
+    """The functions of a network on a board, loaded into its accelerator.
+
+    `notes` are for the user. After `run`, `comparison` tells whether the output is as the project
+    expects it for its sample; None if nothing was compared.
+    """
+
+    def __init__(
+        self,
+        project: Path,
+        chip: Chip | None = None,
+        apb_base: int = DEFAULT_APB_BASE,
+        options: TreeOptions | None = None,
+        time_limit: float = 60.0,
+    ) -> None:
+        """Compile and load the network of a project.
+
+        Raises EmulatorError as `compile_firmware`, and: no functions of a network, or of several
+        (E814); a function does not end in time (E822); it starts nothing (E834).
+        """
+        firmware, self.sources = compile_network(project, options)
+        self.board = Board(firmware.image, None, apb_base)
+        self.notes = firmware.notes
+        self.comparison: bool | None = None
+        self._time_limit = time_limit
+        self._load()
+        addresses = self.board.bus.addresses
+        if addresses is None:
+            raise EmulatorError("E834", "the functions of the network set up no accelerator")
+        if chip is not None and addresses.chip is not chip:
+            refuse_device(addresses.control[0], addresses.chip, chip)
+
+    @property
+    def input_shape(self) -> tuple[int, int, int]:
+        """Channels, rows and columns of the input; operands count as channels."""
+        return input_shape(self.board.accelerator.memory)
+
+    @property
+    def has_sample(self) -> bool:
+        """Whether the project brings an input."""
+        return self._loads_sample or bool(self._sample())
+
+    def run(self, image: NDArray[np.integer] | None = None) -> NetworkRun:
+        """Run the network with the sample of the project or another input.
+
+        `image`: integers from -128 to 127, [channel, row, column] as in `input_shape`. Raises
+        ValueError for another shape or range, EmulatorError if there is no sample (E815) and as
+        Accelerator.run does.
+        """
+        board = self.board
+        if image is None:
+            self._load_sample()
+        self._call("start")
+        accelerator = board.accelerator
+        if image is not None:
+            set_input(accelerator.memory, image)
+        run = accelerator.run()
+        board.bus.words.update(accelerator.result_words())
+        board.bus.finish()
+        self.comparison = self._compare() if image is None else None
+        return run
+
+    def output_words(self) -> list[int]:
+        """Return the words that the network's own function reads out; empty if there is none."""
+        core, name = self.board.core, f"{self.sources.prefix}_unload"
+        if not core.has(name):
+            return []
+        results = []
+        for fill in (0, _BUFFER_FILL):  # what differs between the two was not written
+            core.write_memory(_BUFFER, bytes([fill]) * _BUFFER_BYTES)
+            core.call(name, _BUFFER, time_limit=self._time_limit)
+            results.append(np.frombuffer(core.read_memory(_BUFFER, _BUFFER_BYTES), "<u4"))
+        written = np.flatnonzero(results[0] == results[1])
+        end = int(written[-1]) + 1 if len(written) else 0
+        return [int(word) for word in results[0][:end]]
+
+    def _load(self) -> None:
+        """Call the functions that load the network, by the names of the project's generation."""
+        core = self.board.core
+        self._loads_sample = core.has("load_input") and bool(
+            self.sources.program or _mentions_sample(self.sources)
+        )
+        if not self._call("enable", 0, _WHOLE_CLOCK):
+            core.call("emulator_power_on", time_limit=self._time_limit)
+        self._all_at_once = not core.has(f"{self.sources.prefix}_start")
+        if self._all_at_once:
+            self._call("load")
+            return
+        self._call("init")
+        if not self._call("load_weights") and core.has("load_kernels"):
+            core.call("load_kernels", time_limit=self._time_limit)
+        self._call("load_bias")
+        self._call("configure")
+
+    def _call(self, name: str, *arguments: int) -> bool:
+        """Call a function of the network if there is one; tell whether there is."""
+        name = f"{self.sources.prefix}_{name}"
+        if self.board.core.has(name):
+            self.board.core.call(name, *arguments, time_limit=self._time_limit)
+            return True
+        return False
+
+    def _load_sample(self) -> None:
+        if self._all_at_once and self._loads_sample:
+            return  # the only function has loaded it
+        if self._loads_sample:
+            self.board.core.call("load_input", time_limit=self._time_limit)
+            return
+        arrays = self._sample()
+        if not arrays:
+            shape = "x".join(map(str, self.input_shape))
+            raise EmulatorError(
+                "E815",
+                "the project brings no sample: no sampledata.h with SAMPLE_INPUT_...",
+                remedy=f"Give it an input of {shape} (channels, rows, columns) with --input FILE.",
+            )
+        for address, word in sample_writes(self.board.accelerator.memory, arrays):
+            self.board.bus.write(address, 4, word)
+
+    def _sample(self) -> dict[int, list[int]]:
+        path = self.sources.samples
+        return sample_words(path.read_text(errors="replace")) if path else {}
+
+    def _compare(self) -> bool | None:
+        """Tell whether the output is as the project expects it; None if it does not tell."""
+        board = self.board
+        if self._loads_sample:
+            for name in _CHECKS:
+                if board.core.has(name):
+                    board.bus.reads = []
+                    return board.core.call(name, time_limit=self._time_limit) == _OK
+        path = self.sources.results
+        expected = expected_words(path.read_text(errors="replace")) if path else []
+        if not expected:
+            return None
+        words = board.bus.words
+        return all(words.get(address, 0) & mask == value for address, mask, value in expected)
+
+
+def _mentions_sample(sources: NetworkSources) -> bool:
+    """Whether the network's own files load the sample."""
+    return any("INPUT_" in path.read_text(errors="replace") for path in sources.files)
