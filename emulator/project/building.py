@@ -82,6 +82,8 @@ def _complete(compiler: SourceCompiler, offered: frozenset[str]) -> tuple[set[st
         if duplicates:
             raise _refuse_duplicate(tree, duplicates)
         missing = _missing(symbols, offered)
+        if compiler.alone:
+            missing.discard("main")
         more = [source for source in _definitions(compiler, missing) if source not in tried]
         if not more:
             break
@@ -103,7 +105,10 @@ def _missing(symbols: _Symbols, offered: frozenset[str]) -> set[str]:
 def _definitions(compiler: SourceCompiler, names: Iterable[str]) -> list[Path]:
     """Return further C files of the tree, or beside headers, that define one of some names."""
     tree, found = compiler.tree, {}
-    beside = [path for folder in compiler.headers.found for path in sorted(folder.glob("*.c"))]
+    folders = dict.fromkeys((*compiler.headers.found, *tree.include))
+    root = tree.root.resolve()
+    outside = [folder for folder in folders if not folder.resolve().is_relative_to(root)]
+    beside = [path for folder in outside for path in sorted(folder.glob("*.c"))]
     candidates = [path for path in (*tree.others, *beside) if path not in compiler.objects]
     for name in sorted(names):
         definition = re.compile(

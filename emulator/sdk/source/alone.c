@@ -2,6 +2,7 @@
 #include "emulator.h"
 #include "mxc.h"
 
+WEAK int main(void) { return 0; }
 WEAK volatile uint32_t cnn_time;
 WEAK mxc_gpio_cfg_t gpio_trig1, gpio_trig2;
 

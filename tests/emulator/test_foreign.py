@@ -1,0 +1,323 @@
+"""Firmware of others: whole trees, older projects, demonstrations, programs that measure power."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from commands.emulate.arguments import parse
+from commands.emulate.emulate import emulate
+from emulator import EmulatorError
+from tests.emulator.trees import c_files, change, generate, one_file
+
+DEMOS = Path(__file__).with_name("demos.c")
+Emulate = Callable[..., tuple[int, str]]
+
+
+@pytest.fixture(scope="module")
+def digits(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A generated project for MAX78000."""
+    return generate(tmp_path_factory.mktemp("generated") / "digits", "--softmax", "--timer", "0")
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Emulate:
+    """Run emulate.py; return its status and what it prints, errors with their remedy included."""
+
+    def call(*words: str | Path) -> tuple[int, str]:
+        try:
+            status = emulate(parse([str(word) for word in words]))
+            return status, capsys.readouterr().out
+        except EmulatorError as error:
+            return 1, f"{capsys.readouterr().out}{error.code} {error.message}\n{error.remedy}"
+
+    return call
+
+
+@pytest.fixture
+def demo(digits: Path, tmp_path: Path) -> Callable[[str], Path]:
+    """Make a demonstration: the network of the digits, and another program around it."""
+
+    def build(name: str) -> Path:
+        folder = c_files(digits, tmp_path / "demo")
+        (folder / "main.c").write_text(DEMOS.read_text())
+        (folder / "project.mk").write_text(f"PROJ_CFLAGS += -DDEMO={name}\nBOARD = FTHR_RevA\n")
+        (folder / "Makefile").write_text(
+            "include project.mk\nTARGET=MAX78000\nSRCS=$(wildcard *.c)\n"
+        )
+        return folder
+
+    return build
+
+
+def test_project_of_2020_in_one_file(digits: Path, run: Emulate, tmp_path: Path) -> None:
+    """Power registers by their older names, one function that loads, polling instead of sleep."""
+    folder = one_file(digits, tmp_path / "old")
+    status, text = run(folder)
+    assert status == 0
+    assert text.endswith("PASS (1 inference)\n")
+    assert "note: SYS_Clock_Select() is a stand-in that does nothing (called once)" in text
+    assert "headers that are not here" not in text
+    status, text = run(folder, "--accelerator-only")
+    assert status == 0
+    assert text.endswith("PASS (1 inference of the network alone)\n")
+
+
+def vpath_tree(digits: Path, folder: Path) -> Path:
+    """Sources, headers and the network in folders of their own, which the makefile names."""
+    c_files(digits, folder / "Network" / "generated")
+    for name, place in (
+        ("main.c", "Src"), ("softmax.c", "Src"), ("sampledata.h", "Include"), ("cnn.h", "Include"),
+    ):  # fmt: skip
+        (folder / place).mkdir(exist_ok=True)
+        shutil.move(folder / "Network" / "generated" / name, folder / place / name)
+    (folder / "scratch").mkdir()
+    (folder / "scratch" / "try.c").write_text("int main(void) { return does_not_compile; }\n")
+    (folder / "startup_max78000.c").write_text("#error start-up code of the SDK\n")
+    (folder / "Makefile").write_text(
+        "PROJECT = test\nTARGET := MAX78000\nNET := Network\n"
+        "ifeq ($(BOARD),)\nBOARD = EvKit_V1\nendif\n"
+        "VPATH  = Src : $(NET)/generated\nVPATH += $(MAXIM_PATH)/Libraries/Other\n"
+        "IPATH  = Include\nIPATH += $(addprefix $(NET)/,generated)\n"
+        "SRCS   = main.c softmax.c \\\n         cnn.c\n"
+        "SRCS  += startup_max78000.c missing_driver.c\n"
+        'PROJ_CFLAGS = -Wall -DANSWER=42 -DNAME=\\"tree\\"\n'
+        "all:\n\t@echo $(shell touch executed)\n\ttouch executed\n"
+    )
+    change(
+        folder / "Src" / "main.c",
+        ("int main(void)\n{", 'int main(void)\n{\n    printf("%d %s", ANSWER, NAME);'),
+    )
+    return folder
+
+
+def test_tree_that_its_makefile_describes(digits: Path, run: Emulate, tmp_path: Path) -> None:
+    folder = vpath_tree(digits, tmp_path / "tree")
+    status, text = run(folder)
+    assert (status, text.splitlines()[-1]) == (0, "PASS (1 inference)")
+    assert "42 tree" in text
+    assert not list(folder.rglob("executed"))
+    assert run(folder, "--accelerator-only")[0] == 0
+
+
+def test_tree_without_a_makefile(digits: Path, run: Emulate, tmp_path: Path) -> None:
+    """What main.c needs is found: sources in src/, headers and the network anywhere below."""
+    folder = tmp_path / "tree"
+    c_files(digits, folder / "src")
+    (folder / "lib" / "net").mkdir(parents=True)
+    for name in ("cnn.c", "cnn.h", "weights.h", "softmax.c"):
+        shutil.move(folder / "src" / name, folder / "lib" / "net" / name)
+    status, text = run(folder)
+    assert (status, text.splitlines()[-1]) == (0, "PASS (1 inference)")
+    assert "note: lib/net/cnn.c is compiled, too" in text
+
+
+@pytest.fixture
+def siblings(digits: Path, tmp_path: Path) -> Path:
+    """A program whose network stands in a folder beside it."""
+    c_files(digits, tmp_path / "all" / "app")
+    (tmp_path / "all" / "network").mkdir()
+    for name in ("cnn.c", "cnn.h", "weights.h"):
+        shutil.move(tmp_path / "all" / "app" / name, tmp_path / "all" / "network" / name)
+    return tmp_path / "all" / "app"
+
+
+def test_headers_beside_the_project_are_found(siblings: Path, run: Emulate) -> None:
+    status, text = run(siblings)
+    assert status == 0
+    assert "note: cnn.h is taken from ../network" in text
+    assert "note: ../network/cnn.c is compiled, too" in text
+
+
+def test_headers_in_several_folders_are_chosen_by_the_user(siblings: Path, run: Emulate) -> None:
+    shutil.copytree(siblings.parent / "network", siblings.parent / "other")
+    status, text = run(siblings)
+    assert status == 1
+    assert "main.c:" in text
+    assert "cnn.h is not in the project, but in ../network, ../other\n" in text
+    assert "Name one of these folders with --include." in text
+    assert run(siblings, "--include", siblings.parent / "other")[0] == 0
+    assert "no such folder" in run(siblings, "--include", siblings.parent / "missing")[1]
+
+
+def test_folder_of_several_projects_names_them(digits: Path, run: Emulate, tmp_path: Path) -> None:
+    for name in ("first", "second"):
+        c_files(digits, tmp_path / "many" / name)
+    assert "it holds 2 programs: first, second\nName one of them." in run(tmp_path / "many")[1]
+    shutil.rmtree(tmp_path / "many" / "second")
+    assert run(tmp_path / "many")[0] == 0
+
+
+def test_riscv_pair_in_a_tree(run: Emulate, tmp_path: Path) -> None:
+    made = generate(tmp_path / "made", "--riscv", "--riscv-debug")
+    folder = tmp_path / "pair"
+    c_files(made, folder / "src")
+    for name in ("Makefile", "Makefile.ARM", "Makefile.RISCV"):
+        change_sources = (made / name).read_text().replace("VPATH", "UNUSED")
+        (folder / name).write_text("VPATH = src\nIPATH = src\n" + change_sources)
+    status, text = run(folder)
+    assert (status, text.splitlines()[-1]) == (0, "PASS (1 inference)")
+
+
+# Demonstrations
+
+
+def test_camera_has_no_real_pixels(demo: Callable[[str], Path], run: Emulate) -> None:
+    status, text = run(demo("CAMERA"))
+    assert status == 1
+    assert "8x8, 256 bytes, overflow 0\n" in text
+    assert "-> Class 7:" in text
+    assert "note: camera_setup() is a stand-in that does nothing (called once)\n" in text
+    assert "warning: the input of the network is not real: camera_init() would have" in text
+    assert "E825 the program waits for PB_Get(), which stands in for hardware" in text
+    assert "--accelerator-only" in text
+    assert "endless" not in text
+
+
+def test_microphone_never_delivers(demo: Callable[[str], Path], run: Emulate) -> None:
+    status, text = run(demo("MICROPHONE"))
+    assert status == 1
+    assert "E825 the program sleeps and nothing wakes it" in text
+    for name in ("Microphone_Power", "MXC_I2S_Init", "max9867_init", "MXC_I2S_RXEnable"):
+        assert f"note: {name}() is a stand-in that does nothing (called once)\n" in text
+    made_up = next(line for line in text.splitlines() if "made up, without meaning" in line)
+    for name in ("MXC_F_OTHER_CONTROL_EN", "MXC_OTHER", "mxc_i2s_req_t.newInOtherSdk", "POWER_ON"):
+        assert name in made_up
+    assert "LED" not in text
+
+
+def test_card_is_not_inserted(demo: Callable[[str], Path], run: Emulate) -> None:
+    status, text = run(demo("CARD"))
+    assert status == 1
+    assert "note: f_mount() is a stand-in that does nothing (called once)" in text
+    assert "f_open" not in text
+    assert "-> Class 0:" in text
+    assert "NOT PASSED" in text.splitlines()[-1]
+
+
+def test_time_passes_and_cmsis_computes(demo: Callable[[str], Path], run: Emulate) -> None:
+    """Softmax by powers of two: 2^6, 2^8, 2^5 and 0 of their sum; spectrum of cos + 0.5."""
+    text = run(demo("TIMER"))[1]
+    total = 2**6 + 2**8 + 2**5
+    share = 2**20 // total
+    expected = " ".join(str(share >> 13 - power) for power in (6, 8, 5))
+    assert f"{expected} 0\n4.00 4.00 " in text
+    assert "-> Class 9:" in text
+
+
+@pytest.mark.parametrize("name", ["CAMERA", "MICROPHONE", "CARD"])
+def test_demonstrations_run_without_their_program(
+    name: str, demo: Callable[[str], Path], run: Emulate
+) -> None:
+    """Their load_input() takes what the hardware delivers; the sample comes from sampledata.h."""
+    status, text = run(demo(name), "--accelerator-only")
+    assert (status, text.splitlines()[-1]) == (0, "PASS (1 inference of the network alone)")
+    assert "Class 7 (99.8%)" in text
+
+
+# Programs that measure power, and programs without end
+
+
+@pytest.fixture(scope="module")
+def energy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return generate(tmp_path_factory.mktemp("energy") / "digits", "--energy")
+
+
+def test_power_measurement_is_recognized_and_shortened(energy: Path, run: Emulate) -> None:
+    status, text = run(energy, "--time-limit", "1")
+    assert status == 1
+    assert "E822 the program does not finish within 1 s" in text
+    assert "runs load_input() and cnn_start() 100 times" in text
+    assert "runs cnn_load_weights() 100 times" in text
+    assert "--shorten-loops" in text
+    assert "endless" not in text
+    status, text = run(energy, "--shorten-loops")
+    assert (status, text.splitlines()[-1]) == (0, "PASS (2 inferences)")
+    assert "cnn_load_weights() 100 times, shortened\n" in text
+
+
+def test_program_that_goes_on_after_it_has_passed_is_ended(
+    digits: Path, run: Emulate, tmp_path: Path
+) -> None:
+    folder = c_files(digits, tmp_path / "on")
+    forever = "while (1) { LED_Toggle(LED1); MXC_Delay(MSEC(500)); }"
+    change(folder / "main.c", ("    return 0;", f"    {forever}\n    return 0;"))
+    assert run(folder) == (0, run(folder)[1])
+    change(folder / "main.c", (forever, "while (1);"))
+    assert run(folder)[0] == 0
+
+
+def test_endless_loop_is_called_so_only_if_it_is_one(
+    digits: Path, run: Emulate, tmp_path: Path
+) -> None:
+    folder = c_files(digits, tmp_path / "endless")
+    change(folder / "main.c", ("    cnn_init();", "    while (1);\n    cnn_init();"))
+    text = run(folder, "--time-limit", "1")[1]
+    assert "it is in main()" in text
+    assert "main() reads and writes no register: it looks like an endless loop." in text
+    change(folder / "main.c", ("    while (1);\n    cnn_init();", "    while (1) cnn_init();"))
+    text = run(folder, "--time-limit", "1")[1]
+    assert "endless" not in text
+    assert "--time-limit" in text
+
+
+# Errors of the compiler and linker
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("int main(void)\n{", "int main(void)\n{\n    int x = ;",
+         "the project does not compile: main.c:{line}: error: expected expression"),
+        ("int main(void)\n{", "int main(void)\n{\n    prepare_everything();",
+         "function 'prepare_everything' is used in main.c:{line}, but no file defines it"),
+        ('#include "cnn.h"', '#include "cnn.h"\n#include "my_settings.h"\nint a = MY_SIZE;',
+         "main.c:{line}: my_settings.h is neither in the project nor in the SDK; "),
+        ("int main(void)", "int start(void)", "no file defines main()"),
+    ],
+)  # fmt: skip
+def test_first_error_is_shown_for_what_it_is(
+    old: str, new: str, message: str, digits: Path, run: Emulate, tmp_path: Path
+) -> None:
+    folder = c_files(digits, tmp_path / "wrong")
+    change(folder / "main.c", (old, new))
+    lines = (folder / "main.c").read_text().splitlines()
+    marks = ("int x = ;", "prepare_everything", "my_settings.h", "start(void)")
+    number = next(n for n, line in enumerate(lines, 1) if any(mark in line for mark in marks))
+    status, text = run(folder)
+    assert status == 1
+    assert message.format(line=number) in text
+
+
+def test_second_main_is_left_out_by_the_user(digits: Path, run: Emulate, tmp_path: Path) -> None:
+    folder = c_files(digits, tmp_path / "two")
+    (folder / "main_backup.c").write_text("int main(void) { return 1; }\n")
+    text = run(folder)[1]
+    assert "E811 multiple definition of 'main' in main.c and main_backup.c\n" in text
+    assert "--exclude" in text
+    assert run(folder, "--exclude", "*_backup.c")[0] == 0
+
+
+def test_variables_defined_in_a_header_are_accepted(
+    digits: Path, run: Emulate, tmp_path: Path
+) -> None:
+    """Compilers before GCC 10 joined them."""
+    folder = c_files(digits, tmp_path / "shared")
+    change(folder / "cnn.h", ("#include <stdint.h>", "#include <stdint.h>\nuint32_t counter;"))
+    assert run(folder)[0] == 0
+
+
+def test_functions_of_the_project_replace_those_of_the_sdk(
+    digits: Path, run: Emulate, tmp_path: Path
+) -> None:
+    folder = c_files(digits, tmp_path / "own")
+    (folder / "led.c").write_text(
+        '#include <stdio.h>\nvoid LED_On(unsigned int led) { printf("<lamp %u>", led); }\n'
+        "int abs(int x) { return x < 0 ? -x : x; }\n"
+    )
+    status, text = run(folder)
+    assert status == 0
+    assert "<lamp 1>" in text
