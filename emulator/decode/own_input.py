@@ -1,6 +1,6 @@
 """Other inputs for a loaded network: their shape, and where their values go.
 
-Source: spec/machine.md section 3.
+Source: docs/hardware/memory.md, "Data memory"; docs/hardware/streaming.md, "FIFOs".
 """
 
 from __future__ import annotations

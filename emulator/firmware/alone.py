@@ -1,6 +1,7 @@
 """A network without the program around it: its functions are called, main() is not.
 
-Works with the functions of all generations of the SDK. Source: spec/generated-project.md 2.4.
+Works with the functions of all generations of the SDK. Source:
+docs/generated-project.md, "Order of calls".
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The sample of a project and its expected output, read from the headers without a compiler.
 
-Source: spec/generated-project.md 4.3 to 4.5.
+Source: docs/generated-project.md, "Arrays".
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The functions of a network in a tree of C files, whoever named them: which files define them.
 
-Source: spec/generated-project.md 2.4; projects of 2020 load everything with one function.
+Projects of 2020 load everything with one function. Source: docs/generated-project.md, "Order of calls".
 """
 
 from __future__ import annotations
