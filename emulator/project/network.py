@@ -1,6 +1,7 @@
 """The functions of a network in a tree of C files, whoever named them: which files define them.
 
-Projects of 2020 load everything with one function. Source: docs/generated-project.md, "Order of calls".
+Projects of 2020 load everything with one function.
+Source: docs/generated-project.md, "Order of calls".
 """
 
 from __future__ import annotations
