@@ -144,7 +144,7 @@ def _used_slots(
 
     If none does, lanes that have no kernels at all (not `loaded`) may be left out; the last exists.
     """
-    start, count = config.output.pointers[0], config.output.slots
+    start, count = config.start, config.output.slots
     processors = (start.instance * PROCESSORS_PER_INSTANCE + np.arange(count)) % PROCESSORS
     for layer in later:
         first = layer.input.read_word

@@ -142,12 +142,14 @@ class Output:
 class LayerConfig:
     """One hardware layer as its registers say.
 
-    `enabled` and `with_kernels` are 16-bit masks of the processors of each group. `stream_start`
-    and `ring_words` are not zero for layers that stream. `next_layer` is None after the last.
+    `base_group` is the group whose registers describe it. `enabled` and `with_kernels` are 16-bit
+    masks of the processors of each group. `stream_start` and `ring_words` are not zero for layers
+    that stream. `next_layer` is None after the last.
     """
 
     layer: int
     kind: LayerKind
+    base_group: int
     enabled: tuple[int, ...]
     with_kernels: tuple[int, ...]
     broadcast: bool
@@ -173,6 +175,17 @@ class LayerConfig:
     def groups(self) -> tuple[int, ...]:
         """Groups that have a processor of the layer."""
         return tuple(group for group, mask in enumerate(self.enabled) if mask)
+
+    @property
+    def used_groups(self) -> tuple[int, ...]:
+        """Groups whose registers have an effect: the base group, those with processors or bias."""
+        biased = (g for g, offset in enumerate(self.output.bias_offsets) if offset is not None)
+        return tuple(sorted({self.base_group, *self.groups, *biased}))
+
+    @property
+    def start(self) -> WritePointer:
+        """Where the outputs begin that the base group writes."""
+        return self.output.pointers[self.base_group]
 
     @property
     def output_size(self) -> Pair:

@@ -82,7 +82,7 @@ def _convolution_place(config: LayerConfig) -> OutputLocations:
     output = config.output
     slot = np.tile(np.arange(output.slots), output.passes)
     number = np.repeat(np.arange(output.passes), output.slots)
-    start = output.pointers[0]
+    start = config.start
     return OutputLocations(
         (start.instance + slot // _LANES) % INSTANCES,
         slot % _LANES,
@@ -141,7 +141,7 @@ def unused_lanes(config: LayerConfig, weights: Integers, following: LayerConfig 
     """
     output = config.output
     empty = ~weights.any(axis=(1, 2, 3)).reshape(output.passes, output.slots)
-    start = output.pointers[0]
+    start = config.start
     if following is None or following.input.read_word != start.word:
         return np.zeros(empty.shape, np.int64)
     readers = set(following.processors)

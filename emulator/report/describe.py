@@ -36,7 +36,7 @@ def describe_layer(config: LayerConfig) -> str:
         parts.append(output.activation.value)
     if output.wide:
         parts.append("32 bit")
-    start = output.pointers[0]
+    start = config.start
     parts.append(f"to instance {start.instance} word 0x{start.word:x}")
     return ", ".join(parts)
 
