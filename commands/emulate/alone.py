@@ -9,7 +9,7 @@ import numpy as np
 
 from commands.emulate.arguments import EmulateOptions
 from commands.emulate.inputs import read_inputs
-from commands.emulate.runs import show_run
+from commands.emulate.runs import WRONG_REGISTERS, show_run
 from emulator import NetworkAlone
 from emulator.machine.execution import LayerRun
 
@@ -28,15 +28,20 @@ def emulate_alone(project: Path, options: EmulateOptions) -> int:
     shape = network.input_shape
     images = [None] if options.input is None else read_inputs(options.input, shape)
     print(f"Input: {'x'.join(map(str, shape))} (channels, rows, columns)")
+    wrong = False
     for number, image in enumerate(images):
         if len(images) > 1:
             print(f"\nInput {number}:")
         run = network.run(image)
+        wrong |= bool(run.errors)
         if number == 0:
             show_run(
                 run, network.board.accelerator.memory, options, network.comparison is not False
             )
         print("\n".join(_output(run.layers[-1], network.output_words())))
+    if wrong:
+        print(WRONG_REGISTERS, "FAIL", sep="\n")
+        return 1
     return _verdict(network, len(images))
 
 

@@ -17,7 +17,7 @@ from commands.emulate.alone import emulate_alone
 from commands.emulate.arguments import EmulateOptions
 from commands.emulate.known_answer import AnswerCheck, answer_of, describe_answer
 from commands.emulate.notes import show_notes, show_stand_ins
-from commands.emulate.runs import show_run
+from commands.emulate.runs import WRONG_REGISTERS, show_run
 from commands.emulate.verdict import judge
 from emulator import (
     Accelerator,
@@ -74,6 +74,8 @@ def emulate_project(project: str, options: EmulateOptions) -> int:
     verdict = judge(board, outcome, check)
     if verdict.reported_failure:
         explain_failure(board, outcome)
+    if verdict.reason:
+        print(verdict.reason)
     print(verdict.line)
     return 0 if verdict.passed else 1
 
@@ -144,7 +146,8 @@ def emulate_words(path: Path, options: EmulateOptions) -> int:
     executed = accelerator.run()
     words = accelerator.data_words()
     mismatches = recording.mismatches(words)
-    show_run(executed, accelerator.memory, options, not mismatches)
+    passed = not mismatches and not executed.errors
+    show_run(executed, accelerator.memory, options, passed)
     if options.dump is not None:
         dump(words, options.dump)
     for address, wanted, found in mismatches[:SHOWN_MISMATCHES]:
@@ -154,12 +157,16 @@ def emulate_words(path: Path, options: EmulateOptions) -> int:
     for line in _explain_words(executed, accelerator.memory, mismatches):
         print(line)
     expected = len(recording.expected)
-    if not expected:
+    if expected:
+        print(f"{expected - len(mismatches)} of {expected} expected words are right")
+    else:
         print(f"{len(executed.layers)} layers executed; the recording expects nothing")
-        return 0
-    print(f"{expected - len(mismatches)} of {expected} expected words are right")
-    print("FAIL" if mismatches else "PASS")
-    return 1 if mismatches else 0
+        if passed:
+            return 0
+    if executed.errors and not mismatches:
+        print(WRONG_REGISTERS)
+    print("PASS" if passed else "FAIL")
+    return 0 if passed else 1
 
 
 def write_trace(writes: Writes, addresses: AddressMap, path: Path) -> None:

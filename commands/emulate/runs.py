@@ -8,6 +8,8 @@ from emulator.report.cycles import format_cycles, network_cycles
 from emulator.report.describe import describe_layer
 from emulator.state.memory import Memory
 
+WRONG_REGISTERS = "Registers are wrong, whatever the result: see the errors above."
+
 
 def show_run(executed: NetworkRun, memory: Memory, options: EmulateOptions, passed: bool) -> None:
     """Show the layers of a run and what is suspicious about them; notes if it has not passed."""
@@ -19,4 +21,4 @@ def show_run(executed: NetworkRun, memory: Memory, options: EmulateOptions, pass
         print("\n".join(format_cycles(network_cycles(memory, configurations))))
     for finding in executed.findings:
         if options.verbose or not passed or not finding.harmless:
-            print(f"{'note' if finding.harmless else 'warning'}: {finding}")
+            print(f"{finding.severity.value}: {finding}")

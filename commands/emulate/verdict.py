@@ -6,6 +6,7 @@ import numpy as np
 
 from answer import FILE_NAME
 from commands.emulate.known_answer import AnswerCheck
+from commands.emulate.runs import WRONG_REGISTERS
 from emulator import Board, FirmwareOutcome
 from emulator.words.addresses import DATA, AddressMap
 from values import frozen
@@ -15,20 +16,24 @@ from values import frozen
 class Verdict:
     """Whether the program passed, and the last line of the output.
 
-    `reported_failure` says that the program itself found its result wrong.
+    `reported_failure` says that the program itself found its result wrong; `reason` is a sentence
+    to show before the last line.
     """
 
     passed: bool
     line: str
     reported_failure: bool = False
+    reason: str = ""
 
 
 def judge(board: Board, outcome: FirmwareOutcome, check: AnswerCheck | None) -> Verdict:
     """Return the verdict on a program that has ended."""
     if outcome.reported_failure:
         return Verdict(False, "FAIL", reported_failure=True)
+    if outcome.errors:
+        return Verdict(False, "FAIL", reason=WRONG_REGISTERS)
     missing = _missing(board, outcome)
-    if missing is None and not outcome.passed:
+    if missing is None and not outcome.reported_success:
         missing = (
             "the program ended without a result: it printed neither *** PASS *** nor *** FAIL ***"
         )

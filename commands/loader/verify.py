@@ -54,6 +54,10 @@ def verify(
                 _explanation(result, record, run),
             )
         )
+    if run.errors:
+        raise DiagnosticError(
+            [Diagnostic("E842", f"a register is wrong: {error}", place) for error in run.errors]
+        )
     yield f"verified {len(result.program.expected)} words of the expected output"
     if cycles:
         yield "\n".join(cycle_table(result, record, run))
@@ -121,9 +125,7 @@ def _layers(numbers: set[int]) -> str:
 
 def _explanation(result: Synthesis, record: LoaderRecord, run: NetworkRun) -> str:
     found = departure(result, record, run)
-    findings = [
-        f"{'note' if finding.harmless else 'warning'}: {finding}" for finding in run.findings
-    ]
+    findings = [f"{finding.severity.value}: {finding}" for finding in run.findings]
     if found is None:
         executed = {done.config.layer for done in run.layers}
         lines = [*coverage(set(_simulated_layers(result)), executed)]

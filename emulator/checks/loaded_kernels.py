@@ -1,4 +1,4 @@
-"""Kernels that a layer needs and that were not loaded, and registers that do not agree on them.
+"""Kernels that a layer needs and that were not loaded.
 
 Source: docs/emulator.md, "What silicon would not tell you".
 """
@@ -13,64 +13,18 @@ from numpy.typing import NDArray
 from device.chip import (
     KERNEL_COLUMN_BYTES,
     PROCESSORS,
-    PROCESSORS_PER_GROUP,
     PROCESSORS_PER_INSTANCE,
 )
-from emulator.bits import numbers_in
 from emulator.checks.finding import LayerReport
 from emulator.decode.config import LayerConfig
 from emulator.decode.weights import columns_of
 
 
 def check_kernels(report: LayerReport, later: Sequence[LayerConfig]) -> None:
-    """Check the processor maps, and that kernels and biases of the layer were loaded."""
-    config = report.config
-    wanted = config.enabled
-    if not config.kind.has_kernels or config.kernels.bypass:
-        wanted = (0,) * len(config.enabled)
-    if config.with_kernels != wanted:
-        _kernel_masks(report, wanted)
-    if config.kind.has_kernels and not config.kernels.bypass:
-        _kernels(report, later)
-
-
-def _kernel_masks(report: LayerReport, wanted: tuple[int, ...]) -> None:
-    """Report that other processors than `wanted`, masks by group, have their kernels on."""
-    masks, memory = report.config.with_kernels, report.memory
-    group = next(g for g, (a, b) in enumerate(zip(masks, wanted, strict=True)) if a != b)
-    differing = set(numbers_in(masks[group])) ^ set(numbers_in(wanted[group]))
-    processor = group * PROCESSORS_PER_GROUP + min(differing)
-    address = memory.addresses.apb_base + memory.chip.layer_address(
-        group, report.config.layer, "ENA"
-    )
-    text = f"ENA enables kernels of processors {_masks(masks)}, not of {_masks(wanted)}"
-    report.add(text, processor, address)
-
-
-def check_kernel_count(report: LayerReport) -> None:
-    """Report fewer kernels than the outputs of a convolution need; the others count as zero."""
-    kernels, output = report.config.kernels, report.config.output
-    needed = output.slots * output.passes * report.config.input.passes
-    if output.passes > 1:  # the share of a pass is rounded up, and then to whole words
-        surplus = PROCESSORS_PER_INSTANCE * output.passes - 1
-        needed -= surplus * report.config.input.passes
-    special = kernels.bypass or kernels.four_at_once
-    if not report.config.kind.sums_channels or special or kernels.count >= needed:
-        return
-    name = "MCNT" if "MCNT" in report.memory.chip.layer_registers else "MCNT1"
-    address = report.memory.addresses.apb_base + report.memory.chip.layer_address(
-        0, report.config.layer, name
-    )
-    text = (
-        f"{name} (0x{address:08x}) counts {kernels.count} kernels of each processor, but "
-        f"{output.slots * output.passes} outputs and {report.config.input.passes} passes need "
-        f"{'at least ' if output.passes > 1 else ''}{needed}"
-    )
-    report.add(text, address=address)
-
-
-def _kernels(report: LayerReport, later: Sequence[LayerConfig]) -> None:
+    """Check that kernels of the layer were loaded."""
     config, memory = report.config, report.memory
+    if not config.kind.has_kernels or config.kernels.bypass:
+        return
     if config.kernels.four_at_once or memory.control_register("CTL")["fifo_quad"]:
         return  # their columns are spread over other places
     columns = columns_of(config)
@@ -158,7 +112,3 @@ def _used_slots(
     end = int(np.flatnonzero(loaded)[-1]) + 1 if loaded.any() else 0
     used[end:] = True
     return used
-
-
-def _masks(masks: tuple[int, ...]) -> str:
-    return " ".join(f"{mask:04x}" for mask in reversed(masks))

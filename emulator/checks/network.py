@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from device.chip import (
     GROUPS,
 )
-from emulator.checks.finding import LayerFinding
+from emulator.checks.finding import LayerFinding, Severity, WrongField, field_finding
 from emulator.decode.config import LayerConfig
 from emulator.state.data_memory import DataMemory
 from emulator.state.memory import Memory
@@ -33,6 +33,11 @@ def layers_without_part(memory: Memory, visited: Sequence[LayerConfig]) -> Itera
     for config in visited:
         if any(config.enabled):
             continue
+        for group, kernels in enumerate(config.with_kernels):
+            if kernels:
+                wrong = WrongField(group, "ENA", "processors", kernels, 0)
+                reason = "the processors that read kernels"
+                yield field_finding(memory, config.layer, wrong, reason)
         address = base + chip.layer_address(0, config.layer, "ENA")
         yield LayerFinding(
             config.layer,
@@ -79,7 +84,7 @@ def unread_channels(
             f"no layer reads its output, at data memory 0x{first:08x}",
             int(processors[0]),
             first,
-            harmless=True,
+            severity=Severity.NOTE,
         )
     flat = output.reshape(len(output), -1)
     alive = np.any(flat != flat[:, :1], axis=1) if flat.shape[1] > 1 else flat[:, 0] != 0
@@ -92,12 +97,13 @@ def unread_channels(
     shown = ", ".join(map(str, left[:_SHOWN_PROCESSORS]))
     more = f" and {len(left) - _SHOWN_PROCESSORS} more" if len(left) > _SHOWN_PROCESSORS else ""
     address = int(addresses[alive & (processors == left[0])][0])
+    # Kernels of another layer may stand in front of those of the first channel that is read.
+    in_front = len(read) > 0 and bool(np.isin(processors, left).nonzero()[0].max() < read[0])
     return LayerFinding(
         layer,
         f"no layer reads its output with processor {shown}{more}, though {others} with others: "
         f"data memory 0x{address:08x}",
         left[0],
         address,
-        # Kernels of another layer may stand in front of those of the first channel that is read.
-        harmless=len(read) > 0 and bool(np.isin(processors, left).nonzero()[0].max() < read[0]),
+        severity=Severity.NOTE if in_front else Severity.WARNING,
     )

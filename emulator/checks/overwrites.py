@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from emulator.checks.finding import LayerReport
+from emulator.checks.finding import LayerReport, Severity
 from emulator.decode.config import LayerConfig
 from emulator.state.data_memory import DataMemory
 
@@ -79,7 +79,7 @@ def check_own_input(
         + (", before it is read" if early.any() else ", which has been read by then"),
         4 * place[0],
         place,
-        harmless=not early.any(),
+        severity=Severity.WARNING if early.any() else Severity.NOTE,
     )
 
 

@@ -183,6 +183,11 @@ class LayerConfig:
         return tuple(sorted({self.base_group, *self.groups, *biased}))
 
     @property
+    def writes_by_group(self) -> bool:
+        """Whether each group writes to a place of its own; else the base group writes for all."""
+        return not (self.kind.sums_channels or self.broadcast)
+
+    @property
     def start(self) -> WritePointer:
         """Where the outputs begin that the base group writes."""
         return self.output.pointers[self.base_group]

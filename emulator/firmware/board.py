@@ -17,6 +17,7 @@ from device import Chip
 from device.chip import DEFAULT_APB_BASE
 from device.fields import Register, flag
 from emulator.bits import WORD_LIMIT, changed
+from emulator.checks.finding import LayerFinding
 from emulator.cpu.core import DEFAULT_SECONDS, Core
 from emulator.cpu.elf import Image
 from emulator.cpu.memory_map import CoreMemory
@@ -46,7 +47,8 @@ class FirmwareOutcome:
 
     `run` is the last inference, `inferences` their number; `failed_at` the address of the data word
     that the program read last before it reported failure. `started` says that the accelerator was
-    started at all, `read` holds the addresses that were read after the last inference.
+    started at all, `read` holds the addresses that were read after the last inference. `errors` are
+    the findings of any inference by which the program is wrong, whatever its result.
     """
 
     console: str
@@ -56,6 +58,7 @@ class FirmwareOutcome:
     failed_at: int | None
     started: bool = False
     read: frozenset[int] = frozenset()
+    errors: tuple[LayerFinding, ...] = ()
 
     @property
     def reported_failure(self) -> bool:
@@ -63,9 +66,14 @@ class FirmwareOutcome:
         return FAIL in self.console
 
     @property
-    def passed(self) -> bool:
+    def reported_success(self) -> bool:
         """Whether the program reported success and never failure."""
         return PASS in self.console and not self.reported_failure
+
+    @property
+    def passed(self) -> bool:
+        """Whether the program reported success, and nothing is wrong with its registers."""
+        return self.reported_success and not self.errors
 
 
 class Board:
@@ -103,6 +111,7 @@ class Board:
         """What the user should know about how the program was compiled."""
         self.repetitions: tuple[str, ...] = ()
         """Loops of the program that repeat parts of an inference."""
+        self._errors: dict[LayerFinding, None] = {}  # of all inferences, each once
         self._on_text = on_text
         self._captured: str | None = None  # what is printed while check_output() is tried
         self._accelerator: Accelerator | None = None
@@ -162,6 +171,7 @@ class Board:
             failed_at,
             self.bus.was_started,
             frozenset(self.bus.reads or ()),
+            tuple(self._errors),
         )
 
     def wrong_words(
@@ -315,6 +325,7 @@ class Board:
         if self.first_run is None and self.before_first_run is not None:
             self.before_first_run(accelerator.memory)
         self.last_run = accelerator.start()
+        self._errors |= dict.fromkeys(self.last_run.errors)
         self.first_run = self.first_run or self.last_run
         if self.accelerator.is_finished:
             self.progress.inferred()

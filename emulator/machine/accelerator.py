@@ -19,8 +19,11 @@ from numpy.typing import NDArray
 
 from device import Chip
 from device.chip import DEFAULT_APB_BASE, GROUPS, PROCESSORS_PER_INSTANCE
-from emulator.checks.finding import LayerFinding
+from emulator.checks.biases import bias_hints
+from emulator.checks.finding import LayerFinding, Severity
 from emulator.checks.network import layers_without_part, unread_channels
+from emulator.checks.registers import check_layer
+from emulator.checks.registers.facts import LayerFacts
 from emulator.decode.config import LayerConfig
 from emulator.decode.layer import decode_layer
 from emulator.errors import EmulatorError
@@ -32,6 +35,8 @@ from emulator.state.power import check_power
 from emulator.words.recording import RecordedWords
 from emulator.words.writes import Writes
 
+_SHOWN_FINDINGS = 3
+
 
 @dataclass
 class NetworkRun:
@@ -39,6 +44,11 @@ class NetworkRun:
 
     layers: list[LayerRun] = field(default_factory=list)
     findings: list[LayerFinding] = field(default_factory=list)
+
+    @property
+    def errors(self) -> list[LayerFinding]:
+        """The findings by which the program is wrong, whatever its result."""
+        return [finding for finding in self.findings if finding.severity is Severity.ERROR]
 
     def output(self, layer: int | None = None) -> NDArray[np.int64]:
         """Return the output of a hardware layer, or of the last one: int64 [channel, row, column].
@@ -151,13 +161,26 @@ class Accelerator:
         streams = bool(rest and rest[0].stream_start)
         target = DataMemory.for_stream() if streams else progress.own
         first = config.layer == self.memory.control_register("LCNT_MAX")["first"]
+        wrong = [*check_layer(self._facts(config, progress.run, rest))]
+        progress.run.findings += wrong
         layer = LayerExecution(self.memory, config, rest, progress.run.findings, first=first)
-        progress.run.layers.append(layer.run(progress.source, target))
+        try:
+            progress.run.layers.append(layer.run(progress.source, target))
+        except EmulatorError as error:
+            raise _with_findings(error, wrong) from None
         progress.source = target
         progress.layers = self._behind(progress.run, rest, target)
         if not progress.layers:
             self.memory.pushes.clear()
             progress.run.findings += _unread(progress, self.memory)
+            configs = [done.config for done in progress.run.layers]
+            progress.run.findings += bias_hints(self.memory, configs, progress.run.findings)
+
+    def _facts(self, config: LayerConfig, run: NetworkRun, later: list[LayerConfig]) -> LayerFacts:
+        """Return what is known of a layer behind those that have run."""
+        first = self.memory.control_register("LCNT_MAX")["first"]
+        before = tuple(done.config for done in run.layers)
+        return LayerFacts(self.memory, config, before, tuple(later), config.layer == first)
 
     def _links(self, number: int | None, run: NetworkRun) -> list[LayerConfig]:
         """Follow the links from a layer on; a jump back to an executed layer ends the list."""
@@ -222,6 +245,14 @@ def run_words(
     accelerator.write(recording.writes)
     run = accelerator.run()
     return run, accelerator.data_words()
+
+
+def _with_findings(error: EmulatorError, wrong: list[LayerFinding]) -> EmulatorError:
+    """Name the wrong registers of a layer that cannot be executed."""
+    if not wrong:
+        return error
+    remedy = "Look at " + "; ".join(map(str, wrong[:_SHOWN_FINDINGS]))
+    return EmulatorError(error.code, error.message, error.place, remedy)
 
 
 def _taking_part(layers: list[LayerConfig]) -> list[LayerConfig]:

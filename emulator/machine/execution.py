@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from device.chip import BIAS_UNIT
-from emulator.checks import impossible, loaded, loaded_kernels, overwrites, reads
+from emulator.checks import biases, fifo_words, impossible, loaded_kernels, overwrites, reads
 from emulator.checks.finding import LayerFinding, LayerReport
 from emulator.decode.config import LayerConfig, LayerKind
 from emulator.decode.fifo import fifo_image, surplus_words
@@ -102,7 +102,7 @@ class LayerExecution:
                 "E833", f"layer {config.layer} reads the FIFOs, but they got no words"
             )
         if from_fifo:
-            loaded.check_fifo_words(self._report, *surplus_words(memory, config))
+            fifo_words.check_fifo_words(self._report, *surplus_words(memory, config))
             operands = fifo_image(memory, config)
         else:
             operands, read = self._gather(source)
@@ -132,8 +132,6 @@ class LayerExecution:
         weights = ordered.reshape(len(ordered), -1, *config.kernels.shape)
         sums = convolve(image, weights, config)
         streams = bool(config.ring_words) and self._memory.chip.skips_stream_bias
-        if not self._quad:
-            loaded_kernels.check_kernel_count(self._report)
         places = layer_bias(
             config,
             unused_lanes(config, weights, self._following),
@@ -158,7 +156,7 @@ class LayerExecution:
     ) -> Integers:
         """Add the biases, scale and activate; `places` holds group and index of each bias."""
         group, index = places
-        loaded.check_biases(self._report, group, index, used.reshape(index.shape))
+        biases.check_biases(self._report, group, index, used.reshape(index.shape))
         bias = bias_values(self._memory, group, index)
         return finish(sums + BIAS_UNIT * bias.reshape(-1, 1, 1), self._config.output)
 

@@ -74,8 +74,12 @@ class Memory:
 
     def register(self, layer: int, name: str, group: int = 0) -> dict[str, int]:
         """Return the fields of a per-layer register by name."""
+        return self.chip.layer_registers[name].unpack(self.register_word(layer, name, group))
+
+    def register_word(self, layer: int, name: str, group: int = 0) -> int:
+        """Return the word of a per-layer register."""
         address = self.addresses.apb_base + self.chip.layer_address(group, layer, name)
-        return self.chip.layer_registers[name].unpack(self.registers.get(address, 0))
+        return self.registers.get(address, 0)
 
     def control_register(self, name: str, group: int = 0) -> dict[str, int]:
         """Return the fields of a group control register by name."""

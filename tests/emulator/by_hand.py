@@ -27,7 +27,10 @@ class Words:
 
     def layer(self, layer: int, register: str, group: int | None = None, **fields: int) -> None:
         """Write a layer register, in all groups unless one is given."""
-        word = self.chip.layer_registers[register].pack(**fields)
+        self.layer_word(layer, register, self.chip.layer_registers[register].pack(**fields), group)
+
+    def layer_word(self, layer: int, register: str, word: int, group: int | None = None) -> None:
+        """Write a whole layer register, in all groups unless one is given."""
         for g in range(GROUPS) if group is None else (group,):
             self.word(self.chip.layer_address(g, layer, register), word)
 
@@ -76,11 +79,15 @@ def one_by_one(
     words.layer(0, "CCNT", last=columns - 1)
     words.layer(0, "ONED", kernel_length=1)
     words.layer(0, "WPTR_BASE", pointer=out_word)
+    words.layer(0, "WPTR_TOFFS", words=1)
+    words.layer(0, "WPTR_MOFFS", words=0x2000)
     words.layer(0, "LCTL", always=1, max_pool=1, shared_output=1, **(lctl or {}))
     words.layer(0, "LCTL2", last_output=8 * (outputs - 1))
     words.layer(0, "MCNT", first=0, last=8 * (outputs - 1))
     mask = (1 << channels) - 1
     words.layer(0, "ENA", group=0, processors=mask, kernels=mask)
+    shared = {field: value for field, value in (post or {}).items() if "bias" not in field}
+    words.layer(0, "POST", **shared)
     words.layer(0, "POST", group=0, **(post or {}))
     for channel in range(channels):
         words.kernel_bytes(channel, weights[:, channel].tolist())

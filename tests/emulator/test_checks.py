@@ -8,6 +8,7 @@ import pytest
 from device import MAX78000
 from device.chip import DEFAULT_APB_BASE, FIFO_DATA
 from emulator import EmulatorError, LayerFinding
+from emulator.checks.finding import Severity, WrongField
 from tests.emulator.by_hand import Words, one_by_one
 
 IMAGE = np.array([[[1, 2], [3, -128]]])
@@ -32,7 +33,9 @@ def copying(words: Words, layer: int, source: int, target: int, pixels: int = 4)
     words.layer(layer, "RCNT", last=0)
     words.layer(layer, "CCNT", last=pixels - 1)
     words.layer(layer, "RPTR_BASE", word=source)
+    words.layer(layer, "ONED", kernel_length=1)
     words.layer(layer, "WPTR_BASE", pointer=target)
+    words.layer(layer, "WPTR_TOFFS", words=0x800)
     words.layer(layer, "LCTL", always=1, max_pool=1, shared_output=1)
     words.layer(layer, "ENA", group=0, processors=1)
     words.layer(layer, "POST", time_slots=1, one_by_one=1)
@@ -136,6 +139,8 @@ def flattening(words: Words, passes: int, source: int) -> None:
     """Add a layer 1 that reads an image of one channel as one pixel in several passes."""
     copying(words, 1, source, 0x100, pixels=1)
     words.layer(1, "LCTL2", passes=passes - 1)
+    words.layer(1, "WPTR_CHOFFS", words=int(passes > 1))
+    words.layer(1, "MCNT", last=8 * (passes - 1))
 
 
 @pytest.mark.parametrize(
@@ -190,6 +195,8 @@ def test_kernel_window_reads_ahead_of_the_output() -> None:
         words.layer(0, "RCNT", last=5, pad=1)
         words.layer(0, "CCNT", last=5, pad=1)
         words.layer(0, "ONED")
+        words.layer(0, "WPTR_TOFFS")
+        words.layer(0, "TPTR", last=3)
         return one(words).harmless
 
     assert shifted(0)
@@ -234,22 +241,29 @@ def test_kernels_that_no_processor_has() -> None:
 
 def test_kernels_of_the_last_layer_that_no_processor_has() -> None:
     words = one_by_one(IMAGE, np.ones((20, 1), int))
-    words.layer(0, "MCNT", first=16 * 8, last=(16 + 19) * 8)
-    assert "reads kernel column 2 of the layer" in str(one(words))
+    words.layer(0, "MCNT", first=18 * 8, last=(18 + 19) * 8)
+    assert "reads kernel column 1 of the layer" in str(one(words))
 
 
 def test_processors_without_their_kernels() -> None:
     words = one_by_one(np.repeat(IMAGE, 2, axis=0), np.ones((1, 2), int))
     words.layer(0, "ENA", group=0, processors=0b11, kernels=0b01)
-    found = one(words)
-    assert "ENA enables kernels of processors 0000 0000 0000 0001, not of" in str(found)
-    assert (found.layer, found.processor, found.address) == (0, 1, 0x50100710)
+    kernels, processors = findings(words)
+    assert str(kernels) == (
+        "layer 0: group 0, ENA (0x50100710) kernels: expected 3, found 1 (the processors that take "
+        "part)"
+    )
+    assert kernels.wrong == WrongField(0, "ENA", "kernels", expected=3, found=1)
+    assert processors.wrong == WrongField(0, "ENA", "processors", expected=1, found=3)
+    assert {found.address for found in (kernels, processors)} == {0x50100710}
 
 
 def test_biases_that_were_never_loaded() -> None:
     words = one_by_one(IMAGE, np.array([[1]]), post={"bias": 1, "bias_offset": 3})
     words.bias([1, 2, 3])
-    found = one(words)
+    found, hint = findings(words)
+    assert hint.harmless
+    assert hint.wrong == WrongField(0, "POST", "bias_offset", expected=0, found=3)
     assert str(found) == (
         "layer 0: bias 3 of group 0 at 0x5010800c was never loaded (1 such biases)"
     )
@@ -282,7 +296,10 @@ def test_layer_without_processors_is_reported() -> None:
 def test_biases_behind_the_first_must_be_loaded() -> None:
     words = one_by_one(IMAGE, np.ones((3, 1), int), post={"bias": 1})
     words.bias([1, 2])
-    assert "bias 2 of group 0 at 0x50108008 was never loaded" in str(one(words))
+    found, hint = findings(words)
+    assert "bias 2 of group 0 at 0x50108008 was never loaded" in str(found)
+    assert hint.harmless
+    assert hint.wrong == WrongField(0, "POST", "bias", expected=0, found=1)
 
 
 def test_fewer_kernels_than_outputs() -> None:
@@ -290,9 +307,10 @@ def test_fewer_kernels_than_outputs() -> None:
     words.layer(0, "MCNT", first=0, last=8)
     found = one(words)
     assert str(found) == (
-        "layer 0: MCNT (0x50100610) counts 2 kernels of each processor, but 3 outputs and 1 "
-        "passes need 3"
+        "layer 0: group 0, MCNT (0x50100610) last: expected 0x10, found 8 (3 outputs and 1 passes "
+        "have 3 kernels)"
     )
+    assert found.severity is Severity.ERROR
     assert found.address == 0x50100610
 
 

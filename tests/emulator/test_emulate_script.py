@@ -137,9 +137,15 @@ def test_cycles_are_estimated(project: Path) -> None:
     assert ["0", "52", "4", "8"] in lines
 
 
-def test_suspicious_layer_is_shown_though_it_passes(variant: Variant) -> None:
+def test_wrong_registers_fail_though_the_program_passes(variant: Variant) -> None:
     result = emulate(variant(("0x000f000f", "0x0000000f")))
-    assert "warning: layer 0: ENA enables kernels of processors" in result.stdout
+    assert result.returncode == 1
+    assert "*** PASS ***" in result.stdout
+    assert (
+        "error: layer 0: group 0, ENA (0x50100710) kernels: expected 0xf, found 0 (the processors "
+        "that take part)"
+    ) in result.stdout
+    assert result.stdout.endswith("whatever the result: see the errors above.\nFAIL\n")
 
 
 @pytest.mark.parametrize(

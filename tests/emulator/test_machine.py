@@ -97,6 +97,8 @@ def test_layers_follow_each_other() -> None:
         ("CCNT", {"last": 1}),
         ("ONED", {"kernel_length": 1}),
         ("WPTR_BASE", {"pointer": 0x200}),
+        ("WPTR_TOFFS", {"words": 1}),
+        ("WPTR_MOFFS", {"words": 0x2000}),
         ("RPTR_BASE", {"word": 0x100}),
         ("LCTL", {"always": 1, "max_pool": 1, "shared_output": 1}),
         ("MCNT", {"first": 72, "last": 72}),

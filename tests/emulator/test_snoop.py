@@ -25,15 +25,18 @@ def network(hit: int, **condition: int) -> Words:
     image = np.arange(16).reshape(4, 2, 2) - 4
     words.pixels(image)
     for layer, source, target in ((0, 0, 0x1000), (1, 0x1000, 0x1800), (2, 0x1000, 0x1C00)):
-        words.layer(layer, "RCNT", last=1)
+        words.layer(layer, "RCNT", last=1, skip=1)
         words.layer(layer, "CCNT", last=1, skip=1)
+        words.layer(layer, "ONED", kernel_length=1)
+        words.layer(layer, "STRIDE", words=1)
         words.layer(layer, "RPTR_BASE", word=source)
         words.layer(layer, "WPTR_BASE", pointer=target)
+        words.layer(layer, "WPTR_TOFFS", words=0x2000)
         words.layer(layer, "LCTL", always=1, max_pool=1, shared_output=1)
         words.layer(layer, "ENA", group=0, processors=0xF)
-        words.layer(layer, "POST", group=0, time_slots=1, one_by_one=1)
+        words.layer(layer, "POST", time_slots=1, one_by_one=1)
     link = MAX78002.layer_registers["NXTLYR"].pack(layer=2, jump=1)
-    words.word(MAX78002.layer_address(0, 0, "NXTLYR"), link)
+    words.layer_word(0, "NXTLYR", link)
     words.control("LCNT_MAX", last=2)
     fields = {"enable": 1, "compare_address": ONE, "compare_data": ONE, "unit": WORD, **condition}
     for group in range(GROUPS):

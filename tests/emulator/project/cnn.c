@@ -83,6 +83,7 @@ int cnn_configure(void)
     WORD(0x50100590) = 0x00000b20; /* LCTL */
     WORD(0x50100a10) = 0x00000800; /* LCTL2 */
     WORD(0x50100610) = 0x00000008; /* MCNT */
+    WORD(0x50100690) = 0x00000001; /* TPTR */
     WORD(0x50100790) = 0x00001000; /* POST */
     WORD(0x50100710) = 0x000f000f; /* ENA */
     return CNN_OK;

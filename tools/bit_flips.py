@@ -1,0 +1,232 @@
+"""Flip each bit of each layer register of each group in use, and see what the emulator says.
+
+Works on the words of generated projects: they are compiled once, then only registers change. Every
+flip must be reported and the verdict be FAIL, or it must be one of those that provably have no
+effect (`WITHOUT_EFFECT`); the exit status is 1 if one is silent.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+
+import numpy as np
+
+from device import Chip
+from device.chip import DEFAULT_APB_BASE, STREAM_REGISTERS
+from device.registers import Register
+from emulator import Accelerator, EmulatorError, LayerFinding, Writes, run_loader
+from emulator.checks.finding import Severity
+from emulator.checks.registers import UNKNOWN_BITS, check_layer, layer_facts
+from emulator.decode.config import LayerConfig
+from emulator.decode.layer import decode_layer
+
+WORD_BITS = 32
+
+
+class Verdict(Enum):
+    """What becomes of a flip; the values head the columns of the table."""
+
+    NAMED = "named"
+    """Reported with layer, group, register, field, expected and found value."""
+    REPORTED = "reported"
+    """The verdict is FAIL for another reason: an error elsewhere, or a wrong result."""
+    WITHOUT_EFFECT = "without effect"
+    SILENT = "silent"
+
+
+@dataclass(frozen=True, slots=True)
+class Flip:
+    """A bit of a layer register in one group.
+
+    `field` is empty where the register has none; else it begins at bit `low`.
+    """
+
+    layer: int
+    group: int
+    register: str
+    field: str
+    low: int
+    bit: int
+
+
+def _one_window(config: LayerConfig) -> bool:
+    return config.input.pooled == (1, 1)
+
+
+def _one_pixel(config: LayerConfig) -> bool:
+    return config.output_size == (1, 1) and config.output.passes == 1
+
+
+def _unpooled(config: LayerConfig) -> bool:
+    return not config.input.pooling
+
+
+def _wide(config: LayerConfig) -> bool:
+    return config.output.wide
+
+
+WITHOUT_EFFECT: dict[tuple[str, str], tuple[Callable[[LayerConfig], bool], str]] = {
+    ("POST", "shift"): (_wide, "32-bit output is not shifted"),
+    ("POST", "shift_right"): (_wide, "32-bit output is not shifted"),
+    ("STRIDE", "stride"): (_one_window, "there is one window, and no step to a second"),
+    ("LCTL", "max_pool"): (_unpooled, "nothing is pooled"),
+    ("LCTL2", "write_step"): (_one_pixel, "there is one pixel, and no step to a second"),
+}
+"""Fields that have no effect in some layers, when that is so, and why."""
+
+
+class Network:
+    """A network whose registers can be changed and that can be run again and again."""
+
+    def __init__(self, chip: Chip, writes: Writes, apb_base: int = DEFAULT_APB_BASE) -> None:
+        self._accelerator = Accelerator(chip, apb_base)
+        self._accelerator.write(writes)
+        self.memory = memory = self._accelerator.memory
+        self._data, self._written = memory.data.copy(), memory.data_written.copy()
+        self._registers = dict(memory.registers)
+        self._pushes = {address: list(words) for address, words in memory.pushes.items()}
+        run = self._accelerator.run()
+        self.findings = run.findings
+        last = run.layers[-1]
+        self._result = last.place.instance[:, None], last.words % memory.data.shape[1]
+        self._expected = memory.data[self._result].copy()
+        self.reset()
+        self.layers = self.decoded()
+
+    def reset(self) -> None:
+        """Undo runs and flips."""
+        memory = self.memory
+        memory.registers = dict(self._registers)
+        memory.data[:], memory.data_written[:] = self._data, self._written
+        memory.pushes = {address: list(words) for address, words in self._pushes.items()}
+
+    def flip(self, flip: Flip) -> None:
+        """Invert a bit."""
+        memory = self.memory
+        address = memory.addresses.apb_base
+        address += memory.chip.layer_address(flip.group, flip.layer, flip.register)
+        memory.registers[address] = memory.registers.get(address, 0) ^ 1 << flip.bit
+
+    def decoded(self) -> list[LayerConfig]:
+        """Return the layers that take part, in order."""
+        found: list[LayerConfig] = []
+        number: int | None = self.memory.control_register("LCNT_MAX")["first"]
+        while number is not None and number not in {config.layer for config in found}:
+            if number >= self.memory.chip.max_layers:
+                break
+            found.append(decode_layer(self.memory, number))
+            number = found[-1].next_layer
+        return [config for config in found if any(config.enabled)]
+
+    def run(self) -> tuple[list[LayerFinding], bool]:
+        """Run the network; return the findings, and whether the result is as without flips."""
+        findings = self._accelerator.run().findings
+        return findings, bool(np.array_equal(self.memory.data[self._result], self._expected))
+
+
+def all_flips(network: Network) -> Iterator[Flip]:
+    """Yield every bit of every layer register of every group that a layer uses."""
+    chip = network.memory.chip
+    for config in network.layers:
+        for group in config.used_groups:
+            for name, register in chip.layer_registers.items():
+                if name in STREAM_REGISTERS and config.layer >= chip.max_streaming_layers:
+                    continue
+                for bit in range(WORD_BITS):
+                    yield Flip(config.layer, group, name, *_field_of(register, bit), bit)
+
+
+def _field_of(register: Register, bit: int) -> tuple[str, int]:
+    """Return the field that holds a bit and where it begins."""
+    fields = (f for f in register.fields if f.low <= bit < f.low + f.width)
+    return next(((f.name, f.low) for f in fields), ("", 0))
+
+
+def judge(network: Network, flip: Flip) -> Verdict:
+    """Flip a bit and tell what the emulator says; the network is as before afterwards."""
+    config = next(layer for layer in network.layers if layer.layer == flip.layer)
+    findings: list[LayerFinding] = []
+    network.flip(flip)
+    try:
+        known = layer_facts(network.memory, network.decoded())
+        changed = (facts for facts in known if facts.config.layer == flip.layer)
+        findings = [finding for facts in changed for finding in check_layer(facts)]
+        failed = any(finding.severity is Severity.ERROR for finding in findings)
+        if not (failed and any(_names(finding, flip) for finding in findings)):
+            findings, right = network.run()
+            failed = not right or any(f.severity is Severity.ERROR for f in findings)
+    except EmulatorError:
+        failed = True
+    finally:
+        network.reset()
+    if failed:
+        named = any(_names(finding, flip) for finding in findings)
+        return Verdict.NAMED if named else Verdict.REPORTED
+    applies, _ = WITHOUT_EFFECT.get((flip.register, flip.field), (lambda _: False, ""))
+    return Verdict.WITHOUT_EFFECT if applies(config) else Verdict.SILENT
+
+
+def _names(finding: LayerFinding, flip: Flip) -> bool:
+    """Tell whether a finding is about the bit, and says what its field was and is."""
+    wrong = finding.wrong
+    if wrong is None or finding.layer != flip.layer:
+        return False
+    place = wrong.group, wrong.register, wrong.field
+    if place != (flip.group, flip.register, flip.field or UNKNOWN_BITS):
+        return False
+    return wrong.found ^ wrong.expected == 1 << flip.bit - flip.low
+
+
+Counts = dict[str, Counter[Verdict]]
+
+
+def judge_all(network: Network, flips: Iterable[Flip]) -> tuple[Counts, list[Flip]]:
+    """Judge flips; return how many there are of each verdict by register, and the silent ones."""
+    counts: Counts = defaultdict(Counter)
+    silent = []
+    for flip in flips:
+        verdict = judge(network, flip)
+        counts[flip.register][verdict] += 1
+        if verdict is Verdict.SILENT:
+            silent.append(flip)
+    return counts, silent
+
+
+def table(counts: Counts) -> Iterator[str]:
+    """Yield the lines of a table: registers, bits, and verdicts."""
+    heads = ("register", "bits", *(verdict.value for verdict in Verdict))
+    yield "".join(f"{head:>{_WIDTH}}" for head in heads)
+    total: Counter[Verdict] = sum(counts.values(), Counter())
+    for name, row in [*counts.items(), ("total", total)]:
+        numbers = (sum(row.values()), *(row[verdict] for verdict in Verdict))
+        yield f"{name:>{_WIDTH}}" + "".join(f"{number:{_WIDTH},}" for number in numbers)
+
+
+_WIDTH = 16
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Do what the command line says; return the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--device", default="MAX78000", metavar="NAME")
+    parser.add_argument("projects", nargs="+", type=Path, metavar="PROJECT_DIR")
+    args = parser.parse_args(arguments)
+    all_silent = []
+    for project in args.projects:
+        record = run_loader(project, args.device)
+        network = Network(record.chip, record.bus.writes())
+        counts, silent = judge_all(network, all_flips(network))
+        print(f"{project}:", *table(counts), sep="\n")
+        print(*(f"silent: {flip}" for flip in silent), sep="\n")
+        all_silent += silent
+    return 1 if all_silent else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
