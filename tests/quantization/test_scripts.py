@@ -296,7 +296,7 @@ BAD = {
         ["net-qat8.pth.tar", "q.pth.tar", "--clip-method", "SCALE", "--scale", "-1"],
         "option --scale: error: -1.0",
     ),
-    "not a checkpoint": (["bin.yaml", "q.pth.tar"], "bin.yaml: error: the file is no PyTorch"),
+    "not a checkpoint": (["bin.yaml", "q.pth.tar"], "bin.yaml: error: the file is not a PyTorch"),
     "same file as twin": (
         ["net.safetensors", "net.pth.tar", "--safetensors"],
         "net.safetensors: error: input and",
