@@ -143,10 +143,10 @@ def _linker_symbols() -> frozenset[str]:
 
 
 def _duplicates(symbols: _Symbols) -> dict[str, list[Path]]:
-    """Return the names that several files define, with these."""
+    """Return the names that several files define, with these in the order of their names."""
     places: dict[str, list[Path]] = {}
-    for source, names in symbols.items():
-        for name in names.defined:
+    for source in sorted(symbols):  # they come in the order in which the compiler finished
+        for name in symbols[source].defined:
             places.setdefault(name, []).append(source)
     return {name: sources for name, sources in places.items() if len(sources) > 1}
 
