@@ -8,7 +8,7 @@ import os
 import sys
 from itertools import pairwise
 
-from diagnostics import run
+from diagnostics import leave, run
 
 # One thread is fastest for networks of this size and keeps the memory of the BLAS library small.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -31,9 +31,6 @@ def wants_json(words: list[str]) -> bool:
 
 
 if __name__ == "__main__":
-    # A run makes few cycles of objects: searching for them costs time and finds nothing, above all
-    # at the end, when everything is given back anyway.
+    # A run makes few cycles of objects: searching for them costs time and finds nothing.
     gc.set_threshold(100_000)
-    status = run(main, as_json=wants_json(sys.argv))
-    gc.freeze()
-    sys.exit(status)
+    leave(run(main, as_json=wants_json(sys.argv)))

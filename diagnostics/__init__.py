@@ -19,7 +19,7 @@ from diagnostics.diagnostic import (
     has_errors,
     refuse_errors,
 )
-from diagnostics.guard import diagnostics_of, run
+from diagnostics.guard import diagnostics_of, leave, run
 from diagnostics.printing import as_json, print_diagnostics
 
 __all__ = [
@@ -32,6 +32,7 @@ __all__ = [
     "as_json",
     "diagnostics_of",
     "has_errors",
+    "leave",
     "print_diagnostics",
     "refuse_errors",
     "run",
