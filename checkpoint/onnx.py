@@ -31,13 +31,14 @@ _ATTRIBUTE_NAME, _FLOAT, _INTEGER, _TENSOR = 1, 2, 3, 5
 
 @frozen
 class OnnxLayer:
-    """A node with weights; `node` is its operator and name.
+    """A node with weights; `node` is its operator and name, for messages.
 
     `weights` have the shapes of PyTorch: Conv [out, in/groups, rows, columns] or [out, in/groups,
     length], ConvTranspose [in, out/groups, rows, columns], Gemm and MatMul [out, in].
     """
 
     node: str
+    name: str
     operator: str
     weight_name: str
     weights: Array
@@ -162,7 +163,7 @@ class _GraphReader:
             self._constants.update(dict.fromkeys(node.outputs, message))
 
     def _add(self, node: _Node, weights: Array) -> None:
-        layer = OnnxLayer(str(node), node.operator, printable(node.inputs[1]), weights)
+        layer = OnnxLayer(str(node), node.name, node.operator, printable(node.inputs[1]), weights)
         if len(node.inputs) > 2 and node.inputs[2]:
             bias = self._constant(node, "bias", node.inputs[2])
             layer = replace(layer, bias_name=printable(node.inputs[2]), bias=bias)

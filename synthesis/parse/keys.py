@@ -217,6 +217,13 @@ LAYER_KEYS = (
         "the final layer only",
         blocks=(),
     ),
+    Key(
+        "weights",
+        Text(),
+        "Name of the layer in the checkpoint: that of its tensors, without .weight or .op.weight.",
+        "the next tensors of the file",
+        blocks=(),
+    ),
     Key("weight_source", Reference({}), "Layer whose weights are used again.", blocks=Fact.LAYERS),
     Key("bypass", Flag(), "All kernels are one.", "false", blocks=Fact.LAYERS),
     Key("calcx4", Flag(), "Four outputs at a time.", "false"),

@@ -287,6 +287,22 @@ def not_its_own_source(layer: LayerDescription, whole: Description) -> Iterator[
                 yield layer.error("E131", f"'{key}' names the layer itself", key)
 
 
+@rule()
+def named_weights_are_taken(layer: LayerDescription, whole: Description) -> Iterator[Diagnostic]:
+    """Only a layer with weights of its own takes tensors, and only checkpoints name them."""
+    if "weights" not in layer:
+        return
+    reason = remedy = None
+    if not operation(layer)[0].weighted or layer.get("bypass", False):
+        reason, remedy = "on a layer without weights", "Remove the key."
+    elif "weight_source" in layer:
+        reason, remedy = "beside 'weight_source'", "Keep one of the two."
+    elif whole.get("arch") == "test":
+        reason, remedy = "with 'arch: test', whose NumPy files name nothing", "Remove the key."
+    if reason is not None:
+        yield layer.error("E134", f"'weights' {reason}", "weights", remedy=remedy)
+
+
 def layer_index(reference: int | str, whole: Description) -> int | None:
     """Return the index that a reference by number or name means; None for an unknown name."""
     if isinstance(reference, int):

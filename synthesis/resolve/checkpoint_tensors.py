@@ -1,6 +1,6 @@
 """Weights, biases and shifts from a quantized checkpoint.
 
-Names of tensors do not matter, their order does.
+A layer takes the tensors that its key `weights` names, else the next ones of the file.
 Source: docs/writing-a-network.md, "Files of samples and weights".
 """
 
@@ -20,6 +20,7 @@ from synthesis.facts import Fact, effects
 from synthesis.options import ResolveOptions
 from synthesis.parse import Description, LayerDescription
 from synthesis.resolve.integers import complain_unquantized, fit, scaled_bias, truncated
+from synthesis.resolve.naming import paired
 from synthesis.resolve.tensors import (
     BINARY,
     DEFAULT_BITS,
@@ -39,9 +40,15 @@ class _Key:
     bias: str
     is_batch_norm: bool
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What a description may call the layer."""
+        whole = self.weight.removesuffix(".weight")
+        return (whole,) if self.is_batch_norm else (self.layer, whole)
+
 
 def _weight_keys(state: Mapping[str, Any]) -> Iterator[_Key]:
-    """Yield the weight tensors in file order; names do not matter, order does."""
+    """Yield the weight tensors in file order."""
     for name in state:
         parts = name.rsplit(".", 2)
         if len(parts) > 1 and parts[-1] == "weight":
@@ -74,18 +81,14 @@ def tensors_from_checkpoint(
     place = Place(file=options.checkpoint_file)
     _check_arch(description, checkpoint, place, problems)
     found: dict[int, LayerTensors] = {}
-    layers = iter(wanted)
     used: list[tuple[LayerDescription, str, NDArray[Any]]] = []
-    skip = options.skip_checkpoint_layers
-    for key in _weight_keys(checkpoint.state_dict):
-        if key.is_batch_norm and options.ignore_bn:
-            continue
-        if skip:
-            skip -= 1
-            continue
-        layer = next(layers, None)
-        if layer is None:
-            break
+    keys = [
+        key
+        for key in _weight_keys(checkpoint.state_dict)
+        if not (key.is_batch_norm and options.ignore_bn)
+    ][options.skip_checkpoint_layers :]
+    for layer, number in paired(wanted, [key.names for key in keys], place, problems):
+        key = keys[number]
         used.append((layer, key.weight, np.asarray(checkpoint.state_dict[key.weight])))
         tensors = _CheckpointLayer(checkpoint.state_dict, key, layer, place, problems).read(chip)
         if tensors is None:

@@ -1,7 +1,7 @@
 """Weights and biases from a quantized ONNX model.
 
-Nodes with weights belong, in the order of the graph, to the layers that take some. There are no
-companions: the width follows from the values, the output shift from the description.
+Nodes with weights belong, by name or in the order of the graph, to the layers that take some.
+There are no companions: the width follows from the values, the output shift from the description.
 Source: docs/writing-a-network.md, "Files of samples and weights".
 """
 
@@ -13,6 +13,7 @@ from synthesis.options import ResolveOptions
 from synthesis.parse import LayerDescription
 from synthesis.parse.rules import operation
 from synthesis.resolve.integers import complain_unquantized, fit, limits, scaled_bias, truncated
+from synthesis.resolve.naming import paired
 from synthesis.resolve.tensors import (
     DEFAULT_BITS,
     OF_ANOTHER_LAYER,
@@ -42,11 +43,13 @@ def tensors_from_onnx(
         problems += [_not_folded(name, place) for name in model.batch_norms]
     found: dict[int, LayerTensors] = {}
     nodes = model.layers[options.skip_checkpoint_layers :]
-    used = [
-        (layer, node.weight_name, node.weights) for layer, node in zip(wanted, nodes, strict=False)
+    pairs = [
+        (layer, nodes[number])
+        for layer, number in paired(wanted, [_names(node) for node in nodes], place, problems)
     ]
+    used = [(layer, node.weight_name, node.weights) for layer, node in pairs]
     problems += complain_unquantized(used, place)
-    for layer, node in zip(wanted, nodes, strict=False):
+    for layer, node in pairs:
 
         def problem(
             code: str,
@@ -64,6 +67,12 @@ def tensors_from_onnx(
         if tensors is not None:
             found[layer.index] = tensors
     return found
+
+
+def _names(node: OnnxLayer) -> tuple[str, ...]:
+    """Return what a description may call a node: by its name, or as its weights are called."""
+    weights = node.weight_name.removesuffix(".weight")
+    return (node.name, weights, weights.removesuffix(".op"))
 
 
 def _not_folded(name: str, place: Place) -> Diagnostic:

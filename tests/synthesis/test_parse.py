@@ -675,6 +675,16 @@ RULES = {
         "in_sequences",
         "'in_sequences' names the layer itself [E131]",
     ),
+    "E134": (
+        "op: none, weights: conv1",
+        "weights",
+        "'weights' on a layer without weights [E134]\n  Remove the key.",
+    ),
+    "E134 twice": (
+        "weight_source: first, weights: conv1",
+        "weights",
+        "'weights' beside 'weight_source' [E134]\n  Keep one of the two.",
+    ),
     "E131 weights": (
         "weight_source: 1",
         "weight_source",

@@ -380,6 +380,35 @@ def test_checkpoint_gives_weights_bias_bits_and_shift(tmp_path: Path) -> None:
     assert (linear.weight_bits, linear.shift, linear.bias) == (8, 0, None)
 
 
+def test_layers_take_the_tensors_that_they_name(tmp_path: Path) -> None:
+    """A file in another order, with equal shapes; the layer without a name takes what is left."""
+    last, first, middle = (weights(3, 3, 3, 3) for _ in range(3))
+    for number, tensor in enumerate((last, first, middle)):
+        tensor[0, 0, 0, 0] = number + 1
+    state = {
+        "module.last.op.weight": last, "module.last.output_shift": [2.0],
+        "module.first.op.weight": first, "middle.weight": middle,
+    }  # fmt: skip
+    layer = {**CONV, "output_processors": 7}
+    text = describe(
+        {**layer, "weights": "first"}, layer, {**layer, "weights": "last"}, arch="tinynet"
+    )
+    network, found = from_checkpoint(tmp_path, text, sample(3, 4, 4), state)
+    assert not found
+    taken = [int(x.weights[0, 0, 0, 0]) for x in network.layers if x.weights is not None]
+    assert taken == [2, 3, 1]
+    assert [x.shift for x in network.layers] == [0, 0, 2]
+
+
+def test_name_that_the_checkpoint_lacks_is_refused(tmp_path: Path) -> None:
+    text = describe({**CONV, "weights": "conv2"}, arch="tinynet")
+    kernel = {"conv1.op.weight": weights(2, 3, 3, 3)}
+    found = refused(from_checkpoint, tmp_path, text, sample(3, 4, 4), kernel)
+    assert found.code == "E240"
+    assert found.message.startswith("layer 0: 'weights' is conv2, but ")
+    assert found.remedy == "Did you mean 'conv1'?"
+
+
 def test_checkpoint_that_was_never_quantized_is_refused(tmp_path: Path) -> None:
     state = {"conv1.op.weight": weights(2, 3, 3, 3) / 128}
     found = refused(
