@@ -16,7 +16,7 @@ from synthesis.layout import Layout
 from synthesis.mapping import MappedNetwork, map_network
 from synthesis.network import Network
 from synthesis.options import EncodeOptions, ResolveOptions
-from synthesis.parse import parse_file, position
+from synthesis.parse import Source, parse_file, position
 from synthesis.place import Placement, check_streams, place_what_fits
 from synthesis.program import Program
 from synthesis.resolve import resolve
@@ -46,7 +46,7 @@ class Synthesis:
 
 
 def examine(
-    config_file: str, chip: Chip, resolving: ResolveOptions, encoding: EncodeOptions
+    source: Source, chip: Chip, resolving: ResolveOptions, encoding: EncodeOptions
 ) -> tuple[Network, Placement, tuple[Diagnostic, ...]]:
     """Understand and place a network; return it with its placement and the warnings.
 
@@ -58,7 +58,7 @@ def examine(
 
     options = tuple(check_chip_options(chip, resolving, encoding))
     try:
-        network, layout, found = understand(config_file, chip, resolving, without_room)
+        network, layout, found = understand(source, chip, resolving, without_room)
     except DiagnosticError as refusal:
         raise DiagnosticError((*options, *refusal.diagnostics)) from None
     if has_errors(options):
@@ -91,10 +91,10 @@ def _placed(
 
 
 def synthesize(
-    config_file: str, chip: Chip, resolving: ResolveOptions, encoding: EncodeOptions
+    source: Source, chip: Chip, resolving: ResolveOptions, encoding: EncodeOptions
 ) -> Synthesis:
     """Run all stages up to the program; raise DiagnosticError where one refuses."""
-    network, placement, warnings = examine(config_file, chip, resolving, encoding)
+    network, placement, warnings = examine(source, chip, resolving, encoding)
     if encoding.cross_check:
         network.validate()
         overlaps = encoding.overlap_data or not encoding.stops_at_overlaps
@@ -129,14 +129,14 @@ def _all_zero(network: Network, activations: Activations) -> Iterator[Diagnostic
 
 
 def what_fits(
-    config_file: str, chip: Chip, resolving: ResolveOptions, encoding: EncodeOptions
+    source: Source, chip: Chip, resolving: ResolveOptions, encoding: EncodeOptions
 ) -> tuple[Network, Placement, tuple[Diagnostic, ...]]:
     """Place what fits of a network that is refused for want of room alone.
 
     Returns the complaints of the placement too; data may lie anywhere, even beyond the memory.
     Raises DiagnosticError if the network cannot be resolved.
     """
-    network, fixed, _ = resolve(parse_file(config_file), chip, resolving)
+    network, fixed, _ = resolve(parse_file(source), chip, resolving)
     layout = complete(network.layers, network.order, fixed)
     options = replace(encoding.placing, overlap_data=True)
     return network, *place_what_fits(network, layout, chip, options)

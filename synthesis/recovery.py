@@ -29,6 +29,7 @@ from synthesis.parse import (
     LayerDescription,
     Problems,
     Reading,
+    Source,
     position,
     read_file,
 )
@@ -70,13 +71,13 @@ class SoundPart:
 
 
 def recover(
-    config_file: str, chip: Chip | None, options: ResolveOptions, judge: Judge
+    source: Source, chip: Chip | None, options: ResolveOptions, judge: Judge
 ) -> tuple[Network, Layout, Problems]:
     """Return the network of a description with errors, if they touch no layer, and the errors.
 
     Raises DiagnosticError with everything that can be said of any other one.
     """
-    reading = read_file(config_file, placed=chip is not None)
+    reading = read_file(source, placed=chip is not None)
     part = _sound_part(*_usable(reading), chip, options)
     found = (*reading.problems, *part.problems)
     if part.is_whole:

@@ -14,7 +14,7 @@ from synthesis.check import check, check_network
 from synthesis.layout import Layout
 from synthesis.network import Network
 from synthesis.options import ResolveOptions
-from synthesis.parse import parse_file
+from synthesis.parse import Source, parse_file
 from synthesis.resolve import resolve
 
 Judge = Callable[[Network, Layout], Iterable[Diagnostic]]
@@ -22,7 +22,7 @@ Judge = Callable[[Network, Layout], Iterable[Diagnostic]]
 
 
 def understand(
-    config_file: str,
+    source: Source,
     chip: Chip | None,
     options: ResolveOptions,
     judge: Judge = lambda _network, _layout: (),
@@ -35,12 +35,12 @@ def understand(
     in front of the first that is not, `judge` may say more.
     """
     try:
-        description = parse_file(config_file, placed=chip is not None)
+        description = parse_file(source, placed=chip is not None)
         network, layout, found = resolve(description, chip, options)
     except DiagnosticError:
         from synthesis.recovery import recover  # most descriptions are sound
 
-        network, layout, found = recover(config_file, chip, options, judge)
+        network, layout, found = recover(source, chip, options, judge)
     if chip is None:
         return network, layout, (*found, *check_network(network, options.waiving))
     layout = complete(network.layers, network.order, layout)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from synthesis.emit import ProjectOptions
     from synthesis.emit.rtl import RtlOptions
     from synthesis.options import EncodeOptions, ResolveOptions
+    from synthesis.parse import Source
 
 
 @frozen
@@ -51,7 +52,7 @@ class LoaderOptions:
     defect of the tool happened.
     """
 
-    config_file: str
+    config_file: Source
     chip: Chip
     test_dir: str
     resolve: ResolveOptions

@@ -5,6 +5,7 @@ and raised together. Chips, weights and shapes are unknown here.
 Source: docs/network-description.md, "Format", "Global keys" and "Keys of a layer".
 """
 
+from synthesis.parse.described import Described, Source
 from synthesis.parse.description import (
     Description,
     Entry,
@@ -16,12 +17,14 @@ from synthesis.parse.description import (
 from synthesis.parse.parser import parse, parse_file, position, read, read_file
 
 __all__ = [
+    "Described",
     "Description",
     "Entry",
     "LayerDescription",
     "Problems",
     "Reading",
     "Section",
+    "Source",
     "parse",
     "parse_file",
     "position",

@@ -11,6 +11,7 @@ from diagnostics import NO_EFFECTS, Diagnostic, Effects, Place, refuse_errors
 from synthesis.facts import Fact, blocked, effects
 from synthesis.parse import rules
 from synthesis.parse.closest import closest
+from synthesis.parse.described import Described, Source, at_nodes
 from synthesis.parse.description import (
     Description,
     Entry,
@@ -28,9 +29,11 @@ MAX_LAYERS = 1024
 _NO_LAYERS = effects(blocks=Fact.LAYERS)
 
 
-def parse_file(path: str, *, placed: bool = True) -> Description:
+def parse_file(source: Source, *, placed: bool = True) -> Description:
     """Read and parse a network description as `parse` does."""
-    return parse(read_text(path), path, placed=placed)
+    reading = read_file(source, placed=placed)
+    refuse_errors(reading.problems)
+    return reading.description
 
 
 def parse(text: str, file: str = "<text>", *, placed: bool = True) -> Description:
@@ -44,9 +47,11 @@ def parse(text: str, file: str = "<text>", *, placed: bool = True) -> Descriptio
     return reading.description
 
 
-def read_file(path: str, *, placed: bool = True) -> Reading:
-    """Read a network description as `read` does."""
-    return read(read_text(path), path, placed=placed)
+def read_file(source: Source, *, placed: bool = True) -> Reading:
+    """Read a network description, in a file or made from a model, as `read` does."""
+    if isinstance(source, Described):
+        return at_nodes(read(source.text, source.model, placed=placed), source)
+    return read(read_text(source), source, placed=placed)
 
 
 def read(text: str, file: str = "<text>", *, placed: bool = True) -> Reading:

@@ -12,7 +12,7 @@ from tabulate import tabulate
 
 from device import Chip
 from synthesis.options import ResolveOptions
-from synthesis.parse import Description, LayerDescription, parse_file
+from synthesis.parse import Description, LayerDescription, Source, parse_file
 from synthesis.resolve.tensors import BINARY, LayerTensors, takes_weights
 from synthesis.resolve.weights import layer_tensors
 
@@ -24,13 +24,13 @@ _NAMES = ("weights", "bias")
 _ALIGNMENT = ["left" if column in _NAMES else "right" for column in _COLUMNS]
 
 
-def checkpoint_table(config_file: str, chip: Chip, options: ResolveOptions) -> str:
+def checkpoint_table(source: Source, chip: Chip, options: ResolveOptions) -> str:
     """Return the table of a description and its weights file, with a line of totals.
 
     Layers whose tensors do not fit them are left out; synthesis says why. Raises DiagnosticError
     or CheckpointError where a file cannot be read.
     """
-    description = parse_file(config_file)
+    description = parse_file(source)
     return tensor_table(description, layer_tensors(description, chip, options, []))
 
 
