@@ -13,12 +13,13 @@ import torch
 from torch import nn
 
 import ai8x
+from frontends.modules import walk
 from layers import choices, composition, elementary, limits, named_layers, operators, steps
 from layers.parts import Activation, OperatorKind, PoolingKind
 from quantization import adaptive, convert
 from quantization.options import ClipMethod
 from tests.exhaustive import Place, assert_refused, check_places, stand_in
-from training.export import counting, walk
+from training.export import counting
 
 
 def limits_of(kind: OperatorKind) -> Iterator[object]:
@@ -84,14 +85,18 @@ TRAINING: Mapping[type[enum.Enum], Mapping[str, Place]] = {
     OperatorKind: {
         "export/counting.py:_effort":
             lambda x: of_kind(x, counting._effort, "fc", LINEAR.op, SHAPE, SHAPE),
-        "export/walk.py:Walk._can_combine":
+    },
+}  # fmt: skip
+FRONTENDS: Mapping[type[enum.Enum], Mapping[str, Place]] = {
+    OperatorKind: {
+        "modules/walk.py:Walk._can_combine":
             lambda x: of_kind(x, walk.Walk._can_combine, None, LINEAR, 2, 4),
-        "export/walk.py:_operator": lambda x: of_kind(x, walk._operator, LINEAR),
+        "modules/walk.py:_operator": lambda x: of_kind(x, walk._operator, LINEAR),
     },
 }  # fmt: skip
 CASES = [
     pytest.param(enumeration, place, id=name)
-    for table in (LAYERS, QUANTIZATION, TRAINING)
+    for table in (LAYERS, QUANTIZATION, TRAINING, FRONTENDS)
     for enumeration, places in table.items()
     for name, place in places.items()
 ]
@@ -109,7 +114,12 @@ def test_new_member_is_refused(enumeration: type[enum.Enum], place: Place) -> No
 
 @pytest.mark.parametrize(
     ("room", "table"),
-    [("layers", LAYERS), ("quantization", QUANTIZATION), ("training", TRAINING)],
+    [
+        ("layers", LAYERS),
+        ("quantization", QUANTIZATION),
+        ("training", TRAINING),
+        ("frontends", FRONTENDS),
+    ],
 )
 def test_every_place_is_known(room: str, table: Any) -> None:
     check_places(room, table)

@@ -13,6 +13,7 @@ ENUMERATIONS = {
     "synthesis": {"Operator", "Combination", "Activation", "InputPort"},
     "layers": {"OperatorKind", "PoolingKind", "Activation"},
     "training": {"OperatorKind"},
+    "frontends": {"OperatorKind"},
     "quantization": {"ClipMethod"},
     "emulator": {"LayerKind", "ElementwiseOperation", "ActivationFunction"},
 }

@@ -206,7 +206,7 @@ def test_nothing_of_this_is_imported_without_need() -> None:
 import sys
 from training import session
 late = {"PIL", "tabulate", "tensorboard", "onnx", "training.display.events",
-        "training.display.pictures", "training.display.results_table", "training.export.walk"}
+        "training.display.pictures", "training.display.results_table", "frontends.modules.walk"}
 print(sorted(late & set(sys.modules)))
 """
     root = Path(__file__).resolve().parents[2]

@@ -158,9 +158,11 @@ def test_what_cannot_be_placed_is_left_to_the_reader(tmp_path: Path) -> None:
         "FILL IN: the input takes 40000 bytes, a memory has 32768: use data_format: CHW, fold"
         in text
     )
-    assert "FILL IN: the checkpoint has the weights in a different order" in text
     assert "FILL IN: 3 + 3 channels are concatenated: choose processors" in text
-    assert yaml.safe_load(path.read_text())["layers"][1]["in_sequences"] == ["first", "input"]
+    assert "FILL IN: sin: the model computes sin here, behind this layer." in text
+    first, second = yaml.safe_load(path.read_text())["layers"]
+    assert second["in_sequences"] == ["first", "input"]
+    assert (first["weights"], second["weights"]) == ("first", "second")  # defined the other way
 
 
 def test_network_without_layers_has_no_template(tmp_path: Path) -> None:

@@ -12,8 +12,8 @@ from torch import Tensor, nn
 import ai8x
 from checkpoint import atomic
 from diagnostics.errors import InputError
+from frontends.modules.tracing import Node, trace
 from training.export.counting import dimensions
-from training.export.tracing import Node, trace
 
 _COLOURS = {"placeholder": "#dddddd", "output": "#dddddd", "call_module": "#cfe3f7"}
 _OTHERS = "#f7f0d5"

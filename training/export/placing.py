@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from device import Chip
 from device.channels import channels_per_pass, passes
 from device.chip import PROCESSORS, PROCESSORS_PER_INSTANCE
+from frontends.layers import INPUT, DescribedLayer
 from training.export.processors import choose_starts
-from training.export.walk import INPUT, DescribedLayer
 
 _ALIGNMENT = 0x100
 

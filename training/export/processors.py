@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from device.channels import KERNEL_ALIGNMENT, aligned_columns, channels_per_pass
 from device.chip import PROCESSORS, PROCESSORS_PER_GROUP, PROCESSORS_PER_INSTANCE
-from training.export.walk import INPUT, DescribedLayer
+from frontends.layers import INPUT, DescribedLayer
 
 
 @dataclass(frozen=True, slots=True)

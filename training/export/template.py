@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,15 +12,15 @@ from checkpoint import atomic
 from device import MAX78000, chip_of_die
 from device.chip import PROCESSORS
 from diagnostics.errors import InputError
-from training.export.counting import dimensions
+from frontends.layers import DescribedLayer, times
+from frontends.modules.tracing import trace
+from frontends.modules.walk import Walk, is_tensor_order
+from frontends.text import description_text, sources
 from training.export.placing import ResultLocation, place_all
-from training.export.tracing import trace
-from training.export.walk import INPUT, DescribedLayer, Walk, is_tensor_order
 from training.options import TrainingOptions
 from training.policies import qat
 
 FILL_IN = "FILL IN"
-_DEFAULT_BITS = 8
 
 
 def write_template(
@@ -40,7 +39,8 @@ def write_template(
     if policy is not None and not qat.begun(model):
         ai8x.initiate_qat(model, policy, export=True)
     chip = chip_of_die(options.device) or MAX78000
-    entries = Walk(model, trace(model, example), chip).entries
+    walk = Walk(model, trace(model, example), chip)
+    entries = walk.entries
     if not entries:
         raise InputError(
             "E650", "the network has no layer that the accelerator computes", "--yaml-template",
@@ -48,11 +48,9 @@ def write_template(
         )  # fmt: skip
     shape = tuple(example.shape[1:])
     places = place_all(entries, shape, chip)
-    if not is_tensor_order(model, entries):
-        entries[0].notes.append(
-            "the checkpoint has the weights in a different order than the layers; sort the "
-            "layers as in the model and give each its next_sequence, or sort the model"
-        )
+    if is_tensor_order(model, entries):  # then it needs no names
+        for entry in entries:
+            entry.weights = None
     text = template_text(entries, places, shape, f"{options.arch} (models/) on {options.dataset} "
                          f"for {chip.name}", options)  # fmt: skip
     atomic.write_bytes(options.yaml_template, text.encode())
@@ -71,33 +69,27 @@ def template_text(
 ) -> str:
     """Return the description as text."""
     head = (
-        f"{title}: input {dimensions(shape)}. Written by train.py --yaml-template from the model; "
+        f"{title}: input {times(shape)}. Written by train.py --yaml-template from the model; "
         f"processors and offsets are starting values, lines with {FILL_IN} need work."
     )
-    lines = ["---", *_comment(head, ""), f"arch: {options.arch}", f"dataset: {options.dataset}"]
-    lines += ["", "layers:"]
-    several = sum(entry.is_output for entry in entries) > 1
-    for index in range(len(entries)):
-        lines += [*_layer(entries, index, places, several), ""]
-    return "\n".join(lines[:-1]) + "\n"
+    placement = [_placement(entries, index, places) for index in range(len(entries))]
+    notes = [[f"{FILL_IN}: {note}." for note in dict.fromkeys(x.notes)] for x in entries]
+    return description_text(
+        entries, arch=options.arch, dataset=options.dataset, title=head, bits=True,
+        placement=placement, notes=notes,
+    )  # fmt: skip
 
 
-def _layer(
-    entries: Sequence[DescribedLayer],
-    index: int,
-    places: Mapping[int, ResultLocation],
-    several: bool,
-) -> list[str]:
-    """Return the lines of a layer."""
+def _placement(
+    entries: Sequence[DescribedLayer], index: int, places: Mapping[int, ResultLocation]
+) -> dict[str, Any]:
+    """Return the keys that fix where a layer reads and writes."""
     entry, own = entries[index], places[index]
-    keys: dict[str, Any] = {"name": entry.name, "op": entry.keys["op"]}
-    if entry.inputs != (index - 1,):
-        names = ["input" if n == INPUT else entries[n].name for n in entry.inputs]
-        keys["in_sequences"] = names[0] if len(names) == 1 else f"[{', '.join(names)}]"
+    keys: dict[str, Any] = {}
     if index == 0:
         keys["data_format"] = "HWC"
     keys["processors"] = _mask(_processors(entry, places))
-    if "in_sequences" in keys or index == 0:
+    if sources(entries, index) or index == 0:
         keys["in_offset"] = f"0x{min(places[n].offset for n in entry.inputs):04x}"
     following = index + 1
     if following < len(entries) and _processors(entries[following], places) != own.processors:
@@ -105,16 +97,7 @@ def _layer(
     keys["out_offset"] = f"0x{own.offset:04x}"
     if own.gap:
         keys["write_gap"] = own.gap
-    keys |= {key: value for key, value in entry.keys.items() if key != "op"}
-    if keys.get("quantization") == _DEFAULT_BITS:
-        del keys["quantization"]
-    if several and entry.is_output:
-        keys["output"] = True
-    lines = _comment(f"{dimensions(entry.taken)} -> {dimensions(entry.given)}", "  ")
-    for note in dict.fromkeys(entry.notes):
-        lines += _comment(f"{FILL_IN}: {note}.", "  ")
-    body = [f"    {key}: {_yaml(value)}" for key, value in keys.items()]
-    return [*lines, body[0].replace("    ", "  - ", 1), *body[1:]]
+    return keys
 
 
 def _processors(entry: DescribedLayer, places: Mapping[int, ResultLocation]) -> int:
@@ -125,20 +108,7 @@ def _processors(entry: DescribedLayer, places: Mapping[int, ResultLocation]) -> 
     return mask & (1 << PROCESSORS) - 1
 
 
-def _comment(text: str, indent: str) -> list[str]:
-    """Return a text as lines of comment."""
-    begin = f"{indent}# "
-    return textwrap.wrap(
-        text, 98, initial_indent=begin, subsequent_indent=begin, break_on_hyphens=False
-    )
-
-
 def _mask(processors: int) -> str:
     """Return a mask as 0x0123.4567.89ab.cdef."""
     digits = f"{processors:016x}"
     return "0x" + ".".join(digits[place : place + 4] for place in range(0, 16, 4))
-
-
-def _yaml(value: Any) -> str:
-    """Return a value as the description writes it."""
-    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal, assert_never
 
 from torch import nn
@@ -13,37 +13,18 @@ import ai8x
 from ai8x import OperatorKind
 from device import Chip
 from device.channels import channels_per_pass, passes
-from training.export.counting import dimensions
-from training.export.tracing import Node
-
-INPUT = -1
-"""Stands for the input of the network where layers are numbered."""
+from frontends.layers import INPUT, DescribedLayer, Refusal, times, unused
+from frontends.modules.tracing import Node
 
 _RESHAPING = ("flatten", "view", "reshape", "squeeze", "unsqueeze", "contiguous")
 _ELEMENTWISE = {"Add": "add", "Sub": "sub", "BitwiseOr": "or", "BitwiseXor": "xor"}
 _PASSING = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Identity, ai8x.Empty)
-
-
-@dataclass(slots=True)
-class DescribedLayer:
-    """A layer of the description.
-
-    `inputs` are numbers of layers or INPUT, which are joined as `join` says; `keys` what the layer
-    does, without its place in memory. `taken` [C, ...] lies in memory before pooling and
-    flattening, `given` [C, ...] after the layer. `kernels` are the bits of its kernels that each
-    processor stores, `notes` what is left for the reader to do.
-    """
-
-    name: str
-    inputs: tuple[int, ...]
-    join: Literal["elements", "channels"] | None
-    keys: dict[str, Any]
-    taken: tuple[int, ...]
-    given: tuple[int, ...]
-    wide: bool = False
-    kernels: int = 0
-    is_output: bool = False
-    notes: list[str] = field(default_factory=list)
+_LEFT = frozenset({
+    "softmax", "log_softmax", "permute", "transpose", "flatten", "view", "reshape", "squeeze",
+    "unsqueeze", "contiguous", "cat", "concat",
+})  # fmt: skip
+_LEFT_MODULES = (nn.Softmax, nn.LogSoftmax, nn.Flatten)
+"""What may follow the last layer: the application does it with the result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,16 +38,23 @@ class _Value:
     pool: nn.Module | None = None
     flat: bool = False
     reshaped: bool = False
-    notes: tuple[str, ...] = ()
+    notes: tuple[Refusal, ...] = ()
 
 
 class Walk:
-    """Follows a traced graph; `entries` are the layers found."""
+    """Follows a traced graph; `entries` are the layers found.
 
-    def __init__(self, model: nn.Module, graph: Any, chip: Chip) -> None:
+    `refusals` are the nodes that no layer stands for, `left` those behind the last layer that the
+    application can do. With `copies` an operand that others read too is copied.
+    """
+
+    def __init__(self, model: nn.Module, graph: Any, chip: Chip, *, copies: bool = True) -> None:
         self.entries: list[DescribedLayer] = []
+        self.refusals: list[Refusal] = []
+        self.left: list[str] = []
         self._model = model
         self._chip = chip
+        self._copies = copies
         self._values: dict[Node, _Value] = {}
         self._named: dict[str, str] = {}
         for node in graph.nodes:
@@ -79,11 +67,28 @@ class Walk:
         if node.op == "placeholder":
             self._values[node] = _Value((INPUT,), shape)
         elif node.op == "output":
-            for index in {index for value in taken for index in value.inputs} - {INPUT}:
-                self.entries[index].is_output = True
+            for value in taken:
+                self._deliver(value)
+        elif taken and node.meta.get("parts"):
+            name = getattr(node.target, "__name__", str(node.target))
+            why = f"{name} divides its data, the accelerator delivers results as a whole"
+            self._values[node] = _noted(taken[0], node, why, taken[0].shape)
         elif taken and node.meta.get("shape"):
             visit = self._module if node.op == "call_module" else self._function
             self._values[node] = visit(node, taken, shape)
+
+    def _deliver(self, value: _Value) -> None:
+        """Note a result of the network."""
+        layers = [self.entries[index] for index in sorted(set(value.inputs) - {INPUT})]
+        for layer in layers:
+            layer.is_output = True
+        for note in value.notes:
+            if note.left:
+                self.left.append(note.node)
+                continue
+            self.refusals.append(note)
+            for layer in layers[-1:]:
+                layer.notes.append(f"{note.node}: {note.why}, behind this layer")
 
     def _module(self, node: Node, taken: list[_Value], shape: tuple[int, ...]) -> _Value:
         """Follow a layer."""
@@ -99,22 +104,25 @@ class Walk:
         if isinstance(module, _PASSING):
             return value
         kind = type(module).__name__
-        return _noted(value, f"{node.target} ({kind}) is not a layer of the accelerator", shape)
+        why = f"{kind} is not a layer of the accelerator"
+        return _noted(value, node, why, shape, left=isinstance(module, _LEFT_MODULES))
 
     def _function(self, node: Node, taken: list[_Value], shape: tuple[int, ...]) -> _Value:
         """Follow a function or method."""
         name = getattr(node.target, "__name__", str(node.target))
+        left = name in _LEFT
         if name in ("cat", "concat") and len(taken) > 1:
             sizes = {value.shape[1:] for value in taken}
             fits = len(sizes) == 1 and shape[0] == sum(value.shape[0] for value in taken)
             inputs = tuple(index for value in taken for index in value.inputs)
             joined = _Value(inputs, shape, "channels")
             simple = fits and not any(_is_prepared(v) or v.join == "elements" for v in taken)
+            joined = replace(joined, notes=tuple(note for value in taken for note in value.notes))
             note = "these tensors are concatenated in another way"
-            return joined if simple else _noted(joined, note, shape)
+            return joined if simple else _noted(joined, node, note, shape, left=left)
         value = taken[0]
         if name not in _RESHAPING:
-            return _noted(value, f"the model computes {name} here", shape)
+            return _noted(value, node, f"the model computes {name} here", shape, left=left)
         if shape == value.shape or (value.flat and len(shape) == 1):
             return value
         if len(shape) == 1 and not value.reshaped:
@@ -122,8 +130,8 @@ class Walk:
             return replace(value, flat=flat, shape=value.shape if flat else shape)
         if shape[0] == value.shape[0] and not value.flat and value.pool is None:
             return replace(value, shape=shape, reshaped=True)
-        change = f"{dimensions(value.shape)} becomes {dimensions(shape)}"
-        return _noted(value, f"the model reshapes its data here: {change}", shape)
+        change = f"{times(value.shape)} becomes {times(shape)}"
+        return _noted(value, node, f"the model reshapes its data here: {change}", shape, left=True)
 
     def _following(self, node: Node, pooled: bool) -> Any:
         """Return the layer with an operator that alone takes a result, or None."""
@@ -141,7 +149,10 @@ class Walk:
         """Follow an element-wise layer; the next layer does its work if it can."""
         notes = tuple(note for value in taken for note in value.notes)
         if any(_is_prepared(value) or len(value.inputs) > 1 for value in taken):
-            notes += ("the operands are not complete results of layers",)
+            notes += (Refusal(_path(node), "the operands are not complete results of layers"),)
+        elif any(value.shape != shape for value in taken):
+            shapes = " and ".join(times(value.shape) for value in taken)
+            notes += (Refusal(_path(node), f"the operands have the shapes {shapes}"),)
         sources = [source for source in node.all_input_nodes if source in self._values]
         inputs = tuple(
             self._alone(source, value) for source, value in zip(sources, taken, strict=True)
@@ -154,9 +165,9 @@ class Walk:
         if len(inputs) > 2:
             keys["operands"] = len(inputs)
         layer = DescribedLayer(
-            self._name(node.target), inputs, "elements", keys, shape, shape, notes=list(notes)
+            self._name(node.target), inputs, "elements", keys, shape, shape, node=node.target
         )
-        return self._append(layer)
+        return self._append(layer, notes)
 
     def _can_combine(self, layer: Any, operands: int, channels: int) -> bool:
         """Return whether a layer can combine elements in front of its operator."""
@@ -181,13 +192,15 @@ class Walk:
         Operands are interleaved word by word, so that no other layer can read them.
         """
         index = value.inputs[0]
-        if index != INPUT and len(node.users) == 1:
+        if not self._copies or (index != INPUT and len(node.users) == 1):
             return index
         source = "input" if index == INPUT else self.entries[index].name
         name = self._name(f"copy_of_{source}")
         keys = {"op": "Passthrough"}
-        entry = DescribedLayer(name, (index,), None, keys, value.shape, value.shape)
-        return self._append(entry).inputs[0]
+        entry = DescribedLayer(
+            name, (index,), None, keys, value.shape, value.shape, node=_path(node)
+        )
+        return self._append(entry, ()).inputs[0]
 
     def _layer(self, target: str, module: Any, value: _Value, shape: tuple[int, ...]) -> _Value:
         """Add a layer with an operator, or one that only pools."""
@@ -213,22 +226,22 @@ class Walk:
         name = self._name(target)
         self._named.setdefault(target, name)
         entry = DescribedLayer(name, value.inputs, value.join, keys, value.shape, shape,
-                      wide=bool(module.wide), notes=list(value.notes))  # fmt: skip
+                               wide=bool(module.wide), node=target)  # fmt: skip
         if op is not None and "weight_source" not in keys:
             entry.kernels = _kernel_bits(op, keys["quantization"], value)
-        return self._append(entry)
+            entry.weights = target
+        return self._append(entry, value.notes)
 
-    def _append(self, entry: DescribedLayer) -> _Value:
-        """Add a layer and return its result."""
+    def _append(self, entry: DescribedLayer, notes: Sequence[Refusal]) -> _Value:
+        """Add a layer and return its result; `notes` are about what it takes."""
+        self.refusals += notes
+        entry.notes += [f"{note.node}: {note.why}" for note in notes]
         self.entries.append(entry)
         return _Value((len(self.entries) - 1,), entry.given)
 
     def _name(self, target: str) -> str:
         """Return a name that no other layer has."""
-        name = target.replace(".", "_")
-        taken = {entry.name for entry in self.entries}
-        numbers = (f"{name}_{number}" for number in range(2, len(taken) + 3))
-        return name if name not in taken else next(n for n in numbers if n not in taken)
+        return unused(target.replace(".", "_"), [entry.name for entry in self.entries])
 
 
 def _elementwise(module: nn.Module) -> str | None:
@@ -241,9 +254,17 @@ def _is_prepared(value: _Value) -> bool:
     return value.flat or value.reshaped or value.pool is not None
 
 
-def _noted(value: _Value, note: str, shape: tuple[int, ...]) -> _Value:
+def _noted(
+    value: _Value, node: Node, why: str, shape: tuple[int, ...], *, left: bool = False
+) -> _Value:
     """Return the value with a note for the layer that takes it."""
+    note = Refusal(_path(node), why, left=left)
     return replace(value, notes=(*value.notes, note), shape=shape, flat=False)
+
+
+def _path(node: Node) -> str:
+    """Return what a node is called in messages: the module's path, else the function's name."""
+    return str(node.target) if node.op == "call_module" else str(node.name)
 
 
 def _short(sizes: Sequence[int] | int) -> Any:
@@ -291,7 +312,7 @@ def _kernel(op: Any, usual_stride: int) -> dict[str, Any]:
     """Return the keys of a kernel and how it moves."""
     size = op.kernel_size
     keys: dict[str, Any] = {
-        "kernel_size": size[0] if len(size) == 1 else dimensions(size),
+        "kernel_size": size[0] if len(size) == 1 else times(size),
         "pad": _short(op.padding),
     }
     if _short(op.stride) != usual_stride:

@@ -25,12 +25,17 @@ class _Tracer(fx.Tracer):
 
 
 class _Shapes(fx.Interpreter):
-    """Records the shape of each node's result as `meta["shape"]`."""
+    """Records the shape of each node's result as `meta["shape"]`; `meta["parts"]`: it has several
+    tensors.
+    """
 
     def run_node(self, n: Node) -> Any:
         """Compute a node."""
         result = super().run_node(n)
         n.meta["shape"] = tuple(result.shape) if isinstance(result, Tensor) else None
+        n.meta["parts"] = isinstance(result, list | tuple) and any(
+            isinstance(part, Tensor) for part in result
+        )
         return result
 
 

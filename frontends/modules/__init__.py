@@ -1,0 +1,1 @@
+"""PyTorch models: their data flow becomes layers of a description."""
