@@ -15,3 +15,7 @@ class EmulatorError(ToolError):
 
 class OutOfTimeError(EmulatorError):
     """A program did not end within its time (E822)."""
+
+
+class NoProgramError(EmulatorError):
+    """The sources define no main() (E811)."""

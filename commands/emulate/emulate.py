@@ -28,6 +28,7 @@ from emulator import (
     NetworkRun,
     Writes,
 )
+from emulator.errors import NoProgramError
 from emulator.report.departure import departure_of_words, outputs_at
 from emulator.report.describe import (
     describe_departure,
@@ -49,7 +50,11 @@ def emulate(options: EmulateOptions) -> int:
     assert options.project is not None, "the command line names one of both"
     if options.accelerator_only:
         return emulate_alone(Path(options.project), options)
-    return emulate_project(options.project, options)
+    try:
+        return emulate_project(options.project, options)
+    except NoProgramError as error:
+        print(f"note: {error.message}: the network is run alone, as with --accelerator-only")
+        return emulate_alone(Path(options.project), options)
 
 
 def emulate_project(project: str, options: EmulateOptions) -> int:

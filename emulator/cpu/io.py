@@ -51,6 +51,9 @@ class CoreObserver(Protocol):
     def wait(self, sleeping: bool) -> int:
         """The program waits for an interrupt; return the number of the one that comes, or 0."""
 
+    def asleep(self, alone: bool) -> None:
+        """The program sleeps; either its timers have called their handlers, or it has none."""
+
     @property
     def expecting(self) -> bool:
         """Whether an interrupt will come, so that a program without accesses may wait for it."""
@@ -67,6 +70,9 @@ class Unobserved:
         """Take no notice."""
 
     def stand_in(self, name: str) -> None:
+        """Take no notice."""
+
+    def asleep(self, alone: bool) -> None:
         """Take no notice."""
 
     def wait(self, sleeping: bool) -> int:  # noqa: ARG002

@@ -44,6 +44,7 @@ class _Register(IntEnum):
     DELAY = auto()
     CLOCK_LOW = auto()
     CLOCK_HIGH = auto()
+    ASLEEP = auto()
 
 
 class Port:
@@ -109,6 +110,8 @@ class Port:
                 self._formatted = list(reversed(format_number(conversion, self._number(0))))
             case _Register.PARSE:
                 self._result, self._parsed = parse_number(self._string(value, _TEXT_BYTES))
+            case _Register.ASLEEP:
+                self._observer.asleep(alone=value != 0)
             case _Register.DELAY:
                 self.microseconds += value
 

@@ -28,18 +28,19 @@ def watched(
     deadline = time.process_time() + time_limit
 
     def watch() -> None:
-        accesses, since = -1, time.process_time()
+        accesses, told = -1, time.process_time()
+        still_since = told
         while not finished.wait(IDLE_SECONDS / 2):
             now = time.process_time()
             if accesses != count_accesses():
-                accesses, since = count_accesses(), now
-            idle = now - since >= IDLE_SECONDS
+                accesses, told, still_since = count_accesses(), now, now
             if now > deadline:
-                on_timeout(idle)
-            else:
-                on_tick(idle)
+                on_timeout(now - still_since >= IDLE_SECONDS)
+                continue
+            idle = now - told >= IDLE_SECONDS
+            on_tick(idle)
             if idle:
-                since = now
+                told = now
 
     thread = threading.Thread(target=watch, daemon=True)
     thread.start()

@@ -24,7 +24,7 @@ from emulator.cpu.memory_map import CoreMemory
 from emulator.errors import EmulatorError, OutOfTimeError
 from emulator.firmware.bus import Bus
 from emulator.firmware.compiling import compile_firmware
-from emulator.firmware.interrupts import WAKE_INTERRUPT, accelerator_interrupt
+from emulator.firmware.interrupts import TIMER_INTERRUPTS, WAKE_INTERRUPT, accelerator_interrupt
 from emulator.firmware.progress import FAIL, PASS, Progress
 from emulator.machine.accelerator import Accelerator, NetworkRun
 from emulator.project.tree import TreeOptions
@@ -291,14 +291,23 @@ class Board:
         if self.bus.start_requested and self.accelerator.input_complete():
             self._infer()
             return accelerator_interrupt(self.core.architecture)
-        if sleeping:
-            reason = (
-                "the FIFOs hold less than an image"
-                if self.bus.start_requested
-                else "the accelerator was not started"
-            )
-            raise EmulatorError("E825", f"the program sleeps and nothing wakes it: {reason}")
-        return 0
+        return TIMER_INTERRUPTS if sleeping else 0
+
+    def asleep(self, alone: bool) -> None:
+        """The program sleeps: its timers have woken it, or nothing will."""
+        if not alone and not self.progress.only_ticks():
+            return
+        reason = (
+            "the FIFOs hold less than an image"
+            if self.bus.start_requested
+            else "the accelerator was not started"
+        )
+        what = "nothing wakes it" if alone else "only its timers wake it"
+        raise EmulatorError(
+            "E825",
+            f"the program sleeps and {what}: {reason}",
+            remedy="If it waits for hardware, run the network alone: --accelerator-only.",
+        )
 
     def run_second(self) -> int:
         """The Arm core waits: run the RISC-V core, which ends that; return the interrupt."""
@@ -340,6 +349,9 @@ class _Starter:
     def __init__(self, board: Board) -> None:
         self._board = board
         self._done = False
+
+    def asleep(self, alone: bool) -> None:
+        """The program sleeps, as it should."""
 
     @property
     def expecting(self) -> bool:

@@ -24,6 +24,7 @@ from device.chip import (
 from device.fields import Register, flag
 from emulator.bits import bytes_at, with_bytes, word_address
 from emulator.cpu.io import IoArea
+from emulator.firmware.system_area import SystemArea
 from emulator.state.power import CLOCK_GATES
 from emulator.words.addresses import (
     INSTANCES_PER_GROUP,
@@ -34,7 +35,6 @@ from emulator.words.addresses import (
 from emulator.words.writes import WriteLog, Writes, column_words, merged_words, split_writes
 
 PERIPHERALS, PERIPHERAL_BYTES = 0x40000000, 0x100000
-_SYSTEM, _SYSTEM_BYTES = 0xE000E000, 0x1000  # interrupt controller and system control of the core
 # Memory tests of any chip end at once and find nothing: all bits that tell the end, no error bit
 _TESTS_DONE = reduce(
     or_,
@@ -72,6 +72,7 @@ class Bus:
         self._transposer: tuple[int, int] | None = None  # group, next pixel
         self._kernels: tuple[int, dict[int, int]] = (0, {})
         self._chips = control_registers(apb_base)
+        self._system = SystemArea()
         self._is_set_up = False  # no control register was written yet
         self.on_polling: Callable[[], None] = lambda: None
         """Called when a program that has started the network looks only at control registers."""
@@ -128,8 +129,7 @@ class Bus:
             "--apb-base",
             f"The chip has it at 0x{DEFAULT_APB_BASE:08x}.",
         )
-        system = IoArea("the system's area", _SYSTEM, _SYSTEM_BYTES, self.read, self.write)
-        return peripherals, accelerator, system
+        return peripherals, accelerator, self._system.area
 
     def read(self, address: int, size: int) -> int:
         """Load 1, 2 or 4 bytes."""

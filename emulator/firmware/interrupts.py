@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from emulator.cpu.architecture import CORTEX_M4, RISCV, Architecture
 
+TIMER_INTERRUPTS = 127
+"""No interrupt of the chip: the run time calls the handlers of all timers that may interrupt."""
 WAKE_INTERRUPT = 63
 """With this one, the RISC-V core wakes the Arm core."""
 _ACCELERATOR = {CORTEX_M4: 101, RISCV: 57}

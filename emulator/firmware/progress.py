@@ -30,6 +30,7 @@ class Progress:
         self._clock = clock
         self._news_at = clock()
         self._calls: dict[str, int] = {}  # of stand-ins since the last news
+        self._ticks = 0  # of timers since then
 
     @property
     def passed(self) -> bool:
@@ -65,6 +66,11 @@ class Progress:
                 remedy="Run the network without main.c: --accelerator-only.",
             )
 
+    def only_ticks(self) -> bool:
+        """The program sleeps once more; tell whether it has long done nothing else."""
+        self._ticks += 1
+        return self._ticks > PATIENCE and not self.passed
+
     def explain_timeout(self, error: OutOfTimeError, repetitions: Sequence[str]) -> OutOfTimeError:
         """Return the error of a program out of time, with what explains it.
 
@@ -99,3 +105,4 @@ class Progress:
     def _news(self) -> None:
         self._news_at = self._clock()
         self._calls.clear()
+        self._ticks = 0

@@ -14,7 +14,7 @@ from pathlib import Path
 from emulator.cpu.architecture import Architecture
 from emulator.cpu.compiler import is_clang, run_compiler
 from emulator.cpu.elf import Image, ObjectSymbols, read_image, read_object
-from emulator.errors import EmulatorError
+from emulator.errors import EmulatorError, NoProgramError
 from emulator.project.headers import SDK
 from emulator.project.sources import SourceCompiler
 from emulator.project.standins import is_sdk_name, stand_in_functions
@@ -165,7 +165,7 @@ def _refuse_duplicate(tree: ProjectTree, duplicates: dict[str, list[Path]]) -> E
 def _refuse_undefined(compiler: SourceCompiler, missing: set[str], symbols: _Symbols) -> None:
     tree = compiler.tree
     if "main" in missing:
-        raise EmulatorError(
+        raise NoProgramError(
             "E811",
             "no file defines main()",
             str(tree.root),

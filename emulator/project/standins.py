@@ -25,7 +25,7 @@ _FAMILY = re.compile(
     re.IGNORECASE,
 )
 _FAMILY_WORDS = re.compile(
-    r"(?:LED\d?|PB\d?|(?:Debug|Board|Console|SystemCore|Camera|TFT|LCD)\w*|__[A-Z]\w+|v?x[A-Z]\w+|"
+    r"(?:LED\d?|PB\d?|ITM|TPI|FPU|MPU|FPB|(?:Debug|Board|Console|SystemCore|Camera|TFT|LCD)\w*|__[A-Z]\w+|v?x[A-Z]\w+|"
     r"\w+_IRQn|\w+_IRQHandler|(?:MXC|ARM)\w+|[A-Z]\w*_Power)"
 )
 _DECLARED = re.compile(r"\**\s*[A-Za-z_]\w*\s*[;=,\[]")  # what follows on a type

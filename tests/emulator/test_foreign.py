@@ -276,7 +276,6 @@ def test_endless_loop_is_called_so_only_if_it_is_one(
          "function 'prepare_everything' is used in main.c:{line}, but no file defines it"),
         ('#include "cnn.h"', '#include "cnn.h"\n#include "my_settings.h"\nint a = MY_SIZE;',
          "main.c:{line}: my_settings.h is neither in the project nor in the SDK; "),
-        ("int main(void)", "int start(void)", "no file defines main()"),
     ],
 )  # fmt: skip
 def test_first_error_is_shown_for_what_it_is(
@@ -285,11 +284,39 @@ def test_first_error_is_shown_for_what_it_is(
     folder = c_files(digits, tmp_path / "wrong")
     change(folder / "main.c", (old, new))
     lines = (folder / "main.c").read_text().splitlines()
-    marks = ("int x = ;", "prepare_everything", "my_settings.h", "start(void)")
+    marks = ("int x = ;", "prepare_everything", "my_settings.h")
     number = next(n for n, line in enumerate(lines, 1) if any(mark in line for mark in marks))
     status, text = run(folder)
     assert status == 1
     assert message.format(line=number) in text
+
+
+def test_folder_without_a_program_runs_the_network_alone(
+    digits: Path, run: Emulate, tmp_path: Path
+) -> None:
+    folder = c_files(digits, tmp_path / "library")
+    change(folder / "main.c", ("int main(void)", "int start(void)"))
+    status, text = run(folder)
+    assert status == 0
+    assert text.startswith("note: no file defines main(): the network is run alone")
+    assert text.endswith("PASS (1 inference of the network alone)\n")
+
+
+def test_timers_interrupt_a_program_that_sleeps(digits: Path, run: Emulate, tmp_path: Path) -> None:
+    folder = c_files(digits, tmp_path / "timers")
+    head = (
+        "volatile int ticks, system_ticks;\nvoid on_tick(void) { ticks++; }\n"
+        "void SysTick_Handler(void) { system_ticks++; }\nint main(void)\n{\n"
+    )
+    start = "MXC_NVIC_SetVector(TMR1_IRQn, on_tick);\nSysTick_Config(1000);\n"
+    wait = "while (ticks < 100) MXC_LP_EnterSleepMode();\n"
+    end = 'printf("%d %d %d\\n", ticks, system_ticks, DWT->CYCCNT < DWT->CYCCNT);\n'
+    change(folder / "main.c", ("int main(void)\n{\n", head + start + wait + end))
+    status, text = run(folder)
+    assert status == 0
+    assert text.startswith("100 100 1\n")
+    change(folder / "main.c", ("ticks < 100", "cnn_time == 0"))
+    assert "the program sleeps and only its timers wake it" in run(folder)[1]
 
 
 def test_second_main_is_left_out_by_the_user(digits: Path, run: Emulate, tmp_path: Path) -> None:

@@ -118,6 +118,23 @@ typedef struct {
 #define DWT ((DWT_Type *) 0xE0001000)
 #define DWT_CTRL_CYCCNTENA_Msk 1u
 typedef struct {
+    union {
+        __IO uint8_t u8;
+        __IO uint16_t u16;
+        __IO uint32_t u32;
+    } PORT[32];
+    __IO uint32_t rsv0[864], TER, rsv1[15], TPR, rsv2[15], TCR, rsv3[75], LAR, LSR;
+} ITM_Type;
+#define ITM ((ITM_Type *) 0xE0000000)
+#define ITM_TCR_ITMENA_Msk 1u
+static inline uint32_t ITM_SendChar(uint32_t character) { return character; }
+typedef struct {
+    __IO uint32_t rsv, FPCCR, FPCAR, FPDSCR;
+} FPU_Type;
+#define FPU ((FPU_Type *) 0xE000EF30)
+static inline void SCB_EnableICache(void) {}
+static inline void SCB_EnableDCache(void) {}
+typedef struct {
     __IO uint32_t DHCSR, DCRSR, DCRDR, DEMCR;
 } CoreDebug_Type;
 #define CoreDebug ((CoreDebug_Type *) 0xE000EDF0)

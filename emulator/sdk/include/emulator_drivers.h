@@ -141,6 +141,12 @@ typedef enum {
     MXC_SYS_PERIPH_CLOCK_CPU1 = 63
 } mxc_sys_periph_clock_t;
 #define MXC_SYS_PERIPH_CLOCK_CAMERAIF MXC_SYS_PERIPH_CLOCK_PCIF
+/* Names of the first SDKs */
+#define MXC_SYS_PERIPH_CLOCK_AI MXC_SYS_PERIPH_CLOCK_CNN
+#define SYS_PERIPH_CLOCK_AI MXC_SYS_PERIPH_CLOCK_CNN
+#define SYS_PERIPH_CLOCK_CNN MXC_SYS_PERIPH_CLOCK_CNN
+#define SYS_ClockEnable MXC_SYS_ClockEnable
+#define SYS_ClockDisable MXC_SYS_ClockDisable
 typedef enum {
     MXC_SYS_RESET0_DMA = 0, MXC_SYS_RESET0_SYS = 31, MXC_SYS_RESET1_SMPHR = 48, MXC_SYS_RESET1_CPU1 = 63
 } mxc_sys_reset_t;

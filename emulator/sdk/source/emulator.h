@@ -25,8 +25,9 @@ typedef struct {
     volatile uint32_t parsed;      /* its length */
     volatile uint32_t delay;       /* microseconds pass */
     volatile uint32_t clock[2];    /* microseconds since the start; reading takes time, too */
+    volatile uint32_t asleep;      /* the program sleeps and has no timer that would wake it */
 } emulator_port_t;
-#define PORT ((emulator_port_t *) EMULATOR_PORT)
+#define HOST ((emulator_port_t *) EMULATOR_PORT)
 
 /* A number and its bits, low word first */
 typedef union {
@@ -35,12 +36,12 @@ typedef union {
 } double_words_t;
 
 /* Say that a function without hardware behind it was called. */
-static inline void emulator_stand_in(const char *name) { PORT->stand_in = (uint32_t) (uintptr_t) name; }
+static inline void emulator_stand_in(const char *name) { HOST->stand_in = (uint32_t) (uintptr_t) name; }
 
 static inline uint64_t emulator_microseconds(void)
 {
-    uint32_t low = PORT->clock[0]; /* this reads both */
-    return (uint64_t) PORT->clock[1] << 32 | low;
+    uint32_t low = HOST->clock[0]; /* this reads both */
+    return (uint64_t) HOST->clock[1] << 32 | low;
 }
 
 #endif

@@ -21,23 +21,23 @@ typedef union {
 static double compute(uint32_t operation, double x, double y)
 {
     double_words_t a = {x}, b = {y}, result;
-    PORT->argument[0] = a.words[0];
-    PORT->argument[1] = a.words[1];
-    PORT->argument[2] = b.words[0];
-    PORT->argument[3] = b.words[1];
-    PORT->compute = operation;
-    result.words[0] = PORT->result[0];
-    result.words[1] = PORT->result[1];
+    HOST->argument[0] = a.words[0];
+    HOST->argument[1] = a.words[1];
+    HOST->argument[2] = b.words[0];
+    HOST->argument[3] = b.words[1];
+    HOST->compute = operation;
+    result.words[0] = HOST->result[0];
+    result.words[1] = HOST->result[1];
     return result.value;
 }
 
 static float compute_float(uint32_t operation, float x, float y)
 {
     float_word_t a = {x}, b = {y}, result;
-    PORT->argument[0] = a.word;
-    PORT->argument[2] = b.word;
-    PORT->compute = operation | IN_FLOAT;
-    result.word = PORT->result[0];
+    HOST->argument[0] = a.word;
+    HOST->argument[2] = b.word;
+    HOST->compute = operation | IN_FLOAT;
+    result.word = HOST->result[0];
     return result.value;
 }
 

@@ -17,9 +17,19 @@ __attribute__((used)) int reset_handler(void)
    of this name. */
 typedef void (*handler_t)(void);
 #define INTERRUPTS 128
+#define TIMER_INTERRUPTS 127
+__attribute__((used)) void emulator_interrupt(unsigned int irq);
 static volatile handler_t vectors[INTERRUPTS];
 static volatile bool enabled[INTERRUPTS], pending[INTERRUPTS], masked;
 WEAK void CNN_IRQHandler(void);
+
+/* Timers, whose interrupts come while the program sleeps and nothing else would wake it */
+#define TIMERS(F) F(TMR0) F(TMR1) F(TMR2) F(TMR3) F(RTC) F(WUT)
+#define TICK_MICROSECONDS 1000
+#define DECLARE(name) WEAK void name##_IRQHandler(void);
+TIMERS(DECLARE)
+WEAK void SysTick_Handler(void);
+static volatile bool system_tick;
 
 static bool is_peripheral(IRQn_Type irq) { return (int) irq >= 0 && (int) irq < INTERRUPTS; }
 
@@ -52,10 +62,30 @@ static void call_handler(handler_t handler)
 static void call_handler(handler_t handler) { handler(); }
 #endif
 
+/* Let time pass while the program sleeps, and call the handlers of the timers that may interrupt. */
+static void call_timers(void)
+{
+    bool any = system_tick;
+    HOST->delay = TICK_MICROSECONDS;
+    if (system_tick && !masked)
+        SysTick_Handler();
+#define CALL(name) \
+    if (enabled[name##_IRQn] && vectors[name##_IRQn]) { \
+        any = true; \
+        emulator_interrupt(name##_IRQn); \
+    }
+    TIMERS(CALL)
+    HOST->asleep = !any;
+}
+
 /* The emulator calls this when an interrupt comes. It waits while interrupts are off. */
 __attribute__((used)) void emulator_interrupt(unsigned int irq)
 {
     irq &= INTERRUPTS - 1;
+    if (irq == TIMER_INTERRUPTS) {
+        call_timers();
+        return;
+    }
     pending[irq] = masked || !enabled[irq];
     if (!pending[irq] && vectors[irq])
         call_handler(vectors[irq]);
@@ -74,8 +104,18 @@ WEAK void NVIC_EnableIRQ(IRQn_Type irq)
         return;
     if (irq == CNN_IRQn && !vectors[irq])
         vectors[irq] = CNN_IRQHandler;
+#define NAMED(name) \
+    if (irq == name##_IRQn && !vectors[irq]) \
+        vectors[irq] = name##_IRQHandler;
+    TIMERS(NAMED)
     enabled[irq] = true;
     deliver_pending();
+}
+WEAK uint32_t SysTick_Config(uint32_t ticks)
+{
+    (void) ticks;
+    system_tick = SysTick_Handler != NULL;
+    return 0;
 }
 WEAK void NVIC_DisableIRQ(IRQn_Type irq)
 {

@@ -93,10 +93,10 @@ static void put_double(output_t *output, const conversion_t *how, double value)
         end += sprintf(end, ".%d", how->precision);
     *end++ = how->letter;
     *end = '\0';
-    PORT->argument[0] = number.words[0];
-    PORT->argument[1] = number.words[1];
-    PORT->format = (uint32_t) (uintptr_t) text;
-    for (char character; (character = (char) PORT->formatted);)
+    HOST->argument[0] = number.words[0];
+    HOST->argument[1] = number.words[1];
+    HOST->format = (uint32_t) (uintptr_t) text;
+    for (char character; (character = (char) HOST->formatted);)
         put(output, character);
 }
 
@@ -219,7 +219,7 @@ static int put_all(output_t *output, const char *format, va_list list)
 
 WEAK int putchar(int character)
 {
-    PORT->console = (uint8_t) character;
+    HOST->console = (uint8_t) character;
     return (uint8_t) character;
 }
 

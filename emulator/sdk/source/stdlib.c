@@ -180,10 +180,10 @@ WEAK long long atoll(const char *text) { return strtoll(text, NULL, 10); }
 
 WEAK double strtod(const char *text, char **end)
 {
-    PORT->parse = (uint32_t) (uintptr_t) text;
-    double_words_t number = {.words = {PORT->result[0], PORT->result[1]}};
+    HOST->parse = (uint32_t) (uintptr_t) text;
+    double_words_t number = {.words = {HOST->result[0], HOST->result[1]}};
     if (end)
-        *end = (char *) text + PORT->parsed;
+        *end = (char *) text + HOST->parsed;
     return number.value;
 }
 WEAK float strtof(const char *text, char **end) { return (float) strtod(text, end); }
@@ -271,13 +271,13 @@ WEAK void *bsearch(const void *key, const void *base, size_t count, size_t size,
 
 WEAK _Noreturn void abort(void)
 {
-    PORT->abort = 1;
+    HOST->abort = 1;
     for (;;) {}
 }
 
 WEAK _Noreturn void _Exit(int status)
 {
-    PORT->exit = (uint32_t) status;
+    HOST->exit = (uint32_t) status;
     for (;;) {}
 }
 WEAK _Noreturn void exit(int status) { _Exit(status); }

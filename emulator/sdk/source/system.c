@@ -35,7 +35,7 @@ WEAK int MXC_SYS_IsClockEnabled(mxc_sys_periph_clock_t clock)
 }
 
 /* Time: waiting makes the clock advance, without taking time outside */
-static void pass_time(uint32_t us) { PORT->delay = us; }
+static void pass_time(uint32_t us) { HOST->delay = us; }
 WEAK int MXC_Delay(uint32_t us)
 {
     pass_time(us);
@@ -63,7 +63,7 @@ WEAK void MXC_TMR_SW_Start(mxc_tmr_regs_t *tmr) { (void) tmr; }
 WEAK unsigned int MXC_TMR_SW_Stop(mxc_tmr_regs_t *tmr)
 {
     (void) tmr;
-    return PORT->stopwatch;
+    return HOST->stopwatch;
 }
 WEAK uint32_t MXC_TMR_GetCount(mxc_tmr_regs_t *tmr)
 {
@@ -299,10 +299,4 @@ WEAK time_t time(time_t *result)
     if (result)
         *result = seconds;
     return seconds;
-}
-WEAK uint32_t SysTick_Config(uint32_t ticks)
-{
-    (void) ticks;
-    emulator_stand_in("SysTick_Config");
-    return 0;
 }
