@@ -34,6 +34,12 @@ RAM, MEMORY_BYTES = SRAM_BASE, ROOMY_BYTES
 PAGE = 0x1000
 DEFAULT_SECONDS = 60.0
 _INTERRUPT = "emulator_interrupt"  # function of the program that gets the number of an interrupt
+_ENDLESS = 1_000_000
+"""Instructions without an access to a register, after which a program out of time is stuck."""
+
+
+class _LateError(Exception):
+    """Time is up; the program has stopped."""
 
 
 class Core:
@@ -60,7 +66,8 @@ class Core:
         self._stopped = False
         self._exit_code: int | None = None
         self._fault: Exception | None = None
-        self._late: tuple[float, bool] | None = None  # time limit, and whether it was idle
+        self._late = False
+        self._probing = False  # accesses have no effect and end the run
         self._accesses = 0
         self._uc = self._core()
 
@@ -81,16 +88,14 @@ class Core:
                 f"the program has no function {name}()",
                 remedy="The functions of a generated project must exist and must not be static.",
             )
-        self._stopped, self._exit_code, self._late = False, None, None
+        self._stopped, self._exit_code, self._late = False, None, False
         core = self._family
         self._uc.reg_write(core.stack, self._memory.sram_base + self._memory.sram_bytes)
-        with watched(
-            time_limit,
-            lambda: self._accesses,
-            lambda idle: self._end_for_time(time_limit, idle),
-            self._look,
-        ):
-            self._run_function(self.image.symbols[name], *arguments)
+        try:
+            with watched(time_limit, lambda: self._accesses, self._end_for_time, self._look):
+                self._run_function(self.image.symbols[name], *arguments)
+        except _LateError:
+            raise self._too_late(time_limit) from None
         result = int(self._uc.reg_read(core.arguments[0]))
         return self._exit_code if self._stopped else signed(result, WORD_BITS)
 
@@ -142,6 +147,9 @@ class Core:
 
         def on_read(_uc: Any, offset: int, width: int, _data: object) -> int:
             self._accesses += 1
+            if self._probing:
+                self._uc.emu_stop()
+                return 0
             try:
                 address = area.base + offset
                 if not area.has_something_at(address):
@@ -153,6 +161,9 @@ class Core:
 
         def on_write(_uc: Any, offset: int, width: int, value: int, _data: object) -> None:
             self._accesses += 1
+            if self._probing:
+                self._uc.emu_stop()
+                return
             try:
                 area.write(area.base + offset, width, value)
             except Exception as exc:
@@ -188,7 +199,7 @@ class Core:
             if self._fault:
                 raise self._fault
             if self._late:
-                raise self._too_late(*self._late)
+                raise _LateError
             position = uc.reg_read(core.position) & ~core.code_bit
             if self._stopped or position == self._return:
                 return
@@ -214,9 +225,29 @@ class Core:
         elif idle and self.observer.expecting:
             self._uc.emu_stop()
 
-    def _end_for_time(self, time_limit: float, idle: bool) -> None:
-        self._late = self._late or (time_limit, idle)
+    def _end_for_time(self) -> None:
+        self._late = True
         self._uc.emu_stop()
+
+    def _is_stuck(self) -> bool:
+        """Let a stopped program go on; tell whether it computes for long and does nothing else.
+
+        It ends at its next access, which has no effect, or when it sleeps or returns. So this
+        depends on the program alone and not on how busy the machine is.
+        """
+        uc, core = self._uc, self._family
+        accesses, position = self._accesses, uc.reg_read(core.position) & ~core.code_bit
+        uc.ctl_flush_tb()  # code translated before does not count
+        self._probing = True
+        try:
+            uc.emu_start(position | core.code_bit, self._return, count=_ENDLESS)
+        except UcError:
+            return False
+        finally:
+            self._probing = False
+        position = uc.reg_read(core.position) & ~core.code_bit
+        ended = position == self._return or self._sleeps(position)
+        return self._accesses == accesses and not ended
 
     def _invalid(
         self, _uc: Any, access: int, address: int, _size: int, _value: int, _data: object
@@ -243,10 +274,10 @@ class Core:
         place = self.image.function_at(position)
         return EmulatorError("E820", f"{place} fails at 0x{position:08x}: {error}")
 
-    def _too_late(self, time_limit: float, idle: bool) -> OutOfTimeError:
+    def _too_late(self, time_limit: float) -> OutOfTimeError:
         place = self.image.function_at(self._uc.reg_read(self._family.position))
         remedy = "Give it more time with --time-limit."
-        if idle:
+        if self._is_stuck():
             remedy = f"{place} reads and writes no register: it looks like an endless loop."
         return OutOfTimeError(
             "E822",

@@ -15,32 +15,31 @@ IDLE_SECONDS = 0.02
 def watched(
     time_limit: float,
     count_accesses: Callable[[], int],
-    on_timeout: Callable[[bool], None],
+    on_timeout: Callable[[], None],
     on_tick: Callable[[bool], None],
 ) -> Iterator[None]:
     """Watch a program from a thread: `time_limit` in seconds.
 
-    `on_timeout` is called when time is up, `on_tick` every now and then before that; both learn
-    whether `count_accesses` stands still. Seconds are processor time: on a busy machine a program
-    that has to wait for its turn is neither idle nor late.
+    `on_timeout` is called when time is up, and again until the program has ended, `on_tick` every
+    now and then before that; it learns whether `count_accesses` stands still. Seconds are processor
+    time: on a busy machine a program that has to wait for its turn is neither idle nor late.
     """
     finished = threading.Event()
     deadline = time.process_time() + time_limit
 
     def watch() -> None:
-        accesses, told = -1, time.process_time()
-        still_since = told
+        accesses, since = -1, time.process_time()
         while not finished.wait(IDLE_SECONDS / 2):
             now = time.process_time()
             if accesses != count_accesses():
-                accesses, told, still_since = count_accesses(), now, now
+                accesses, since = count_accesses(), now
             if now > deadline:
-                on_timeout(now - still_since >= IDLE_SECONDS)
+                on_timeout()
                 continue
-            idle = now - told >= IDLE_SECONDS
+            idle = now - since >= IDLE_SECONDS
             on_tick(idle)
             if idle:
-                told = now
+                since = now
 
     thread = threading.Thread(target=watch, daemon=True)
     thread.start()

@@ -16,7 +16,7 @@ def calls_during(work: Callable[[], None], accesses: Callable[[], int]) -> list[
         if idle:
             calls.append("idle")
 
-    with watched(0.5, accesses, lambda _idle: calls.append("late"), tick):
+    with watched(0.5, accesses, lambda: calls.append("late"), tick):
         work()
     return calls
 
