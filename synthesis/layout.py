@@ -97,7 +97,9 @@ class LayerLayout:
     gaps words between two of the data. `channels_first`: the input is CHW data, four pixels a word.
     `streaming`: rows are worked on as they arrive. `calcx4`, `read_ahead` and `tcalc` choose how
     sums are calculated. `bias_groups` may hold the bias, None means any. `snoop_layer` follows if a
-    condition hits. `widened`: a 1x1 kernel is stored as 3x3, with zeros around it and more padding.
+    condition hits. `kernel_offset` is the first kernel column. `in_place`: the output may overwrite
+    what the layer has read by then. `widened`: a 1x1 kernel is stored as 3x3, with zeros around it
+    and more padding.
     """
 
     processors: int | None = None
@@ -113,6 +115,8 @@ class LayerLayout:
     tcalc: bool | None = None
     bias_groups: tuple[int, ...] | None = None
     snoop_layer: int | None = None
+    kernel_offset: int | None = None
+    in_place: bool | None = None
     widened: bool | None = None
 
 

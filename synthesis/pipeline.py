@@ -56,9 +56,16 @@ def examine(
     def without_room(network: Network, layout: Layout) -> tuple[Diagnostic, ...]:
         return place_what_fits(network, layout, chip, encoding.placing)[1]
 
+    def arranged(
+        network: Network, layout: Layout
+    ) -> tuple[Network, Layout, tuple[Diagnostic, ...]]:
+        from synthesis.arrange.arranging import arrange  # a complete description does without
+
+        return arrange(network, layout, chip, encoding.placing)
+
     options = tuple(check_chip_options(chip, resolving, encoding))
     try:
-        network, layout, found = understand(source, chip, resolving, without_room)
+        network, layout, found = understand(source, chip, resolving, without_room, arranged)
     except DiagnosticError as refusal:
         raise DiagnosticError((*options, *refusal.diagnostics)) from None
     if has_errors(options):

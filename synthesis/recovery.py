@@ -84,7 +84,8 @@ def recover(
         parts = part.parts
         network = network_of(parts, part.layers, parts.order, parts.simulated)
         return network, layout_of(parts, part.layers), found
-    errors = [*_errors_of_layers(part, chip), *_errors_in_prefix(part, chip, judge)]
+    judged = chip if reading.description.placed else None  # places follow from the whole network
+    errors = [*_errors_of_layers(part, judged), *_errors_in_prefix(part, judged, judge)]
     said = dict.fromkeys((*_without_consequences(found, errors), *errors))
     raise DiagnosticError(sorted(said, key=position))
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from device import Chip
-from diagnostics import Diagnostic, DiagnosticError
-from synthesis.arrange import complete
+from diagnostics import Diagnostic, DiagnosticError, has_errors
+from synthesis.arrange import complete, is_left_open
 from synthesis.check import check, check_network
 from synthesis.layout import Layout
 from synthesis.network import Network
@@ -19,6 +19,8 @@ from synthesis.resolve import resolve
 
 Judge = Callable[[Network, Layout], Iterable[Diagnostic]]
 """What a later stage says of a network with a complete layout."""
+Arranger = Callable[[Network, Layout], tuple[Network, Layout, tuple[Diagnostic, ...]]]
+"""Chooses what a layout leaves open; may add layers that only move data."""
 
 
 def understand(
@@ -26,11 +28,13 @@ def understand(
     chip: Chip | None,
     options: ResolveOptions,
     judge: Judge = lambda _network, _layout: (),
+    arrange: Arranger | None = None,
 ) -> tuple[Network, Layout, tuple[Diagnostic, ...]]:
     """Return the network of a description, its layout, and every complaint about it.
 
     Constraints may be violated: there can be errors among the complaints. With a chip the layout is
     complete; without one, nothing has to be placed and only constraints of networks are tested.
+    `arrange` chooses the places that a description leaves open.
     Raises DiagnosticError, with all that can be said, if there is no network; of the sound layers
     in front of the first that is not, `judge` may say more.
     """
@@ -43,5 +47,11 @@ def understand(
         network, layout, found = recover(source, chip, options, judge)
     if chip is None:
         return network, layout, (*found, *check_network(network, options.waiving))
+    if arrange is not None and is_left_open(network.layers, layout):
+        wrong = check_network(network, options.waiving)
+        if has_errors(wrong):
+            raise DiagnosticError((*found, *wrong))
+        network, layout, notes = arrange(network, layout)
+        found = (*found, *notes)
     layout = complete(network.layers, network.order, layout)
     return network, layout, (*found, *check(network, layout, chip, options.waiving))

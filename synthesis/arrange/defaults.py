@@ -24,6 +24,13 @@ def complete(layers: Sequence[Layer], order: Sequence[int], layout: Layout) -> L
     return replace(layout, layers=done)
 
 
+def is_left_open(layers: Sequence[Layer], layout: Layout) -> bool:
+    """Whether places are to be chosen: the processors of a layer or a buffer are not fixed."""
+    buffer = layout.buffer_place
+    no_buffer = buffer is not None and None in (buffer.processors, buffer.offset)
+    return no_buffer or any(layout.layers[x.index].processors is None for x in layers)
+
+
 def _missing_processors(layer: Layer) -> Diagnostic:
     """Each channel belongs to a processor, which has its kernels and its data."""
     return Diagnostic(

@@ -225,6 +225,20 @@ LAYER_KEYS = (
         blocks=(),
     ),
     Key("weight_source", Reference({}), "Layer whose weights are used again.", blocks=Fact.LAYERS),
+    Key(
+        "kernel_offset",
+        Integer(0),
+        "First column of the kernels, a multiple of 4.",
+        "the lowest that is free",
+        blocks=(),
+    ),
+    Key(
+        "in_place",
+        Flag(),
+        "The output may overwrite input that has been read by then.",
+        "false",
+        blocks=(),
+    ),
     Key("bypass", Flag(), "All kernels are one.", "false", blocks=Fact.LAYERS),
     Key("calcx4", Flag(), "Four outputs at a time.", "false"),
     Key("readahead", Flag(), "Read ahead.", "false", blocks=()),
@@ -257,6 +271,12 @@ GLOBAL_KEYS = (
     Key("output_map", Mask(), "Output processors of the final layer."),
     Key("bias", Text(numbers=True), "Name of the test bias file."),
     Key("weights", Text(numbers=True), "Name of the test weights file."),
+    Key(
+        "input_port",
+        Choice({"memory": False, "fifo": True}),
+        "How the sample arrives: loaded into memory, or through a FIFO.",
+        "as --fifo says",
+    ),
     Key("snoop", Integers(0, (1 << 32) - 1, count=32), "Registers of conditional execution."),
 )
 
@@ -266,6 +286,7 @@ NESTED_KEYS = {"unload": UNLOAD_KEYS, "data_buffer": DATA_BUFFER_KEYS}
 LAYOUT_KEYS = frozenset({
     "processors", "output_processors", "in_offset", "out_offset", "offset", "read_gap", "write_gap",
     "data_format", "streaming", "bias_group", "calcx4", "readahead", "tcalc", "snoop_sequence",
+    "kernel_offset", "in_place", "input_port",
 })  # fmt: skip
 """Keys that fix memory and processors and change nothing of what is computed."""
 

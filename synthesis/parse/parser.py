@@ -61,6 +61,7 @@ def read(text: str, file: str = "<text>", *, placed: bool = True) -> Reading:
     Raises DiagnosticError for a text that is no mapping of plain data.
     """
     root = compose(text, file)
+    placed = placed and _names_processors(root)
     reader = _Reader(file, placed)
     globals_, others = reader.section(root, GLOBAL_KEYS, ("layers", *NESTED_KEYS), "")
     entries = dict(globals_.entries)
@@ -89,6 +90,28 @@ def read(text: str, file: str = "<text>", *, placed: bool = True) -> Reading:
         tuple(sorted((*reader.problems, *chain.from_iterable(broken)), key=position)),
         tuple((*problems, *rest) for (_, problems), rest in zip(found, broken, strict=True)),
     )
+
+
+def _names_processors(root: yaml.MappingNode) -> bool:
+    """Whether every layer states its processors, so that the file means to fix all places.
+
+    A spelling that is close counts: the key is meant.
+    """
+    names = [spelling for key in LAYER_KEYS for spelling in key.spellings]
+    for key, value in root.value:
+        if key.value != "layers" or not isinstance(value, yaml.SequenceNode):
+            continue
+        for layer in value.value:
+            keys = (
+                [k.value for k, _ in layer.value if isinstance(k.value, str)]
+                if isinstance(layer, yaml.MappingNode)
+                else ["processors"]
+            )
+            if "processors" not in keys and not any(
+                k not in names and closest(k.lower(), names) == "processors" for k in keys
+            ):
+                return False
+    return True
 
 
 def position(diagnostic: Diagnostic) -> tuple[int, int]:

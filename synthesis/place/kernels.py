@@ -120,9 +120,11 @@ def place_kernels(
     shared: dict[int, int] = {}
     for layer in network.layers:
         if deduplicate and layer.weights is not None:
-            key = identity(layer), placer.in_all_groups(layer)
+            key = identity(layer), placer.in_all_groups(layer), layer.kernel_offset
             shared[layer.index] = stored.setdefault(key, layer.index)
-    for layer in (*first, *rest):
+    fixed = [layer for layer in network.layers if layer.kernel_offset is not None]
+    anywhere = [layer for layer in (*first, *rest) if layer.kernel_offset is None]
+    for layer in (*fixed, *anywhere):
         source = shared.get(layer.index, layer.index)
         if layer.weights is None or source != layer.index:
             continue
@@ -193,7 +195,11 @@ class _Placer:
             counts = KernelRange(0, length, count, outputs)
         processors = np.array(bits(mask))
         capacity = min(self._capacities(layer, mask))
-        first = self._find(layer, mask, counts.length)
+        given = layer.kernel_offset
+        first = self._find(layer, mask, counts.length) if given is None else given
+        if given is not None and not self._is_free(layer, mask, given, counts.length):
+            self._complain_of_place(layer, given, counts.length, capacity)
+            return None
         if first is None:
             self._complain_of_size(layer, processors, counts.length, capacity)
             return None
@@ -234,6 +240,15 @@ class _Placer:
         """
         found = [self.chip.kernel_capacity(p) for p in bits(mask)]
         return [min(c, self.chip.kernel_columns) for c in found] if layer.calcx4 else found
+
+    def _is_free(self, layer: MappedLayer, mask: int, first: int, length: int) -> bool:
+        """Whether a layer's kernels can begin at a given column."""
+        part = self.chip.kernel_part_columns
+        within = layer.depthwise and self.chip.kernel_parts > 1
+        if first % KERNEL_ALIGNMENT or (within and (first + 1) // part != (first + length) // part):
+            return False
+        beyond = first + length > min(self._capacities(layer, mask))
+        return not beyond and not self.used[list(bits(mask)), first : first + length].any()
 
     def _find(self, layer: MappedLayer, mask: int, length: int) -> int | None:
         """Return a free range's first column; None if there is none.
@@ -305,6 +320,22 @@ class _Placer:
                 ("processors", "quantization"),
                 "Use fewer channels, narrower weights ('quantization') or processors "
                 "that other layers do not use.",
+                effects=NO_ROOM,
+            )
+        )
+
+    def _complain_of_place(
+        self, layer: MappedLayer, first: int, length: int, capacity: int
+    ) -> None:
+        """Kernels begin at a multiple of four columns, where no other layer's stand."""
+        self.problems.append(
+            layer.diagnostic(
+                "E412",
+                f"'kernel_offset' is {first}, the kernels take columns {first} to "
+                f"{first + length - 1} of {capacity}; they must begin at a multiple of "
+                f"{KERNEL_ALIGNMENT} and be free in all processors of the layer",
+                "kernel_offset",
+                "Use another column, or remove 'kernel_offset' from all layers.",
                 effects=NO_ROOM,
             )
         )

@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 
 from device.chip import GROUPS, PROCESSORS_PER_GROUP
 from diagnostics import Diagnostic
-from synthesis.layout import BufferLayout, Delivery, LayerLayout, Layout
+from synthesis.layout import BufferLayout, Delivery, InputPort, LayerLayout, Layout
 from synthesis.network import Layer, Tensor
 from synthesis.options import ResolveOptions
 from synthesis.parse import Description, LayerDescription
@@ -33,7 +33,7 @@ def fixed_layout(
     known = {layer.index for layer in layers}
     return Layout(
         layers={x.index: _fixed(x, description, options, order, known) for x in layers},
-        input_port=options.input_port,
+        input_port=_port(description, options),
         input_parts=options.input_split,
         progression=progression(sample, options),
         allow_streaming=options.allow_streaming,
@@ -43,6 +43,13 @@ def fixed_layout(
         snoop=description.get("snoop"),
         file_has_bias=file_has_bias,
     )
+
+
+def _port(description: Description, options: ResolveOptions) -> InputPort:
+    """Return how the sample arrives: as an option says, else as the description does."""
+    if options.input_port.is_fifo or not description.get("input_port", False):
+        return options.input_port
+    return InputPort.FIFO
 
 
 def _fixed(
@@ -71,6 +78,8 @@ def _fixed(
         tcalc=keys.get("tcalc"),
         bias_groups=keys.get("bias_group"),
         snoop_layer=keys.get("snoop_sequence"),
+        kernel_offset=keys.get("kernel_offset"),
+        in_place=keys.get("in_place"),
         widened=widened or None,
     )
 

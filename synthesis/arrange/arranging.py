@@ -1,0 +1,164 @@
+"""Choose the places that a description leaves open.
+
+The sample is loaded as HWC where that fits, else as CHW, else through a FIFO; results overwrite
+inputs only where nothing else fits.
+Source: docs/placement.md, "Places that are left open".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from device import Chip
+from diagnostics import Diagnostic, DiagnosticError, Severity
+from synthesis.arrange.bounds import witness_of
+from synthesis.arrange.decode import Decoded
+from synthesis.arrange.polish import polished
+from synthesis.arrange.problem import problem_of
+from synthesis.arrange.result import layout_of
+from synthesis.arrange.search import search
+from synthesis.arrange.streams import obstacle, rings_of
+from synthesis.arrange.values import Choice, Problem
+from synthesis.check import check
+from synthesis.layout import InputPort, Layout
+from synthesis.network import Network
+from synthesis.options import PlaceOptions
+from synthesis.place import check_streams, place_what_fits
+from values import frozen
+
+
+@frozen
+class Attempt:
+    """What became of a choice: the places, or why there are none.
+
+    `proven`: nothing can fit. `hopeless`: no other choice can help.
+    """
+
+    choice: Choice
+    problem: Problem | None = None
+    found: Decoded | None = None
+    failure: str | None = None
+    layers: tuple[int, ...] = ()
+    proven: bool = False
+    hopeless: bool = False
+
+
+def arrange(
+    network: Network, fixed: Layout, chip: Chip, options: PlaceOptions
+) -> tuple[Network, Layout, tuple[Diagnostic, ...]]:
+    """Return a network, its complete layout, and what there is to say about it.
+
+    The network may have additional layers that only copy data. Everything that is fixed is kept.
+    Raises DiagnosticError if no places are found, or none exist.
+    """
+    attempts: list[Attempt] = []
+    for choice in choices_of(network, fixed, chip):
+        attempt = attempted(network, fixed, chip, options, choice)
+        if attempt.problem is not None and attempt.found is not None:
+            layout = layout_of(attempt.problem, attempt.found, fixed)
+            return network, layout, tuple(_notes(network, layout))
+        attempts.append(attempt)
+        if attempt.hopeless:
+            break
+    raise DiagnosticError(_refusal(network, attempts))
+
+
+def choices_of(network: Network, fixed: Layout, chip: Chip) -> Iterator[Choice]:
+    """Yield how the sample may arrive, the simplest ways first, as far as that is not fixed."""
+    first = fixed.layers[network.first.index]
+    planar = [first.channels_first] if first.channels_first is not None else [False, True]
+    stated = [fixed.layers[layer.index].streaming for layer in network.executed()]
+    least = max((i + 1 for i, s in enumerate(stated) if s), default=0)
+    most = min(chip.max_streaming_layers, len(stated))
+    most = next((i for i, s in enumerate(stated[:most]) if s is False), most)
+    port = fixed.input_port
+    if not port.is_fifo and not least:
+        yield from (Choice(p) for p in planar)
+    fifo = port if port.is_fifo else InputPort.FIFO
+    begin = 0 if port.is_fifo and not least else max(least, 1)
+    for count in range(begin, most + 1):
+        yield from (Choice(p, fifo, count) for p in planar)
+    if not port.is_fifo and not least:
+        yield from (Choice(p, in_place=True) for p in planar)
+
+
+def attempted(
+    network: Network, fixed: Layout, chip: Chip, options: PlaceOptions, choice: Choice
+) -> Attempt:
+    """Try one choice."""
+    reason = obstacle(network, chip, choice)
+    if reason is not None:
+        return Attempt(choice, failure=reason, proven=True)
+    rings = rings_of(network, chip, choice, options.streams)
+    problem = problem_of(network, fixed, chip, choice, rings)
+    witness = witness_of(problem)
+    if witness is not None:
+        hopeless = not witness.of_data
+        return Attempt(choice, problem, None, witness.text, witness.layers, True, hopeless)
+    found, tries = search(problem)
+    if found.cost:
+        return Attempt(
+            choice, problem, None, *_nearest_miss(problem, found, tries),
+            hopeless=bool(found.over or found.bias_bytes) and not found.lost,
+        )  # fmt: skip
+    found = polished(problem, found)
+    if choice.streamed or choice.port.is_fifo:
+        wrong = _stream_errors(network, layout_of(problem, found, fixed), chip, options)
+        if wrong:
+            return Attempt(choice, problem, None, wrong)
+    return Attempt(choice, problem, found)
+
+
+def _stream_errors(
+    network: Network, layout: Layout, chip: Chip, options: PlaceOptions
+) -> str | None:
+    """Return what the loader has against a stream; None if nothing."""
+    placement, problems = place_what_fits(network, layout, chip, options)
+    found = (
+        *check(network, layout, chip), *problems,
+        *check_streams(network, placement, chip, options),
+    )  # fmt: skip
+    errors = [d for d in found if d.severity is Severity.ERROR]
+    return errors[0].message if errors else None
+
+
+def _nearest_miss(problem: Problem, found: Decoded, tries: int) -> tuple[str, tuple[int, ...]]:
+    """Say what did not fit in the best try."""
+    parts = []
+    layers: list[int] = []
+    for index in found.over:
+        load = next(x for x in problem.loads if x.layer == index)
+        parts.append(f"the kernels of {problem.layer(index)} ({load.columns} columns)")
+        layers.append(index)
+    for cell in found.lost:
+        member = problem.cells[cell].members[0]
+        parts.append(f"{problem.name(member)} ({4 * problem.cells[cell].words} bytes)")
+        layers.append(max(problem.tensors[member].owner, 0))
+    if found.bias_bytes:
+        parts.append(f"{found.bias_bytes} bytes of biases")
+    text = ", ".join(parts) or "joined parts in rising order"
+    return f"no places found after {tries} tries; in the best one there was no room for {text}", (
+        *layers,
+    )
+
+
+def _notes(network: Network, layout: Layout) -> Iterator[Diagnostic]:
+    """Yield what the user should know of the choices."""
+    for layer in network.executed():
+        if layout.layers[layer.index].in_place:
+            yield layer.diagnostic(
+                "N424",
+                "the output overwrites input that has been read, which no chip has been measured "
+                "to bear; nothing else fits",
+                "op",
+                severity=Severity.NOTICE,
+            )
+
+
+def _refusal(network: Network, attempts: list[Attempt]) -> Diagnostic:
+    """Return the message that no places were found: the first reason, then the other ways."""
+    first = attempts[0]
+    rest = [f"{a.choice}: {a.failure}" for a in attempts[1:]]
+    layer = network.layer(first.layers[0]) if first.layers else network.first
+    code = "E421" if first.proven else "E422"
+    return Diagnostic(code, str(first.failure), layer.place, "\n".join(rest) or None)

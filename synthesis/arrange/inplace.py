@@ -1,0 +1,86 @@
+"""Results over inputs: how far below its input a layer's output may begin.
+
+Source: docs/placement.md, "Results over inputs".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from device.channels import passes
+from synthesis.arrange.graph import Reading, reading, sources
+from synthesis.arrange.values import Tensor
+from synthesis.mapping.hardware import hardware_for
+from synthesis.network import Layer, Network
+
+MARGIN_WORDS = 64
+"""Words, for each that the layer reads of a pixel, that are kept beyond what has been read."""
+
+
+def distance(layer: Layer, read: int, written: int, slot: int = 0) -> int:
+    """Return the words by which an output must begin below its input, at the least.
+
+    `read` and `written` are the words from one pixel to the next, `slot` the word of the first
+    pixel at which the output begins. Whatever the window of a later output reaches still stands.
+    """
+    hardware = hardware_for(layer, None)
+    rows, columns = layer.out_dim
+    (tall, wide), stride = hardware.in_dim, layer.pooling.stride
+    unit = 2 if layer.operator.transposed else 1
+    down, across = (1, 1) if unit == 2 else stride
+    y, x = np.divmod(np.arange(rows * columns), columns)
+    need = np.maximum(y // unit - hardware.pad[0], 0) * down * wide
+    need = need + np.maximum(x // unit - hardware.pad[1], 0) * across
+    later = np.minimum.accumulate(np.append(need, tall * wide)[::-1])[::-1][1:]
+    size = layer.output_width // 8
+    end = written - (written // (size * passes(layer.out_channels)) - 1) * size - 1
+    last = np.arange(rows * columns) * written + end + slot
+    return max(int((last - read * later).max()) + 1, 0)
+
+
+def overlaps_of(
+    network: Network,
+    tensors: tuple[Tensor, ...],
+    number: Mapping[int, int],
+    step: tuple[int, ...],
+    slot: tuple[int, ...],
+) -> dict[tuple[int, int], int]:
+    """Return, for output and input of a layer, the distance at which the output may begin below."""
+    found = {}
+    for position, layer in enumerate(network.executed()):
+        if layer.index not in number or not _qualifies(network, layer, position, tensors, number):
+            continue
+        source, result = number[sources(network, layer)[0]], number[layer.index]
+        read = passes(layer.in_channels) * layer.operands * _gap_step(layer, step[source])
+        written = passes(layer.out_channels) * (layer.output_width // 8) * step[result]
+        if written > read:
+            continue
+        least = distance(layer, read, written, slot[result]) + MARGIN_WORDS * read
+        found[result, source] = min(tensors[result].words * step[result], least)
+    return found
+
+
+def _gap_step(layer: Layer, step: int) -> int:
+    """Words from one of a source to the next, apart from those of the layer's operands."""
+    return step // layer.operands
+
+
+def _qualifies(
+    network: Network,
+    layer: Layer,
+    position: int,
+    tensors: tuple[Tensor, ...],
+    number: Mapping[int, int],
+) -> bool:
+    """Whether a layer reads its whole input from one place, for the last time, without haste."""
+    read = sources(network, layer)
+    if reading(network, layer) is not Reading.ALONE or read[0] not in number:
+        return False
+    tensor, result = tensors[number[read[0]]], tensors[number[layer.index]]
+    hardware = hardware_for(layer, None)
+    plain = not (layer.flatten or hardware.surplus_words or hardware.leading_bytes)
+    plain = plain and not layer.operator.transposed and max(layer.pooling.stride) == 1
+    whole = tensor.words >= tensor.pixels * tensor.passes  # neither CHW nor a ring
+    return plain and whole and tensor.dies == position and result.born == position

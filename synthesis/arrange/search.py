@@ -1,0 +1,162 @@
+"""The search: first tries that fit most networks, then changes of the best one.
+
+Tries are counted, not timed, and the random numbers have a fixed seed: the same network gets the
+same places on every machine.
+Source: docs/placement.md, "The search".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from random import Random
+
+from synthesis.arrange.decode import Decoded, Try, decode, orders_of_cells, processors_of_unit
+from synthesis.arrange.values import Problem
+
+TRIES = 4000
+_SEED = 1
+_BACK = 400
+"""Tries after which the search returns to the best one."""
+
+
+def search(problem: Problem, tries: int = TRIES) -> tuple[Decoded, int]:
+    """Return the best places found, of cost 0 if everything fits, and the number of tries."""
+    best: Decoded | None = None
+    count = 0
+    for tried in _first_tries(problem):
+        count += 1
+        found = decode(problem, tried)
+        if best is None or found.cost < best.cost:
+            best = found
+        if not best.cost:
+            return best, count
+    assert best is not None
+    return _improve(problem, best, count, tries)
+
+
+def _first_tries(problem: Problem) -> Iterator[Try]:
+    """Yield tries for each way to begin: all at 0, and spread by three orders of the units."""
+    orders = orders_of_cells(problem)
+    kernels = _kernel_orders(problem)
+    for starts in _first_starts(problem):
+        for cells in orders:
+            yield Try(starts, cells)
+        for kernel in kernels:
+            yield Try(starts, orders[3], kernel)
+
+
+def _kernel_orders(problem: Problem) -> list[tuple[int, ...]]:
+    """Return orders of kernels apart from the loader's: by width and columns, by columns."""
+    loads = problem.loads
+    widths = [sum(problem.tensors[t].width for t in load.reads) for load in loads]
+    numbers = range(len(loads))
+    return [
+        tuple(sorted(numbers, key=lambda i: (-widths[i], -loads[i].columns))),
+        tuple(sorted(numbers, key=lambda i: -loads[i].columns)),
+    ]
+
+
+def _first_starts(problem: Problem) -> Iterator[tuple[int, ...]]:
+    """Yield starts: the lowest, and those at which the fullest processor holds least."""
+    yield repaired(problem, [unit.starts[0] for unit in problem.units])
+    units = range(len(problem.units))
+    load = [_columns_read(problem, u) for u in units]
+    width = [processors_of_unit(problem, u) for u in units]
+    yield _spread(problem, sorted(units, key=lambda u: (-width[u], -load[u])), load)
+    yield _spread(problem, sorted(units, key=lambda u: -width[u] * load[u]), load)
+    yield _spread(problem, list(units), load)
+    sides = [unit.starts[0 if u % 2 else -1] for u, unit in enumerate(problem.units)]
+    yield repaired(problem, sides)
+
+
+def _columns_read(problem: Problem, unit: int) -> int:
+    """Return the columns of the layers that read a unit's tensors."""
+    members = set(problem.units[unit].members)
+    return sum(load.columns for load in problem.loads if members.intersection(load.reads))
+
+
+def _spread(problem: Problem, order: Sequence[int], load: Sequence[int]) -> tuple[int, ...]:
+    """Give each unit the start at which its processors hold least so far."""
+    filled = [0] * 64
+    starts = [unit.starts[0] for unit in problem.units]
+    for u in order:
+        width = processors_of_unit(problem, u)
+        starts[u] = min(problem.units[u].starts, key=lambda s: (max(filled[s : s + width]), s))
+        for processor in range(starts[u], starts[u] + width):
+            filled[processor] += load[u]
+    return repaired(problem, starts)
+
+
+def repaired(problem: Problem, starts: list[int]) -> tuple[int, ...]:
+    """Move units upward until the parts of each join stand behind each other, where that goes."""
+    for _ in range(3):
+        moved = False
+        for parts in problem.joins:
+            moved = _in_order(problem, parts, starts) or moved
+        if not moved:
+            break
+    return tuple(starts)
+
+
+def _in_order(problem: Problem, parts: Sequence[int], starts: list[int]) -> bool:
+    """Move the parts of one join; return whether anything moved."""
+    before = list(starts)
+    rest = sum(-(-problem.tensors[p].span // 4) * 4 for p in parts)
+    place = 0
+    for part in parts:
+        unit, distance = problem.unit_of[part], problem.distance[part]
+        span = -(-problem.tensors[part].span // 4) * 4
+        at = starts[unit] + distance
+        if at < place or at > 64 - rest:
+            legal = [s for s in problem.units[unit].starts if place <= s + distance <= 64 - rest]
+            if legal:
+                starts[unit] = legal[0]
+        place = starts[unit] + distance + span
+        rest -= span
+    return starts != before
+
+
+def _improve(problem: Problem, best: Decoded, count: int, tries: int) -> tuple[Decoded, int]:
+    """Change the best try at random as long as something does not fit."""
+    random = Random(_SEED)
+    current = best
+    orders = orders_of_cells(problem)
+    while best.cost and count < tries:
+        count += 1
+        found = decode(problem, _changed(problem, current.tried, orders, random))
+        if found.cost <= current.cost or random.random() < 0.02:
+            current = found
+        if found.cost < best.cost:
+            best = found
+        if count % _BACK == 0:
+            current = best
+    return best, count
+
+
+def _changed(
+    problem: Problem, tried: Try, orders: Sequence[tuple[int, ...]], random: Random
+) -> Try:
+    """Return a try with some units elsewhere, or some cells or kernels in another order."""
+    starts, cells, kernels = list(tried.starts), tried.cells, tried.kernels
+    if random.random() < 0.6:
+        for _ in range(random.randint(1, 3)):
+            unit = random.randrange(len(starts))
+            starts[unit] = random.choice(problem.units[unit].starts)
+    if random.random() < 0.5:
+        cells = _moved(cells, random)
+    elif random.random() < 0.1:
+        cells = random.choice(orders)
+    if len(problem.loads) > 1 and random.random() < 0.4:
+        kernels = _moved(kernels or tuple(range(len(problem.loads))), random)
+    elif random.random() < 0.05:
+        kernels = None
+    return Try(repaired(problem, starts), cells, kernels)
+
+
+def _moved(order: tuple[int, ...], random: Random) -> tuple[int, ...]:
+    """Take up to three numbers out of an order and put them in elsewhere."""
+    changed = list(order)
+    for _ in range(random.randint(1, 3)):
+        item = changed.pop(random.randrange(len(changed)))
+        changed.insert(random.randint(0, len(changed)), item)
+    return tuple(changed)
