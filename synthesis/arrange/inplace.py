@@ -7,37 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import numpy as np
-
 from device.channels import passes
 from synthesis.arrange.graph import Reading, reading, sources
 from synthesis.arrange.values import Tensor
 from synthesis.mapping.hardware import hardware_for
 from synthesis.network import Layer, Network
-
-MARGIN_WORDS = 64
-"""Words, for each that the layer reads of a pixel, that are kept beyond what has been read."""
-
-
-def distance(layer: Layer, read: int, written: int, slot: int = 0) -> int:
-    """Return the words by which an output must begin below its input, at the least.
-
-    `read` and `written` are the words from one pixel to the next, `slot` the word of the first
-    pixel at which the output begins. Whatever the window of a later output reaches still stands.
-    """
-    hardware = hardware_for(layer, None)
-    rows, columns = layer.out_dim
-    (tall, wide), stride = hardware.in_dim, layer.pooling.stride
-    unit = 2 if layer.operator.transposed else 1
-    down, across = (1, 1) if unit == 2 else stride
-    y, x = np.divmod(np.arange(rows * columns), columns)
-    need = np.maximum(y // unit - hardware.pad[0], 0) * down * wide
-    need = need + np.maximum(x // unit - hardware.pad[1], 0) * across
-    later = np.minimum.accumulate(np.append(need, tall * wide)[::-1])[::-1][1:]
-    size = layer.output_width // 8
-    end = written - (written // (size * passes(layer.out_channels)) - 1) * size - 1
-    last = np.arange(rows * columns) * written + end + slot
-    return max(int((last - read * later).max()) + 1, 0)
+from synthesis.place.inplace import MARGIN_WORDS, distance
 
 
 def overlaps_of(

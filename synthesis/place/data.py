@@ -13,6 +13,8 @@ from device.masks import instances
 from diagnostics import Diagnostic, Severity
 from synthesis.facts import NO_ROOM
 from synthesis.mapping import MappedLayer, MappedNetwork
+from synthesis.network import NETWORK_INPUT
+from synthesis.place.inplace import works_in_place
 
 _NOBODY = -2
 
@@ -65,6 +67,8 @@ def check_overlap(
             for instance in instances(layer.output_processors):
                 found = live[instance, written]
                 owners.update(found[found > _NOBODY].tolist())
+            if works_in_place(layer):
+                owners -= {NETWORK_INPUT if s < 0 else s for s in read_by(layer, network)} - outputs
             if owners:
                 free = _free_offset(live[:, : network.chip.instance_bytes // WORD_BYTES], layer)
                 problems.append(_complaint(network, layer, min(owners), free, severity))
@@ -81,6 +85,12 @@ def check_overlap(
             live = kept.copy()
         else:
             live = np.maximum(kept, current)
+
+
+def read_by(layer: MappedLayer, network: MappedNetwork) -> tuple[int, ...]:
+    """Return what a layer reads: layers by index, or the sample."""
+    previous = network.predecessor(layer)
+    return layer.sources or (NETWORK_INPUT if previous is None else previous.index,)
 
 
 def _next_streams(layer: MappedLayer, network: MappedNetwork) -> bool:

@@ -12,6 +12,7 @@ from diagnostics import Diagnostic, Severity
 from synthesis.mapping import MappedLayer, MappedNetwork
 from synthesis.memory import DataRange, Loss
 from synthesis.network import NETWORK_INPUT
+from synthesis.place.inplace import works_in_place
 from synthesis.place.lifetimes import memory_steps, overlap, sources
 
 
@@ -26,7 +27,7 @@ def check_losses(network: MappedNetwork, problems: list[Diagnostic]) -> None:
         for loss in step.losses:
             if loss.owner in seen or _is_refused(loss, layer, network):
                 continue
-            if loss.own_input and not _reads_behind_itself(layer):
+            if loss.own_input and (works_in_place(layer) or not _reads_behind_itself(layer)):
                 continue
             seen.add(loss.owner)
             problems.append(_complaint(network, layer, loss))

@@ -15,6 +15,7 @@ from synthesis.network import Network
 from synthesis.options import PlaceOptions
 from synthesis.place.biases import BiasRange, place_biases
 from synthesis.place.data import check_overlap
+from synthesis.place.inplace import check_margins
 from synthesis.place.kernels import KernelMemory, KernelRange, place_kernels
 from synthesis.place.losses import check_losses, check_rounds
 from synthesis.place.rings import check_rings, ring_words
@@ -91,6 +92,7 @@ def place_what_fits(
             mapped, problems, Severity.ERROR if options.stops_at_overlaps else Severity.WARNING
         )
         check_losses(mapped, problems)
+        problems += check_margins(mapped)
     streams = place_streams(mapped, options.streams)
     rings = ring_words(mapped, streams)
     placement = Placement(layout, kernels, memory, biases, bias_memory, streams, rings)

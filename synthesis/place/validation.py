@@ -197,6 +197,6 @@ def _lost_data(network: MappedNetwork) -> Iterator[str]:
 
 def _losses(step: MemoryStep, layer: MappedLayer, protected: set[int]) -> Iterator[str]:
     for loss in step.losses:
-        if loss.owner in protected:
+        if loss.owner in protected and not (loss.own_input and layer.in_place):
             what = "the sample" if loss.owner < 0 else f"layer {loss.owner}"
             yield f"{layer}: overwrites 0x{loss.begin:x} to 0x{loss.end - 1:x} of {what}"
