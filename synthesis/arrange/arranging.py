@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from device import Chip
-from diagnostics import Diagnostic, DiagnosticError, Severity
+from diagnostics import Diagnostic, DiagnosticError, Place, Severity
 from synthesis.arrange.bounds import witness_of
 from synthesis.arrange.decode import Decoded
 from synthesis.arrange.polish import polished
@@ -158,7 +158,17 @@ def _notes(network: Network, layout: Layout) -> Iterator[Diagnostic]:
 def _refusal(network: Network, attempts: list[Attempt]) -> Diagnostic:
     """Return the message that no places were found: the first reason, then the other ways."""
     first = attempts[0]
-    rest = [f"{a.choice}: {a.failure}" for a in attempts[1:]]
+    rest = "\n".join(f"{a.choice}: {a.failure}" for a in attempts[1:]) or None
     layer = network.layer(first.layers[0]) if first.layers else network.first
-    code = "E421" if first.proven else "E422"
-    return Diagnostic(code, str(first.failure), layer.place, "\n".join(rest) or None)
+    refuse = _proven if first.proven else _not_found
+    return refuse(str(first.failure), layer.place, rest)
+
+
+def _proven(reason: str, place: Place, rest: str | None) -> Diagnostic:
+    """Some sum of what is needed exceeds what the chip has, wherever things stand."""
+    return Diagnostic("E421", reason, place, rest)
+
+
+def _not_found(reason: str, place: Place, rest: str | None) -> Diagnostic:
+    """The search found no places, which is no proof that there are none."""
+    return Diagnostic("E422", reason, place, rest)

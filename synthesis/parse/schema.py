@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 
-from synthesis.parse.keys import GLOBAL_KEYS, LAYER_KEYS, NESTED_KEYS, Key
+from synthesis.parse.keys import GLOBAL_KEYS, LAYER_KEYS, NESTED_KEYS, Key, without_layout
 from synthesis.parse.kinds import Schema
 from synthesis.parse.parser import MAX_LAYERS
 
@@ -32,7 +32,7 @@ def description_schema() -> Schema:
         }
         for name, sentence in _LISTS.items()
     }
-    elements = {"layers": LAYER_KEYS, **NESTED_KEYS}
+    elements = {"layers": without_layout(LAYER_KEYS), **NESTED_KEYS}
     root = _section(GLOBAL_KEYS, lists)
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

@@ -69,7 +69,10 @@ MUTATIONS = {
     "unknown key of a layer": ("  pad:", "  pads:"),
     "layers missing": ("layers:", "data_buffer:"),
     "arch missing": ("arch: test", "weights: test"),
-    "processors missing": ("  processors: 7\n", ""),
+    "processors of a buffer missing": (
+        "layers:",
+        "data_buffer:\n- {name: a, channels: 1, dim: 1, offset: 0}\nlayers:",
+    ),
     "no layer": (BASE[BASE.index("layers:") :], "layers: []"),
     "layer is a text": (BASE[BASE.index("- #") :], "- conv"),
     "same key twice": ("op: conv2D", "op: conv2D\n  operation: add"),
