@@ -102,11 +102,16 @@ def _outputs(config: LayerConfig) -> int:
 
 
 def _places(memory: Memory, config: LayerConfig, group: int) -> set[int]:
-    """Return the biases of a group that a layer uses."""
+    """Return the biases of a group that a layer uses, or has loaded without using them.
+
+    In front of those of a layer that streams the network's input, some chips skip one.
+    """
     if config.kind.sums_channels:
         shape = (config.output.passes, config.output.slots)
         quad = bool(memory.control_register("CTL")["fifo_quad"])
         groups, index = layer_bias(config, np.zeros(shape, np.int64), skip_first=False, quad=quad)
     else:
         groups, index = depthwise_bias(config)
-    return set(index[(groups == group) & (index >= 0)].tolist())
+    places = set(index[(groups == group) & (index >= 0)].tolist())
+    skips = config.ring_words and memory.chip.skips_stream_bias
+    return places | {place + 1 for place in places} if skips else places

@@ -50,7 +50,8 @@ def _mixture(
     Layers may add to an image (rolling buffers), but then all their output is read with it.
     """
     writers = source.writers(report.config.layer, report.config.processors, instance, offset)
-    if report.config.input.size == (1, 1):
+    if report.config.input.size == (1, 1) and report.config.input.stride == 1:
+        # with a stride, pixels of a larger image may be skipped on purpose
         _flattened(report, source, writers, instance, offset, written)
         return
     mixed = written & (writers != writers[..., :1]) & written[..., :1]

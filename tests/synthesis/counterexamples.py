@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from device import MAX78000
+from device import MAX78000, MAX78002
 from synthesis.layout import InputPort
 from tests.synthesis.networks import sample
 from tests.synthesis.random_memory import INPUT
@@ -50,4 +50,82 @@ UNEVEN_LAST_PASS = RandomNetwork(
 )
 """65 outputs in passes of 36 and 29: seven kernels less than two whole passes have."""
 
-COUNTEREXAMPLES = (UNEVEN_LAST_PASS,)
+SKIPPED_PIXELS = RandomNetwork(
+    chip=MAX78002,
+    layers=(
+        {
+            "op": "Conv2d",
+            "kernel_size": "1x1",
+            "pad": 0,
+            "max_pool": 1,
+            "pool_stride": 2,
+            "processors": 0x1,
+            "output_processors": 0xFFFFFFFFF,
+            "out_offset": 0,
+            "activate": "none",
+            "quantization": 8,
+            "output_shift": 1,
+        },
+        {
+            "op": "Conv2d",
+            "kernel_size": "1x1",
+            "pad": 0,
+            "max_pool": 1,
+            "pool_stride": 2,
+            "processors": 0xFFFFFFFFF,
+            "output_processors": 0x1,
+            "out_offset": 0x10,
+            "activate": "none",
+            "quantization": 8,
+            "output_shift": -2,
+        },
+    ),
+    others={},
+    sources=((INPUT,), (0,)),
+    weights_of=(0, 1),
+    data=sample(1, 3, 2),
+    kernels=(_weights(65, 1, 1, 1), _weights(1, 65, 1, 1)),
+    biases=(_weights(65), _weights(1)),
+    port=InputPort.FIFO,
+    rounding=False,
+)
+"""A stride skips a pixel of the image; what is left is a single one, as in a flattened image."""
+
+BIAS_IN_FRONT_OF_A_STREAM = RandomNetwork(
+    chip=MAX78000,
+    layers=(
+        {
+            "op": "Conv2d",
+            "kernel_size": "1x1",
+            "pad": 0,
+            "processors": 0x1,
+            "output_processors": 0x3,
+            "out_offset": 0,
+            "streaming": True,
+            "activate": "none",
+            "quantization": 4,
+            "output_shift": 1,
+        },
+        {
+            "op": "Conv2d",
+            "kernel_size": "1x1",
+            "pad": 0,
+            "processors": 0x3,
+            "output_processors": 0x1,
+            "out_offset": 0x800,
+            "activate": "none",
+            "quantization": 8,
+        },
+    ),
+    others={},
+    sources=((INPUT,), (0,)),
+    weights_of=(0, 1),
+    data=sample(1, 6, 6),
+    kernels=(_weights(2, 1, 1, 1) // 16, _weights(1, 2, 1, 1)),
+    biases=(_weights(2) // 16, _weights(1) * 0),
+    port=InputPort.FIFO,
+    rounding=False,
+)
+"""The bias that the first streaming layer skips looks like one of the layer behind it."""
+
+COUNTEREXAMPLES = (UNEVEN_LAST_PASS, SKIPPED_PIXELS, BIAS_IN_FRONT_OF_A_STREAM)
