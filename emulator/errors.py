@@ -13,7 +13,19 @@ class EmulatorError(ToolError):
     """
 
 
-class OutOfTimeError(EmulatorError):
+class OtherChipError(EmulatorError):
+    """A program is for another chip than the one named (E803)."""
+
+
+class WrongAddressError(EmulatorError):
+    """A write to an address where the accelerator has nothing (E830)."""
+
+
+class StoppedError(EmulatorError):
+    """A program ended where it should not have: it may have had more to do (E82x)."""
+
+
+class OutOfTimeError(StoppedError):
     """A program did not end within its time (E822)."""
 
 

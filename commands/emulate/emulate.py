@@ -28,7 +28,7 @@ from emulator import (
     NetworkRun,
     Writes,
 )
-from emulator.errors import NoProgramError
+from emulator.errors import NoProgramError, StoppedError
 from emulator.report.departure import departure_of_words, outputs_at
 from emulator.report.describe import (
     describe_departure,
@@ -66,8 +66,8 @@ def emulate_project(project: str, options: EmulateOptions) -> int:
         check.watch(board)
     try:
         outcome = board.run(options.time_limit_s)
-    except EmulatorError:
-        show_answer(board, check)
+    except EmulatorError as error:
+        show_answer(board, check, stopped=isinstance(error, StoppedError))
         raise
     finally:  # also, and above all, of a program that goes wrong
         show_stand_ins(board, options.verbose)
@@ -85,12 +85,19 @@ def emulate_project(project: str, options: EmulateOptions) -> int:
     return 0 if verdict.passed else 1
 
 
-def show_answer(board: Board, check: AnswerCheck | None) -> None:
-    """Show what differs from the answer file, if there is one and the network was started."""
-    if check is None or check.words is None:
+def show_answer(board: Board, check: AnswerCheck | None, *, stopped: bool = False) -> None:
+    """Show what differs from the answer file, if there is one.
+
+    Of a program that was `stopped` before the network started, what it has written is compared.
+    """
+    if check is None:
+        return
+    check.compare_unstarted(board, stopped=stopped)
+    if check.words is None:
         return
     check.compare_layers(board.first_run)
-    for line in describe_answer(check, board.accelerator.memory):
+    memory = check.unstarted or board.accelerator.memory
+    for line in describe_answer(check, memory):
         print(line)
 
 

@@ -11,9 +11,11 @@ import numpy as np
 from answer import FILE_NAME, Answer, AnswerError, read_answer
 from emulator import Board, NetworkRun
 from emulator.comparison.layers import LayerComparison, compare_layers
+from emulator.comparison.partial import accepted_writes, next_word, written_so_far
 from emulator.comparison.places import describe_wrong
 from emulator.comparison.words import WordComparison, compare_words
 from emulator.comparison.wrong import WrongWord
+from emulator.errors import OtherChipError
 from emulator.report.describe import describe_registers
 from emulator.state.memory import Memory
 from emulator.words.addresses import AddressMap
@@ -27,12 +29,14 @@ _OWN_INPUT_SHARE = 8
 class AnswerCheck:
     """Compares a program with the answer file while it runs.
 
-    `words` is known once the network was about to start, `layers` once it ran.
+    `words` is known once the network was about to start, `layers` once it ran. `unstarted` is the
+    memory of a program whose network did not start, as far as it was written.
     """
 
     answer: Answer
     words: WordComparison | None = None
     layers: LayerComparison | None = None
+    unstarted: Memory | None = None
 
     def watch(self, board: Board) -> None:
         """Compare the words of a board when its network starts for the first time."""
@@ -76,9 +80,29 @@ class AnswerCheck:
                     found.update((start + pixels).tolist())
         return frozenset(found)
 
-    def _compare_words(self, memory: Memory) -> None:
+    def compare_unstarted(self, board: Board, *, stopped: bool) -> None:
+        """Compare what a program has written whose network did not start.
+
+        One that was `stopped` need not have written all. Programs with little in common with the
+        file are not told of.
+        """
+        addresses = board.bus.addresses
+        if self.words is not None or addresses is None:
+            return
+        empty = Memory(addresses.chip, addresses.apb_base)
         try:
-            self.words = compare_words(memory, self.answer)
+            memory = accepted_writes(empty, board.bus.writes())
+        except OtherChipError:  # the program's own error tells
+            return
+        self._compare_words(memory, written_so_far(memory, self.answer) if stopped else self.answer)
+        if self.words is not None and self.words.stranger:
+            self.words = None
+        else:
+            self.unstarted = memory
+
+    def _compare_words(self, memory: Memory, answer: Answer | None = None) -> None:
+        try:
+            self.words = compare_words(memory, answer or self.answer)
         except (ValueError, IndexError) as exc:
             raise AnswerError(
                 "E850",
@@ -111,6 +135,11 @@ def describe_answer(check: AnswerCheck, memory: Memory) -> Iterator[str]:
     layers = check.layers
     if not words.wrong and layers is not None and layers.first is None:
         yield f"As in {FILE_NAME}: {words.compared} words, {_layers(layers.compared)}."
+    if not words.wrong and check.unstarted is not None:
+        following = next_word(memory, check.answer)
+        phase, address = following or ("", 0)
+        what = f"; next comes {phase}: 0x{address:08x}, {memory.addresses.describe(address)}"
+        yield f"What the program has written is as in {FILE_NAME}{what if following else ''}."
     if words.wrong:
         yield from _describe_words(check, words, memory)
     if check.has_own_input:

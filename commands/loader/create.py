@@ -51,6 +51,8 @@ def create_project(options: LoaderOptions) -> int:
         print_line(f"No errors in {options.config_file}", options.messages)
         return 0
     result = synthesized(options)
+    if options.output.verify_project is not None:
+        return compare_project(options, Path(options.output.verify_project), result)
     if options.rtl is not None:
         from commands.loader.rtl_test import create_test
 
@@ -68,7 +70,7 @@ def complaints_of_options(options: LoaderOptions) -> list[Diagnostic]:
         from commands.loader.rtl_test import check_test
 
         return [*complaints, *check_test(options.rtl, options.test_dir)]
-    if options.output.check_only:
+    if options.output.check_only or options.output.verify_project is not None:
         return complaints
     return [*complaints, *complaints_of_folder(options)]
 
@@ -109,6 +111,22 @@ def write_embedded(options: LoaderOptions, result: Synthesis) -> None:
             print_line(line, messages)
     if text.verbose:
         print_line(details(result, text, folder), messages)
+
+
+def compare_project(options: LoaderOptions, folder: Path, result: Synthesis) -> int:
+    """Compare an existing project with what the options give; return the exit status."""
+    from commands.loader.verify_project import verify_project
+
+    print_messages(visible(result.warnings, options.messages), options.messages)
+    for line in verify_project(
+        result,
+        folder,
+        apb_base=options.encode.apb_base,
+        repeat=options.encode.repeat_layers,
+        fixed_input=options.project.fixed_input,
+    ):
+        print_line(line, options.messages)
+    return 0
 
 
 def answer_file(

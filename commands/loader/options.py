@@ -33,12 +33,14 @@ class Output:
 
     `report` is the file of the page of --report. `check_only` ends after the checks, `verify` runs
     the project's functions in the emulator, `checkpoint_table` prints the tensors first.
+    `verify_project` is the folder of a project that is compared; nothing is written then.
     """
 
     report: str | None = None
     check_only: bool = False
     verify: bool = False
     checkpoint_table: bool = False
+    verify_project: str | None = None
 
 
 @frozen

@@ -31,6 +31,8 @@ def describe_wrong(memory: Memory, answer: Answer, word: WrongWord) -> str:
         place, values = f"several words of {_memory_place(memory, word)}", ""
     else:
         place = _memory_place(memory, word)
+        if word.surplus:
+            return f"{word.phase}: 0x{word.address:08x}, {place}: expected nothing, found a kernel"
         digits = 2 if word.kind is Kind.BIAS else 8
         values = f"expected 0x{word.wanted:0{digits}x}, found 0x{word.found:0{digits}x}"
     parts = [part for part in (place, what) if part]
@@ -44,8 +46,7 @@ def _memory_place(memory: Memory, word: WrongWord) -> str:
         return f"{place}, word {word.number}"
     if word.kind is Kind.KERNEL and word.changes:
         columns = sorted({change.place for change in word.changes})
-        last = f" to {columns[-1]}" if len(columns) > 1 else ""
-        return f"processor {word.changes[0].unit} kernel column {columns[0]}{last}"
+        return f"processor {word.changes[0].unit} {_numbers('kernel column', columns)}"
     return place
 
 

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 
 from answer import PHASES, Answer, HashedWords
-from answer.hashes import BLOCK_WORDS, block_hashes, find_word, padded
+from answer.hashes import BLOCK_WORDS, WordFault, block_hashes, find_word, padded
 from device import UnknownDeviceError, chip_named
 from device.chip import KERNEL_COLUMN_BYTES, KERNEL_COLUMN_STRIDE_BYTES, PROCESSORS_PER_GROUP
 from emulator.bits import bytes_at, changed
 from emulator.comparison.wrong import ByteChange, Kind, WrongWord
 from emulator.state.memory import Memory
-from emulator.words.addresses import DATA, INSTANCES_PER_GROUP, KERNELS, AddressMap
+from emulator.words.addresses import DATA, INSTANCES_PER_GROUP, KERNELS
 from values import frozen
 
 Integers = NDArray[np.int64]
+Words = list[NDArray[np.uint32]]
 
 _OTHERS_SHARE = 2
 
@@ -39,8 +40,12 @@ class WordComparison:
     stranger: str = ""
 
 
-def compare_words(memory: Memory, answer: Answer) -> WordComparison:
-    """Compare what was written to an accelerator that is about to start."""
+def compare_words(memory: Memory, answer: Answer, right: Memory | None = None) -> WordComparison:
+    """Compare what was written to an accelerator that is about to start.
+
+    Each word of kernels and input is told from the others if `right` is at hand, an accelerator
+    with the words of the answer; else of several in one block only the place is known.
+    """
     stranger = _stranger(memory, answer)
     if stranger:
         return WordComparison(stranger=stranger)
@@ -49,8 +54,9 @@ def compare_words(memory: Memory, answer: Answer) -> WordComparison:
     if _OTHERS_SHARE * sum(not word.surplus for word in registers) > known:
         text = f"{len(registers)} of {known} registers have other values"
         return WordComparison(stranger=text)
-    inputs = [*_inputs(memory, answer), *_pushes(memory, answer)]
-    wrong = [*registers, *_kernels(memory, answer), *_biases(memory, answer), *inputs]
+    inputs = [*_inputs(memory, answer, right), *_pushes(memory, answer, right)]
+    kernels = [*_kernels(memory, answer, right), *_surplus_kernels(memory, answer)]
+    wrong = [*registers, *kernels, *_biases(memory, answer), *inputs]
     wrong.sort(key=lambda word: (word.surplus, PHASES.index(word.phase)))
     compared = known + len(answer.biases.addresses)
     hashed = (answer.kernels, answer.inputs, answer.pushes)
@@ -96,8 +102,7 @@ def _registers(memory: Memory, answer: Answer) -> Iterator[WrongWord]:
 
 def _biases(memory: Memory, answer: Answer) -> Iterator[WrongWord]:
     addresses = answer.biases.addresses.astype(np.int64)
-    group, _, offset = memory.addresses.split(addresses)
-    index = offset // 4 % memory.bias.shape[1]
+    group, index = bias_places(memory, answer)
     found = memory.bias.view(np.uint8)[group, index]
     for i in np.flatnonzero(found != answer.biases.values).tolist():
         wanted = int(answer.biases.values[i])
@@ -107,28 +112,64 @@ def _biases(memory: Memory, answer: Answer) -> Iterator[WrongWord]:
         )
 
 
-def _kernels(memory: Memory, answer: Answer) -> Iterator[WrongWord]:
-    """Compare kernels in the form in which the program stores them."""
-    runs = answer.kernels
-    words, places = [], []
-    for start, count in zip(runs.addresses.tolist(), runs.counts.tolist(), strict=True):
-        processor, column = _columns(memory.addresses, start, count)
-        inside = column < memory.kernels.shape[1]
-        columns = memory.kernels[processor, np.where(inside, column, 0)]
-        places.append((processor, column))
+def bias_places(memory: Memory, answer: Answer) -> tuple[Integers, Integers]:
+    """Return group and index of each bias."""
+    group, _, offset = memory.addresses.split(answer.biases.addresses.astype(np.int64))
+    return group, offset // 4 % memory.bias.shape[1]
+
+
+def kernel_words(memory: Memory, answer: Answer) -> Words:
+    """Return the kernels of each run in the form in which the program stores them."""
+    words = []
+    for start, count in _runs(answer.kernels):
+        columns = memory.kernels[kernel_columns(memory, start, count)]
         words.append(padded(_packed(columns) if answer.express else _plain(columns)))
-    for run, first, block, wanted in _wrong_blocks(words, runs):
-        start = int(runs.addresses[run])
-        yield _kernel(start, places[run], first, block, wanted, express=answer.express)
+    return words
 
 
-def _columns(addresses: AddressMap, start: int, count: int) -> tuple[Integers, Integers]:
+def _kernels(memory: Memory, answer: Answer, right: Memory | None) -> Iterator[WrongWord]:
+    runs = answer.kernels
+    words, wanted = kernel_words(memory, answer), _right(kernel_words, right, answer)
+    for run, first, block, faults in _wrong_blocks(words, runs, wanted):
+        start, count = int(runs.addresses[run]), int(runs.counts[run])
+        places = kernel_columns(memory, start, count)
+        for fault in faults:
+            yield _kernel(start, places, first, block, fault, express=answer.express)
+
+
+def _surplus_kernels(memory: Memory, answer: Answer) -> Iterator[WrongWord]:
+    """Yield the first of successive kernel columns, not zero, that the project does not write."""
+    surplus = np.asarray(memory.kernels.any(axis=2))
+    for start, count in _runs(answer.kernels):
+        surplus[kernel_columns(memory, start, count)] = False
+    surplus[:, 1:] &= ~surplus[:, :-1]  # the first of each row of columns
+    base = memory.addresses.apb_base
+    for processor, column in np.argwhere(surplus).tolist():
+        raw = memory.kernels[processor, column]
+        changes = tuple(ByteChange(processor, column, n, int(b)) for n, b in enumerate(raw))
+        address = base + memory.chip.kernel_address(processor, column)
+        found = int.from_bytes(raw[1:5].tobytes(), "big")
+        yield WrongWord(Kind.KERNEL, PHASES[2], address, 0, found, changes, surplus=True)
+
+
+def _right(
+    words: Callable[[Memory, Answer], Words], right: Memory | None, answer: Answer
+) -> Words | None:
+    return None if right is None else words(right, answer)
+
+
+def _runs(words: HashedWords) -> Iterator[tuple[int, int]]:
+    yield from zip(words.addresses.tolist(), words.counts.tolist(), strict=True)
+
+
+def kernel_columns(memory: Memory, start: int, count: int) -> tuple[Integers, Integers]:
     """Return processor and column of `count` kernel columns from an address on."""
     address = start + KERNEL_COLUMN_STRIDE_BYTES * np.arange(count, dtype=np.int64)
-    group, _, offset = addresses.split(address)
-    stride = addresses.chip.kernel_stride
+    group, _, offset = memory.addresses.split(address)
+    stride = memory.chip.kernel_stride
+    processors, columns = memory.kernels_written.shape
     processor = group * PROCESSORS_PER_GROUP + offset // stride
-    return processor % 64, offset % stride // KERNEL_COLUMN_STRIDE_BYTES
+    return processor % processors, offset % stride // KERNEL_COLUMN_STRIDE_BYTES % columns
 
 
 def _packed(columns: NDArray[np.uint8]) -> NDArray[np.uint32]:
@@ -146,12 +187,16 @@ def _plain(columns: NDArray[np.uint8]) -> NDArray[np.uint32]:
 
 
 def _wrong_blocks(
-    words: Sequence[NDArray[np.uint32]], known: HashedWords
-) -> Iterator[tuple[int, int, NDArray[np.uint32], int]]:
-    """Yield blocks that differ: number of the run, first word in it, words found, wanted hash."""
+    words: Words, known: HashedWords, right: Words | None
+) -> Iterator[tuple[int, int, NDArray[np.uint32], list[WordFault | None]]]:
+    """Yield blocks that differ: number of the run, first word in it, words found, what is wrong.
+
+    That is None for several words of which nothing more is known.
+    """
     if not words:
         return
     joined = np.concatenate(words)
+    wanted = None if right is None else np.concatenate(right)
     found = block_hashes(joined)
     if len(found) != len(known.hashes):
         raise ValueError("the number of hashes is not that of the words")
@@ -159,8 +204,13 @@ def _wrong_blocks(
     for block in np.flatnonzero(found != known.hashes).tolist():
         run = int(np.searchsorted(ends, block, side="right"))
         first = block - (int(ends[run - 1]) if run else 0)
-        part = joined[block * BLOCK_WORDS : (block + 1) * BLOCK_WORDS]
-        yield run, first * BLOCK_WORDS, part, int(known.hashes[block])
+        where = slice(block * BLOCK_WORDS, (block + 1) * BLOCK_WORDS)
+        part = joined[where]
+        faults: list[WordFault | None] = [find_word(part, int(known.hashes[block]))]
+        if wanted is not None:
+            wrong = np.flatnonzero(part != wanted[where]).tolist()
+            faults = [WordFault(number, int(wanted[where][number])) for number in wrong]
+        yield run, first * BLOCK_WORDS, part, faults
 
 
 def _kernel(
@@ -168,15 +218,14 @@ def _kernel(
     places: tuple[Integers, Integers],
     first: int,
     block: NDArray[np.uint32],
-    wanted_hash: int,
+    fault: WordFault | None,
     *,
     express: bool,
 ) -> WrongWord:
-    """Return a wrong block of kernels, down to the bytes if one word explains it.
+    """Return a wrong word of kernels down to its bytes, or a wrong block if no word is known.
 
     `start` is the address of the run, `places` the processor and column of each of its columns.
     """
-    fault = find_word(block, wanted_hash)
     masks = dict.fromkeys(range(4 * first, 4 * (first + BLOCK_WORDS)), 0xFF)
     if fault is not None:
         change = changed(0, fault.wanted, int(block[fault.number]))
@@ -201,37 +250,53 @@ def _kernel(
     )
 
 
-def _inputs(memory: Memory, answer: Answer) -> Iterator[WrongWord]:
-    """Compare the input in data memory."""
-    runs = answer.inputs
+def input_words(memory: Memory, answer: Answer) -> Words:
+    """Return the words of data memory in which the input stands, by run."""
     words = []
-    for start, count in zip(runs.addresses.tolist(), runs.counts.tolist(), strict=True):
-        group, area, offset = memory.addresses.split(start + 4 * np.arange(count, dtype=np.int64))
-        unit, rest = np.divmod(offset, memory.chip.instance_stride)
-        inside = (area == DATA) & (unit < INSTANCES_PER_GROUP)
-        instance = np.where(inside, group * INSTANCES_PER_GROUP + unit, 0)
-        words.append(padded(memory.data[instance, rest // 4 % memory.data.shape[1]]))
-    for run, first, block, wanted in _wrong_blocks(words, runs):
-        yield _input(Kind.INPUT, int(runs.addresses[run]), first, block, wanted)
+    for start, count in _runs(answer.inputs):
+        instance, word = input_places(memory, start, count)
+        words.append(padded(memory.data[instance, word]))
+    return words
 
 
-def _pushes(memory: Memory, answer: Answer) -> Iterator[WrongWord]:
-    """Compare what was pushed into the FIFOs; more or fewer words count as wrong from there on."""
-    runs = answer.pushes
+def input_places(memory: Memory, start: int, count: int) -> tuple[Integers, Integers]:
+    """Return instance and word of `count` words of data memory from an address on."""
+    group, area, offset = memory.addresses.split(start + 4 * np.arange(count, dtype=np.int64))
+    unit, rest = np.divmod(offset, memory.chip.instance_stride)
+    inside = (area == DATA) & (unit < INSTANCES_PER_GROUP)
+    instance = np.where(inside, group * INSTANCES_PER_GROUP + unit, 0)
+    return instance, rest // 4 % memory.data.shape[1]
+
+
+def pushed_words(memory: Memory, answer: Answer) -> Words:
+    """Return what was pushed into each FIFO; words that are missing are zero."""
     words = []
-    for address, count in zip(runs.addresses.tolist(), runs.counts.tolist(), strict=True):
+    for address, count in _runs(answer.pushes):
         pushed = np.zeros(count, np.uint32)
         got = memory.pushes.get(address, [])[:count]
         pushed[: len(got)] = got
         words.append(padded(pushed))
-    for run, first, block, wanted in _wrong_blocks(words, runs):
-        yield _input(Kind.PUSH, int(runs.addresses[run]), first, block, wanted)
+    return words
+
+
+def _inputs(memory: Memory, answer: Answer, right: Memory | None) -> Iterator[WrongWord]:
+    words, wanted = input_words(memory, answer), _right(input_words, right, answer)
+    for run, first, block, faults in _wrong_blocks(words, answer.inputs, wanted):
+        for fault in faults:
+            yield _input(Kind.INPUT, int(answer.inputs.addresses[run]), first, block, fault)
+
+
+def _pushes(memory: Memory, answer: Answer, right: Memory | None) -> Iterator[WrongWord]:
+    """Compare what was pushed into the FIFOs; more or fewer words count as wrong from there on."""
+    words, wanted = pushed_words(memory, answer), _right(pushed_words, right, answer)
+    for run, first, block, faults in _wrong_blocks(words, answer.pushes, wanted):
+        for fault in faults:
+            yield _input(Kind.PUSH, int(answer.pushes.addresses[run]), first, block, fault)
 
 
 def _input(
-    kind: Kind, start: int, first: int, block: NDArray[np.uint32], wanted_hash: int
+    kind: Kind, start: int, first: int, block: NDArray[np.uint32], fault: WordFault | None
 ) -> WrongWord:
-    fault = find_word(block, wanted_hash)
     number = first + (fault.number if fault else 0)
     return WrongWord(
         kind,

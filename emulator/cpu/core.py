@@ -28,7 +28,7 @@ from emulator.cpu.io import CoreObserver, IoArea, Peripherals, Unobserved
 from emulator.cpu.memory_map import ROOMY_BYTES, CoreMemory
 from emulator.cpu.port import Port
 from emulator.cpu.watchdog import watched
-from emulator.errors import EmulatorError, OutOfTimeError
+from emulator.errors import EmulatorError, OutOfTimeError, StoppedError
 
 RAM, MEMORY_BYTES = SRAM_BASE, ROOMY_BYTES
 PAGE = 0x1000
@@ -83,7 +83,7 @@ class Core:
         return in time (E822).
         """
         if not self.has(name):
-            raise EmulatorError(
+            raise StoppedError(
                 "E821",
                 f"the program has no function {name}()",
                 remedy="The functions of a generated project must exist and must not be static.",
@@ -263,7 +263,7 @@ class Core:
         self, verb: str, address: int, what: str = "where the chip has nothing"
     ) -> EmulatorError:
         place = self.image.function_at(self._uc.reg_read(self._family.position))
-        return EmulatorError(
+        return StoppedError(
             "E820",
             f"{place} {verb} address 0x{address:08x}, {what}",
             remedy="Check pointers and array bounds; with another APB base, name it.",
@@ -272,7 +272,7 @@ class Core:
     def _crash(self, error: UcError) -> EmulatorError:
         position = self._uc.reg_read(self._family.position)
         place = self.image.function_at(position)
-        return EmulatorError("E820", f"{place} fails at 0x{position:08x}: {error}")
+        return StoppedError("E820", f"{place} fails at 0x{position:08x}: {error}")
 
     def _too_late(self, time_limit: float) -> OutOfTimeError:
         place = self.image.function_at(self._uc.reg_read(self._family.position))

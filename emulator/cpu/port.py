@@ -11,7 +11,7 @@ from enum import IntEnum, auto
 from emulator.bits import WORD_BITS, WORD_LIMIT, signed, truncated
 from emulator.cpu.io import CoreObserver, IoArea
 from emulator.cpu.mathematics import compute, format_number, parse_number
-from emulator.errors import EmulatorError
+from emulator.errors import StoppedError
 
 PORT = 0xF0000000
 """Address of the registers."""
@@ -96,7 +96,7 @@ class Port:
             case _Register.CONSOLE:
                 self._observer.text(chr(truncated(value, 8)))
             case _Register.ABORT:
-                raise EmulatorError("E824", "the program calls abort()")
+                raise StoppedError("E824", "the program calls abort()")
             case _Register.EXIT:
                 self._leave(signed(value, WORD_BITS))
             case _Register.STAND_IN:

@@ -46,23 +46,26 @@ class NetworkAlone:
         apb_base: int = DEFAULT_APB_BASE,
         options: TreeOptions | None = None,
         time_limit: float = 60.0,
+        *,
+        load: bool = True,
     ) -> None:
-        """Compile and load the network of a project.
+        """Compile the network of a project, and load it into its accelerator unless told not to.
 
-        Raises EmulatorError as `compile_firmware`, and: no functions of a network, or of several
-        (E814); a function does not end in time (E822); it starts nothing (E834).
+        Raises EmulatorError as `compile_firmware` and `load`, and: no functions of a network, or of
+        several (E814).
         """
         firmware, self.sources = compile_network(project, options)
         self.board = Board(firmware.image, None, apb_base)
         self.notes = firmware.notes
         self.comparison: bool | None = None
         self._time_limit = time_limit
-        self._load()
-        addresses = self.board.bus.addresses
-        if addresses is None:
-            raise EmulatorError("E834", "the functions of the network set up no accelerator")
-        if chip is not None and addresses.chip is not chip:
-            refuse_device(addresses.control[0], addresses.chip, chip)
+        self._chip = chip
+        self._loads_sample = self.board.core.has("load_input") and bool(
+            self.sources.program or _mentions_sample(self.sources)
+        )
+        self._all_at_once = not self.board.core.has(f"{self.sources.prefix}_start")
+        if load:
+            self.load()
 
     @property
     def input_shape(self) -> tuple[int, int, int]:
@@ -82,9 +85,7 @@ class NetworkAlone:
         Accelerator.run does.
         """
         board = self.board
-        if image is None:
-            self._load_sample()
-        self._call("start")
+        self.start(sample=image is None)
         accelerator = board.accelerator
         if image is not None:
             set_input(accelerator.memory, image)
@@ -93,6 +94,38 @@ class NetworkAlone:
         board.bus.finish()
         self.comparison = self._compare() if image is None else None
         return run
+
+    def load(self) -> None:
+        """Call the functions that load the network, by the names of the project's generation.
+
+        Raises EmulatorError: a function does not end in time (E822), it starts nothing (E834), it
+        is for another chip (E803).
+        """
+        core = self.board.core
+        if not self._call("enable", 0, _WHOLE_CLOCK):
+            core.call("emulator_power_on", time_limit=self._time_limit)
+        if self._all_at_once:
+            self._call("load")
+        else:
+            self._call("init")
+            if not self._call("load_weights") and core.has("load_kernels"):
+                core.call("load_kernels", time_limit=self._time_limit)
+            self._call("load_bias")
+            self._call("configure")
+        addresses = self.board.bus.addresses
+        if addresses is None:
+            raise EmulatorError("E834", "the functions of the network set up no accelerator")
+        if self._chip is not None and addresses.chip is not self._chip:
+            refuse_device(addresses.control[0], addresses.chip, self._chip)
+
+    def start(self, *, sample: bool) -> None:
+        """Load the sample, if wanted, and call the function that starts the network.
+
+        The network itself does not run. Raises EmulatorError: there is no sample (E815).
+        """
+        if sample:
+            self._load_sample()
+        self._call("start")
 
     def output_words(self) -> list[int]:
         """Return the words that the network's own function reads out; empty if there is none."""
@@ -107,24 +140,6 @@ class NetworkAlone:
         written = np.flatnonzero(results[0] == results[1])
         end = int(written[-1]) + 1 if len(written) else 0
         return [int(word) for word in results[0][:end]]
-
-    def _load(self) -> None:
-        """Call the functions that load the network, by the names of the project's generation."""
-        core = self.board.core
-        self._loads_sample = core.has("load_input") and bool(
-            self.sources.program or _mentions_sample(self.sources)
-        )
-        if not self._call("enable", 0, _WHOLE_CLOCK):
-            core.call("emulator_power_on", time_limit=self._time_limit)
-        self._all_at_once = not core.has(f"{self.sources.prefix}_start")
-        if self._all_at_once:
-            self._call("load")
-            return
-        self._call("init")
-        if not self._call("load_weights") and core.has("load_kernels"):
-            core.call("load_kernels", time_limit=self._time_limit)
-        self._call("load_bias")
-        self._call("configure")
 
     def _call(self, name: str, *arguments: int) -> bool:
         """Call a function of the network if there is one; tell whether there is."""

@@ -23,7 +23,7 @@ from device.chip import (
     PROCESSORS_PER_INSTANCE,
 )
 from emulator.bits import word_address
-from emulator.errors import EmulatorError
+from emulator.errors import WrongAddressError
 from emulator.words.addresses import (
     BIAS,
     DATA,
@@ -223,7 +223,7 @@ class Memory:
 
     def _refuse(self, address: int, reason: str = "the accelerator has no memory there") -> None:
         place = self.addresses.describe(address)
-        raise EmulatorError(
+        raise WrongAddressError(
             "E830",
             f"write to 0x{address:08x}{f' ({place})' if place else ''}: {reason}",
             remedy=f"Check the address; the device is {self.chip.name}.",

@@ -33,7 +33,7 @@ from device.chip import (
 )
 from device.registers import Register
 from emulator.bits import word_address
-from emulator.errors import EmulatorError
+from emulator.errors import OtherChipError
 from values import frozen
 
 REGISTERS, BIAS, TRAM, KERNELS, DATA, OUTSIDE = range(6)  # areas, in the order of their addresses
@@ -197,7 +197,7 @@ def control_registers(apb_base: int = DEFAULT_APB_BASE) -> dict[int, Chip]:
 
 def refuse_device(address: int, chip: Chip, device: Chip) -> NoReturn:
     """Refuse a program that sets up `chip` though it should run on `device`. E803."""
-    raise EmulatorError(
+    raise OtherChipError(
         "E803",
         f"the program is for {chip.name}: it writes to that chip's control register 0x"
         f"{address:08x}; the device is {device.name}",

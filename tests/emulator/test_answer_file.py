@@ -13,7 +13,9 @@ import pytest
 
 from commands.emulate.arguments import parse
 from commands.emulate.emulate import emulate
+from emulator import EmulatorError
 from tests.conftest import ROOT
+from tests.emulator.trees import change
 
 Variant = Callable[..., Path]
 WORD = r"0x[0-9a-f]{8}"
@@ -104,3 +106,40 @@ def test_pass_needs_evidence(
     assert emulate(parse([str(variant(*changes))])) == 1
     last = capsys.readouterr().out.splitlines()[-1]
     assert last.startswith("NOT PASSED: ") and reason in last
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "line"),
+    [
+        ("weights.h", "0x50180000", "0x00180000",
+         "is as in answer.npz; next comes cnn_load_weights: 0x50180000, processor 0"),
+        ("weights.h", "0x50180000, 0x00000101", "0x50180000, 0x00000141",
+         "processor 0 kernel column 114: expected nothing, found a kernel"),
+        ("cnn.c", "0x50100610", "0x30100610", "next comes cnn_configure: 0x50100610, group 0 "),
+        ("cnn.c", "0x50100000) = 0x00100009", "0x50100000) = 0x00100008",
+         "cnn_start: 0x50100000, group 0 CTL: expected 0x00100009, found 0x00100008 (enable 1"),
+    ],
+)  # fmt: skip
+def test_words_are_compared_if_the_network_never_starts(
+    made: Path, tmp_path: Path, file: str, old: str, new: str, line: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    shutil.copytree(made, tmp_path / "net")
+    change(tmp_path / "net" / file, (old, new))
+    with pytest.raises(EmulatorError, match="chip has nothing|accelerator was not started"):
+        emulate(parse([str(tmp_path / "net")]))
+    assert line in capsys.readouterr().out
+
+
+def test_words_before_a_crash_are_compared(
+    made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A wrong register of a function that is over counts, those of later ones do not."""
+    project = damaged(made, tmp_path, "weights.h", 4)
+    crash = "{\n    *(volatile int *) 0x30000000 = 0;"
+    change(project / "cnn.c", ("int cnn_load_bias(void)\n{", f"int cnn_load_bias(void)\n{crash}"))
+    with pytest.raises(EmulatorError, match="chip has nothing"):
+        emulate(parse([str(project)]))
+    text = capsys.readouterr().out
+    assert "First wrong word: cnn_load_weights: 0x50180010, processor 0 kernel column 1" in text
+    assert "also" not in text

@@ -338,6 +338,9 @@ def _log_options(parser: argparse.ArgumentParser) -> None:
     option("--diagnostics", choices=("text", "json"), default="text", help="form of the messages")
     option("--verify", action="store_true",
            help="run the compiled loader in the emulator and compare every word")  # fmt: skip
+    option("--verify-project", metavar="DIR",
+           help="compare the words of the project in DIR with those that these options give; write "
+           "nothing")  # fmt: skip
 
 
 def _refused_options(parser: argparse.ArgumentParser) -> None:

@@ -62,6 +62,24 @@ def rtl_usage(args: argparse.Namespace) -> list[Diagnostic]:
     return found
 
 
+def verify_usage(args: argparse.Namespace) -> Iterator[Diagnostic]:
+    """Yield complaints about what cannot be done while an existing project is compared."""
+    others = (
+        ("--rtl", is_rtl(args)),
+        ("--check-only", args.check_only),
+        ("--verify", args.verify),
+        ("--report", args.report is not None),
+    )
+    for option, given in others:
+        if given and args.verify_project is not None:
+            yield Diagnostic(
+                "E092",
+                f"it cannot be used together with {option}",
+                Place(option="--verify-project"),
+                f"Leave out {option}: no project is written.",
+            )
+
+
 def _only_with(
     names: tuple[str, ...], needed: str, args: argparse.Namespace
 ) -> Iterator[Diagnostic]:

@@ -19,6 +19,7 @@ from commands.loader.arguments.rtl_usage import (
     is_rtl,
     preloads_weights,
     rtl_usage,
+    verify_usage,
 )
 from commands.loader.options import LoaderOptions, Messages, Output
 from synthesis import __version__
@@ -52,9 +53,15 @@ def loader_options(args: argparse.Namespace) -> LoaderOptions:
         encode=encode_options(args),
         project=project,
         rtl=rtl,
-        usage=tuple(rtl_usage(args)),
+        usage=(*rtl_usage(args), *verify_usage(args)),
         overwrite=args.overwrite,
-        output=Output(args.report, args.check_only, args.verify, args.display_checkpoint),
+        output=Output(
+            args.report,
+            args.check_only,
+            args.verify,
+            args.display_checkpoint,
+            args.verify_project,
+        ),
         messages=Messages(args.diagnostics == "json", _silencing(args)),
         debug=args.debug,
     )
