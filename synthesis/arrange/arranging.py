@@ -16,6 +16,7 @@ from synthesis.arrange.decode import Decoded
 from synthesis.arrange.polish import polished
 from synthesis.arrange.problem import problem_of
 from synthesis.arrange.result import layout_of
+from synthesis.arrange.rewrites import merged, with_copies
 from synthesis.arrange.search import search
 from synthesis.arrange.streams import obstacle, rings_of
 from synthesis.arrange.values import Choice, Problem
@@ -51,12 +52,14 @@ def arrange(
     The network may have additional layers that only copy data. Everything that is fixed is kept.
     Raises DiagnosticError if no places are found, or none exist.
     """
+    network, fixed = merged(network, fixed, chip)
+    network, fixed, notices = with_copies(network, fixed, chip)
     attempts: list[Attempt] = []
     for choice in choices_of(network, fixed, chip):
         attempt = attempted(network, fixed, chip, options, choice)
         if attempt.problem is not None and attempt.found is not None:
             layout = layout_of(attempt.problem, attempt.found, fixed)
-            return network, layout, tuple(_notes(network, layout))
+            return network, layout, (*notices, *_notes(network, layout))
         attempts.append(attempt)
         if attempt.hopeless:
             break
