@@ -102,7 +102,7 @@ def attempted(
     if found.cost:
         return Attempt(
             choice, problem, None, *_nearest_miss(problem, found, tries),
-            hopeless=bool(found.over or found.bias_bytes) and not found.lost,
+            hopeless=not found.lost,
         )  # fmt: skip
     found = polished(problem, found)
     if choice.streamed or choice.port.is_fifo:
@@ -161,10 +161,19 @@ def _notes(network: Network, layout: Layout) -> Iterator[Diagnostic]:
 def _refusal(network: Network, attempts: list[Attempt]) -> Diagnostic:
     """Return the message that no places were found: the first reason, then the other ways."""
     first = attempts[0]
-    rest = "\n".join(f"{a.choice}: {a.failure}" for a in attempts[1:]) or None
+    rest = "\n".join(_other_ways(attempts)) or None
     layer = network.layer(first.layers[0]) if first.layers else network.first
     refuse = _proven if first.proven else _not_found
     return refuse(str(first.failure), layer.place, rest)
+
+
+def _other_ways(attempts: list[Attempt]) -> Iterator[str]:
+    """Yield a line for each further choice; what fails for the reason before is left out."""
+    said = {attempts[0].failure}
+    for attempt in attempts[1:]:
+        if attempt.failure not in said:
+            said.add(attempt.failure)
+            yield f"{attempt.choice}: {attempt.failure}."
 
 
 def _proven(reason: str, place: Place, rest: str | None) -> Diagnostic:

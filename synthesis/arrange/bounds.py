@@ -7,6 +7,7 @@ Source: docs/placement.md, "Proofs that nothing fits".
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 from device.channels import channels_per_pass
 from device.chip import GROUPS, INSTANCES, PROCESSORS
@@ -25,7 +26,7 @@ class Witness:
 
 def witness_of(problem: Problem) -> Witness | None:
     """Return the first proof that a problem has no solution; None if none is known."""
-    for proof in (_single, _kernel_volume, _kernel_clique, _data, _biases):
+    for proof in (_order, _single, _kernel_clique, _kernel_volume, _data, _biases):
         for found in proof(problem):
             return found
     return None
@@ -124,6 +125,39 @@ def _kernel_clique(problem: Problem) -> Iterator[Witness]:
             f"{parts} share processors wherever they are: together {columns} columns of {limit}",
             layers,
         )
+
+
+def _order(problem: Problem) -> Iterator[Witness]:
+    """Parts of joins stand in rising order; several joins, and ties, can contradict each other."""
+    least = [unit.starts[0] if unit.starts else PROCESSORS for unit in problem.units]
+    for _ in range(len(problem.units) + 1):
+        moved = False
+        for parts in problem.joins:
+            for before, after in pairwise(parts):
+                span = -(-problem.tensors[before].span // 4) * 4
+                end = least[problem.unit_of[before]] + problem.distance[before] + span
+                unit = problem.unit_of[after]
+                if least[unit] + problem.distance[after] >= end:
+                    continue
+                least[unit], moved = end - problem.distance[after], True
+                if least[unit] > problem.units[unit].starts[-1]:
+                    yield _out_of_order(problem, parts, before, after)
+                    return
+        if not moved:
+            return
+
+
+def _out_of_order(problem: Problem, parts: tuple[int, ...], before: int, after: int) -> Witness:
+    reader = next(
+        layer
+        for layer, reads in zip(problem.network.executed(), problem.reads, strict=True)
+        if reads == parts
+    )
+    return Witness(
+        f"{reader} joins {problem.name(before)} and {problem.name(after)}; other layers that "
+        "join, combine or pass them on keep the second from standing behind the first",
+        (reader.index,),
+    )
 
 
 def _instances(problem: Problem, tensor: int) -> int:

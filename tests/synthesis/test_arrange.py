@@ -1,0 +1,212 @@
+"""Places that a description leaves open."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import pytest
+
+from device import MAX78000, MAX78002, Chip
+from diagnostics import DiagnosticError
+from synthesis.layout import InputPort
+from tests.synthesis.arranged import ADD, CONV, ONE, PASS, arranged, kernels_of
+from tests.synthesis.networks import Keys
+
+BOTH = pytest.mark.parametrize("chip", [MAX78000, MAX78002], ids=lambda chip: chip.name)
+
+
+def refused(folder: Path, *layers: Keys, **more: object) -> list[str]:
+    """Return the codes of the errors of a network that is refused."""
+    with pytest.raises(DiagnosticError) as caught:
+        arranged(folder, *layers, **more)  # type: ignore[arg-type]
+    return [d.code for d in caught.value.diagnostics if d.code.startswith("E")]
+
+
+@BOTH
+def test_layers_in_a_row_are_placed(tmp_path: Path, chip: Chip) -> None:
+    layers = (
+        CONV,
+        {**CONV, "max_pool": 2, "pool_stride": 2},
+        {**CONV, "kernel_size": "1x1", "pad": 0},
+        {"op": "Linear", "flatten": True, "output_width": 32},
+    )
+    kernels = kernels_of((12, 3, 3, 3), (70, 12, 3, 3), (8, 70, 1, 1), (10, 8 * 36))
+    found = arranged(tmp_path, *layers, shape=(3, 12, 12), kernels=kernels, chip=chip)
+    assert found.made.placement.layout.input_port is InputPort.MEMORY
+    assert found.layout(0).processors == 7
+
+
+def test_the_same_network_gets_the_same_places(tmp_path: Path) -> None:
+    kernels = kernels_of(*[(40, 40, 3, 3)] * 12)
+    runs = [
+        arranged(tmp_path, *[CONV] * 12, shape=(40, 6, 6), kernels=kernels, execute=False)
+        for _ in range(2)
+    ]
+    assert runs[0].made.placement.layout == runs[1].made.placement.layout
+
+
+RESIDUAL = (
+    {**CONV, "name": "a"},
+    {**CONV, "name": "b"},
+    {**ADD, "name": "sum", "in_sequences": "[a, b]"},
+    {**CONV, "name": "c"},
+)
+
+
+def test_operand_that_is_read_elsewhere_is_copied(tmp_path: Path) -> None:
+    kernels = kernels_of((8, 3, 3, 3), (8, 8, 3, 3), (4, 8, 3, 3))
+    found = arranged(tmp_path, *RESIDUAL, shape=(3, 8, 8), kernels=kernels)
+    # the sum is done in front of c
+    assert found.names == ["a", "b", "a_copy", "c"]
+    assert found.layout("a_copy").write_gap == found.layout("b").write_gap == 1
+    assert found.layout("a").write_gap == 0
+    assert "N425" in found.codes
+
+
+def test_max78002_skips_the_gaps_of_an_operand(tmp_path: Path) -> None:
+    kernels = kernels_of((8, 3, 3, 3), (8, 8, 3, 3), (4, 8, 3, 3))
+    found = arranged(tmp_path, *RESIDUAL, shape=(3, 8, 8), kernels=kernels, chip=MAX78002)
+    assert found.names == ["a", "b", "c"]
+    assert found.layout("b").read_gap == 1
+
+
+@BOTH
+def test_operands_of_several_passes(tmp_path: Path, chip: Chip) -> None:
+    kernels = kernels_of((128, 3, 3, 3), (128, 128, 1, 1), (4, 128, 1, 1))
+    layers = ({**CONV, "name": "a"}, {**ONE, "name": "b"}, {**ADD, "in_sequences": "[a, b]"}, ONE)
+    found = arranged(tmp_path, *layers, shape=(3, 5, 5), kernels=kernels, chip=chip)
+    assert len(found.names) == 4 if chip is MAX78000 else 5
+
+
+def test_the_sample_as_an_operand_is_copied(tmp_path: Path) -> None:
+    layers = ({**CONV, "name": "a"}, {**ADD, "in_sequences": "[input, a]"}, CONV)
+    kernels = kernels_of((8, 8, 3, 3), (4, 8, 3, 3))
+    found = arranged(tmp_path, *layers, shape=(8, 6, 6), kernels=kernels)
+    assert "input_copy" in found.names
+
+
+def test_a_source_that_is_added_to_itself_is_copied(tmp_path: Path) -> None:
+    layers = ({**CONV, "name": "a"}, {**ADD, "in_sequences": "[a, a]"}, CONV)
+    kernels = kernels_of((8, 3, 3, 3), (4, 8, 3, 3))
+    assert "a_copy" in arranged(tmp_path, *layers, shape=(3, 6, 6), kernels=kernels).names
+
+
+@pytest.mark.parametrize("counts", [(6, 6), (8, 20), (5, 9, 3), (64, 64), (40, 40), (20, 20, 40)])
+@BOTH
+def test_joined_channels(tmp_path: Path, counts: tuple[int, ...], chip: Chip) -> None:
+    parts = [{**ONE, "name": f"part{i}", "in_sequences": "first"} for i in range(len(counts))]
+    join = {**ONE, "in_sequences": str([f"part{i}" for i in range(len(counts))]).replace("'", "")}
+    shapes = [(8, 3, 3, 3), *((n, 8, 1, 1) for n in counts), (4, sum(counts), 1, 1)]
+    layers = ({**CONV, "name": "first"}, *parts, join)
+    arranged(tmp_path, *layers, shape=(3, 4, 4), kernels=kernels_of(*shapes), chip=chip)
+
+
+def test_join_whose_parts_cross_the_passes_is_refused(tmp_path: Path) -> None:
+    layers = (
+        {**CONV, "name": "a"},
+        {**ONE, "name": "b", "in_sequences": "a"},
+        {**ONE, "name": "c", "in_sequences": "[a, b]"},
+    )
+    kernels = kernels_of((33, 3, 3, 3), (33, 33, 1, 1), (4, 66, 1, 1))
+    assert refused(tmp_path, *layers, shape=(3, 4, 4), kernels=kernels) == ["E420"]
+
+
+def test_part_of_two_joins_and_of_a_sum(tmp_path: Path) -> None:
+    layers = (
+        {**CONV, "name": "a"},
+        {**CONV, "name": "b"},
+        {**CONV, "name": "c", "in_sequences": "[a, b]"},
+        {**ADD, "name": "sum", "in_sequences": "[b, c]"},
+        {**CONV, "name": "d", "in_sequences": "[a, sum]"},
+        {**CONV, "name": "e", "in_sequences": "[a, sum, d]"},
+    )
+    shapes = ((8, 3, 3, 3), (8, 8, 3, 3), (8, 16, 3, 3), (8, 16, 3, 3), (4, 24, 3, 3))
+    arranged(tmp_path, *layers, shape=(3, 4, 4), kernels=kernels_of(*shapes))
+
+
+def test_joins_in_contradictory_order_are_proven(tmp_path: Path) -> None:
+    layers = (
+        {**CONV, "name": "a"},
+        {**CONV, "name": "b"},
+        {**CONV, "name": "c", "in_sequences": "[a, b]"},
+        {**CONV, "name": "d", "in_sequences": "[c, b, a]"},
+    )
+    shapes = ((8, 3, 3, 3), (8, 8, 3, 3), (8, 16, 3, 3), (4, 24, 3, 3))
+    codes = refused(tmp_path, *layers, shape=(3, 4, 4), kernels=kernels_of(*shapes))
+    assert codes == ["E421"]
+
+
+def test_poolings_are_merged_into_the_convolution(tmp_path: Path) -> None:
+    pool = {"op": "Passthrough", "max_pool": 2, "pool_stride": 2}
+    kernels = kernels_of((8, 3, 3, 3), (4, 8, 3, 3))
+    found = arranged(tmp_path, CONV, pool, pool, CONV, shape=(3, 13, 17), kernels=kernels)
+    assert len(found.names) == 2
+    assert found.made.network.final.pooling.window == (4, 4)
+
+
+def test_average_after_maximum_stays_apart(tmp_path: Path) -> None:
+    pools = [{"op": "Passthrough", f"{kind}_pool": 2, "pool_stride": 2} for kind in ("max", "avg")]
+    kernels = kernels_of((8, 3, 3, 3), (4, 8, 3, 3))
+    found = arranged(tmp_path, CONV, *pools, CONV, shape=(3, 13, 17), kernels=kernels)
+    assert len(found.names) == 3
+
+
+@BOTH
+def test_large_sample_streams(tmp_path: Path, chip: Chip) -> None:
+    size = 120 if chip is MAX78000 else 180
+    layers = (CONV, {**CONV, "max_pool": 4, "pool_stride": 4}, CONV)
+    kernels = kernels_of((4, 8, 3, 3), (8, 4, 3, 3), (4, 8, 3, 3))
+    found = arranged(tmp_path, *layers, shape=(8, size, size), kernels=kernels, chip=chip)
+    assert found.made.placement.layout.input_port is InputPort.FIFO
+    assert found.layout(0).streaming and found.layout(1).streaming
+
+
+def test_large_grey_sample_is_loaded_planar(tmp_path: Path) -> None:
+    layers = ({**CONV, "max_pool": 4, "pool_stride": 4}, CONV)
+    kernels = kernels_of((4, 1, 3, 3), (8, 4, 3, 3))
+    found = arranged(tmp_path, *layers, shape=(1, 120, 120), kernels=kernels)
+    assert found.layout(0).channels_first
+    assert found.made.placement.layout.input_port is InputPort.MEMORY
+
+
+def test_results_overwrite_inputs_as_a_last_resort(tmp_path: Path) -> None:
+    kernels = kernels_of((64, 20, 1, 1), (64, 64, 3, 3), (4, 64, 1, 1))
+    found = arranged(tmp_path, ONE, CONV, ONE, shape=(20, 85, 85), kernels=kernels)
+    assert found.layout(1).in_place
+    assert found.codes.count("N424") >= 1
+
+
+def test_rolling_buffer_gets_a_place(tmp_path: Path) -> None:
+    layers = (
+        {**CONV, "name": "a", "max_pool": 2, "pool_stride": 2},
+        {**PASS, "name": "move", "in_sequences": "past", "in_dim": 4, "in_channels": 8,
+         "buffer_shift": 1},
+        {**CONV, "name": "add", "in_sequences": "a", "pad": 0, "buffer_insert": 1},
+        {"op": "Conv1d", "name": "last", "in_sequences": "past", "in_dim": 5, "in_channels": 8,
+         "kernel_size": 3, "pad": 0, "activate": "None"},
+    )  # fmt: skip
+    buffer = "[{name: past, channels: 8, dim: 5}]"
+    kernels = kernels_of((8, 3, 3, 3), (8, 8, 3, 3), (4, 8, 3))
+    found = arranged(
+        tmp_path, *layers, shape=(3, 6, 6), kernels=kernels, data_buffer=buffer,
+    )  # fmt: skip
+    place = found.made.placement.layout.buffer_place
+    assert place is not None and place.offset is not None
+    assert found.layout("move").in_offset == place.offset + 4
+    assert found.layout("add").out_offset == place.offset + 16
+
+
+def test_kernels_that_cannot_fit_are_proven(tmp_path: Path) -> None:
+    kernels = kernels_of((64, 3, 3, 3), *[(64, 64, 3, 3)] * 13)
+    shape = (3, 8, 8)
+    with pytest.raises(DiagnosticError) as caught:
+        arranged(tmp_path, *[CONV] * 14, shape=shape, kernels=kernels)
+    (found,) = [d for d in caught.value.diagnostics if d.code == "E421"]
+    assert "share processors wherever they are: together 832 columns of 768" in found.message
+
+
+def test_tight_kernels_get_columns_of_their_own(tmp_path: Path) -> None:
+    widths = (3, 40, 24, 40, 24, 40, 24, 40, 24, 40, 24, 40, 24, 40, 24)
+    shapes = [(b, a, 3, 3) for a, b in itertools.pairwise(widths)]
+    arranged(tmp_path, *[CONV] * 14, shape=(3, 6, 6), kernels=kernels_of(*shapes))
