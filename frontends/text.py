@@ -19,15 +19,15 @@ _PLAIN = re.compile(r"[A-Za-z_][\w.]*")
 class ModelDescription:
     """A description made from a model: text, the model's name, the node of each layer.
 
-    `input_shape` is that of the model's input, [C, H, W] or [C, L]; `notices` tell what was left
-    to the application.
+    `input_shape` is that of the model's input, [C, H, W] or [C, L]; `left` names nodes behind the
+    last layer that the application does.
     """
 
     text: str
     model: str
     nodes: tuple[str, ...]
     input_shape: tuple[int, ...]
-    notices: tuple[str, ...] = ()
+    left: tuple[str, ...] = ()
 
 
 def description_text(

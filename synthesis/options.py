@@ -20,6 +20,8 @@ class ResolveOptions:
     """How the description, the weights and the sample become a network."""
 
     sample_input: str | None = None
+    sample_shape: tuple[int, ...] | None = None
+    """Of a sample of random numbers that is made if none is named and there is no file."""
     weight_input: str | None = None
     bias_input: str | None = None
     checkpoint_file: str | None = None

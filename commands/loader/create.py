@@ -39,6 +39,10 @@ from writing.folder import check_folder, write_project
 def create_project(options: LoaderOptions) -> int:
     """Run the stages that the options ask for; return the exit status."""
     check_report(options)
+    if options.model is not None:
+        from commands.loader.models import with_description  # needs torch for most models
+
+        options = with_description(options, options.model)
     if options.output.checkpoint_table:
         from synthesis.resolve.table import checkpoint_table
 

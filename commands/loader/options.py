@@ -44,8 +44,22 @@ class Output:
 
 
 @frozen
+class ModelSource:
+    """A model in place of a description: a name of models/ or FILE:CLASS.
+
+    `dataset` tells its input and classes, `input_shape` [C, H, W] or [C, L] its input.
+    """
+
+    model: str
+    dataset: str | None = None
+    input_shape: tuple[int, ...] | None = None
+
+
+@frozen
 class LoaderOptions:
     """A network description with the options of each stage.
+
+    `model` is what the description has to be made from first, in place of `config_file`.
 
     `resolve` changes the network, `encode` the words, `project` only the text. `rtl` tells how a
     test for RTL simulation is written; without it an embedded project is made. `usage` are the
@@ -60,6 +74,7 @@ class LoaderOptions:
     resolve: ResolveOptions
     encode: EncodeOptions
     project: ProjectOptions
+    model: ModelSource | None = None
     rtl: RtlOptions | None = None
     usage: tuple[Diagnostic, ...] = ()
     overwrite: bool = False

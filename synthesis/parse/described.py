@@ -19,16 +19,11 @@ from values import frozen
 
 @frozen
 class Described:
-    """The text of a description, the model that it was made from, and each layer's node in it.
-
-    `input_shape` is that of the model's input without the batch: [channels, rows, columns] or
-    [channels, length].
-    """
+    """The text of a description, the model that it was made from, and each layer's node in it."""
 
     text: str
     model: str
     nodes: tuple[str, ...]
-    input_shape: tuple[int, ...]
 
     def __str__(self) -> str:
         return self.model

@@ -25,6 +25,7 @@ from synthesis.resolve.layout import fixed_layout
 from synthesis.resolve.sample import (
     progressing,
     progression,
+    random_sample,
     read_sample,
     sample_path,
     seen_by_camera,
@@ -171,14 +172,15 @@ def _sample(
     description: Description, options: ResolveOptions, problems: list[Diagnostic]
 ) -> Tensor | None:
     """Return the sample, or None with a complaint."""
+    made = random_sample(description, options, problems)
     try:
-        sample = read_sample(description, options)
+        sample = read_sample(description, options) if made is None else made
     except DiagnosticError as refusal:
         problems += refusal.diagnostics
         return None
     sample = seen_by_camera(sample, options)
-    made = progression(sample, options)
-    return progressing(sample, made) if made else sample
+    repeated = progression(sample, options)
+    return progressing(sample, repeated) if repeated else sample
 
 
 def _data_buffer(description: Description) -> DataBuffer | None:

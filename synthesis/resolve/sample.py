@@ -5,9 +5,11 @@ Source: docs/writing-a-network.md, "Files of samples and weights".
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 
-from diagnostics import Diagnostic, DiagnosticError, Place
+from diagnostics import Diagnostic, DiagnosticError, Place, Severity
 from synthesis.layout import Progression
 from synthesis.network import Tensor
 from synthesis.options import ResolveOptions
@@ -62,6 +64,29 @@ def read_sample(description: Description, options: ResolveOptions) -> Tensor:
             "the limits are -128 and 127"
         )
     return sample.reshape((*sample.shape, 1)[:3])
+
+
+def random_sample(
+    description: Description, options: ResolveOptions, problems: list[Diagnostic]
+) -> Tensor | None:
+    """Return random numbers, always the same, if none but those will be found; with a notice.
+
+    Every other source of a sample wins.
+    """
+    shape, path = options.sample_shape, Path(sample_path(description, options))
+    if shape is None or options.sample_input is not None or path.exists():
+        return None
+    problems.append(
+        Diagnostic(
+            "N241",
+            "no sample is given: the known answer is that of random data",
+            description.place,
+            "Name one with --sample-input; train.py --evaluate -8 --save-sample 1 makes it.",
+            Severity.NOTICE,
+        )
+    )
+    values = np.random.default_rng(0).integers(-128, 128, shape, np.int64)
+    return values.reshape((*shape, 1)[:3])
 
 
 def seen_by_camera(sample: Tensor, options: ResolveOptions) -> Tensor:

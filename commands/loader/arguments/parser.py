@@ -33,6 +33,14 @@ def layer_list(text: str) -> frozenset[int]:
         ) from None
 
 
+def input_shape(text: str) -> tuple[int, ...]:
+    """Convert CxHxW or CxL for argparse."""
+    parts = text.lower().split("x")
+    if len(parts) not in (2, 3) or not all(part.isdecimal() and int(part) for part in parts):
+        raise argparse.ArgumentTypeError(f"{text!r} is not CxHxW or CxL such as 3x32x32")
+    return tuple(map(int, parts))
+
+
 def port_pin(text: str) -> tuple[int, int]:
     """Convert PORT.PIN for argparse."""
     port, dot, pin = text.partition(".")
@@ -58,8 +66,8 @@ def arguments(*, json: bool = False) -> Parser:
     With `json` wrong usage is told as JSON.
     """
     parser = Parser(
-        usage="%(prog)s --device NAME --config-file FILE [--checkpoint-file FILE] --prefix NAME "
-        "--test-dir DIR [options]",
+        usage="%(prog)s --device NAME (--model NAME | --config-file FILE) "
+        "[--checkpoint-file FILE] --prefix NAME --test-dir DIR [options]",
         description="Turn a network description and quantized weights into a C project that runs "
         "the network on the accelerator of a MAX78000 or MAX78002.",
         epilog="docs/writing-a-network.md explains how a description is written, docs/errors.md "
@@ -88,8 +96,17 @@ def arguments(*, json: bool = False) -> Parser:
 
 
 def _network_options(parser: argparse.ArgumentParser) -> None:
-    option = parser.add_argument_group("network").add_argument
-    option("--config-file", required=True, metavar="FILE", help="network description (YAML)")
+    group = parser.add_argument_group("network")
+    option = group.add_argument
+    source = group.add_mutually_exclusive_group(required=True)
+    source.add_argument("--config-file", metavar="FILE", help="network description (YAML)")
+    source.add_argument(
+        "--model", metavar="NAME", help="network of models/, or FILE:CLASS (the file is executed)"
+    )
+    option("--dataset", metavar="NAME",
+           help="data set of the model: its input, classes and sample")  # fmt: skip
+    option("--input-shape", type=input_shape, metavar="CxHxW",
+           help="input of the model (default: that of the sample, data set or model)")  # fmt: skip
     option("--checkpoint-file", metavar="FILE",
            help="quantized checkpoint; names that end in .onnx are read as ONNX")  # fmt: skip
     option("--sample-input", metavar="FILE", help="sample (default: tests/sample_<dataset>.npy)")

@@ -21,7 +21,7 @@ from commands.loader.arguments.rtl_usage import (
     rtl_usage,
     verify_usage,
 )
-from commands.loader.options import LoaderOptions, Messages, Output
+from commands.loader.options import LoaderOptions, Messages, ModelSource, Output
 from synthesis import __version__
 from synthesis.emit import ProjectOptions
 from synthesis.layout import InputPort
@@ -34,7 +34,12 @@ def parse(words: Sequence[str] | None = None, *, json: bool = False) -> LoaderOp
 
     Wrong usage ends the program with status 2, with a JSON list on standard output for `json`.
     """
-    return loader_options(arguments(json=json).parse_args(words))
+    parser = arguments(json=json)
+    args = parser.parse_args(words)
+    for option, given in (("--dataset", args.dataset), ("--input-shape", args.input_shape)):
+        if given is not None and args.model is None:
+            parser.error(f"argument {option}: tells the input of a model, add --model")
+    return loader_options(args)
 
 
 def loader_options(args: argparse.Namespace) -> LoaderOptions:
@@ -46,7 +51,8 @@ def loader_options(args: argparse.Namespace) -> LoaderOptions:
 
         rtl = rtl_options(args, project)
     return LoaderOptions(
-        config_file=args.config_file,
+        config_file=args.config_file or "",
+        model=model_source(args),
         chip=args.device,
         test_dir=args.test_dir,
         resolve=resolve_options(args),
@@ -65,6 +71,13 @@ def loader_options(args: argparse.Namespace) -> LoaderOptions:
         messages=Messages(args.diagnostics == "json", _silencing(args)),
         debug=args.debug,
     )
+
+
+def model_source(args: argparse.Namespace) -> ModelSource | None:
+    """Return the model that takes the place of a description."""
+    if args.model is None:
+        return None
+    return ModelSource(args.model, args.dataset, args.input_shape)
 
 
 def _silencing(args: argparse.Namespace) -> frozenset[str]:

@@ -1,0 +1,184 @@
+"""ai8xize.py --model: the network that is named becomes a description.
+
+Source: docs/ten-minutes.md; docs/options.md, "ai8xize.py".
+"""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import nn
+
+import ai8x
+from checkpoint import Checkpoint, read_checkpoint
+from checkpoint.errors import CheckpointError
+from commands.loader.messages import print_line
+from commands.loader.options import LoaderOptions, ModelSource
+from device import Chip
+from diagnostics.errors import InputError
+from frontends.modules.networks import describe
+from frontends.text import ModelDescription
+from synthesis.parse import Described
+from synthesis.resolve.npy_files import NpyError, read_arrays
+from training.catalog.discovery import DatasetEntry, ModelEntry, choose, find_datasets, find_models
+from training.catalog.own_file import is_file_and_class, own_model
+from training.network.building import build_model
+from training.network.fitting import differences, expected, table
+from training.options import TrainingOptions
+
+State = Mapping[str, Any]
+_USUAL_CLASSES = 10
+
+
+def with_description(options: LoaderOptions, source: ModelSource) -> LoaderOptions:
+    """Return the options with the description of the model in its place."""
+    resolving = options.resolve
+    found = describe_model(source, options.chip, resolving.checkpoint_file, resolving.sample_input)
+    for node in found.left:
+        print_line(f"Left to the application: {node}", options.messages)
+    described = Described(found.text, found.model, found.nodes)
+    resolving = replace(resolving, sample_shape=found.input_shape)
+    return replace(options, config_file=described, resolve=resolving)
+
+
+def describe_model(
+    source: ModelSource, chip: Chip, checkpoint_file: str | None, sample_file: str | None
+) -> ModelDescription:
+    """Return the description of a network of models/ or of FILE:CLASS.
+
+    Its variant (classes, bias) is the one that the checkpoint fits. Raises InputError or
+    CheckpointError for what does not fit together.
+    """
+    checkpoint = None if checkpoint_file is None else read_checkpoint(checkpoint_file)
+    dataset = _dataset(source, sample_file)
+    entry = _entry(source.model, dataset)
+    if dataset is None:
+        dataset = _by_defaults(entry, checkpoint, chip, source)
+    model = _fitting(entry, dataset, checkpoint, chip, checkpoint_file)
+    example = torch.zeros(1, *dataset.input[: entry.dim + 1])
+    return describe(
+        model, example, chip, name=source.model,
+        arch=(checkpoint and checkpoint.arch) or entry.name, dataset=source.dataset or entry.name,
+    )  # fmt: skip
+
+
+def _dataset(source: ModelSource, sample_file: str | None) -> DatasetEntry | None:
+    """Return the input and the classes as far as options tell them: --input-shape, the sample, or
+    the data set."""
+    known = None
+    if source.dataset is not None:
+        known = choose(find_datasets(), source.dataset, "--dataset")
+    shape = source.input_shape or _sample_shape(sample_file)
+    if shape is None:
+        return known
+    shape = shape if len(shape) == 3 else (*shape, 1)
+    return replace(known, input=shape) if known else _any_data(shape, ())
+
+
+def _any_data(shape: tuple[int, ...], classes: Sequence[Any]) -> DatasetEntry:
+    """Return a data set without data."""
+    return DatasetEntry("the input", shape, tuple(classes), lambda *_: (None, None), None)
+
+
+def _sample_shape(file: str | None) -> tuple[int, ...] | None:
+    """Return the shape of the sample; what is wrong with it is said later."""
+    if file is None:
+        return None
+    try:
+        (sample,) = read_arrays(file, most=1)
+    except (OSError, NpyError, ValueError):
+        return None
+    return sample.shape if sample.ndim in (2, 3) else None
+
+
+def _entry(name: str, dataset: DatasetEntry | None) -> ModelEntry:
+    """Return the network of this name."""
+    if is_file_and_class(name):
+        series = dataset is not None and dataset.input[-1] == 1 and dataset.input[1] > 1
+        return own_model(name, 1 if series else 2)
+    return choose(find_models(), name.lower(), "--model")
+
+
+def _by_defaults(
+    entry: ModelEntry, checkpoint: Checkpoint | None, chip: Chip, source: ModelSource
+) -> DatasetEntry:
+    """Return the input that the network's class has as default, with the checkpoint's channels."""
+    ai8x.set_device(chip.die, False, False, verbose=False)
+    defaults: dict[str, Any] = {}
+    try:
+        parameters = inspect.signature(type(entry.make()).__init__).parameters
+        defaults = {name: p.default for name, p in parameters.items()}
+    except Exception:  # any constructor of the user's; what it needs is asked for below
+        defaults = {}
+    size, channels = defaults.get("dimensions"), defaults.get("num_channels")
+    if not isinstance(size, tuple) or not isinstance(channels, int):
+        raise InputError(
+            "E674", f"the size of the input of {source.model} is not known", "--input-shape",
+            "Add --input-shape CxHxW (or CxL), or --dataset NAME.",
+        )  # fmt: skip
+    if checkpoint is not None:
+        weights = [t for n, t in checkpoint.state_dict.items() if n.endswith("op.weight")]
+        channels = weights[0].shape[1] if weights and weights[0].ndim > 2 else channels
+    return _any_data((channels, *size, 1)[:3], ())
+
+
+def _fitting(
+    entry: ModelEntry,
+    dataset: DatasetEntry,
+    checkpoint: Checkpoint | None,
+    chip: Chip,
+    file: str | None,
+) -> nn.Module:
+    """Return the network in the variant that the checkpoint fits; without one, the usual one."""
+    ai8x.set_device(chip.die, False, False, verbose=False)
+    options = TrainingOptions(arch=entry.name, dataset=dataset.name, device=chip.die)
+    if checkpoint is None:
+        classes = dataset.output or range(_USUAL_CLASSES)
+        return build_model(entry, replace(dataset, output=tuple(classes)), options)
+    state = {n.removeprefix("module."): t for n, t in checkpoint.state_dict.items()}
+    refusal: Exception | None = None
+    closest: tuple[int, str, nn.Module] | None = None
+    for data, tried in _variants(dataset, options, state):
+        try:
+            model = build_model(entry, data, tried)
+        except InputError as exc:
+            refusal = refusal or exc
+            continue
+        found = differences(expected(model, state), state)
+        if not found.fatal and not found.surplus:
+            return model
+        count = len(found.missing) + len(found.reshaped) + len(found.surplus)
+        if closest is None or count < closest[0]:
+            closest = (count, str(found), model)
+    if closest is None:
+        assert refusal is not None
+        raise refusal
+    _, said, model = closest
+    own = expected(model, state)
+    raise CheckpointError(
+        "E637",
+        f"the checkpoint does not belong to the network {entry.name} ({said})",
+        file,
+        "Compare --model, --dataset and --input-shape with what it was trained with.\n\n"
+        f"{table(own, state, differences(own, state))}",
+    )
+
+
+def _variants(
+    dataset: DatasetEntry, options: TrainingOptions, state: State
+) -> Iterator[tuple[DatasetEntry, TrainingOptions]]:
+    """Yield the data sets and options that make a network's variants, the likely ones first."""
+    weights = [t for n, t in state.items() if n.endswith("op.weight")]
+    last = [t.shape[0] for t in weights[-1:]]
+    counts = [len(dataset.output)] if dataset.output else [*last, _USUAL_CLASSES]
+    biased = any(n.endswith("op.bias") for n in state)
+    for count, bias, boxes in itertools.product(
+        dict.fromkeys(counts), (biased, not biased), (False, True)
+    ):
+        data = replace(dataset, output=tuple(range(count)))
+        yield data, replace(options, use_bias=bias, obj_detection=boxes)
