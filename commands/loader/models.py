@@ -143,15 +143,19 @@ def _fitting(
     state = {n.removeprefix("module."): t for n, t in checkpoint.state_dict.items()}
     refusal: Exception | None = None
     closest: tuple[int, str, nn.Module] | None = None
-    for data, tried in _variants(dataset, options, state):
+    pending = list(_variants(dataset, options, state))
+    for data, tried in pending:
         try:
             model = build_model(entry, data, tried)
         except InputError as exc:
             refusal = refusal or exc
             continue
-        found = differences(expected(model, state), state)
+        own = expected(model, state)
+        found = differences(own, state)
         if not found.fatal and not found.surplus:
             return model
+        if not dataset.output:  # the classes are not known: those that the shapes tell
+            pending += _others(found.reshaped, own, state, data, tried, pending)
         count = len(found.missing) + len(found.reshaped) + len(found.surplus)
         if closest is None or count < closest[0]:
             closest = (count, str(found), model)
@@ -169,9 +173,29 @@ def _fitting(
     )
 
 
-def _variants(
-    dataset: DatasetEntry, options: TrainingOptions, state: State
-) -> Iterator[tuple[DatasetEntry, TrainingOptions]]:
+Variant = tuple[DatasetEntry, TrainingOptions]
+
+
+def _others(
+    reshaped: Sequence[str],
+    own: State,
+    state: State,
+    data: DatasetEntry,
+    options: TrainingOptions,
+    known: Sequence[Variant],
+) -> Iterator[Variant]:
+    """Yield variants with as many classes as make tensors as large as those of the file."""
+    counts = {len(tried.output) for tried, _ in known}
+    for name in reshaped:
+        if own[name].ndim == 0 or state[name].ndim == 0:
+            continue
+        classes, rest = divmod(len(data.output) * state[name].shape[0], own[name].shape[0])
+        if not rest and classes and classes not in counts:
+            yield replace(data, output=tuple(range(classes))), options
+            return
+
+
+def _variants(dataset: DatasetEntry, options: TrainingOptions, state: State) -> Iterator[Variant]:
     """Yield the data sets and options that make a network's variants, the likely ones first."""
     weights = [t for n, t in state.items() if n.endswith("op.weight")]
     last = [t.shape[0] for t in weights[-1:]]

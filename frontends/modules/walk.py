@@ -21,7 +21,7 @@ _ELEMENTWISE = {"Add": "add", "Sub": "sub", "BitwiseOr": "or", "BitwiseXor": "xo
 _PASSING = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Identity, ai8x.Empty)
 _LEFT = frozenset({
     "softmax", "log_softmax", "permute", "transpose", "flatten", "view", "reshape", "squeeze",
-    "unsqueeze", "contiguous", "cat", "concat",
+    "unsqueeze", "contiguous", "cat", "concat", "unflatten", "getitem", "normalize",
 })  # fmt: skip
 _LEFT_MODULES = (nn.Softmax, nn.LogSoftmax, nn.Flatten)
 """What may follow the last layer: the application does it with the result."""
