@@ -9,6 +9,7 @@ without QAT, is imported on demand: it needs torch.
 
 from quantization.batchnorm import fuse_batchnorm, normalized_layers
 from quantization.convert import Quantized, bits_by_layer, quantize_checkpoint, weight_names
+from quantization.foreign import foreign_tensors, refuse_foreign
 from quantization.options import Calibration, ClipMethod, LayerIntegers, QuantizationOptions
 from quantization.report import TensorReport, report_line, report_table
 
@@ -20,9 +21,11 @@ __all__ = [
     "Quantized",
     "TensorReport",
     "bits_by_layer",
+    "foreign_tensors",
     "fuse_batchnorm",
     "normalized_layers",
     "quantize_checkpoint",
+    "refuse_foreign",
     "report_line",
     "report_table",
     "weight_names",

@@ -35,8 +35,8 @@ ROOT = Path(__file__).resolve().parent.parent
 CODE = re.compile(r"[EWN]\d{3}")
 SOURCES = (
     "*.py", "answer/**/*.py", "checkpoint/**/*.py", "commands/**/*.py", "datasets/**/*.py",
-    "diagnostics/**/*.py", "emulator/**/*.py", "quantization/**/*.py", "synthesis/**/*.py",
-    "tools/*.py", "training/**/*.py", "writing/**/*.py",
+    "diagnostics/**/*.py", "emulator/**/*.py", "frontends/**/*.py", "quantization/**/*.py",
+    "synthesis/**/*.py", "tools/*.py", "training/**/*.py", "writing/**/*.py",
 )  # fmt: skip
 RANGES = (
     (0, 69, "Files and system"),
@@ -46,7 +46,7 @@ RANGES = (
     (300, 399, "Constraints of networks and of the hardware"),
     (400, 499, "Placement and words"),
     (500, 599, "Checkpoint files"),
-    (600, 699, "Training"),
+    (600, 699, "Models and training"),
     (700, 799, "Quantization"),
     (800, 899, "Emulator and compiler"),
 )

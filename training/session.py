@@ -16,6 +16,7 @@ from torch import nn
 
 import ai8x
 from diagnostics.errors import InputError
+from frontends.modules.foreign import refuse_foreign
 from training import display, export
 from training.catalog.discovery import DatasetEntry, ModelEntry, choose, find_datasets, find_models
 from training.compute.devices import compute_device, explained, forward_of, set_deterministic
@@ -152,7 +153,10 @@ def prepare(options: TrainingOptions, share: Share) -> Prepared:
     policy = None
     if options.qat_policy is not None and not options.evaluate:
         policy = qat.read_policy(options.qat_policy)
+        refuse_foreign(model, "be quantized in training", "--model")
         qat.check_layers(policy, model, options.qat_policy)
+    if options.act_mode_8bit:
+        refuse_foreign(model, "compute with integers", "-8")
     rates = read_schedule(options.compress) if options.compress and not options.evaluate else None
     source = options.resume_from or options.exp_load_weights_from
     loaded = surplus = None

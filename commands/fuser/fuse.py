@@ -6,7 +6,7 @@ from checkpoint import read_checkpoint, write_checkpoint
 from commands.arguments import refuse_same_file
 from commands.fuser.arguments import FuserOptions
 from diagnostics.errors import InputError
-from quantization import fuse_batchnorm
+from quantization import fuse_batchnorm, refuse_foreign
 
 
 def fuse(options: FuserOptions) -> None:
@@ -14,6 +14,7 @@ def fuse(options: FuserOptions) -> None:
     refuse_same_file(options.input, options.output)
     checkpoint = read_checkpoint(options.input)
     try:
+        refuse_foreign(checkpoint, "be fused")
         fused = fuse_batchnorm(checkpoint, options.architecture, options.transposed)
     except InputError as exc:
         exc.place = exc.place or options.input

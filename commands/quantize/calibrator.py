@@ -17,6 +17,7 @@ import ai8x
 from checkpoint import Checkpoint
 from commands.quantize.arguments import CalibrationOptions, QuantizeOptions
 from diagnostics.errors import InputError
+from frontends.modules.foreign import refuse_foreign
 from quantization import Calibration
 from quantization.calibration import LayerChoice, calibrate
 from training.catalog.discovery import DatasetEntry, ModelEntry, choose, find_datasets, find_models
@@ -59,6 +60,7 @@ def choose_integers(
         for name, tensor in checkpoint.state_dict.items()
     }
     options, trained = _fitting_network(model, dataset, options, state, given.input)
+    refuse_foreign(trained, "be calibrated", "--model")
     simulated = _network(model, dataset, replace(options, act_mode_8bit=True))
     samples = load_samples(dataset, options, calibration.samples, calibration.batch_size)
     choices = calibrate(trained, simulated, samples, bits, _progress)

@@ -24,6 +24,7 @@ from quantization import (
     fuse_batchnorm,
     normalized_layers,
     quantize_checkpoint,
+    refuse_foreign,
     report_line,
     report_table,
     weight_names,
@@ -40,6 +41,7 @@ def quantize(options: QuantizeOptions) -> None:
     if options.verbose:
         print("\nModel keys (state_dict):\n" + ", ".join(checkpoint.state_dict))
     try:
+        refuse_foreign(checkpoint, "be quantized")
         checkpoint = without_batchnorm(checkpoint, options)
         if options.calibration is not None:
             from commands.quantize.calibrator import choose_integers  # here: it needs torch

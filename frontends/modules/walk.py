@@ -121,6 +121,8 @@ class Walk:
             note = "these tensors are concatenated in another way"
             return joined if simple else _noted(joined, node, note, shape, left=left)
         value = taken[0]
+        if name == "getitem" and shape == value.shape and _is_whole(node.args[1]):
+            return value
         if name not in _RESHAPING:
             return _noted(value, node, f"the model computes {name} here", shape, left=left)
         if shape == value.shape or (value.flat and len(shape) == 1):
@@ -260,6 +262,15 @@ def _noted(
     """Return the value with a note for the layer that takes it."""
     note = Refusal(_path(node), why, left=left)
     return replace(value, notes=(*value.notes, note), shape=shape, flat=False)
+
+
+def _is_whole(index: Any) -> bool:
+    """Return whether an index cuts nothing but what the shape tells: only slices from 0 on."""
+    parts = index if isinstance(index, tuple) else (index,)
+    return all(
+        part is Ellipsis or (isinstance(part, slice) and not part.start and part.step in (None, 1))
+        for part in parts
+    )
 
 
 def _path(node: Node) -> str:

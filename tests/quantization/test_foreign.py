@@ -1,0 +1,70 @@
+"""Checkpoints of networks that are not made of ai8x layers are refused by the names of tensors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+import batchnormfuser
+import quantize
+from checkpoint import read_checkpoint
+from diagnostics import run
+from quantization import foreign_tensors
+
+SEQUENTIAL = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Conv2d(4, 4, 1))
+
+
+def status(main: Any, *arguments: object) -> int:
+    return run(lambda: main([str(argument) for argument in arguments]))
+
+
+def save(path: Path, state: dict[str, Any]) -> Path:
+    torch.save({"epoch": 1, "arch": "net", "state_dict": state, "extras": {}}, path)
+    return path
+
+
+@pytest.mark.parametrize("script", ["quantize.py", "batchnormfuser.py"])
+def test_plain_network_is_refused_by_its_tensors(
+    tmp_path: Path, script: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Gammas of batch normalization were quantized as weights, and layers shared a shift."""
+    source = save(tmp_path / "net.pth.tar", SEQUENTIAL.state_dict())
+    output = tmp_path / "q.pth.tar"
+    if script == "quantize.py":
+        found = status(quantize.main, source, output, "--device", "MAX78000")
+    else:
+        found = status(batchnormfuser.main, "-i", source, "-o", output, "-oa", "net")
+    error = capsys.readouterr().err
+    assert found == 1 and not output.exists()
+    assert "0.weight (a layer of PyTorch), 1.running_mean (batch normalization on its own)" in error
+    assert "[E712]" in error and "--import" in error
+
+
+FLAT = torch.ones(4, 4)
+KERNEL = torch.ones(4, 4, 3, 3)
+
+
+@pytest.mark.parametrize(
+    ("state", "foreign"),
+    [
+        ({"conv1.op.weight": KERNEL, "conv1.bn.weight": FLAT[0], "conv1.bn.running_mean": FLAT[0]},
+         []),
+        ({"conv1.conv2d.weight": KERNEL, "fc.weight": FLAT}, []),
+        ({"fc.weight": FLAT}, []),
+        ({"conv1.weight": KERNEL, "conv1.output_shift": FLAT[0, :1]}, []),
+        ({"conv1.op.weight": KERNEL, "conv1.weight_bits": FLAT[0, :1], "fc.weight": FLAT},
+         ["fc.weight"]),
+        ({"fc1.weight": FLAT, "fc2.weight": FLAT}, ["fc1.weight", "fc2.weight"]),
+        ({"conv.op.weight": KERNEL, "norm.weight": FLAT[0]}, ["norm.weight"]),
+        ({"rnn.weight_ih_l0": FLAT, "rnn.bias_ih_l0": FLAT[0]}, ["rnn.weight_ih_l0"]),
+    ],
+)  # fmt: skip
+def test_which_tensors_are_foreign(
+    tmp_path: Path, state: dict[str, Any], foreign: list[str]
+) -> None:
+    found = read_checkpoint(save(tmp_path / "net.pth.tar", state)).state_dict
+    assert [name for name, _ in foreign_tensors(found)] == foreign
