@@ -1,6 +1,6 @@
 """ai8xize.py --model: the network that is named becomes a description.
 
-Source: docs/ten-minutes.md; docs/options.md, "ai8xize.py".
+Source: docs/own-models.md; docs/options.md, "ai8xize.py".
 """
 
 from __future__ import annotations

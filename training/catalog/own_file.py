@@ -1,7 +1,7 @@
 """A network named FILE:CLASS: a class or function in any file of the user's.
 
 The file is imported, that is, executed.
-Source: docs/ten-minutes.md; docs/own-models.md.
+Source: docs/own-models.md.
 """
 
 from __future__ import annotations
