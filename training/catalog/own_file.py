@@ -84,7 +84,7 @@ def place_in(file: Path, exc: BaseException) -> str:
     lines = [
         line
         for frame, line in traceback.walk_tb(exc.__traceback__)
-        if Path(frame.f_code.co_filename) == file
+        if Path(frame.f_code.co_filename).resolve() == file.resolve()
     ]
     return f"{file}:{lines[-1]}" if lines else str(file)
 

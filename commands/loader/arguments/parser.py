@@ -60,10 +60,10 @@ def trim(text: str) -> tuple[int, int, int]:
     return ibro, iso, ipo
 
 
-def arguments(*, json: bool = False) -> Parser:
+def arguments(*, json: bool = False, from_model: bool = False) -> Parser:
     """Return the parser of the command line, with options in the groups of the manual.
 
-    With `json` wrong usage is told as JSON.
+    With `json` wrong usage is told as JSON; `from_model`: a model takes the description's place.
     """
     parser = Parser(
         usage="%(prog)s --device NAME (--model NAME | --config-file FILE) "
@@ -83,7 +83,7 @@ def arguments(*, json: bool = False) -> Parser:
         "--ai85", dest="device", action="store_const", const=MAX78000,
         help="same as --device MAX78000",
     )  # fmt: skip
-    _network_options(parser)
+    _network_options(parser, from_model)
     _code_options(parser)
     _file_options(parser)
     _hardware_options(parser)
@@ -95,14 +95,12 @@ def arguments(*, json: bool = False) -> Parser:
     return parser
 
 
-def _network_options(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("network")
-    option = group.add_argument
-    source = group.add_mutually_exclusive_group(required=True)
-    source.add_argument("--config-file", metavar="FILE", help="network description (YAML)")
-    source.add_argument(
-        "--model", metavar="NAME", help="network of models/, or FILE:CLASS (the file is executed)"
-    )
+def _network_options(parser: argparse.ArgumentParser, from_model: bool) -> None:
+    option = parser.add_argument_group("network").add_argument
+    option("--config-file", required=not from_model, metavar="FILE",
+           help="network description (YAML)")  # fmt: skip
+    option("--model", metavar="NAME",
+           help="instead: network of models/, or FILE:CLASS (the file is executed)")  # fmt: skip
     option("--dataset", metavar="NAME",
            help="data set of the model: its input, classes and sample")  # fmt: skip
     option("--input-shape", type=input_shape, metavar="CxHxW",

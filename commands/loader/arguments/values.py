@@ -34,8 +34,12 @@ def parse(words: Sequence[str] | None = None, *, json: bool = False) -> LoaderOp
 
     Wrong usage ends the program with status 2, with a JSON list on standard output for `json`.
     """
-    parser = arguments(json=json)
+    given = sys.argv[1:] if words is None else words
+    from_model = any(word.split("=")[0] == "--model" for word in given)
+    parser = arguments(json=json, from_model=from_model)
     args = parser.parse_args(words)
+    if from_model and args.config_file is not None:
+        parser.error("argument --model: takes the place of --config-file")
     for option, given in (("--dataset", args.dataset), ("--input-shape", args.input_shape)):
         if given is not None and args.model is None:
             parser.error(f"argument {option}: tells the input of a model, add --model")

@@ -1,0 +1,182 @@
+"""Networks of ai8x layers become descriptions that compute the same, without any place fixed."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import ai8x
+import ai8xize
+from commands.loader.models import describe_model
+from commands.loader.options import ModelSource
+from diagnostics import run
+from synthesis.parse import Described
+from synthesis.simulate import simulate
+from synthesis.understand import understand
+from tests.conftest import ROOT
+from tests.networks.deployed import BY_FILE, with_random_weights
+from training.saving import checkpoints
+
+MNIST = str(ROOT / "trained/mnist-ai85net5-qat8-q.pth.tar")
+SAMPLE = str(ROOT / "tests/sample_mnist.npy")
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        "digits-chw-ai85", "mnist-mixed-chw-ai85", "cifar100-residual-hwc-ai85", "kws20-v3-ai85",
+        "firetest-cifar10-hwc-ai85", "bayer2rgb-hwc-ai85", "faceid112-hwc-ai87",
+    ],
+)  # fmt: skip
+def test_described_network_computes_what_the_model_does(file: str, tmp_path: Path) -> None:
+    """The variant (bias, classes, channels) is found from the checkpoint and the sample."""
+    deployed = BY_FILE[file]
+    checkpoint, model = with_random_weights(deployed, tmp_path)
+    options = deployed.resolving(tmp_path, checkpoint)
+    source = ModelSource(deployed.case.name)
+    found = describe_model(source, deployed.chip, checkpoint, options.sample_input)
+    described = Described(found.text, found.model, found.nodes)
+    network, _, problems = understand(described, None, options)
+    assert not [p for p in problems if p.severity == "error"]
+    outputs = simulate(network, average_rounding=False).outputs
+    results = [outputs[layer.index].ravel() for layer in network.outputs()]
+    np.testing.assert_array_equal(np.concatenate(results), deployed.output(model))
+
+
+def loaded(folder: Path, *words: str) -> int:
+    """Run ai8xize.py; return its exit status."""
+    main = ["--device", "MAX78000", "--prefix", "net", "--test-dir", str(folder / "build")]
+    import sys
+
+    before, sys.argv = sys.argv, ["ai8xize.py", *main, *words]
+    try:
+        return run(ai8xize.main)
+    except SystemExit as exc:
+        return int(exc.code or 0)
+    finally:
+        sys.argv = before
+
+
+def test_model_gives_the_project_that_its_description_gives(tmp_path: Path) -> None:
+    from_model, by_hand = tmp_path / "a", tmp_path / "b"
+    words = ["--checkpoint-file", MNIST, "--sample-input", SAMPLE]
+    assert loaded(from_model, "--model", "ai85net5", *words) == 0
+    hand = str(ROOT / "networks/mnist-hwc-ai85.yaml")
+    assert loaded(by_hand, "--config-file", hand, *words) == 0
+    for file in ("sampleoutput.h", "sampledata.h", "weights.h"):
+        ours, theirs = (
+            re.findall("0x[0-9a-f]+", (folder / "build/net" / file).read_text())
+            for folder in (from_model, by_hand)
+        )
+        if file == "sampleoutput.h":  # the addresses of the result differ
+            ours, theirs = ([w for w in x if w[:4] != "0x50"] for x in (ours, theirs))
+        assert ours == theirs, file
+
+
+def test_without_a_sample_the_known_answer_is_of_random_data(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ("--model", "ai85net5", "--checkpoint-file", MNIST)
+    assert loaded(tmp_path, *words) == 0
+    assert "no sample is given: the known answer is that of random data [N241]" in (
+        capsys.readouterr().err
+    )
+    first = (tmp_path / "build/net/sampledata.h").read_bytes()
+    assert loaded(tmp_path, *words, "--overwrite") == 0
+    assert (tmp_path / "build/net/sampledata.h").read_bytes() == first
+
+
+class Reversed(torch.nn.Module):
+    """Layers of equal shape, defined in another order than they compute, behind a dotted name."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        bits: dict[str, Any] = {}
+        self.last = ai8x.Conv2d(4, 4, 1, bias=False, **bits)
+        self.blocks = torch.nn.Sequential(ai8x.FusedConv2dReLU(4, 4, 1, bias=False, **bits))
+
+    def forward(self, x: Any) -> Any:
+        return torch.softmax(self.last(self.blocks(x)), 1)
+
+
+REVERSED = """
+import torch, ai8x
+
+class Reversed(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.last = ai8x.Conv2d(4, 4, 1, bias=False)
+        self.blocks = torch.nn.Sequential(ai8x.FusedConv2dReLU(4, 4, 1, bias=False))
+
+    def forward(self, x):
+        return torch.softmax(self.last(self.blocks(x)), 1)
+
+class Needy(torch.nn.Module):
+    def __init__(self, width):
+        super().__init__()
+
+class Branching(Reversed):
+    def forward(self, x):
+        return self.last(x) if x.sum() > 0 else self.blocks(x)
+
+class Strange(Reversed):
+    def forward(self, x):
+        return self.last(torch.sin(self.blocks(x)).sigmoid())
+"""
+
+
+def test_layers_find_their_weights_by_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ai8x.set_device(85, False, False, verbose=False)
+    model = Reversed()
+    with torch.no_grad():
+        model.last.op.weight.fill_(1)
+        model.blocks[0].op.weight.fill_(2)
+    path = tmp_path / "net.pth.tar"
+    checkpoints.write([path], 1, "reversed", model, torch.optim.SGD(model.parameters(), 0.1), {})
+    (tmp_path / "net.py").write_text(REVERSED)
+    name = f"{tmp_path / 'net.py'}:Reversed"
+    words = ("--model", name, "--checkpoint-file", str(path), "--input-shape", "4x8x8")
+    assert loaded(tmp_path, *words, "--display-checkpoint") == 0
+    said = capsys.readouterr().out
+    assert "Left to the application: softmax" in said
+    rows = [line.split() for line in said.splitlines() if ".op.weight" in line]
+    assert [(row[1], row[-1]) for row in rows] == [
+        ("(blocks_0)", "blocks.0.op.weight"), ("(last)", "last.op.weight"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("model", "options", "said"),
+    [
+        ("net.py:Missing", [], "there is no class 'Missing' in it [E672]"),
+        ("none.py:Net", [], "the file does not exist [E671]"),
+        ("broken.py:Net", [], "broken.py:2: error: the file cannot be imported: ZeroDivision"),
+        ("net.py:Needy", [], "Needy needs arguments that are not known here: width [E673]"),
+        ("net.py:Branching", [], "the data flow of the network cannot be traced"),
+        ("net.py:Strange", [], "sin: the model computes sin here."),
+        ("net.py:Reversed", None, "the size of the input of net.py:Reversed is not known [E674]"),
+        ("net.py:Reversed", ["--checkpoint-file", MNIST], "does not belong to the network"),
+        ("ai85net6", [], "'ai85net6' is not known [E601]\n  Perhaps you mean ai85net5"),
+    ],
+)
+def test_bad_models_are_one_message(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+    model: str, options: list[str] | None, said: str,
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    Path("net.py").write_text(REVERSED)
+    Path("broken.py").write_text("\n1 / 0\n")
+    shape = [] if options is None else ["--input-shape", "4x8x8", *options]
+    before = sorted(tmp_path.rglob("*.*"))
+    assert loaded(tmp_path, "--model", model, *shape) == 1
+    error = capsys.readouterr().err
+    assert said in error
+    assert error.count("error:") == 1, error
+    assert sorted(p for p in tmp_path.rglob("*.*") if "__pycache__" not in str(p)) == before
