@@ -29,6 +29,7 @@ from emulator.decode.layer import decode_layer
 from emulator.errors import EmulatorError
 from emulator.machine import snoop
 from emulator.machine.execution import LayerExecution, LayerRun
+from emulator.machine.kernels import DecodedKernels
 from emulator.state.data_memory import DataMemory
 from emulator.state.memory import INSTANCES, Memory
 from emulator.state.power import check_power
@@ -80,6 +81,7 @@ class Accelerator:
     def __init__(self, chip: Chip, apb_base: int = DEFAULT_APB_BASE) -> None:
         self.memory = Memory(chip, apb_base)
         self._progress: _Progress | None = None
+        self._decoded = DecodedKernels()
 
     def write(self, writes: Writes) -> None:
         """Apply bus writes. Raises EmulatorError (E830) where the accelerator has nothing."""
@@ -163,7 +165,9 @@ class Accelerator:
         first = config.layer == self.memory.control_register("LCNT_MAX")["first"]
         wrong = [*check_layer(self._facts(config, progress.run, rest))]
         progress.run.findings += wrong
-        layer = LayerExecution(self.memory, config, rest, progress.run.findings, first=first)
+        layer = LayerExecution(
+            self.memory, config, rest, progress.run.findings, self._decoded, first=first
+        )
         try:
             progress.run.layers.append(layer.run(progress.source, target))
         except EmulatorError as error:

@@ -1,7 +1,7 @@
-"""The arithmetic of a layer on whole images, exact.
+"""The arithmetic of a layer on whole images, exact, for any number of inputs at once.
 
-Values are int32 unless said otherwise: activations have 8 bits, sums of at most 1024 channels and 9
-taps stay below 2^28.
+The last axis of every array counts the inputs. Activations have 8 bits and are int32; sums are
+floats that hold integers, in a type in which none of them is rounded (`exact_type`).
 Source: docs/hardware/arithmetic.md.
 """
 
@@ -19,17 +19,60 @@ from emulator.decode.config import (
     LayerConfig,
     Output,
 )
+from values import frozen
 
 Values = NDArray[np.int32]
+Integers = NDArray[np.int64]
 Floats = NDArray[np.floating[Any]]
-Sums = NDArray[np.int64]
 
-_PRODUCT_LIMIT = 2**14  # |a·b| <= 2^14 for 8-bit a and b
-_FLOAT32_EXACT = 2**24  # integers up to here are exact in float32
+_LARGEST_VALUE = 2**7  # of an activation, by magnitude
+_FLOAT32_EXACT = 2**24  # integers up to here are exact in float32, in float64 up to 2^53
+_SHIFT_UNIT = 7  # an output without shift is the sum divided by 2^7
+_BLOCK_BYTES = 2**25  # of values that are laid out for one multiplication of matrices
+
+
+@frozen
+class LayerParameters:
+    """Kernels and biases of a layer, in a type in which everything is exact.
+
+    `kernels` [output, channel, row, column], of a depth-wise layer [channel, row, column]; `bias`
+    [output] in units of the sums.
+    """
+
+    kernels: Floats
+    bias: Floats
+
+
+def exact_type(
+    magnitudes: Integers, bias: Integers, output: Output
+) -> type[np.float32] | type[np.float64]:
+    """Return a type in which a layer's sums are exact, whatever the order of the additions.
+
+    `magnitudes` [output] are the sums of the kernels' magnitudes, `bias` [output] counts in units
+    of the sums. An activation is at most 2^7 by magnitude, so every partial sum is at most 2^7
+    times the kernel's sum of magnitudes; bias, and the half that rounds, are added. The kernel
+    memory has less than 2^22 bytes, so that all is below 2^53.
+    """
+    largest = _LARGEST_VALUE * int(magnitudes.max(initial=0)) + int(np.abs(bias).max(initial=0))
+    largest += 1 << max(_SHIFT_UNIT - 1 - output.shift, 0)
+    return np.float32 if largest <= _FLOAT32_EXACT else np.float64
+
+
+def operate(image: Values, config: LayerConfig, parameters: LayerParameters | None) -> Floats:
+    """Return what a layer writes, integers [output, row, column, input].
+
+    `image` [channel, row, column, input] is pooled; `parameters` is None for a layer that passes
+    its input through.
+    """
+    if parameters is None:
+        return image.astype(np.float32)
+    sums = convolve(image, parameters.kernels, config)
+    sums += parameters.bias[:, None, None, None]
+    return finish(sums, config.output)
 
 
 def prepare(operands: Values, config: LayerConfig, *, rounding: bool) -> Values:
-    """Pool and combine the operands [operand, channel, row, column] to one image.
+    """Pool and combine operands [operand, channel, row, column, input] to one image each.
 
     `rounding`: average pooling rounds to nearest; Conv1d layers ignore it.
     """
@@ -42,41 +85,57 @@ def prepare(operands: Values, config: LayerConfig, *, rounding: bool) -> Values:
     return _pooled(_combined(operands, inputs.operation), inputs, rounding)
 
 
-def convolve(image: Values, kernels: Sums, config: LayerConfig) -> Sums:
+def convolve(image: Values, kernels: Floats, config: LayerConfig) -> Floats:
     """Sum over channels and taps.
 
-    `image` [channel, row, column]; `kernels` [output, channel, row, column], or for a depth-wise
-    layer [channel, row, column]. Returns int64 [output, row, column].
+    `image` [channel, row, column, input]; `kernels` [output, channel, row, column], or for a
+    depth-wise layer [channel, row, column], in a type in which all is exact. Returns
+    [output, row, column, input] of this type.
     """
     if config.transposed:
         image = _stretched(image)
-    rows, columns = config.output_size
     pad = config.input.pad
-    padded = np.pad(image, ((0, 0), (pad[0], pad[0]), (pad[1], pad[1])))
-    if not config.kind.sums_channels:
-        sums = np.zeros((len(image), rows, columns), np.int64)
-        for i, j in np.ndindex(kernels.shape[-2:]):
-            sums += padded[:, i : i + rows, j : j + columns] * kernels[:, i, j, None, None]
-        return sums
-    # Every partial sum is an integer below terms·2^14, exact in the type chosen here
-    terms = int(np.prod(kernels.shape[1:]))
-    kind = np.dtype(np.float32 if terms * _PRODUCT_LIMIT <= _FLOAT32_EXACT else np.float64)
-    values: Floats = padded.astype(kind)
-    factors: Floats = kernels.astype(kind)
-    result: Floats = np.zeros((len(kernels), rows * columns), kind)
+    padded = np.pad(image, ((0, 0), (pad[0], pad[0]), (pad[1], pad[1]), (0, 0)))
+    values: Floats = padded.astype(kernels.dtype)
+    if config.kind.sums_channels:
+        return _summed(values, kernels, config.output_size)
+    rows, columns = config.output_size
+    sums: Floats = np.zeros((len(image), rows, columns, image.shape[-1]), kernels.dtype)
     for i, j in np.ndindex(kernels.shape[-2:]):
-        window = values[:, i : i + rows, j : j + columns].reshape(len(image), -1)
-        result += factors[:, :, i, j] @ window
-    return result.astype(np.int64).reshape(len(kernels), rows, columns)
+        sums += values[:, i : i + rows, j : j + columns] * kernels[:, i, j, None, None, None]
+    return sums
 
 
-def finish(sums: Sums, output: Output) -> Sums:
-    """Scale, round, clip and activate; 32-bit output is neither scaled nor clipped."""
+def _summed(values: Floats, kernels: Floats, size: tuple[int, int]) -> Floats:
+    """Multiply matrices of kernels and of the windows below them, some rows at a time."""
+    rows, columns = size
+    channels, count = len(values), values.shape[-1]
+    taps = kernels.shape[-2:]
+    factors = kernels.reshape(len(kernels), -1)
+    result: Floats = np.empty((len(kernels), rows, columns, count), kernels.dtype)
+    row_bytes = max(1, factors.shape[1] * columns * count * kernels.itemsize)
+    step = max(1, _BLOCK_BYTES // row_bytes)
+    for first in range(0, rows, step):
+        some = min(step, rows - first)
+        windows: Floats = np.empty((channels, *taps, some, columns, count), kernels.dtype)
+        for i, j in np.ndindex(*taps):
+            windows[:, i, j] = values[:, first + i : first + i + some, j : j + columns]
+        product = factors @ windows.reshape(factors.shape[1], -1)
+        result[:, first : first + some] = product.reshape(-1, some, columns, count)
+    return result
+
+
+def finish(sums: Floats, output: Output) -> Floats:
+    """Scale, round, clip and activate; 32-bit output is neither scaled nor clipped.
+
+    Divisions are by powers of two, so that they are exact in floating point as well.
+    """
     if not output.wide:
-        if output.shift <= 6:
-            sums = (sums + (1 << 6 - output.shift)) >> 7 - output.shift
+        if output.shift < _SHIFT_UNIT:
+            bits = _SHIFT_UNIT - output.shift
+            sums = np.floor((sums + float(1 << bits - 1)) * sums.dtype.type(0.5**bits))
         else:
-            sums = sums << output.shift - 7
+            sums = sums * sums.dtype.type(1 << output.shift - _SHIFT_UNIT)
         sums = np.clip(sums, -128, 127)
     match output.activation:
         case ActivationFunction.NONE:
@@ -112,7 +171,7 @@ def _combination(first: Values, second: Values, operation: ElementwiseOperation)
 
 
 def _pooled(image: Values, inputs: Input, rounding: bool) -> Values:
-    """Pool or sub-sample the last two axes."""
+    """Pool or sub-sample rows and columns, the axes before the last."""
     rows, columns = inputs.pooled
     step = inputs.stride
 
@@ -122,6 +181,7 @@ def _pooled(image: Values, inputs: Input, rounding: bool) -> Values:
             ...,
             top : top + (rows - 1) * step + 1 : step,
             left : left + (columns - 1) * step + 1 : step,
+            :,
         ]
 
     if not inputs.pooling:
@@ -141,7 +201,7 @@ def _pooled(image: Values, inputs: Input, rounding: bool) -> Values:
 
 def _stretched(image: Values) -> Values:
     """Place the values at even positions of an image of twice the size."""
-    channels, rows, columns = image.shape
-    result = np.zeros((channels, 2 * rows, 2 * columns), image.dtype)
+    channels, rows, columns, count = image.shape
+    result = np.zeros((channels, 2 * rows, 2 * columns, count), image.dtype)
     result[:, ::2, ::2] = image
     return result

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import assert_never
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 from device.chip import BIAS_UNIT
 from emulator.checks import biases, fifo_words, impossible, loaded_kernels, overwrites, reads
 from emulator.checks.finding import LayerFinding, LayerReport
-from emulator.decode.config import LayerConfig, LayerKind
+from emulator.decode.config import LayerConfig
 from emulator.decode.fifo import fifo_image, surplus_words
 from emulator.decode.locations import (
     OutputLocations,
@@ -26,9 +25,10 @@ from emulator.decode.locations import (
     unused_lanes,
     words_of,
 )
-from emulator.decode.weights import bias_values, depthwise_bias, layer_bias, layer_kernels
+from emulator.decode.weights import bias_values, depthwise_bias, layer_bias
 from emulator.errors import EmulatorError
-from emulator.machine.arithmetic import convolve, finish, prepare
+from emulator.machine.arithmetic import LayerParameters, operate, prepare
+from emulator.machine.kernels import DecodedKernels
 from emulator.state.data_memory import DataMemory
 from emulator.state.memory import Memory
 from values import frozen
@@ -65,7 +65,8 @@ class _Read:
 class LayerExecution:
     """A layer to execute: its configuration, and those of the layers behind it.
 
-    `first` marks the start layer. What is suspicious goes to `findings`.
+    `first` marks the start layer. What is suspicious goes to `findings`. `decoded` keeps kernels
+    from one execution to the next.
     """
 
     def __init__(
@@ -74,10 +75,12 @@ class LayerExecution:
         config: LayerConfig,
         later: Sequence[LayerConfig],
         findings: list[LayerFinding],
+        decoded: DecodedKernels | None = None,
         *,
         first: bool,
     ) -> None:
         self._memory = memory
+        self._decoded = decoded or DecodedKernels()
         self._modes = memory.control_register("CTL")
         self._first = first
         self._quad = first and bool(self._modes["fifo_quad"])
@@ -106,59 +109,36 @@ class LayerExecution:
             operands = fifo_image(memory, config)
         else:
             operands, read = self._gather(source)
-        image = prepare(operands, config, rounding=bool(self._modes["average_rounding"]))
-        output = self._operate(image)
+        rounding = bool(self._modes["average_rounding"])
+        image = prepare(operands[..., None], config, rounding=rounding)
+        output = operate(image, config, self.parameters())[..., 0].astype(np.int64)
         done = LayerRun(config, output, output_locations(config))
         self._store(done, target, None if source.private else read)
         return done
 
-    def _operate(self, image: NDArray[np.int32]) -> Integers:
-        """Return what is written: int64 [output, row, column]."""
-        match self._config.kind:
-            case LayerKind.PASSTHROUGH:
-                return image.astype(np.int64)
-            case LayerKind.CONVOLUTION:
-                return self._convolution(image)
-            case LayerKind.DEPTHWISE:
-                return self._depthwise(image)
-            case _:
-                assert_never(self._config.kind)
+    def parameters(self) -> LayerParameters | None:
+        """Return what the layer multiplies with and adds; None if it does not compute.
 
-    def _convolution(self, image: NDArray[np.int32]) -> Integers:
-        """Sum over all channels; then as `_finished`."""
+        Reports biases that are missing. Raises EmulatorError (E832).
+        """
         config = self._config
-        # [output, pass, processor, row, column], as the channels of the image are ordered
-        ordered = self._kernels().transpose(1, 2, 0, 3, 4)
-        weights = ordered.reshape(len(ordered), -1, *config.kernels.shape)
-        sums = convolve(image, weights, config)
-        streams = bool(config.ring_words) and self._memory.chip.skips_stream_bias
-        places = layer_bias(
-            config,
-            unused_lanes(config, weights, self._following),
-            skip_first=self._first and streams,
-            quad=self._quad,
-        )
-        return self._finished(sums, places, np.any(weights, axis=(1, 2, 3)))
-
-    def _depthwise(self, image: NDArray[np.int32]) -> Integers:
-        """Give every channel its own kernel; then as `_finished`."""
-        config = self._config
-        kernels = self._kernels()[:, 0].swapaxes(0, 1)  # [pass, processor, row, column]
-        sums = convolve(image, kernels.reshape(-1, *config.kernels.shape), config)
-        return self._finished(sums, depthwise_bias(config), np.any(kernels, axis=(2, 3)))
-
-    def _kernels(self) -> Integers:
-        binary = bool(self._modes["binary"])
-        return layer_kernels(self._memory, self._config, binary=binary, quad=self._quad)
-
-    def _finished(
-        self, sums: Integers, places: tuple[Integers, Integers], used: NDArray[np.bool_]
-    ) -> Integers:
-        """Add the biases, scale and activate; `places` holds group and index of each bias."""
-        group, index = places
-        biases.check_biases(self._report, group, index, used.reshape(index.shape))
-        bias = bias_values(self._memory, group, index)
-        return finish(sums + BIAS_UNIT * bias.reshape(-1, 1, 1), self._config.output)
+        if not config.kind.has_kernels:
+            return None
+        kernels = self._decoded.of(self._memory, config, self._modes, quad=self._quad)
+        if config.kind.sums_channels:
+            streams = bool(config.ring_words) and self._memory.chip.skips_stream_bias
+            group, index = layer_bias(
+                config,
+                unused_lanes(config, kernels.values, self._following),
+                skip_first=self._first and streams,
+                quad=self._quad,
+            )
+        else:
+            group, index = depthwise_bias(config)
+        biases.check_biases(self._report, group, index, kernels.used.reshape(index.shape))
+        bias = BIAS_UNIT * bias_values(self._memory, group, index).reshape(-1)
+        kind = kernels.exact_type(bias, config.output)
+        return LayerParameters(kernels.as_type(kind), bias.astype(kind))
 
     def _gather(self, source: DataMemory) -> tuple[NDArray[np.int32], _Read]:
         """Read the operands [operand, channel, row, column] from data memory."""

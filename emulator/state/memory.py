@@ -47,8 +47,9 @@ class Memory:
 
     `data`: uint32 [instance, word]; `kernels`: uint8 [processor, column, byte]; `bias`: int8
     [group, index]. The `_written` arrays tell what was ever written: bytes of data, columns,
-    biases; `kernels_replaced` the columns that one load wrote twice, differently. `control` lists
-    the control writes in order, `pushes` the words of each FIFO.
+    biases; `kernels_replaced` the columns that one load wrote twice, differently. `kernel_version`
+    counts the writes to kernels. `control` lists the control writes in order, `pushes` the words of
+    each FIFO.
     """
 
     def __init__(self, chip: Chip, apb_base: int = DEFAULT_APB_BASE) -> None:
@@ -64,6 +65,7 @@ class Memory:
         self.kernels = np.zeros((PROCESSORS, columns, KERNEL_COLUMN_BYTES), np.uint8)
         self.kernels_written = np.zeros((PROCESSORS, columns), np.bool_)
         self.kernels_replaced = np.zeros((PROCESSORS, columns), np.bool_)
+        self.kernel_version = 0
         self.bias = np.zeros((GROUPS, chip.bias_bytes), np.int8)
         self.bias_written = np.zeros((GROUPS, chip.bias_bytes), np.bool_)
 
@@ -151,6 +153,7 @@ class Memory:
         if tests["test_kernels"]:
             processors = slice(group * PROCESSORS_PER_GROUP, (group + 1) * PROCESSORS_PER_GROUP)
             self.kernels[processors], self.kernels_written[processors] = 0, True
+            self.kernel_version += 1
         if tests["test_biases"]:
             self.bias[group], self.bias_written[group] = 0, True
 
@@ -183,6 +186,7 @@ class Memory:
         if not streams:
             return
         self.kernels_replaced[:] = False
+        self.kernel_version += 1
         now = np.zeros_like(self.kernels_written)
         for stream in streams:
             end = stream.first + len(stream.columns)
@@ -212,6 +216,7 @@ class Memory:
                 place = processor[chosen], column[chosen], 4 * number - 3 + i
                 self.kernels[place] = data[chosen, i]
         self.kernels_written[processor, column] = True
+        self.kernel_version += int(len(writes) > 0)
 
     def _check_columns(self, processor: int, end: int) -> None:
         """Refuse a kernel column behind the last one that a processor has."""

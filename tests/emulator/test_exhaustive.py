@@ -13,7 +13,6 @@ import pytest
 from emulator.decode.config import ActivationFunction, ElementwiseOperation, LayerConfig, LayerKind
 from emulator.decode.locations import output_locations
 from emulator.machine.arithmetic import finish, prepare
-from emulator.machine.execution import LayerExecution
 from tests.emulator.by_hand import one_by_one
 from tests.exhaustive import assert_refused, check_places, stand_in
 
@@ -26,19 +25,14 @@ def config() -> LayerConfig:
     return run.layers[0].config
 
 
-def execute(config: LayerConfig) -> None:
-    _, accelerator = one_by_one(IMAGE, np.array([[1]])).run()
-    LayerExecution(accelerator.memory, config, (), [], first=True)._operate(IMAGE.astype(np.int32))
-
-
 def finished(config: LayerConfig, activation: Any) -> object:
     output = dataclasses.replace(config.output, activation=activation)
-    return finish(np.zeros((1, 1, 1), np.int64), output)
+    return finish(np.zeros((1, 1, 1, 1), np.float32), output)
 
 
 def combined(config: LayerConfig, operation: Any) -> object:
     inputs = dataclasses.replace(config.input, operands=2, operation=operation)
-    operands = np.ones((2, 1, 2, 2), np.int32)
+    operands = np.ones((2, 1, 2, 2, 1), np.int32)
     return prepare(operands, dataclasses.replace(config, input=inputs), rounding=False)
 
 
@@ -52,8 +46,6 @@ PLACES: Mapping[type[Enum], Mapping[str, Callable[[LayerConfig, Any], object]]] 
         "decode/config.py:LayerKind.sums_channels": lambda _, kind: kind.sums_channels,
         "decode/locations.py:output_locations":
             lambda config, kind: output_locations(of_kind(config, kind)),
-        "machine/execution.py:LayerExecution._operate":
-            lambda config, kind: execute(of_kind(config, kind)),
     },
     ActivationFunction: {"machine/arithmetic.py:finish": finished},
     ElementwiseOperation: {"machine/arithmetic.py:_combination": combined},

@@ -80,7 +80,7 @@ def test_scaling_rounds_half_up_and_clips(value: int, shift: int) -> None:
     nowhere = (WritePointer(0, 0),) * 4
     output = Output(1, 1, 0, False, shift, ActivationFunction.NONE, (None,) * 4, nowhere)
     wanted = math.floor(value * 2**shift / 128 + 0.5)
-    assert finish(np.array([value]), output).tolist() == [min(127, max(-128, wanted))]
+    assert finish(np.array([value], np.float64), output).tolist() == [min(127, max(-128, wanted))]
 
 
 @pytest.mark.parametrize("chip", CHIPS, ids=lambda chip: chip.name)

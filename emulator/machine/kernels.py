@@ -1,0 +1,73 @@
+"""Kernels as layers multiply with them, decoded once for as long as the memory keeps them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from emulator.decode.config import LayerConfig, Output
+from emulator.decode.weights import layer_kernels
+from emulator.machine.arithmetic import Floats, exact_type
+from emulator.state.memory import Memory
+
+Integers = NDArray[np.int64]
+
+
+class KernelValues:
+    """The kernels of a layer: int64 [output, channel, row, column].
+
+    Those of a depth-wise layer are [channel, row, column]. `used` tells of each output whether any
+    of its kernels is not zero.
+    """
+
+    def __init__(self, values: Integers) -> None:
+        self.values = values
+        flat = values.reshape(len(values), -1)
+        self.used: NDArray[np.bool_] = flat.any(axis=1)
+        self._magnitudes = np.abs(flat).sum(axis=1)
+        self._floats: dict[type, Floats] = {}
+
+    def exact_type(self, bias: Integers, output: Output) -> type[np.float32] | type[np.float64]:
+        """Return the type in which sums with these biases are exact."""
+        return exact_type(self._magnitudes, bias, output)
+
+    def as_type(self, kind: type[np.float32] | type[np.float64]) -> Floats:
+        """Return the values in a type."""
+        if kind not in self._floats:
+            self._floats[kind] = self.values.astype(kind)
+        return self._floats[kind]
+
+
+class DecodedKernels:
+    """Decoded kernels by layer; they are forgotten when kernels are written."""
+
+    def __init__(self) -> None:
+        self._version = -1
+        self._known: dict[tuple[LayerConfig, bool, bool], KernelValues] = {}
+
+    def of(
+        self, memory: Memory, config: LayerConfig, modes: Mapping[str, int], *, quad: bool
+    ) -> KernelValues:
+        """Return the kernels of a layer with `modes`, the fields of CTL.
+
+        Raises EmulatorError (E832) if kernels lie behind the memory.
+        """
+        if memory.kernel_version != self._version:
+            self._known.clear()
+            self._version = memory.kernel_version
+        binary = bool(modes["binary"])
+        key = config, binary, quad
+        if key not in self._known:
+            self._known[key] = KernelValues(_ordered(memory, config, binary=binary, quad=quad))
+        return self._known[key]
+
+
+def _ordered(memory: Memory, config: LayerConfig, *, binary: bool, quad: bool) -> Integers:
+    """Return the kernels in the order of the channels: passes outside, processors inside."""
+    stored = layer_kernels(memory, config, binary=binary, quad=quad)
+    if not config.kind.sums_channels:
+        return stored[:, 0].swapaxes(0, 1).reshape(-1, *config.kernels.shape)
+    ordered = stored.transpose(1, 2, 0, 3, 4)
+    return ordered.reshape(len(ordered), -1, *config.kernels.shape)
