@@ -13,6 +13,7 @@ from typing import Any
 
 from unicorn import (
     UC_HOOK_MEM_INVALID,
+    UC_HOOK_MEM_READ,
     UC_MEM_WRITE_PROT,
     UC_MEM_WRITE_UNMAPPED,
     UC_PROT_EXEC,
@@ -115,6 +116,22 @@ class Core:
     def write_memory(self, address: int, data: bytes) -> None:
         """Place bytes in flash or RAM."""
         self._uc.mem_write(address, data)
+
+    def addresses_read(self, name: str, *, time_limit: float = DEFAULT_SECONDS) -> set[int]:
+        """Call a function, as `call` does, and return the addresses in flash and RAM it reads."""
+        found: set[int] = set()
+
+        def note(_uc: Any, _kind: int, address: int, *_rest: object) -> None:
+            found.add(address)
+
+        hook = self._uc.hook_add(UC_HOOK_MEM_READ, note)
+        self._uc.ctl_flush_tb()  # what is translated already does not know the hook
+        try:
+            self.call(name, time_limit=time_limit)
+        finally:
+            self._uc.hook_del(hook)
+            self._uc.ctl_flush_tb()
+        return found
 
     def _port(self) -> Port:
         def leave(status: int) -> None:

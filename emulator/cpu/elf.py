@@ -36,6 +36,8 @@ class Image:
     symbols: dict[str, int]
     functions: tuple[tuple[int, str], ...]  # by address, the Thumb bit removed
     architecture: Architecture
+    objects: tuple[tuple[int, int, str], ...] = ()
+    """Address, size in bytes and name of arrays and variables."""
 
     def function_at(self, address: int) -> str:
         """Name of the function that holds the instruction at `address`."""
@@ -54,9 +56,16 @@ def read_image(path: Path, architecture: Architecture) -> Image:
     (machine,) = struct.unpack_from("<H", data, 18)
     if machine != architecture.family.elf_machine:
         raise EmulatorError("E804", f"not a program for the {architecture.title} core", str(path))
-    symbols, functions = _symbols(data)
+    symbols, functions, objects = _symbols(data)
     segments, areas = _segments(data)
-    return Image(tuple(segments), tuple(areas), symbols, tuple(sorted(functions)), architecture)
+    return Image(
+        tuple(segments),
+        tuple(areas),
+        symbols,
+        tuple(sorted(functions)),
+        architecture,
+        tuple(sorted(objects)),
+    )
 
 
 def _segments(data: bytes) -> tuple[list[tuple[int, bytes]], list[tuple[int, int]]]:
@@ -74,20 +83,24 @@ def _segments(data: bytes) -> tuple[list[tuple[int, bytes]], list[tuple[int, int
     return segments, areas
 
 
-def _symbols(data: bytes) -> tuple[dict[str, int], list[tuple[int, str]]]:
+def _symbols(
+    data: bytes,
+) -> tuple[dict[str, int], list[tuple[int, str]], list[tuple[int, int, str]]]:
     symbols: dict[str, int] = {}
-    functions = []
-    for name, value, info, _ in _entries(data):
+    functions, objects = [], []
+    for name, value, size, info, _ in _entries(data):
         if info % _KINDS not in (_STT_OBJECT, _STT_FUNC):
             continue
         symbols[name] = value
         if info % _KINDS == _STT_FUNC:
             functions.append((value - value % 2, name))  # without the Thumb bit
-    return symbols, functions
+        elif size:
+            objects.append((value, size, name))
+    return symbols, functions, objects
 
 
-def _entries(data: bytes) -> Iterator[tuple[str, int, int, int]]:
-    """Yield name, value, kind and section of all symbols."""
+def _entries(data: bytes) -> Iterator[tuple[str, int, int, int, int]]:
+    """Yield name, value, size in bytes, kind and section of all symbols."""
     (table,) = struct.unpack_from("<I", data, 32)
     entry_size, count = struct.unpack_from("<HH", data, 46)
     sections = [struct.unpack_from("<10I", data, table + i * entry_size) for i in range(count)]
@@ -96,9 +109,9 @@ def _entries(data: bytes) -> Iterator[tuple[str, int, int, int]]:
             continue
         names = sections[link][4]
         for position in range(offset, offset + size, 16):
-            name_offset, value, _, info, _, section = struct.unpack_from("<IIIBBH", data, position)
-            start = names + name_offset
-            yield data[start : data.index(b"\0", start)].decode(), value, info, section
+            name, value, length, info, _, section = struct.unpack_from("<IIIBBH", data, position)
+            start = names + name
+            yield data[start : data.index(b"\0", start)].decode(), value, length, info, section
 
 
 @frozen
@@ -113,7 +126,7 @@ class ObjectSymbols:
 def read_object(path: Path) -> ObjectSymbols:
     """Return the names in a compiled, not yet linked file."""
     defined, weak, needed = set(), set(), set()
-    for name, _, info, section in _entries(path.read_bytes()):
+    for name, _, _, info, section in _entries(path.read_bytes()):
         binding = info // _KINDS
         if not name or binding not in (_STB_GLOBAL, _STB_WEAK):
             continue

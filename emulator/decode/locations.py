@@ -77,6 +77,21 @@ def words_of(config: LayerConfig, place: OutputLocations, pixels: int) -> Intege
     return words + place.lane[:, None] if config.output.wide else words
 
 
+def output_bytes(
+    config: LayerConfig, place: OutputLocations, pixels: int
+) -> tuple[Integers, Integers]:
+    """Return the data memory instances and byte offsets of what a layer writes.
+
+    Both are [output, pixel], with 32-bit output [output, pixel, byte]. Offsets may lie behind the
+    end of the instance.
+    """
+    words = words_of(config, place, pixels)
+    if config.output.wide:
+        offset = 4 * words[..., None] + np.arange(4)
+        return np.broadcast_to(place.instance[:, None, None], offset.shape), offset
+    return np.broadcast_to(place.instance[:, None], words.shape), 4 * words + place.lane[:, None]
+
+
 def _convolution_place(config: LayerConfig) -> OutputLocations:
     """Place of the outputs of a convolution: pass by pass, slot by slot."""
     output = config.output

@@ -58,12 +58,12 @@ class NetworkAlone:
         self.board = Board(firmware.image, None, apb_base)
         self.notes = firmware.notes
         self.comparison: bool | None = None
-        self._time_limit = time_limit
+        self.time_limit = time_limit
         self._chip = chip
         self._loads_sample = self.board.core.has("load_input") and bool(
             self.sources.program or _mentions_sample(self.sources)
         )
-        self._all_at_once = not self.board.core.has(f"{self.sources.prefix}_start")
+        self.loads_at_once = not self.board.core.has(f"{self.sources.prefix}_start")
         if load:
             self.load()
 
@@ -102,16 +102,16 @@ class NetworkAlone:
         is for another chip (E803).
         """
         core = self.board.core
-        if not self._call("enable", 0, _WHOLE_CLOCK):
-            core.call("emulator_power_on", time_limit=self._time_limit)
-        if self._all_at_once:
-            self._call("load")
+        if not self.call("enable", 0, _WHOLE_CLOCK):
+            core.call("emulator_power_on", time_limit=self.time_limit)
+        if self.loads_at_once:
+            self.call("load")
         else:
-            self._call("init")
-            if not self._call("load_weights") and core.has("load_kernels"):
-                core.call("load_kernels", time_limit=self._time_limit)
-            self._call("load_bias")
-            self._call("configure")
+            self.call("init")
+            if not self.call("load_weights") and core.has("load_kernels"):
+                core.call("load_kernels", time_limit=self.time_limit)
+            self.call("load_bias")
+            self.call("configure")
         addresses = self.board.bus.addresses
         if addresses is None:
             raise EmulatorError("E834", "the functions of the network set up no accelerator")
@@ -125,35 +125,45 @@ class NetworkAlone:
         """
         if sample:
             self._load_sample()
-        self._call("start")
+        self.call("start")
 
     def output_words(self) -> list[int]:
         """Return the words that the network's own function reads out; empty if there is none."""
-        core, name = self.board.core, f"{self.sources.prefix}_unload"
-        if not core.has(name):
+        if not self.board.core.has(f"{self.sources.prefix}_unload"):
             return []
-        results = []
-        for fill in (0, _BUFFER_FILL):  # what differs between the two was not written
-            core.write_memory(_BUFFER, bytes([fill]) * _BUFFER_BYTES)
-            core.call(name, _BUFFER, time_limit=self._time_limit)
-            results.append(np.frombuffer(core.read_memory(_BUFFER, _BUFFER_BYTES), "<u4"))
+        # what differs between the two was not written
+        results = [self.unloaded(_BUFFER_BYTES, fill).view("<u4") for fill in (0, _BUFFER_FILL)]
         written = np.flatnonzero(results[0] == results[1])
         end = int(written[-1]) + 1 if len(written) else 0
         return [int(word) for word in results[0][:end]]
 
-    def _call(self, name: str, *arguments: int) -> bool:
-        """Call a function of the network if there is one; tell whether there is."""
+    def unloaded(self, size_bytes: int, fill: int | None = None) -> NDArray[np.uint8]:
+        """Return the bytes that the network's own function reads out, by their number.
+
+        With `fill` the buffer holds this byte wherever nothing is written.
+        """
+        core = self.board.core
+        if fill is not None:
+            core.write_memory(_BUFFER, bytes([fill]) * size_bytes)
+        core.call(f"{self.sources.prefix}_unload", _BUFFER, time_limit=self.time_limit)
+        return np.frombuffer(core.read_memory(_BUFFER, size_bytes), np.uint8)
+
+    def call(self, name: str, *arguments: int) -> bool:
+        """Call a function of the network if there is one; tell whether there is.
+
+        `name` is without the prefix that all of them have.
+        """
         name = f"{self.sources.prefix}_{name}"
         if self.board.core.has(name):
-            self.board.core.call(name, *arguments, time_limit=self._time_limit)
+            self.board.core.call(name, *arguments, time_limit=self.time_limit)
             return True
         return False
 
     def _load_sample(self) -> None:
-        if self._all_at_once and self._loads_sample:
+        if self.loads_at_once and self._loads_sample:
             return  # the only function has loaded it
         if self._loads_sample:
-            self.board.core.call("load_input", time_limit=self._time_limit)
+            self.board.core.call("load_input", time_limit=self.time_limit)
             return
         arrays = self._sample()
         if not arrays:
@@ -177,7 +187,7 @@ class NetworkAlone:
             for name in _CHECKS:
                 if board.core.has(name):
                     board.bus.reads = []
-                    return board.core.call(name, time_limit=self._time_limit) == _OK
+                    return board.core.call(name, time_limit=self.time_limit) == _OK
         path = self.sources.results
         expected = expected_words(path.read_text(errors="replace")) if path else []
         if not expected:

@@ -149,6 +149,12 @@ class Board:
         self._applied = len(self.bus.log)
         return self._accelerator
 
+    def forget_writes(self) -> None:
+        """Clear the record of writes, once the accelerator has them."""
+        _ = self.accelerator
+        self._applied = 0
+        self.bus.forget_writes()
+
     def run(self, time_limit: float = DEFAULT_SECONDS) -> FirmwareOutcome:
         """Run main() from reset until it returns, fails, or starts over after it has passed.
 

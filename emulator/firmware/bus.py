@@ -84,6 +84,11 @@ class Bus:
         """Return the recorded writes number `first` to `end`."""
         return self.log.writes(first, end)
 
+    def forget_writes(self) -> None:
+        """Clear the record of writes; memories keep what was written."""
+        self._kernels = (0, self._kernel_words())
+        self.log.clear()
+
     def is_accelerator(self, address: int) -> bool:
         """Whether writes to an address are recorded."""
         return (

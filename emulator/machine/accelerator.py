@@ -99,6 +99,17 @@ class Accelerator:
             words.update(zip((start + 4 * index).tolist(), values, strict=True))
         return words
 
+    def changed_words(self, before: NDArray[np.uint32]) -> dict[int, int]:
+        """Return what a run has changed, by address; `before` is a copy of the data memory."""
+        memory = self.memory
+        words: dict[int, int] = {}
+        for instance in range(INSTANCES):
+            index = np.flatnonzero(memory.data[instance] != before[instance])
+            start = memory.addresses.apb_base + memory.chip.data_address(instance)
+            values = memory.data[instance, index].tolist()
+            words.update(zip((start + 4 * index).tolist(), values, strict=True))
+        return words | snoop.result_words(memory)
+
     def result_words(self) -> dict[int, int]:
         """Return what a run may change, by address: data memory and results of snoop units."""
         return self.data_words() | snoop.result_words(self.memory)
@@ -134,6 +145,11 @@ class Accelerator:
             self._progress = self._begin()
         self._advance(self._progress)
         return self._progress.run
+
+    def planned_layers(self) -> list[LayerConfig]:
+        """Return the layers that a run executes, in order, if no snoop unit wants others."""
+        first = self.memory.control_register("LCNT_MAX")["first"]
+        return _taking_part(self._links(first, NetworkRun()))
 
     @property
     def is_finished(self) -> bool:

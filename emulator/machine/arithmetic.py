@@ -21,7 +21,7 @@ from emulator.decode.config import (
 )
 from values import frozen
 
-Values = NDArray[np.int32]
+Values = NDArray[np.signedinteger[Any]]
 Integers = NDArray[np.int64]
 Floats = NDArray[np.floating[Any]]
 

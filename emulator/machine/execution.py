@@ -21,6 +21,7 @@ from emulator.decode.fifo import fifo_image, surplus_words
 from emulator.decode.locations import (
     OutputLocations,
     input_bytes,
+    output_bytes,
     output_locations,
     unused_lanes,
     words_of,
@@ -116,6 +117,11 @@ class LayerExecution:
         self._store(done, target, None if source.private else read)
         return done
 
+    @property
+    def config(self) -> LayerConfig:
+        """The configuration as the layer computes: with quad mode, in group 0 alone."""
+        return self._config
+
     def parameters(self) -> LayerParameters | None:
         """Return what the layer multiplies with and adds; None if it does not compute.
 
@@ -153,15 +159,9 @@ class LayerExecution:
     def _store(self, done: LayerRun, target: DataMemory, read: _Read | None) -> None:
         """Write the outputs to data memory."""
         words, place = done.words, done.place
-        instance = np.broadcast_to(place.instance[:, None], words.shape)
-        values = done.output.reshape(len(words), -1)
-        if done.config.output.wide:
-            offset = 4 * words[..., None] + np.arange(4)
-            instance = np.broadcast_to(instance[..., None], offset.shape)
-            data = values.astype("<i4").tobytes()
-        else:
-            offset = 4 * words + place.lane[:, None]
-            data = values.astype(np.int8).tobytes()
+        instance, offset = output_bytes(done.config, place, words.shape[1])
+        kind = "<i4" if done.config.output.wide else np.int8
+        data = done.output.astype(kind).tobytes()
         if not target.private:
             overwrites.check_writes(self._report, target, instance, offset)
             if read is not None:

@@ -25,7 +25,7 @@ class KernelValues:
     def __init__(self, values: Integers) -> None:
         self.values = values
         flat = values.reshape(len(values), -1)
-        self.used: NDArray[np.bool_] = flat.any(axis=1)
+        self.used: NDArray[np.bool_] = np.any(flat, axis=1, keepdims=True)[:, 0]
         self._magnitudes = np.abs(flat).sum(axis=1)
         self._floats: dict[type, Floats] = {}
 

@@ -60,6 +60,11 @@ def watch(
     return decision
 
 
+def is_configured(memory: Memory) -> bool:
+    """Tell whether any unit watches what layers write."""
+    return any(True for _ in _units_in_use(memory))
+
+
 def result_words(memory: Memory) -> dict[int, int]:
     """Return the registers with results of the units in use, by address."""
     addresses = {

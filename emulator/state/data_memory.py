@@ -46,9 +46,14 @@ class DataMemory:
     @classmethod
     def for_stream(cls) -> DataMemory:
         """Return the memory between two streaming layers, as large as any ring may be."""
-        shape = (INSTANCES, 4 * _PRIVATE_WORDS)
+        shape = (INSTANCES, cls.stream_bytes())
         nobody = np.zeros((0, 0), np.int16)
         return cls(np.zeros(shape, np.uint8), np.zeros(shape, np.bool_), nobody, private=True)
+
+    @staticmethod
+    def stream_bytes() -> int:
+        """Return the bytes of an instance of the memory between two streaming layers."""
+        return 4 * _PRIVATE_WORDS
 
     def read(self, instance: Integers, offset: Integers) -> NDArray[np.int8]:
         """Return signed bytes; offsets wrap at the end of the instance."""
