@@ -19,6 +19,10 @@ behind its bus. With --words, recorded words are executed instead of firmware.
 """
 
 
+COMPARED = 100
+"""Inputs that are compared with the simulation, unless an option tells."""
+
+
 @frozen
 class EmulateOptions:
     """A project's folder or a file of recorded words, the chip, and what is shown and written.
@@ -26,6 +30,8 @@ class EmulateOptions:
     `chip` None is the one that a project names. The program ends after `time_limit_s` seconds.
     `answer` says that the project's answer file is used.
     With `accelerator_only` the network runs without the program, on the sample or on `input`.
+    Otherwise the program's functions run on each of `input`, or with `fast` the accelerator alone;
+    `labels` tell what is right, and the first `compare` outputs are compared with the simulation.
     `tree` says how a project's folder is understood; `dump` takes data memory after recorded words,
     `trace` the registers field by field.
     """
@@ -43,6 +49,9 @@ class EmulateOptions:
     accelerator_only: bool
     input: Path | None
     answer: bool = True
+    labels: Path | None = None
+    fast: bool = False
+    compare: int = COMPARED
 
 
 def parse(words: Sequence[str] | None = None) -> EmulateOptions:
@@ -53,8 +62,10 @@ def parse(words: Sequence[str] | None = None) -> EmulateOptions:
         parser.error("--dump needs --words")
     if args.accelerator_only and args.words:
         parser.error("--accelerator-only needs PROJECT_DIR")
-    if args.input and not args.accelerator_only:
-        parser.error("--input needs --accelerator-only")
+    if args.input and args.words:
+        parser.error("--input needs PROJECT_DIR")
+    if (args.fast or args.labels) and (not args.input or args.accelerator_only):
+        parser.error("--fast and --labels need --input, without --accelerator-only")
     return EmulateOptions(
         project=args.project,
         words=args.words,
@@ -68,12 +79,26 @@ def parse(words: Sequence[str] | None = None) -> EmulateOptions:
         answer=args.answer,
         accelerator_only=args.accelerator_only,
         input=Path(args.input) if args.input else None,
+        labels=Path(args.labels) if args.labels else None,
+        fast=args.fast,
+        compare=args.compare,
         tree=TreeOptions(
             include=tuple(Path(folder) for folder in args.include),
             exclude=tuple(args.exclude),
             shorten_loops=args.shorten_loops,
         ),
     )
+
+
+def natural_number(text: str) -> int:
+    """Convert a whole number of at least 0 for argparse."""
+    try:
+        value = int(text)
+    except ValueError:
+        value = -1
+    if value < 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 0")
+    return value
 
 
 def seconds(text: str) -> float:
@@ -118,7 +143,17 @@ def arguments() -> Parser:
     option("--accelerator-only", action="store_true",
            help="run the network of cnn.c without main(), and print its output")  # fmt: skip
     option("--input", metavar="FILE",
-           help="with --accelerator-only: run on this input (.npy, picture, .wav)")  # fmt: skip
+           help="run the network on each of these inputs (.npy, picture, .wav)")  # fmt: skip
+    option(
+        "--labels",
+        metavar="FILE",
+        help="with --input: the right class of each input (.npy), for accuracy and confusion",
+    )
+    option("--fast", action="store_true",
+           help="with --input: the accelerator alone, without the program's C")  # fmt: skip
+    option("--compare", type=natural_number, default=COMPARED, metavar="N",
+           help="with --input: compare the first N outputs with the simulation of ai8xize.py "
+           f"(default: {COMPARED})")  # fmt: skip
     option("--include", action="append", default=[], metavar="DIR",
            help="look for headers there, too (repeatable)")  # fmt: skip
     option("--exclude", action="append", default=[], metavar="FILE",

@@ -50,6 +50,10 @@ def emulate(options: EmulateOptions) -> int:
     assert options.project is not None, "the command line names one of both"
     if options.accelerator_only:
         return emulate_alone(Path(options.project), options)
+    if options.input is not None:
+        from commands.emulate.data_set import emulate_data_set  # it needs the network loader
+
+        return emulate_data_set(Path(options.project), options)
     try:
         return emulate_project(options.project, options)
     except NoProgramError as error:

@@ -35,6 +35,27 @@ def read_inputs(path: Path, shape: tuple[int, int, int]) -> list[Image]:
     raise _refused(path, "the ending of the file tells no kind of input", "Use .npy, .png or .wav.")
 
 
+def read_labels(path: Path, count: int) -> NDArray[np.int64]:
+    """Return the labels in a NumPy file, one whole number for each of `count` inputs.
+
+    Raises EmulatorError (E863) for anything else, and OSError.
+    """
+    try:
+        array = np.load(path, allow_pickle=False)
+    except (ValueError, EOFError) as exc:
+        raise EmulatorError("E863", f"not a NumPy array: {exc}", str(path)) from None
+    if not isinstance(array, np.ndarray) or not np.issubdtype(array.dtype, np.integer):
+        kind = getattr(array, "dtype", "an archive")
+        raise EmulatorError("E863", f"labels must be integers, not {kind}", str(path))
+    if array.size != count or array.size != max((1, *array.shape)):
+        raise EmulatorError(
+            "E863",
+            f"there must be one label for each of the {count} inputs, not {_text(array.shape)}",
+            str(path),
+        )
+    return array.reshape(-1).astype(np.int64)
+
+
 def _arrays(path: Path, shape: tuple[int, int, int]) -> list[Image]:
     try:
         array = np.load(path, allow_pickle=False)

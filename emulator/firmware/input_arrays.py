@@ -35,7 +35,9 @@ class InputArrays:
         board.forget_writes()
         self._time_limit = time_limit
         if not self._core.has(LOAD_INPUT):
-            raise _refusal("the project has no function load_input()")
+            raise _refusal(
+                "the project has no function load_input() that copies a sample from arrays"
+            )
         self._arrays = self._find()
         self._original = self._content()
         self.shape = input_shape(memory)

@@ -140,7 +140,7 @@ class NetworkBatch:
         memories = [space.filled(count) for space in self._spaces]
         pixels = np.ascontiguousarray(images.transpose(1, 2, 3, 0))
         if not self._from_fifo:
-            memories[0][self._input] = pixels.view(np.uint8).reshape(-1, count)
+            memories[0][self._input.reshape(-1)] = pixels.view(np.uint8).reshape(-1, count)
         for step in self._steps:
             output = _execute(step, memories, pixels)
             on_layer(step.config, output)

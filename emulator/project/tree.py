@@ -34,12 +34,13 @@ class TreeOptions:
     """What the user says about a tree: more folders of headers, files that do not belong to it.
 
     `exclude` holds names or patterns of C files. With `shorten_loops`, loops that repeat parts of
-    an inference run twice.
+    an inference run twice. `flags` are further options of the compiler.
     """
 
     include: tuple[Path, ...] = ()
     exclude: tuple[str, ...] = ()
     shorten_loops: bool = False
+    flags: tuple[str, ...] = ()
 
 
 @frozen
@@ -47,8 +48,8 @@ class ProjectTree:
     """What belongs to the program or programs in the folder `root`.
 
     `sources` make up the program that runs the network, on `core`; `wrappers` that of the Arm core
-    which starts the RISC-V core. `flags` are definitions for the compiler, `others` C files that
-    nobody names, which may be needed all the same. `notes` are for the user.
+    which starts the RISC-V core. `flags` are options of the compiler, `others` C files that nobody
+    names, which may be needed all the same. `notes` are for the user.
     """
 
     root: Path
@@ -117,7 +118,7 @@ def read_tree(root: Path, options: TreeOptions | None = None) -> ProjectTree:
         wrappers=tuple(wrappers),
         others=tuple(f for f in every if f.resolve() not in used and _belongs(f, options)),
         include=tuple(path for path in _unique(include) if path.is_dir()),
-        flags=tuple(found.flags),
+        flags=(*found.flags, *options.flags),
         core=RISCV if wrappers or (found.riscv and not found.pair) else CORTEX_M4,
         chip=_chip(found.target),
         notes=tuple(found.notes),

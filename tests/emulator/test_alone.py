@@ -234,7 +234,7 @@ def test_other_chip_is_refused(bare: Path, run: Emulate) -> None:
 
 @pytest.mark.parametrize(
     "words",
-    [("--input", "x.npy", "folder"), (ONLY, "--words", "x.npz")],
+    [("--input", "x.npy", "--words", "x.npz"), (ONLY, "--words", "x.npz")],
 )
 def test_wrong_usage(words: tuple[str, ...]) -> None:
     with pytest.raises(SystemExit) as caught:
