@@ -15,9 +15,9 @@ from torch import nn
 
 import ai8x
 from diagnostics.errors import InputError
+from frontends.modules.tracing import trace
 from training.export.counting import count_effort, count_zeros
 from training.export.drawing import dot_text
-from training.export.tracing import trace
 
 Train = Callable[..., Any]
 
