@@ -54,7 +54,7 @@ def exact_type(
     memory has less than 2^22 bytes, so that all is below 2^53.
     """
     largest = _LARGEST_VALUE * int(magnitudes.max(initial=0)) + int(np.abs(bias).max(initial=0))
-    largest += 1 << max(_SHIFT_UNIT - 1 - output.shift, 0)
+    largest += 2 ** max(_SHIFT_UNIT - 1 - output.shift, 0)
     return np.float32 if largest <= _FLOAT32_EXACT else np.float64
 
 
@@ -131,11 +131,9 @@ def finish(sums: Floats, output: Output) -> Floats:
     Divisions are by powers of two, so that they are exact in floating point as well.
     """
     if not output.wide:
-        if output.shift < _SHIFT_UNIT:
-            bits = _SHIFT_UNIT - output.shift
-            sums = np.floor((sums + float(1 << bits - 1)) * sums.dtype.type(0.5**bits))
-        else:
-            sums = sums * sums.dtype.type(1 << output.shift - _SHIFT_UNIT)
+        bits = _SHIFT_UNIT - output.shift
+        half = 2.0 ** (bits - 1) if bits > 0 else 0.0
+        sums = np.floor((sums + sums.dtype.type(half)) * sums.dtype.type(2.0**-bits))
         sums = np.clip(sums, -128, 127)
     match output.activation:
         case ActivationFunction.NONE:

@@ -26,10 +26,6 @@ HELPERS = {
 ALLOWED = {
     ("synthesis/encode/data.py", "0x55555555"): "fixed pattern of data memory, no register",
     ("synthesis/encode/data.py", "0xAAAAAAAA"): "fixed pattern of data memory, no register",
-    ("emulator/machine/arithmetic.py", "(sums + (1 << 6 - output.shift)) >> 7 - output.shift"):
-        "the output shift is a shift",
-    ("emulator/machine/arithmetic.py", "1 << 6 - output.shift"): "half of the last place kept",
-    ("emulator/machine/arithmetic.py", "sums << output.shift - 7"): "the output shift is a shift",
     ("emulator/cpu/core.py", "UC_PROT_READ | UC_PROT_EXEC"): "flags of unicorn",
     ("emulator/cpu/core.py", "self._return | core.code_bit"): "Thumb addresses are odd",
     ("emulator/cpu/core.py", "uc.reg_read(core.position) & ~core.code_bit"): "the same",
