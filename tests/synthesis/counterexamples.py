@@ -128,4 +128,37 @@ BIAS_IN_FRONT_OF_A_STREAM = RandomNetwork(
 )
 """The bias that the first streaming layer skips looks like one of the layer behind it."""
 
-COUNTEREXAMPLES = (UNEVEN_LAST_PASS, SKIPPED_PIXELS, BIAS_IN_FRONT_OF_A_STREAM)
+DILATED_SINGLE_COLUMN = RandomNetwork(
+    chip=MAX78002,
+    layers=(
+        {
+            "op": "Conv2d",
+            "kernel_size": "1x1",
+            "pad": 0,
+            "bypass": True,
+            "max_pool": 1,
+            "pool_stride": 1,
+            "pool_dilation": [1, 2],
+            "processors": 0x1,
+            "out_offset": 0x8,
+            "activate": "none",
+            "output_shift": 8,
+        },
+    ),
+    others={},
+    sources=((INPUT,),),
+    weights_of=(None,),
+    data=sample(1, 1, 2),
+    kernels=(),
+    biases=(),
+    port=InputPort.MEMORY,
+    rounding=False,
+)
+"""A window of one column is as wide with dilation as without."""
+
+COUNTEREXAMPLES = (
+    UNEVEN_LAST_PASS,
+    SKIPPED_PIXELS,
+    BIAS_IN_FRONT_OF_A_STREAM,
+    DILATED_SINGLE_COLUMN,
+)

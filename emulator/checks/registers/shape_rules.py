@@ -41,7 +41,8 @@ def steps(facts: LayerFacts) -> Iterator[Expectation]:
             last = word["last"] // inputs.stride * inputs.stride
             yield Expectation(register, "last", (last,), f"the stride is {inputs.stride}")
     columns = facts.read("CCNT")
-    window = 1 if config.conv1d else inputs.pool[1] + inputs.pool_dilation[1] - 1
+    reach = (inputs.pool[1] - 1) * inputs.pool_dilation[1] + 1
+    window = 1 if config.conv1d else reach
     step = inputs.stride
     yield Expectation(
         "CCNT", "skip", range(window, window + step), f"the last window has {window} columns"
