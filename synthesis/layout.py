@@ -128,7 +128,8 @@ class Layout:
     how its words follow from the first ones. `allow_streaming` permits streaming from memory,
     `buffer_place` tells where the rolling buffer stands.
     `deliveries` replace the output layers in `cnn_unload`; with `has_output_map` the description
-    names the final output's processors apart. `snoop` holds the raw registers of conditional
+    names the final output's processors apart. `reasons` tell, by layer and key, why something was
+    chosen. `snoop` holds the raw registers of conditional
     execution. `file_has_bias` also counts layers of the file that are not executed.
     """
 
@@ -142,3 +143,4 @@ class Layout:
     has_output_map: bool = False
     snoop: tuple[int, ...] | None = None
     file_has_bias: bool = False
+    reasons: Mapping[int, Mapping[str, str]] = field(default_factory=dict)

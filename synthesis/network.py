@@ -144,7 +144,9 @@ class Layer:
     column. `weight_bits` is 8, 4, 2, 1, -1 for binary and 0 without weights; `shift` includes the
     implicit part. `weights` is int8 [out, in/groups, rows, columns] as the operator uses them (a
     transposed convolution flipped), `bias` int64 in units of 128. With `bypass` every kernel is
-    one. `place` and `places` tell where the layer and its keys stand in the description.
+    one. `tensor_name` is that of its tensors in the checkpoint, if the description states it;
+    `weight_source` the layer whose weights it uses. `place` and `places` tell where the layer and
+    its keys stand in the description.
     """
 
     index: int
@@ -182,6 +184,8 @@ class Layer:
     weights: NDArray[np.int8] | None = field(default=None, repr=False)
     bias: Tensor | None = field(default=None, repr=False)
     channel_skip: int = 0
+    tensor_name: str | None = None
+    weight_source: int | None = None
 
     def __str__(self) -> str:
         return f"layer {self.index}" + (f" ({self.name})" if self.name else "")
@@ -297,7 +301,8 @@ class Network(Schedule[Layer]):
     """What is computed: layers, the order of them, and a sample; nothing of where it is done.
 
     `sample` is int64 [channel, row, column]; `reshapes_inputs` lets a layer read some of its
-    sources' channels, from `channel_skip` on; `places` tells where global keys stand.
+    sources' channels, from `channel_skip` on; `named_files` are the global keys from which names of
+    files follow; `places` tells where global keys stand.
     """
 
     arch: str = ""
@@ -306,6 +311,7 @@ class Network(Schedule[Layer]):
     sample_file: str = ""
     buffer: DataBuffer | None = None
     reshapes_inputs: bool = False
+    named_files: Mapping[str, str] = field(default_factory=dict, repr=False)
     places: Mapping[str, Place] = field(default_factory=dict, repr=False)
 
     def validate(self) -> None:

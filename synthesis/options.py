@@ -74,7 +74,8 @@ class PlaceOptions:
 
     First kernel column, sharing of equal weights, whether data may overlap or a complaint about it
     is an error, the loader with one array per processor, which places layers that begin in an
-    upper lane earlier, the rounds of the network, and what changes the streams.
+    upper lane earlier, the rounds of the network, whether places that are chosen need a reason, and
+    what changes the streams.
     """
 
     weight_start: int = 0
@@ -83,6 +84,7 @@ class PlaceOptions:
     stops_at_overlaps: bool = True
     old_kernel_loader: bool = False
     repeat_layers: int = 1
+    explain: bool = False
     streams: StreamOptions = field(default_factory=StreamOptions)
 
 
@@ -129,6 +131,8 @@ class EncodeOptions:
     overlap_data: bool = False
     stops_at_overlaps: bool = True
     """False: data that overwrites other data is only a warning."""
+    explain: bool = False
+    """The reasons of places that were chosen."""
     keep_layer_logs: bool = False
     keep_layer_data: bool = False
     """All intermediate values of the layers, for the files of the debugging options."""

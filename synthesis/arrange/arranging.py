@@ -8,6 +8,7 @@ Source: docs/placement.md, "Places that are left open".
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from device import Chip
 from diagnostics import Diagnostic, DiagnosticError, Place, Severity
@@ -59,6 +60,12 @@ def arrange(
         attempt = attempted(network, fixed, chip, options, choice)
         if attempt.problem is not None and attempt.found is not None:
             layout = layout_of(attempt.problem, attempt.found, fixed)
+            if options.explain:
+                from synthesis.arrange.reasons import reasons_of  # only for people
+
+                obstacles = tuple(a.failure for a in attempts if a.failure)
+                reasons = reasons_of(attempt.problem, attempt.found, layout, fixed, obstacles)
+                layout = replace(layout, reasons=reasons)
             return network, layout, (*notices, *_notes(network, layout))
         attempts.append(attempt)
         if attempt.hopeless:

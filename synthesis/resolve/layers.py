@@ -133,6 +133,10 @@ class LayerBuilder:
             weights=weights,
             bias=self._bias(layer, tensors),
             channel_skip=layer.get("in_channel_skip", 0),
+            tensor_name=layer.get("weights"),
+            weight_source=layer_index(layer.get("weight_source"), self.description)
+            if "weight_source" in layer
+            else None,
         )
 
     def _places(self, layer: LayerDescription) -> dict[str, Place]:

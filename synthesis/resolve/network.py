@@ -122,6 +122,11 @@ def network_of(
         sample_file=sample_path(description, parts.options),
         buffer=_data_buffer(description),
         reshapes_inputs=parts.options.reshape_inputs,
+        named_files={
+            key: str(description.get(key))
+            for key in ("dataset", "weights", "bias")
+            if key in description
+        },
         places={key: entry.place for key, entry in description.entries.items()},
     )
 

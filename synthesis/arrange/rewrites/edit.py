@@ -50,7 +50,10 @@ def _renumbered(
         if read == (before,) and "in_sequences" not in old.places:
             read = None
         following = i + 1 if i + 1 < len(order) else None
-        layers.append(replace(old, index=i, sources=read, next_layer=following))
+        shared = None if old.weight_source is None else number[old.weight_source]
+        layers.append(
+            replace(old, index=i, sources=read, next_layer=following, weight_source=shared)
+        )
     numbers = tuple(range(len(layers)))
     kept = {number[i]: given for i, given in fixed.layers.items() if i in number}
     layouts = {i: kept.get(i, LayerLayout()) for i in numbers}
