@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from answer import FILE_NAME, write_answer
+from commands.loader.configuration import check_configuration, write_configuration
 from commands.loader.messages import print_line, print_messages, visible
 from commands.loader.options import LoaderOptions
 from diagnostics import (
@@ -39,6 +40,7 @@ from writing.folder import check_folder, write_project
 def create_project(options: LoaderOptions) -> int:
     """Run the stages that the options ask for; return the exit status."""
     check_report(options)
+    check_configuration(options)
     if options.model is not None:
         from commands.loader.models import with_description  # needs torch for most models
 
@@ -55,6 +57,7 @@ def create_project(options: LoaderOptions) -> int:
         print_line(f"No errors in {options.config_file}", options.messages)
         return 0
     result = synthesized(options)
+    write_configuration(options, result.network, result.placement.layout)
     if options.output.verify_project is not None:
         return compare_project(options, Path(options.output.verify_project), result)
     if options.rtl is not None:
@@ -150,10 +153,13 @@ def answer_file(
 def examined(options: LoaderOptions, complaints: list[Diagnostic]) -> tuple[Diagnostic, ...]:
     """Return the warnings about the network; raise DiagnosticError with all errors there are."""
     try:
-        *_, warnings = examine(options.config_file, options.chip, options.resolve, options.encode)
+        network, placement, warnings = examine(
+            options.config_file, options.chip, options.resolve, options.encode
+        )
     except DiagnosticError as refusal:
         raise DiagnosticError((*complaints, *refusal.diagnostics)) from None
     refuse_errors((*complaints, *warnings))
+    write_configuration(options, network, placement.layout)
     return warnings
 
 

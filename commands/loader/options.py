@@ -33,6 +33,7 @@ class Output:
 
     `report` is the file of the page of --report. `check_only` ends after the checks, `verify` runs
     the project's functions in the emulator, `checkpoint_table` prints the tensors first.
+    `configuration` is the file of the complete description.
     `verify_project` is the folder of a project that is compared; nothing is written then.
     """
 
@@ -41,6 +42,7 @@ class Output:
     verify: bool = False
     checkpoint_table: bool = False
     verify_project: str | None = None
+    configuration: str | None = None
 
 
 @frozen

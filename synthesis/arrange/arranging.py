@@ -14,7 +14,7 @@ from device import Chip
 from diagnostics import Diagnostic, DiagnosticError, Place, Severity
 from synthesis.arrange.bounds import witness_of
 from synthesis.arrange.decode import Decoded
-from synthesis.arrange.polish import polished
+from synthesis.arrange.polish import polished, simplified
 from synthesis.arrange.problem import problem_of
 from synthesis.arrange.result import layout_of
 from synthesis.arrange.rewrites import merged, with_copies
@@ -111,7 +111,7 @@ def attempted(
             choice, problem, None, *_nearest_miss(problem, found, tries),
             hopeless=not found.lost,
         )  # fmt: skip
-    found = polished(problem, found)
+    found = simplified(problem, polished(problem, found))
     if choice.streamed or choice.port.is_fifo:
         wrong = _stream_errors(network, layout_of(problem, found, fixed), chip, options)
         if wrong:

@@ -72,7 +72,7 @@ def decode(problem: Problem, tried: Try) -> Decoded:
             problem.tensors, problem.unit_of, problem.distance, strict=True
         )
     )
-    cost = _wrong_places(problem, masks)
+    cost = misplaced(problem, masks)
     columns, over, blocks = _kernels(problem, masks, tried.kernels)
     offsets, lost, words = _data(problem, masks, tried.cells)
     read = [_union(masks, parts) for parts in problem.reads]
@@ -105,7 +105,7 @@ def _union(masks: Sequence[int], parts: Sequence[int]) -> int:
     return found
 
 
-def _wrong_places(problem: Problem, masks: Sequence[int]) -> int:
+def misplaced(problem: Problem, masks: Sequence[int]) -> int:
     """Return the cost of parts of joins that are not behind each other, and of shared words."""
     wrong = 0
     for parts in problem.joins:

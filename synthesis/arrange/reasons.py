@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from synthesis.arrange.decode import Decoded, decode, instance_mask
+from synthesis.arrange.decode import Decoded, decode, instance_mask, misplaced
 from synthesis.arrange.polish import cycles
 from synthesis.arrange.tensors import owner_of
 from synthesis.arrange.values import Problem
@@ -33,7 +33,7 @@ def reasons_of(
         if result in starts:
             chosen["output_processors"] = starts[result]
         if position == 0:
-            chosen |= _of_sample(problem, found, obstacles)
+            chosen |= dict(_of_sample(problem, obstacles))
             if number[NETWORK_INPUT] in starts:
                 chosen["processors"] = starts[number[NETWORK_INPUT]]
         if layer.place == _place_of_reader(problem, layer) and not layer.places:
@@ -61,9 +61,7 @@ def _copied(problem: Problem, layer: Layer) -> str:
     return f"added: what {reader} reads here is needed without gaps elsewhere"
 
 
-def _of_sample(
-    problem: Problem, found: Decoded, obstacles: tuple[str, ...]
-) -> Iterator[tuple[str, str]]:
+def _of_sample(problem: Problem, obstacles: tuple[str, ...]) -> Iterator[tuple[str, str]]:
     """Yield why the sample arrives as it does."""
     if not obstacles:
         return
@@ -153,8 +151,10 @@ def _why_not(problem: Problem, found: Decoded, lower: Decoded) -> str:
         return f"lower, {problem.name(first)} does not fit"
     if lower.bias_bytes > found.bias_bytes:
         return "lower, the biases do not fit"
+    if misplaced(problem, lower.masks):
+        return "joined parts stand in rising order"
     if lower.cost:
-        return "behind what is joined before it, or so that a group is used"
+        return "so that every group that holds a result takes part"
     if cycles(problem, lower) > cycles(problem, found):
         return "lower, data passes through in more steps"
     return "one of several places that fit"

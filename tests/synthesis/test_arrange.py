@@ -9,8 +9,12 @@ import pytest
 
 from device import MAX78000, MAX78002, Chip
 from diagnostics import DiagnosticError
+from synthesis.configuration import configuration
 from synthesis.layout import InputPort
-from tests.synthesis.arranged import ADD, CONV, ONE, PASS, arranged, kernels_of
+from synthesis.options import EncodeOptions, ResolveOptions
+from synthesis.pipeline import synthesize
+from synthesis.words import phase_words
+from tests.synthesis.arranged import ADD, CONV, ONE, PASS, Arranged, arranged, kernels_of
 from tests.synthesis.networks import Keys
 
 BOTH = pytest.mark.parametrize("chip", [MAX78000, MAX78002], ids=lambda chip: chip.name)
@@ -210,3 +214,40 @@ def test_tight_kernels_get_columns_of_their_own(tmp_path: Path) -> None:
     widths = (3, 40, 24, 40, 24, 40, 24, 40, 24, 40, 24, 40, 24, 40, 24)
     shapes = [(b, a, 3, 3) for a, b in itertools.pairwise(widths)]
     arranged(tmp_path, *[CONV] * 14, shape=(3, 6, 6), kernels=kernels_of(*shapes))
+
+
+def written(folder: Path, *layers: Keys, **more: object) -> tuple[str, Arranged, Arranged]:
+    """Write the complete description of a network, and load it alone."""
+    first = arranged(folder, *layers, encode=EncodeOptions(explain=True), **more)  # type: ignore[arg-type]
+    text = configuration(first.made.network, first.made.placement.layout, "a title")
+    options = ResolveOptions(str(folder / "sample.npy"), weight_input=str(folder / "weights.npy"))
+    (folder / "written.yaml").write_text(text)
+    chip = first.made.chip
+    again = synthesize(str(folder / "written.yaml"), chip, options, EncodeOptions())
+    assert phase_words(again.program) == phase_words(first.made.program)
+    return text, first, Arranged(again, None)
+
+
+@BOTH
+def test_written_description_gives_the_same_words(tmp_path: Path, chip: Chip) -> None:
+    kernels = kernels_of((8, 3, 3, 3), (8, 8, 3, 3), (4, 8, 3, 3))
+    layers = ({**RESIDUAL[0], "max_pool": [3, 2], "pool_stride": 2}, *RESIDUAL[1:])
+    text, first, again = written(tmp_path, *layers, shape=(3, 9, 12), kernels=kernels, chip=chip)
+    assert again.names == first.names
+    if chip is MAX78000:
+        assert "# between them are words of the result of layer 1 (b)" in text
+        assert "# added: what layer 3 (c) reads here is needed without gaps elsewhere" in text
+
+
+def test_written_description_of_a_stream_needs_no_option(tmp_path: Path) -> None:
+    layers = (CONV, {**CONV, "max_pool": 4, "pool_stride": 4}, CONV)
+    kernels = kernels_of((4, 8, 3, 3), (8, 4, 3, 3), (4, 8, 3, 3))
+    text, *_ = written(tmp_path, *layers, shape=(8, 120, 120), kernels=kernels)
+    assert "input_port: fifo" in text and "the input takes 57600 bytes" in text
+
+
+def test_written_description_in_place(tmp_path: Path) -> None:
+    kernels = kernels_of((64, 20, 1, 1), (64, 64, 3, 3), (4, 64, 1, 1))
+    layers, shape = (ONE, CONV, ONE), (20, 85, 85)
+    text, *_ = written(tmp_path, *layers, shape=shape, kernels=kernels, execute=False)
+    assert "in_place: true" in text and "0x258 below the result of layer 0, over it" in text

@@ -345,6 +345,8 @@ def _log_options(parser: argparse.ArgumentParser) -> None:
         option(name, metavar="TEXT", help="accepted; neither network nor linter is used")
     option("--no-progress", action="store_true", help="accepted; there are no progress bars")
     option("--report", metavar="FILE", help="write a page (HTML) with tables and memory maps")
+    option("--write-config", metavar="FILE",
+           help="write the description with all places, and why they were chosen")  # fmt: skip
     option(
         "--check-only",
         action="store_true",
