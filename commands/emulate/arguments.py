@@ -23,6 +23,9 @@ COMPARED = 100
 """Inputs that are compared with the simulation, unless an option tells."""
 
 
+_LARGEST_PORT = 65535
+
+
 @frozen
 class EmulateOptions:
     """A project's folder or a file of recorded words, the chip, and what is shown and written.
@@ -32,6 +35,7 @@ class EmulateOptions:
     With `accelerator_only` the network runs without the program, on the sample or on `input`.
     Otherwise the program's functions run on each of `input`, or with `fast` the accelerator alone;
     `labels` tell what is right, and the first `compare` outputs are compared with the simulation.
+    `gdb` is the port on which a debugger may connect.
     `tree` says how a project's folder is understood; `dump` takes data memory after recorded words,
     `trace` the registers field by field.
     """
@@ -49,6 +53,7 @@ class EmulateOptions:
     accelerator_only: bool
     input: Path | None
     answer: bool = True
+    gdb: int | None = None
     labels: Path | None = None
     fast: bool = False
     compare: int = COMPARED
@@ -60,6 +65,8 @@ def parse(words: Sequence[str] | None = None) -> EmulateOptions:
     args = parser.parse_args(words)
     if args.dump and not args.words:
         parser.error("--dump needs --words")
+    if args.gdb is not None and (args.words or args.accelerator_only or args.input):
+        parser.error("--gdb needs PROJECT_DIR and a program with main()")
     if args.accelerator_only and args.words:
         parser.error("--accelerator-only needs PROJECT_DIR")
     if args.input and args.words:
@@ -79,6 +86,7 @@ def parse(words: Sequence[str] | None = None) -> EmulateOptions:
         answer=args.answer,
         accelerator_only=args.accelerator_only,
         input=Path(args.input) if args.input else None,
+        gdb=args.gdb,
         labels=Path(args.labels) if args.labels else None,
         fast=args.fast,
         compare=args.compare,
@@ -88,6 +96,14 @@ def parse(words: Sequence[str] | None = None) -> EmulateOptions:
             shorten_loops=args.shorten_loops,
         ),
     )
+
+
+def port(text: str) -> int:
+    """Convert the number of a port, 0 to 65535, for argparse."""
+    value = natural_number(text)
+    if value > _LARGEST_PORT:
+        raise argparse.ArgumentTypeError(f"{text} is above {_LARGEST_PORT}")
+    return value
 
 
 def natural_number(text: str) -> int:
@@ -165,6 +181,12 @@ def arguments() -> Parser:
            help="write the registers field by field as a table (text, or .csv)")  # fmt: skip
     option("--no-answer", dest="answer", action="store_false",
            help="do not compare with the answer file (answer.npz) of the project")  # fmt: skip
+    option(
+        "--gdb",
+        type=port,
+        metavar="PORT",
+        help="wait for gdb on this port of the machine (0: any), and let it run the program",
+    )
     option("--cycles", action="store_true", help="estimate how long each layer takes")
     option("-v", "--verbose", action="store_true", help="show what each layer does")
     return parser

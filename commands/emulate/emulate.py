@@ -15,6 +15,7 @@ import numpy as np
 from checkpoint.atomic import write_bytes
 from commands.emulate.alone import emulate_alone
 from commands.emulate.arguments import EmulateOptions
+from commands.emulate.debugging import options_for_gdb, served
 from commands.emulate.known_answer import AnswerCheck, answer_of, describe_answer
 from commands.emulate.notes import show_notes, show_stand_ins
 from commands.emulate.runs import WRONG_REGISTERS, show_run
@@ -28,6 +29,7 @@ from emulator import (
     NetworkRun,
     Writes,
 )
+from emulator.cpu.gdb import GdbServer
 from emulator.errors import NoProgramError, StoppedError
 from emulator.report.departure import departure_of_words, outputs_at
 from emulator.report.describe import (
@@ -57,19 +59,26 @@ def emulate(options: EmulateOptions) -> int:
     try:
         return emulate_project(options.project, options)
     except NoProgramError as error:
+        if options.gdb is not None:
+            raise
         print(f"note: {error.message}: the network is run alone, as with --accelerator-only")
         return emulate_alone(Path(options.project), options)
 
 
 def emulate_project(project: str, options: EmulateOptions) -> int:
     """Run a project; return 0 if it reports success."""
+    server = None
+    if options.gdb is not None:
+        server = GdbServer(options.gdb)
+        options = options_for_gdb(options)
     check = answer_of(Path(project), wanted=options.answer)
     board = Board.with_project(project, options.chip, options.apb_base, show, options.tree)
     show_notes(board, options.verbose)
     if check is not None:
         check.watch(board)
     try:
-        outcome = board.run(options.time_limit_s)
+        with served(server, board):
+            outcome = board.run(options.time_limit_s)
     except EmulatorError as error:
         show_answer(board, check, stopped=isinstance(error, StoppedError))
         raise

@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from unicorn import (
+    UC_HOOK_CODE,
     UC_HOOK_MEM_INVALID,
     UC_HOOK_MEM_READ,
     UC_MEM_WRITE_PROT,
@@ -24,6 +25,7 @@ from unicorn import (
 
 from device.chip import SRAM_BASE
 from emulator.bits import WORD_BITS, signed
+from emulator.cpu.debugging import Debugger, DebugTarget
 from emulator.cpu.elf import Image
 from emulator.cpu.io import CoreObserver, IoArea, Peripherals, Unobserved
 from emulator.cpu.memory_map import ROOMY_BYTES, CoreMemory
@@ -71,6 +73,11 @@ class Core:
         self._probing = False  # accesses have no effect and end the run
         self._accesses = 0
         self._uc = self._core()
+        self._debugger: Debugger | None = None
+        self._target = DebugTarget(self._uc, self.architecture, self._memory, self._areas)
+        self._paused = False  # the debugger has stopped the program
+        self._depth = 0  # handlers of interrupts that are running
+        self._debugging: Any = None  # hook of unicorn
 
     def has(self, name: str) -> bool:
         """Tell whether the program defines a function or object."""
@@ -90,6 +97,7 @@ class Core:
                 remedy="The functions of a generated project must exist and must not be static.",
             )
         self._stopped, self._exit_code, self._late = False, None, False
+        self._paused, self._depth = False, 0
         core = self._family
         self._uc.reg_write(core.stack, self._memory.sram_base + self._memory.sram_bytes)
         try:
@@ -102,7 +110,21 @@ class Core:
 
     def run(self, time_limit: float = DEFAULT_SECONDS) -> int | None:
         """Run main() from reset and return what it returns, else as `call`."""
-        return self.call("reset_handler", time_limit=time_limit)
+        try:
+            status = self.call("reset_handler", time_limit=time_limit)
+        except EmulatorError as error:
+            if self._debugger is not None:
+                self._debugger.failed(self._target, error)
+            raise
+        if self._debugger is not None:
+            self._debugger.ended(status)
+            self._detach()
+        return status
+
+    def attach(self, debugger: Debugger) -> None:
+        """Let a debugger watch the program while it runs."""
+        self._debugger = debugger
+        self._debugging = self._uc.hook_add(UC_HOOK_CODE, self._before_instruction)
 
     def stop(self) -> None:
         """End the run; the core cannot go on from there."""
@@ -201,32 +223,75 @@ class Core:
         self._fault = self._fault or reason
         self._uc.emu_stop()
 
-    def _run_function(self, address: int, *arguments: int) -> None:
-        """Run the function at an address until it returns, delivering interrupts on the way."""
+    def _run_function(self, address: int, *arguments: int, back: int | None = None) -> None:
+        """Run the function at an address until it returns, delivering interrupts on the way.
+
+        It returns to `back`, where a debugger looks for who has called it; else to nowhere.
+        """
         uc, core = self._uc, self._family
-        uc.reg_write(core.link, self._return | core.code_bit)
+        back = self._return if back is None else back
+        stack = uc.reg_read(core.stack)
+        uc.reg_write(core.link, back | core.code_bit)
         for register, value in zip(core.arguments, arguments, strict=False):
             uc.reg_write(register, value)
         position = address
         while True:
             try:
-                uc.emu_start(position | core.code_bit, self._return)
+                passes = position == back  # it executes what it returns to
+                until = self._return if passes else back
+                uc.emu_start(position | core.code_bit, until, count=int(passes))
             except UcError as exc:
                 raise self._fault or self._crash(exc) from None
             if self._fault:
                 raise self._fault
             if self._late:
                 raise _LateError
+            if self._paused:
+                self._debug()
             position = uc.reg_read(core.position) & ~core.code_bit
-            if self._stopped or position == self._return:
+            if self._stopped or (position == back and uc.reg_read(core.stack) == stack):
                 return
+            if self._paused or passes or position == back:
+                self._paused = False
+                continue
             interrupt = self.observer.wait(self._sleeps(position))
             if self._stopped:
                 return
             if interrupt:
                 context = uc.context_save()
-                self._run_function(self.image.symbols[_INTERRUPT], interrupt)
+                self._interrupt(interrupt, position)
                 uc.context_restore(context)
+
+    def _interrupt(self, number: int, position: int) -> None:
+        """Run the handler of an interrupt that comes before the instruction at a position."""
+        back = None
+        if self._debugger is not None:
+            back = position
+            self._uc.ctl_flush_tb()  # what is translated already does not end there
+        self._depth += 1
+        self._run_function(self.image.symbols[_INTERRUPT], number, back=back)
+        self._depth -= 1
+        if back is not None:
+            self._uc.ctl_flush_tb()
+
+    def _before_instruction(self, _uc: Any, address: int, _size: int, _data: object) -> None:
+        if self._debugger is not None and self._debugger.stops_before(address, self._depth):
+            self._paused = True
+            self._uc.emu_stop()
+
+    def _debug(self) -> None:
+        """Let the debugger do what it wants with the program that it has stopped."""
+        assert self._debugger is not None
+        self._debugger.stopped(self._target, self._depth)
+        self._stopped = self._stopped or self._target.wants_end
+        if self._target.wants_detach:
+            self._detach()
+
+    def _detach(self) -> None:
+        """Let the program go on without a debugger."""
+        self._debugger = None
+        self._uc.hook_del(self._debugging)
+        self._uc.ctl_flush_tb()
 
     def _sleeps(self, position: int) -> bool:
         """Tell whether the instruction in front of a position waits for an interrupt."""

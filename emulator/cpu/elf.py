@@ -38,6 +38,8 @@ class Image:
     architecture: Architecture
     objects: tuple[tuple[int, int, str], ...] = ()
     """Address, size in bytes and name of arrays and variables."""
+    file: bytes = b""
+    """The whole file, as debuggers read it."""
 
     def function_at(self, address: int) -> str:
         """Name of the function that holds the instruction at `address`."""
@@ -65,6 +67,7 @@ def read_image(path: Path, architecture: Architecture) -> Image:
         tuple(sorted(functions)),
         architecture,
         tuple(sorted(objects)),
+        data,
     )
 
 

@@ -18,7 +18,8 @@ class IoArea:
 
     `read(address, width)` returns a value of `width` bytes, `write(address, width, value)` takes
     one; `has_something_at(address)` tells whether anything can be read there. If the area overlaps
-    another, the message calls it `name` and shows `option` and `remedy`.
+    another, the message calls it `name` and shows `option` and `remedy`. `peek(address)` returns a
+    byte for a debugger, without any effect; None if there is nothing to see.
     """
 
     name: str
@@ -29,6 +30,7 @@ class IoArea:
     has_something_at: Callable[[int], bool] = _everything
     option: str | None = None
     remedy: str | None = None
+    peek: Callable[[int], int] | None = None
 
 
 class Peripherals(Protocol):

@@ -18,7 +18,9 @@ from device.chip import DEFAULT_APB_BASE
 from device.fields import Register, flag
 from emulator.bits import WORD_LIMIT, changed
 from emulator.checks.finding import LayerFinding
+from emulator.cpu.architecture import CORTEX_M4
 from emulator.cpu.core import DEFAULT_SECONDS, Core
+from emulator.cpu.debugging import Debugger
 from emulator.cpu.elf import Image
 from emulator.cpu.memory_map import CoreMemory
 from emulator.errors import EmulatorError, OutOfTimeError
@@ -148,6 +150,18 @@ class Board:
         self._accelerator.write(self.bus.writes(self._applied))
         self._applied = len(self.bus.log)
         return self._accelerator
+
+    def attach(self, debugger: Debugger) -> None:
+        """Let a debugger watch the program on the Arm core. Raises EmulatorError (E871): none."""
+        core = self.wrapper or self.core
+        if core.architecture is not CORTEX_M4:
+            raise EmulatorError(
+                "E871",
+                f"the program runs on the {core.architecture.title} core alone; the debugger "
+                "serves the Arm core",
+                "--gdb",
+            )
+        core.attach(debugger)
 
     def forget_writes(self) -> None:
         """Clear the record of writes, once the accelerator has them."""

@@ -122,7 +122,12 @@ class Bus:
     def areas(self) -> tuple[IoArea, ...]:
         """The addresses of the chip beside its flash and SRAM."""
         peripherals = IoArea(
-            "the peripherals' area", PERIPHERALS, PERIPHERAL_BYTES, self.read, self.write
+            "the peripherals' area",
+            PERIPHERALS,
+            PERIPHERAL_BYTES,
+            self.read,
+            self.write,
+            peek=self.peek,
         )
         accelerator = IoArea(
             "the accelerator's area",
@@ -133,6 +138,7 @@ class Bus:
             self.has_something_at,
             "--apb-base",
             f"The chip has it at 0x{DEFAULT_APB_BASE:08x}.",
+            self.peek,
         )
         return peripherals, accelerator, self._system.area
 
@@ -149,6 +155,12 @@ class Bus:
         if value is None:
             value = self.words.get(word, 0)
         return bytes_at(value, address, size)
+
+    def peek(self, address: int) -> int:
+        """Return a byte as a debugger sees it, without any effect on the program."""
+        word = word_address(address)
+        value = self._status.get(word)
+        return bytes_at(self.words.get(word, 0) if value is None else value, address, 1)
 
     def _poll(self) -> None:
         """A control register is read while the network should run."""

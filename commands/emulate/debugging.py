@@ -1,0 +1,40 @@
+"""A debugger for the program: `emulate.py DIR --gdb PORT`."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from commands.emulate.arguments import EmulateOptions
+from emulator import Board
+from emulator.cpu.gdb import GdbServer
+
+_FLAGS = ("-O0", "-g")
+"""Options of the compiler with which each line of C has instructions, and gdb knows them."""
+
+
+def options_for_gdb(options: EmulateOptions) -> EmulateOptions:
+    """Return options with which a program is compiled for gdb and has all the time it needs."""
+    flags = (*options.tree.flags, *_FLAGS)
+    return replace(options, time_limit_s=float("inf"), tree=replace(options.tree, flags=flags))
+
+
+@contextmanager
+def served(server: GdbServer | None, board: Board) -> Iterator[None]:
+    """Let gdb watch the program of a board, and tell how to connect; without a server, nothing."""
+    if server is None:
+        yield
+        return
+    board.attach(server)
+    with tempfile.TemporaryDirectory(prefix="emulator-gdb-") as folder:
+        program = Path(folder) / "program.elf"
+        program.write_bytes((board.wrapper or board.core).image.file)
+        print(f"Waiting for gdb: gdb-multiarch -ex 'target remote :{server.port}' {program}",
+              flush=True)  # fmt: skip
+        try:
+            yield
+        finally:
+            server.close()
