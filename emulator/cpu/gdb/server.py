@@ -147,7 +147,9 @@ class GdbServer:
         elif action[:1] in (b"s", b"S"):
             self._step_depth = depth
         if packet[:1] in (b"c", b"s") and len(packet) > 1:
-            target.write_register(target.architecture.family.position, int(packet[1:], 16) | 1)
+            target.write_register(
+                target.architecture.family.position, _even(int(packet[1:], 16)) + 1
+            )
         return True
 
     def _answer(self, packet: bytes, target: DebugTarget) -> bytes:
