@@ -45,12 +45,14 @@ class Effects:
     """What follows from a complaint for what else can be said; it is never printed.
 
     After an error the facts that it `blocks` are not known; a complaint that `needs` one of them
-    may be no more than a consequence. `silenced_by` is the option that hides the complaint.
+    may be no more than a consequence. `silenced_by` is the option that hides the complaint. What
+    is written in spite of an `unsound` warning is not expected to work as it is.
     """
 
     blocks: frozenset[str] = frozenset()
     needs: frozenset[str] = frozenset()
     silenced_by: str | None = None
+    unsound: bool = False
 
 
 NO_EFFECTS = Effects()

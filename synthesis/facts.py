@@ -43,5 +43,7 @@ def blocked(diagnostics: Iterable[Diagnostic]) -> frozenset[str]:
     return frozenset().union(*(d.effects.blocks for d in errors))
 
 
+UNSOUND = Effects(unsound=True)
+"""Of warnings that the project that is written is not expected to do what it should."""
 NO_ROOM = effects(blocks=Fact.ROOM)
 """Of complaints that something of a sound network does not fit."""

@@ -12,6 +12,7 @@ from answer import FILE_NAME, write_answer
 from commands.loader.configuration import check_configuration, write_configuration
 from commands.loader.messages import print_line, print_messages, visible
 from commands.loader.options import LoaderOptions
+from commands.loader.soundness import last_line, refuse_unsound, sentence, unsound
 from diagnostics import (
     Diagnostic,
     DiagnosticError,
@@ -23,10 +24,13 @@ from diagnostics import (
 from synthesis.answer import build_answer
 from synthesis.emit import (
     ProjectOptions,
+    check_footprint,
     check_options,
     check_outputs,
     emit_arrays,
     emit_project,
+    footprint,
+    format_footprint,
     format_resources,
     log_text,
 )
@@ -34,6 +38,7 @@ from synthesis.facts import Fact
 from synthesis.network import Network
 from synthesis.pipeline import Synthesis, examine, synthesize, what_fits
 from synthesis.place import Placement
+from synthesis.summarize import wide_share
 from writing.folder import check_folder, write_project
 
 
@@ -53,10 +58,14 @@ def create_project(options: LoaderOptions) -> int:
     complaints = complaints_of_options(options)
     if options.output.check_only or has_errors(complaints):
         warnings = examined(options, complaints)
+        if options.output.strict:
+            refuse_unsound((*complaints, *warnings))
         print_messages(visible((*complaints, *warnings), options.messages), options.messages)
         print_line(f"No errors in {options.config_file}", options.messages)
         return 0
     result = synthesized(options)
+    if options.output.strict:
+        refuse_unsound((*complaints, *result.warnings))
     write_configuration(options, result.network, result.placement.layout)
     if options.output.verify_project is not None:
         return compare_project(options, Path(options.output.verify_project), result)
@@ -94,10 +103,10 @@ def complaints_of_folder(options: LoaderOptions) -> list[Diagnostic]:
 def write_embedded(options: LoaderOptions, result: Synthesis) -> None:
     """Write the project and its report, print what there is to say, and verify it if asked to."""
     text, folder, messages = options.project, options.folder, options.messages
-    complaints = [*check_options(text), *check_outputs(text, result.program, result.summary)]
-    refuse_errors(complaints)
-    shown = visible((*complaints, *result.warnings), messages)
-    text = replace(text, messages=tuple(map(str, shown)))
+    found = complaints_of_project(options, result)
+    shown = visible(found, messages)
+    doubts = tuple(map(sentence, unsound(found)))
+    text = replace(text, messages=tuple(map(str, shown)), doubts=doubts)
     texts = emit_project(result.program, result.summary, text)
     files = texts | emit_arrays(result.summary, text)
     files[FILE_NAME] = answer_file(options, result, files)
@@ -105,6 +114,7 @@ def write_embedded(options: LoaderOptions, result: Synthesis) -> None:
     write_report(options, result.network, result.placement, shown, result)
     print_messages(shown, messages)
     print_line(f"Wrote {len(files)} files to {folder}", messages)
+    check_output = text.kat and not text.fixed_input
     if options.output.verify:
         from commands.loader.verify import verify  # needs unicorn, which other runs do without
 
@@ -112,12 +122,33 @@ def write_embedded(options: LoaderOptions, result: Synthesis) -> None:
             result,
             folder,
             apb_base=options.encode.apb_base,
-            check_output=text.kat and not text.fixed_input,
+            check_output=check_output,
             cycles=text.verbose,
         ):
             print_line(line, messages)
     if text.verbose:
         print_line(details(result, text, folder), messages)
+    last = last_line(found, verified=options.output.verify and check_output)
+    if last is not None:
+        print_line(last, messages)
+
+
+def complaints_of_project(options: LoaderOptions, result: Synthesis) -> list[Diagnostic]:
+    """Return all warnings about a project; raise DiagnosticError where it must not be written.
+
+    Of a project that only needs too much memory the report is written first.
+    """
+    text = options.project
+    found = [*check_options(text), *check_outputs(text, result.program, result.summary)]
+    refuse_errors(found)
+    wide = wide_share(result.mapped)
+    found += [*check_footprint(result.program, text, wide), *result.warnings]
+    if has_errors(found):
+        write_report(options, result.network, result.placement, found, result)
+    refuse_errors(found)
+    if options.output.strict:
+        refuse_unsound(found)
+    return found
 
 
 def compare_project(options: LoaderOptions, folder: Path, result: Synthesis) -> int:
@@ -170,6 +201,7 @@ def details(result: Synthesis, options: ProjectOptions, folder: Path) -> str:
     return "\n".join(
         (
             *format_resources(result.summary.statistics),
+            *format_footprint(footprint(result.program, options)),
             *result.summary.memory_log[-1:],
             f"Kernel map, data memory map, registers and data: {folder / options.log_filename}",
         )
@@ -230,9 +262,18 @@ def write_report(
         program=None if made is None else made.program,
         summary=None if made is None else made.summary,
         diagnostics=diagnostics,
+        core=_core_memories(options, made),
     )
     page = report_page(gathered).encode("utf-8", "backslashreplace")
     atomic.write_bytes(options.output.report, page)
+
+
+def _core_memories(options: LoaderOptions, made: Synthesis | None) -> list[tuple[str, int, int]]:
+    """Return what an embedded project takes of flash and SRAM."""
+    if made is None or options.rtl is not None:
+        return []
+    memories = footprint(made.program, options.project).memories
+    return [(memory.name, memory.used, memory.size) for memory in memories]
 
 
 def report_refusal(options: LoaderOptions, refusal: DiagnosticError) -> None:

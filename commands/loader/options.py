@@ -34,7 +34,8 @@ class Output:
     `report` is the file of the page of --report. `check_only` ends after the checks, `verify` runs
     the project's functions in the emulator, `checkpoint_table` prints the tensors first.
     `configuration` is the file of the complete description.
-    `verify_project` is the folder of a project that is compared; nothing is written then.
+    `verify_project` is the folder of a project that is compared; nothing is written then. `strict`
+    refuses what is known not to work.
     """
 
     report: str | None = None
@@ -43,6 +44,7 @@ class Output:
     checkpoint_table: bool = False
     verify_project: str | None = None
     configuration: str | None = None
+    strict: bool = False
 
 
 @frozen

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Collection, Container, Iterator
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any, TypeVar
 
@@ -21,11 +22,16 @@ from values import frozen
 
 @frozen
 class Finding:
-    """A violated constraint: what is wrong, the keys to blame, and what to do."""
+    """A violated constraint: what is wrong, the keys to blame, and what to do.
+
+    With `unsound`, the words that are written in spite of it are not expected to lead to the known
+    answer.
+    """
 
     message: str
     keys: str | tuple[str, ...] = ()
     remedy: str | None = None
+    unsound: bool = False
 
 
 class Kind(enum.StrEnum):
@@ -100,8 +106,9 @@ class Constraint:
     def complain(self, layer: Layer, finding: Finding, waiving: Container[str]) -> Diagnostic:
         """Return the diagnostic of a finding; a warning if an option waives the constraint."""
         severity = Severity.WARNING if self.waived_by in waiving else self.severity
+        effects = replace(self.effects, unsound=finding.unsound)
         return layer.diagnostic(
-            self.code, finding.message, finding.keys, finding.remedy, severity, self.effects
+            self.code, finding.message, finding.keys, finding.remedy, severity, effects
         )
 
 

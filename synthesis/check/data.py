@@ -219,7 +219,8 @@ def split_input_is_read_by_own_programs(
     if layer is network.first and network.layout.input_parts > 1:
         yield Finding(
             f"--input-split {network.layout.input_parts} loads the image in parts, the layer reads "
-            "it as a whole; the chip will compute something else than the known answer",
+            "it as a whole; the chip is not expected to compute the known answer",
             "data_format",
             "Leave the option out, unless the program sets up the layer for each part.",
+            unsound=True,
         )

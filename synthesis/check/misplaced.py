@@ -13,19 +13,27 @@ from collections.abc import Iterator
 import numpy as np
 
 from device import Chip
-from device.chip import KERNEL_COLUMN_BYTES, PROCESSORS_PER_INSTANCE
+from device.chip import KERNEL_COLUMN_BYTES, PROCESSORS, PROCESSORS_PER_INSTANCE
 from device.masks import lowest_bit
 from diagnostics import Severity
 from synthesis.check.constraint import Finding, Kind, constraint, layer_constraint
+from synthesis.check.layout import mask_text
 from synthesis.mapping import MappedLayer, MappedNetwork
 
-_CONSEQUENCE = "; the chip will compute something else than the known answer"
+_CONSEQUENCE = "; the chip is not expected to compute the known answer"
 _ALIGN = "Begin the output processors at a multiple of 4."
 
 
 def _lane(layer: MappedLayer) -> int:
     """Byte lane of the first output."""
     return lowest_bit(layer.output_processors) % PROCESSORS_PER_INSTANCE
+
+
+def packed(mask: int) -> int:
+    """Return a mask of as many processors without gaps, from the first ones of the instance on."""
+    count = mask.bit_count()
+    first = lowest_bit(mask) // PROCESSORS_PER_INSTANCE * PROCESSORS_PER_INSTANCE
+    return (1 << count) - 1 << min(first, PROCESSORS - count)
 
 
 def _per_byte(layer: MappedLayer) -> int:
@@ -76,6 +84,7 @@ def narrow_weights_fill_their_passes(layer: MappedLayer, _: Chip) -> Iterator[Fi
             f"fill {layer.in_passes} passes of {layer.in_share}{_CONSEQUENCE}",
             ("quantization", "in_channels", "op"),
             f"Use 8-bit weights or {layer.in_passes * layer.in_share} channels.",
+            unsound=True,
         )
 
 
@@ -87,6 +96,7 @@ def flattened_outputs_begin_in_lane_0(layer: MappedLayer, _: Chip) -> Iterator[F
             f"the outputs of a flattened layer begin between two multiples of 4{_CONSEQUENCE}",
             ("output_processors", "flatten"),
             _ALIGN,
+            unsound=True,
         )
 
 
@@ -105,6 +115,7 @@ def narrow_outputs_begin_in_lane_0(layer: MappedLayer, _: Chip) -> Iterator[Find
         + ("" if _begins_in_step(layer) else _CONSEQUENCE),
         ("output_processors", "quantization"),
         _ALIGN,
+        unsound=not _begins_in_step(layer),
     )
 
 
@@ -118,6 +129,7 @@ def outputs_of_passes_begin_in_lane_0(layer: MappedLayer, _: Chip) -> Iterator[F
             f"{_lane(layer)}{_CONSEQUENCE}",
             ("output_processors", "op"),
             _ALIGN,
+            unsound=True,
         )
 
 
@@ -137,7 +149,9 @@ def gaps_are_whole_columns(layer: MappedLayer, _: Chip) -> Iterator[Finding]:
             "unused processors between the outputs, and kernels that do not take one column "
             f"each{_CONSEQUENCE}",
             ("output_processors", "kernel_size", "op"),
-            "Use output processors without gaps.",
+            "Use output processors ('output_map' for the last layer) without gaps, for example "
+            f"{mask_text(packed(layer.output_processors))}.",
+            unsound=True,
         )
 
 
@@ -152,6 +166,7 @@ def binary_kernels_are_not_filled_up(layer: MappedLayer, _: Chip) -> Iterator[Fi
             f"{_CONSEQUENCE}",
             ("quantization", "dilation", "streaming", "op"),
             "Use quantization: 2 with weights of -1 and 1.",
+            unsound=True,
         )
 
 
@@ -164,6 +179,7 @@ def transposed_convolution_without_pool_stride(layer: MappedLayer, _: Chip) -> I
             f"'pool_stride' is {stride} in front of a ConvTranspose2d{_CONSEQUENCE}",
             ("pool_stride", "op"),
             "Pool in a layer before.",
+            unsound=True,
         )
 
 
@@ -176,6 +192,7 @@ def spread_kernels_lead_to_plain_output(layer: MappedLayer, _: Chip) -> Iterator
             f"a Conv1d with three taps, dilation {layer.dilation} and {what}{_CONSEQUENCE}",
             ("output_width", "write_gap", "dilation"),
             "Use output_width: 8 without write_gap.",
+            unsound=True,
         )
 
 
@@ -193,6 +210,7 @@ def flattened_sample_is_interleaved(
             f"'flatten' of a sample {what}{_CONSEQUENCE}",
             ("flatten", "data_format"),
             "Load the sample into memory as HWC.",
+            unsound=True,
         )
 
 
@@ -209,6 +227,7 @@ def wide_outputs_fill_their_lanes(layer: MappedLayer, _: Chip) -> Iterator[Findi
             "zeros there, and the chip may compute something else",
             ("output_processors", "output_width"),
             "Use output processors without gaps that begin at a multiple of 4.",
+            unsound=True,
         )
 
 
@@ -223,6 +242,7 @@ def depthwise_outputs_have_the_gaps_of_the_inputs(layer: MappedLayer, _: Chip) -
             f"{_CONSEQUENCE}",
             ("output_processors", "groups"),
             "Give the next layer the same processors.",
+            unsound=True,
         )
 
 
@@ -234,4 +254,5 @@ def bypassed_kernels_are_not_widened(layer: MappedLayer, _: Chip) -> Iterator[Fi
             "a bypassed 1x1 kernel in or behind a streaming layer runs as 3x3 and adds nine pixels",
             ("bypass", "kernel_size"),
             "Put a layer in between, or use weights.",
+            unsound=True,
         )

@@ -5,6 +5,8 @@ per output. Nothing here knows networks or touches the disk; `writing.folder` wr
 Source: docs/generated-project.md.
 """
 
+from synthesis.emit.fitting import check_footprint
+from synthesis.emit.footprint import Footprint, footprint, format_footprint
 from synthesis.emit.log import log_text
 from synthesis.emit.options import ProjectOptions, check_options
 from synthesis.emit.outputs import check_outputs
@@ -12,11 +14,15 @@ from synthesis.emit.project import emit_arrays, emit_project
 from synthesis.emit.statistics import format_latency, format_resources, format_statistics
 
 __all__ = [
+    "Footprint",
     "ProjectOptions",
+    "check_footprint",
     "check_options",
     "check_outputs",
     "emit_arrays",
     "emit_project",
+    "footprint",
+    "format_footprint",
     "format_latency",
     "format_resources",
     "format_statistics",

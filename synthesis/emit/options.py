@@ -33,8 +33,8 @@ class ProjectOptions:
     `log_filename` None writes no log; `kernel_format` is how it prints a weight (None: aligned).
     `sample_numpy_filename` adds the output of the simulation, `log_intermediate` the files named
     `output_...` (without their suffix; `output_pass_filename` may be missing or `none`), `messages`
-    are repeated in the verbose log. `riscv` lets the RISC-V core run the
-    network, started by a program of the Arm core.
+    are repeated in the verbose log, `doubts` (why it is not expected to work) in the main program.
+    `riscv` lets the RISC-V core run the network, started by a program of the Arm core.
     """
 
     name: str
@@ -109,6 +109,7 @@ class ProjectOptions:
     debug_computation: bool = False
     debug_latency: bool = False
     messages: tuple[str, ...] = ()
+    doubts: tuple[str, ...] = ()
     simulated: bool = False
     """For RTL simulation, where the RISC-V core can run from SRAM."""
 

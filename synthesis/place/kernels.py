@@ -22,7 +22,7 @@ from device.chip import (
 )
 from device.masks import bits, lowest_bit
 from diagnostics import Diagnostic, Severity
-from synthesis.facts import NO_ROOM
+from synthesis.facts import NO_ROOM, UNSOUND
 from synthesis.mapping import MappedLayer, MappedNetwork
 from synthesis.place.allocation import ColumnSearch, NoRoomError
 from synthesis.place.packing import Packed, pack_layer
@@ -345,11 +345,12 @@ class _Placer:
         self.problems.append(
             layer.diagnostic(
                 "W410",
-                f"the kernels overwrite those of {self.network.layer(other)}; the chip will "
-                "compute something else than the known answer",
+                f"the kernels overwrite those of {self.network.layer(other)}; the chip is not "
+                "expected to compute the known answer",
                 ("calcx4", "op"),
                 "Use 'calcx4' in all layers or in none.",
                 Severity.WARNING,
+                UNSOUND,
             )
         )
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from diagnostics import Diagnostic, Severity
+from synthesis.facts import UNSOUND
 from synthesis.mapping import MappedLayer, MappedNetwork
 from synthesis.memory import DataRange, Loss
 from synthesis.network import NETWORK_INPUT
@@ -64,6 +65,7 @@ def _complaint_of_rounds(network: MappedNetwork, layer: MappedLayer, loss: Loss)
         layer.place_of("out_offset").with_option("--repeat-layers"),
         "Use another out_offset, or run the network once to compare its output.",
         Severity.WARNING,
+        UNSOUND,
     )
 
 
@@ -86,16 +88,18 @@ def _complaint(network: MappedNetwork, layer: MappedLayer, loss: Loss) -> Diagno
     """Data in memory lives until its last reader; nothing else may be written there before."""
     what = "the input data" if loss.owner < 0 else f"the output of {network.layer(loss.owner)}"
     if loss.own_input:
-        reader, will = "it reads itself", "may"
+        reader, what_follows = "it reads itself", "may compute something else than"
     else:
-        reader, will = f"{_reader(network, layer, loss)} reads later", "will"
+        reader = f"{_reader(network, layer, loss)} reads later"
+        what_follows = "is not expected to compute"
     return layer.diagnostic(
         "W412",
         f"the output overwrites 0x{loss.begin:x} to 0x{loss.end - 1:x} of {what}, which {reader}; "
-        f"the chip {will} compute something else than the known answer",
+        f"the chip {what_follows} the known answer",
         ("out_offset",),
         "Use another out_offset or other output_processors; --overlap-data silences this.",
         Severity.WARNING,
+        UNSOUND,
     )
 
 

@@ -39,11 +39,13 @@ def build_report(
     program: Program | None = None,
     summary: Summary | None = None,
     diagnostics: Iterable[Diagnostic] = (),
+    core: Iterable[tuple[str, int, int]] = (),
 ) -> Report:
     """Return the report of a placed network.
 
     Without a program and its summary (the network was refused) the latency is not known, and
-    `placement` may lack layers for which there was no room.
+    `placement` may lack layers for which there was no room. `core` are the memories of the core:
+    name, bytes that the program takes, and size in bytes.
     """
     mapped = map_network(network, placement.layout, chip)
     cycles = _cycles(summary)
@@ -63,6 +65,7 @@ def build_report(
         biases=Usage(
             sum(memory.size for memory in placement.bias_memory), GROUPS * chip.bias_bytes
         ),
+        core=tuple((name, Usage(used, total)) for name, used, total in core),
         cycles=total,
         clock_mhz=None if program is None else program.power.clock_mhz,
         layers=rows,

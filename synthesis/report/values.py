@@ -96,6 +96,8 @@ class Report:
     operations: int
     weights: Usage
     biases: Usage
+    core: tuple[tuple[str, Usage], ...]
+    """Flash and SRAM, where the project is known."""
     cycles: int | None
     clock_mhz: float | None
     layers: tuple[LayerRow, ...]

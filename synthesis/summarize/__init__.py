@@ -4,6 +4,7 @@ The functions read the network, its placement and its activations; accelerator w
 `encode`.
 """
 
+from synthesis.summarize.statistics import wide_share
 from synthesis.summarize.summary import summarize
 
-__all__ = ["summarize"]
+__all__ = ["summarize", "wide_share"]

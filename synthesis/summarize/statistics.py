@@ -98,3 +98,13 @@ def layer_operations(layer: MappedLayer) -> Operations:
         macc = layer.flat_channels // layer.groups * taps * outputs
         comp += outputs if layer.activation else 0
     return Operations(macc, comp, add, 0, bitwise)
+
+
+def wide_share(network: MappedNetwork) -> float:
+    """Return which part of the bytes of all weights belongs to weights of 8 bits."""
+    sizes = [
+        (layer.weight_bits == 8, layer.hardware.weights.size * abs(layer.weight_bits))
+        for layer in network.layers
+        if layer.hardware.weights is not None
+    ]
+    return sum(size for wide, size in sizes if wide) / max(sum(size for _, size in sizes), 1)

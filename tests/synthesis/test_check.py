@@ -72,7 +72,7 @@ class Violation:
 
 
 POOL_EARLIER = "Pool in a layer before."
-OTHERWISE = "; the chip will compute something else than the known answer"
+OTHERWISE = "; the chip is not expected to compute the known answer"
 RING = {"data_buffer": "[{name: ring, processors: 7, channels: 3, dim: 4, offset: 0x3000}]"}
 READS_RING: dict[str, Any] = {
     **PLAIN,
@@ -216,8 +216,8 @@ VIOLATIONS = [
             (
                 0,
                 "quantization",
-                "4-bit weights for 66 channels, which do not fill 2 passes of 36; the chip will "
-                "compute something else than the known answer",
+                "4-bit weights for 66 channels, which do not fill 2 passes of 36; the chip is "
+                "not expected to compute the known answer",
                 "Use 8-bit weights or 72 channels.",
             )
         ],
@@ -231,8 +231,8 @@ VIOLATIONS = [
             (
                 0,
                 "output_processors",
-                "the outputs of a flattened layer begin between two multiples of 4; the chip will "
-                "compute something else than the known answer",
+                "the outputs of a flattened layer begin between two multiples of 4; the chip is "
+                "not expected to compute the known answer",
                 "Begin the output processors at a multiple of 4.",
             )
         ],
@@ -1044,7 +1044,7 @@ VIOLATIONS = [
                 0,
                 "data_format",
                 "--input-split 2 loads the image in parts, the layer reads it as a whole; the "
-                "chip will compute something else than the known answer",
+                "chip is not expected to compute the known answer",
                 "Leave the option out, unless the program sets up the layer for each part.",
             )
         ],
@@ -1349,8 +1349,8 @@ VIOLATIONS = [
             (
                 0,
                 "output_processors",
-                "4-bit weights with outputs that begin in lane 1; the chip will compute something "
-                "else than the known answer",
+                "4-bit weights with outputs that begin in lane 1; the chip is not "
+                "expected to compute the known answer",
                 "Begin the output processors at a multiple of 4.",
             )
         ],
@@ -1378,7 +1378,8 @@ VIOLATIONS = [
                 "output_processors",
                 "unused processors between the outputs, and kernels that do not take one column "
                 f"each{OTHERWISE}",
-                "Use output processors without gaps.",
+                "Use output processors ('output_map' for the last layer) without gaps, for example "
+                "0x0000.0000.0000.0003.",
             )
         ],
     ),

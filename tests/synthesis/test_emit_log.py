@@ -7,7 +7,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from synthesis.emit import check_options, format_latency, format_statistics, log_text
+from synthesis.emit import (
+    check_options,
+    footprint,
+    format_footprint,
+    format_latency,
+    format_statistics,
+    log_text,
+)
 from synthesis.program import Block, Write
 from synthesis.summary import LatencyTerms, LayerStatistics, Operations
 from tests.synthesis.programs import options, program, statistics, summary
@@ -24,9 +31,25 @@ Bias memory:   10 bytes out of 2,048 bytes total (0.5%)
 """
 
 
+def core_memories() -> str:
+    """Return the last lines: what the program takes of flash and SRAM."""
+    return "".join(f"{line}\n" for line in format_footprint(footprint(program(), options())))
+
+
 def test_short_log_is_command_part_name_and_statistics() -> None:
     text = log_text(program(), summary(), options(command_line="ai8xize.py -x"))
-    assert text == "ai8xize.py -x\nMAX78000\n\nnet\n\n" + STATISTICS
+    assert text == "ai8xize.py -x\nMAX78000\n\nnet\n\n" + STATISTICS + core_memories()
+
+
+def test_log_of_a_test_for_rtl_simulation_has_no_memories_of_a_core() -> None:
+    assert log_text(program(), summary(), options(simulated=True)).endswith(STATISTICS)
+
+
+def test_core_memories_are_listed_with_their_parts() -> None:
+    flash, sram = core_memories().splitlines()
+    assert flash.startswith("Flash memory:  ") and " bytes out of 524,288 bytes total (" in flash
+    assert "%): code " in flash and ", known answer " in flash
+    assert sram.startswith("SRAM:          ") and "%): variables 776, result " in sram
 
 
 def test_repeated_layers_multiply_the_operations() -> None:
@@ -106,7 +129,7 @@ def test_verbose_log_lists_registers_with_stars_for_suppressed_ones() -> None:
     assert "F1024 (00001000): 00000000 // AON control\n" in text
     assert "L0 G0 R01  (00100090): 00000000 // Columns *\n" in text
     assert "used quadrants" in text and "ESTIMATED LATENCY" in text
-    assert text.endswith(STATISTICS)
+    assert text.endswith(STATISTICS + core_memories())
 
 
 def test_kernel_map_has_a_line_per_processor() -> None:

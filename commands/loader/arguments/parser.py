@@ -352,6 +352,8 @@ def _log_options(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="stop after the checks (sizes and memories too), write nothing",
     )
+    option("--strict", action="store_true",
+           help="refuse what is not expected to work on the chip as it is")  # fmt: skip
     option("--diagnostics", choices=("text", "json"), default="text", help="form of the messages")
     option("--verify", action="store_true",
            help="run the compiled loader in the emulator and compare every word")  # fmt: skip

@@ -72,6 +72,7 @@ def loader_options(args: argparse.Namespace) -> LoaderOptions:
             args.display_checkpoint,
             args.verify_project,
             args.write_config,
+            args.strict,
         ),
         messages=Messages(args.diagnostics == "json", _silencing(args)),
         debug=args.debug,
