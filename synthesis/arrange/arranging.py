@@ -7,18 +7,20 @@ Source: docs/placement.md, "Places that are left open".
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from device import Chip
-from diagnostics import Diagnostic, DiagnosticError, Place, Severity
+from diagnostics import Diagnostic, DiagnosticError, Place, Severity, refuse_errors
 from synthesis.arrange.bounds import witness_of
 from synthesis.arrange.decode import Decoded
+from synthesis.arrange.dropping import GivenKey, culprits, given_keys, unkept
+from synthesis.arrange.keeping import UnreachableError
 from synthesis.arrange.polish import polished, simplified
 from synthesis.arrange.problem import problem_of
 from synthesis.arrange.result import layout_of
 from synthesis.arrange.rewrites import merged, with_copies
-from synthesis.arrange.search import search
+from synthesis.arrange.search import TRIES, search
 from synthesis.arrange.streams import obstacle, rings_of
 from synthesis.arrange.values import Choice, Problem
 from synthesis.check import check
@@ -27,6 +29,9 @@ from synthesis.network import Network
 from synthesis.options import PlaceOptions
 from synthesis.place import check_streams, place_what_fits
 from values import frozen
+
+_FEW_TRIES = 60
+"""For each choice, where the question is only what would help."""
 
 
 @frozen
@@ -55,22 +60,39 @@ def arrange(
     """
     network, fixed = merged(network, fixed, chip)
     network, fixed, notices = with_copies(network, fixed, chip)
-    attempts: list[Attempt] = []
-    for choice in choices_of(network, fixed, chip):
-        attempt = attempted(network, fixed, chip, options, choice)
-        if attempt.problem is not None and attempt.found is not None:
-            layout = layout_of(attempt.problem, attempt.found, fixed)
-            if options.explain:
-                from synthesis.arrange.reasons import reasons_of  # only for people
+    attempts = tuple(attempts_of(network, fixed, chip, options))
+    last = attempts[-1]
+    if last.problem is None or last.found is None:
+        raise DiagnosticError(_refusal(network, fixed, chip, options, attempts))
+    layout = layout_of(last.problem, last.found, fixed)
+    refuse_errors(tuple(unkept(network, fixed, layout)))
+    if options.explain:
+        from synthesis.arrange.reasons import reasons_of  # only for people
 
-                obstacles = tuple(a.failure for a in attempts if a.failure)
-                reasons = reasons_of(attempt.problem, attempt.found, layout, fixed, obstacles)
-                layout = replace(layout, reasons=reasons)
-            return network, layout, (*notices, *_notes(network, layout))
-        attempts.append(attempt)
-        if attempt.hopeless:
-            break
-    raise DiagnosticError(_refusal(network, attempts))
+        obstacles = tuple(a.failure for a in attempts if a.failure)
+        reasons = reasons_of(last.problem, last.found, layout, fixed, obstacles)
+        layout = replace(layout, reasons=reasons)
+    return network, layout, (*notices, *_notes(network, layout))
+
+
+def attempts_of(
+    network: Network, fixed: Layout, chip: Chip, options: PlaceOptions, tries: int = TRIES
+) -> Iterator[Attempt]:
+    """Yield what becomes of each choice, up to the first that succeeds."""
+    for choice in choices_of(network, fixed, chip):
+        attempt = attempted(network, fixed, chip, options, choice, tries)
+        yield attempt
+        if attempt.found is not None or attempt.hopeless:
+            return
+
+
+def fits(network: Network, fixed: Layout, chip: Chip, options: PlaceOptions, tries: int) -> bool:
+    """Whether places are found for a network, with a number of tries for each choice."""
+    try:
+        found = [a.found for a in attempts_of(network, fixed, chip, options, tries)]
+    except DiagnosticError:
+        return False
+    return found[-1] is not None
 
 
 def choices_of(network: Network, fixed: Layout, chip: Chip) -> Iterator[Choice]:
@@ -93,22 +115,34 @@ def choices_of(network: Network, fixed: Layout, chip: Chip) -> Iterator[Choice]:
 
 
 def attempted(
-    network: Network, fixed: Layout, chip: Chip, options: PlaceOptions, choice: Choice
+    network: Network,
+    fixed: Layout,
+    chip: Chip,
+    options: PlaceOptions,
+    choice: Choice,
+    tries: int = TRIES,
 ) -> Attempt:
     """Try one choice."""
     reason = obstacle(network, chip, choice)
     if reason is not None:
         return Attempt(choice, failure=reason, proven=True)
     rings = rings_of(network, chip, choice, options.streams)
-    problem = problem_of(network, fixed, chip, choice, rings)
+    try:
+        problem = problem_of(network, fixed, chip, choice, rings)
+    except UnreachableError as exc:
+        return Attempt(choice, failure=str(exc), proven=True)
+    except DiagnosticError as refusal:
+        if choice == Choice():
+            raise
+        return Attempt(choice, failure=refusal.diagnostics[0].message, proven=True)
     witness = witness_of(problem)
     if witness is not None:
         hopeless = not witness.of_data
         return Attempt(choice, problem, None, witness.text, witness.layers, True, hopeless)
-    found, tries = search(problem)
+    found, count = search(problem, tries)
     if found.cost:
         return Attempt(
-            choice, problem, None, *_nearest_miss(problem, found, tries),
+            choice, problem, None, *_nearest_miss(problem, found, count),
             hopeless=not found.lost,
         )  # fmt: skip
     found = simplified(problem, polished(problem, found))
@@ -165,16 +199,40 @@ def _notes(network: Network, layout: Layout) -> Iterator[Diagnostic]:
             )
 
 
-def _refusal(network: Network, attempts: list[Attempt]) -> Diagnostic:
+def _refusal(
+    network: Network,
+    fixed: Layout,
+    chip: Chip,
+    options: PlaceOptions,
+    attempts: Sequence[Attempt],
+) -> Diagnostic:
     """Return the message that no places were found: the first reason, then the other ways."""
     first = attempts[0]
-    rest = "\n".join(_other_ways(attempts)) or None
+    lines = list(_other_ways(attempts))
+    if given_keys(network, fixed):
+        keys = culprits(
+            network, fixed, lambda open_: fits(network, open_, chip, options, _FEW_TRIES)
+        )
+        if keys:
+            return _not_together(str(first.failure), keys, lines)
     layer = network.layer(first.layers[0]) if first.layers else network.first
     refuse = _proven if first.proven else _not_found
-    return refuse(str(first.failure), layer.place, rest)
+    return refuse(str(first.failure), layer.place, "\n".join(lines) or None)
 
 
-def _other_ways(attempts: list[Attempt]) -> Iterator[str]:
+def _not_together(reason: str, keys: Sequence[GivenKey], lines: Sequence[str]) -> Diagnostic:
+    """What is given leaves no room for the rest."""
+    alone = len(keys) == 1
+    names = " and ".join(map(str, keys))
+    return keys[0].layer.diagnostic(
+        "E423",
+        f"{reason}; without {names} everything fits",
+        keys[0].key,
+        "\n".join([f"Leave out {'it' if alone else 'one or both'}, or change the value.", *lines]),
+    )
+
+
+def _other_ways(attempts: Sequence[Attempt]) -> Iterator[str]:
     """Yield a line for each further choice; what fails for the reason before is left out."""
     said = {attempts[0].failure}
     for attempt in attempts[1:]:

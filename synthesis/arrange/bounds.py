@@ -26,7 +26,7 @@ class Witness:
 
 def witness_of(problem: Problem) -> Witness | None:
     """Return the first proof that a problem has no solution; None if none is known."""
-    for proof in (_order, _single, _kernel_clique, _kernel_volume, _data, _biases):
+    for proof in (_starts, _order, _single, _kernel_clique, _kernel_volume, _data, _biases):
         for found in proof(problem):
             return found
     return None
@@ -125,6 +125,18 @@ def _kernel_clique(problem: Problem) -> Iterator[Witness]:
             f"{parts} share processors wherever they are: together {columns} columns of {limit}",
             layers,
         )
+
+
+def _starts(problem: Problem) -> Iterator[Witness]:
+    """Tensors that are tied to each other need a place at which all of them may begin."""
+    for unit in problem.units:
+        if not unit.starts:
+            names = " and ".join(problem.name(i) for i in unit.members[:3])
+            yield Witness(
+                f"{names} stand at fixed distances from each other, and not all of them can begin "
+                "at a multiple of 4",
+                (max(problem.tensors[unit.members[-1]].owner, 0),),
+            )
 
 
 def _order(problem: Problem) -> Iterator[Witness]:

@@ -171,6 +171,9 @@ def _data(
     placed = [i for i in order if problem.cells[i].fixed is not None]
     lost, beyond = [], 0
     for i in placed:
+        surplus = offsets[i] + problem.cells[i].words - problem.capacity
+        beyond += max(0, surplus)
+        lost += [i] if surplus > 0 else []
         for other, (below, above) in conflicts[i].items():
             fixed = problem.cells[other].fixed
             if fixed is not None and other < i:

@@ -11,10 +11,12 @@ from itertools import combinations
 from device import Chip
 from device.channels import passes
 from device.chip import KERNEL_COLUMN_BYTES
-from diagnostics import DiagnosticError
-from synthesis.arrange.graph import Reading, pass_places, reading, refusal, sources
+from device.masks import lowest_bit
+from synthesis.arrange.graph import sources
 from synthesis.arrange.inplace import overlaps_of
-from synthesis.arrange.links import Distances, Offsets, Role, TiedError
+from synthesis.arrange.keeping import leave_gaps, with_given_offsets, with_given_processors
+from synthesis.arrange.linking import Links, link_sources, tie_result
+from synthesis.arrange.links import Distances, Offsets
 from synthesis.arrange.tensors import owner_of, tensors_of, widens
 from synthesis.arrange.values import (
     BiasLoad,
@@ -36,20 +38,22 @@ def problem_of(
     """Return what has to be arranged; raise DiagnosticError for what has no arrangement."""
     tensors = tensors_of(network, choice, rings)
     number = {tensor.owner: i for i, tensor in enumerate(tensors)}
-    ties, offsets = Distances(len(tensors)), Offsets(len(tensors))
-    joins: list[tuple[int, ...]] = []
+    links = Links(len(tensors))
     reads = []
     for layer in network.executed():
         parts = tuple(number[_written(network, s)] for s in sources(network, layer))
         reads.append(parts)
-        _link(network, layer, parts, ties, offsets, joins)
-        _tie_result(network, layer, parts, number[owner_of(layer)], tensors, ties)
-    unit_of, distance, units = _units(tensors, ties)
-    cell_of, slot, step, cells = _cells(tensors, offsets)
+        link_sources(network, layer, parts, links)
+        tie_result(network, layer, parts, number[owner_of(layer)], tensors, links)
+    leave_gaps(network, layout, number, links)
+    tensors, origins = with_given_processors(network, layout, choice, number, reads, tensors, links)
+    unit_of, distance, units = _units(tensors, links.distances, origins)
+    cell_of, slot, step, cells = _cells(tensors, links.offsets)
+    cells = with_given_offsets(network, layout, number, reads, slot, tensors, links, cell_of, cells)
     pairs, twins = _meetings(tensors, cell_of, slot)
     return Problem(
         network, chip, choice, tensors, unit_of, distance, units, cell_of, slot, step, cells,
-        tuple(reads), tuple(joins), _loads(network, layout, choice, reads),
+        tuple(reads), tuple(links.joins), _loads(network, layout, choice, reads),
         tuple(_biases(network, layout, chip, choice, reads)), pairs, twins,
         _nearness(network, tensors, number, step, slot, choice, rings),
     )  # fmt: skip
@@ -82,79 +86,13 @@ def _written(network: Network, owner: int) -> int:
     return owner_of(network.layer(owner)) if owner >= 0 else owner
 
 
-def _link(
-    network: Network,
-    layer: Layer,
-    parts: tuple[int, ...],
-    ties: Distances,
-    offsets: Offsets,
-    joins: list[tuple[int, ...]],
-) -> None:
-    """Tie the sources of a layer to each other; a sum or join that cannot be raises."""
-    try:
-        match reading(network, layer):
-            case Reading.ALONE:
-                pass
-            case Reading.OPERANDS:
-                for part in parts[1:]:
-                    ties.tie(parts[0], part, 0)
-                offsets.join({p: Role(len(parts), i) for i, p in enumerate(parts)})
-            case Reading.SIDE_BY_SIDE:
-                offsets.join(dict.fromkeys(parts, Role()))
-                joins.append(parts)
-            case Reading.PASS_BY_PASS:
-                places = pass_places(network, layer)
-                count = passes(layer.in_channels)
-                for part, (_, place) in zip(parts, places, strict=True):
-                    ties.tie(parts[0], part, place)
-                offsets.join({p: Role(count, e) for p, (e, _) in zip(parts, places, strict=True)})
-    except TiedError:
-        raise DiagnosticError(
-            refusal(
-                layer,
-                "what it reads would have to stand in two places at once",
-                ("in_sequences", "eltwise", "op"),
-                "Copy one of the sources with a Passthrough layer.",
-            )
-        ) from None
-
-
-def _tie_result(
-    network: Network,
-    layer: Layer,
-    parts: tuple[int, ...],
-    result: int,
-    tensors: tuple[Tensor, ...],
-    ties: Distances,
-) -> None:
-    """Data that no kernel moves stays in its processors."""
-    if layer.has_weights and not layer.depthwise:
-        return
-    try:
-        if reading(network, layer) is Reading.SIDE_BY_SIDE:
-            place = 0
-            for part in parts:
-                ties.tie(parts[0], part, place)
-                place += tensors[part].span
-        if tensors[parts[0]].pattern != (1 << tensors[parts[0]].width) - 1:
-            raise TiedError
-        ties.tie(parts[0], result, 0)
-    except TiedError:
-        raise DiagnosticError(
-            refusal(
-                layer,
-                "the result stays in the processors of what is read, where something else has to "
-                "stand",
-                ("in_sequences", "op"),
-                "Put a convolution in between.",
-            )
-        ) from None
-
-
 def _units(
-    tensors: tuple[Tensor, ...], ties: Distances
+    tensors: tuple[Tensor, ...], ties: Distances, origins: Mapping[int, int]
 ) -> tuple[tuple[int, ...], tuple[int, ...], tuple[Unit, ...]]:
-    """Return unit and distance by tensor, and the units with their starts."""
+    """Return unit and distance by tensor, and the units with their starts.
+
+    `origins` are given places of the origins of sets in `ties`.
+    """
     found = [ties.find(i) for i in range(len(tensors))]
     roots = list(dict.fromkeys(root for root, _ in found))
     numbers = {root: n for n, root in enumerate(roots)}
@@ -165,6 +103,8 @@ def _units(
         starts = set(range(64))
         for i in members:
             starts &= {s - found[i][1] + least for s in tensors[i].starts}
+        if root in origins:
+            starts = {origins[root] + least}
         units.append((least, Unit(tuple(members), tuple(sorted(starts)))))
     distance = tuple(d - units[numbers[root]][0] for root, d in found)
     return tuple(numbers[root] for root, _ in found), distance, tuple(u for _, u in units)
@@ -202,8 +142,11 @@ def _meetings(
     return pairs, twins
 
 
-def columns_of(layer: Layer) -> int:
-    """Return the kernel columns of a layer whose outputs begin in lane 0 and leave none out."""
+def columns_of(layer: Layer, mask: int | None = None) -> int:
+    """Return the kernel columns of a layer; unless given, its outputs leave no processor out.
+
+    Kernels of processors in front of the first output, in its instance, and in between are empty.
+    """
     rows, columns = hardware_for(layer, None).kernel
     width, taps = abs(layer.weight_bits), rows * columns
     per_byte, in_passes = 8 // width, passes(layer.in_channels)
@@ -215,6 +158,8 @@ def columns_of(layer: Layer) -> int:
     else:
         share = -(-layer.out_channels // passes(layer.out_channels))
         share = share if passes(layer.out_channels) == 1 else min(-(-share // 4) * 4, 64)
+        if mask is not None:
+            share = (mask >> lowest_bit(mask) // 4 * 4).bit_length()
         kernels = share * passes(layer.out_channels) * in_passes
     remainder = kernels % per_byte * taps * (per_byte - 1)
     return -(-(kernels * taps * width + remainder) // (8 * KERNEL_COLUMN_BYTES))
@@ -236,8 +181,9 @@ def _loads(
         )  # fmt: skip
         content = contents.setdefault(key, layer.index)
         fixed = layout.layers[layer.index].kernel_offset
+        mask = layout.layers[layer.index].output_processors
         found.append(
-            Load(layer.index, parts, columns_of(hardware), layer.depthwise, content, fixed)
+            Load(layer.index, parts, columns_of(hardware, mask), layer.depthwise, content, fixed)
         )
     return tuple(found)
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from synthesis.arrange.decode import Decoded
+from synthesis.arrange.decode import Decoded, instance_mask
 from synthesis.arrange.defaults import complete
-from synthesis.arrange.tensors import owner_of
+from synthesis.arrange.tensors import owner_of, skipped_words, words_in_front
 from synthesis.arrange.values import Problem
 from synthesis.layout import BufferLayout, LayerLayout, Layout
 from synthesis.network import DATA_BUFFER, Layer
@@ -53,8 +53,8 @@ def _layer(
         fixed,
         processors=processors,
         output_processors=found.masks[result],
-        in_offset=WORD * (read + _skipped(problem, layer)),
-        out_offset=WORD * (written + tensor.leading + _behind(problem, layer)),
+        in_offset=WORD * (read + skipped_words(problem.network, layer)),
+        out_offset=WORD * (written + tensor.leading + words_in_front(problem.network, layer)),
         write_gap=problem.step[result] - 1,
         read_gap=_read_gap(problem, layer, reads),
         channels_first=choice.planar and position == 0,
@@ -62,22 +62,6 @@ def _layer(
         kernel_offset=found.columns[layer.index] if order else fixed.kernel_offset,
         in_place=_is_over(problem, found, result, reads[0]) if overlap else fixed.in_place,
     )
-
-
-def _skipped(problem: Problem, layer: Layer) -> int:
-    """Return the words in front of what a layer reads: cropped rows, entries of the buffer."""
-    if layer.buffer_shift:
-        assert problem.network.buffer is not None
-        return layer.buffer_shift * problem.network.buffer.width
-    return layer.in_crop[0] * layer.in_dim[1]
-
-
-def _behind(problem: Problem, layer: Layer) -> int:
-    """Return the words in front of what a layer writes into the rolling buffer."""
-    buffer = problem.network.buffer
-    if not layer.buffer_insert or buffer is None:
-        return 0
-    return (buffer.entries - layer.buffer_insert) * buffer.width
 
 
 def _read_gap(problem: Problem, layer: Layer, reads: tuple[int, ...]) -> int:
@@ -101,6 +85,4 @@ def _is_over(problem: Problem, found: Decoded, result: int, source: int) -> bool
 
 def _near(found: Decoded, result: int, source: int) -> bool:
     """Whether two tensors have a memory instance in common."""
-    from synthesis.arrange.decode import instance_mask
-
     return bool(instance_mask(found.masks[result]) & instance_mask(found.masks[source]))

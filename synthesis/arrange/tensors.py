@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from device.channels import channels_per_pass, passes
 from device.chip import FIFO_LANES, FIFOS, INSTANCES, PROCESSORS, PROCESSORS_PER_GROUP
-from synthesis.arrange.graph import channels_of, pixels_of, sources
+from synthesis.arrange.graph import pixels_of, sources
 from synthesis.arrange.values import Choice, Tensor
 from synthesis.mapping.hardware import hardware_for
 from synthesis.network import DATA_BUFFER, NETWORK_INPUT, Layer, Network
@@ -113,6 +113,16 @@ def widens(layer: Layer, choice: Choice) -> bool:
     return small and layer.index <= min(choice.streamed, 8) and choice.streamed > 0
 
 
-def share_of(network: Network, owner: int) -> int:
-    """Return the channels of one pass of a tensor."""
-    return channels_per_pass(channels_of(network, owner))
+def skipped_words(network: Network, layer: Layer) -> int:
+    """Return the words in front of what a layer reads: cropped rows, entries of the buffer."""
+    if layer.buffer_shift:
+        assert network.buffer is not None
+        return layer.buffer_shift * network.buffer.width
+    return layer.in_crop[0] * layer.in_dim[1] * passes(layer.in_channels) * layer.operands
+
+
+def words_in_front(network: Network, layer: Layer) -> int:
+    """Return the words in front of what a layer writes into the rolling buffer."""
+    if not layer.buffer_insert or network.buffer is None:
+        return 0
+    return (network.buffer.entries - layer.buffer_insert) * network.buffer.width

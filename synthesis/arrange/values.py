@@ -69,6 +69,15 @@ class Tensor:
 
 
 @frozen
+class Tie:
+    """Two tensors that stand at a fixed distance from each other, and why."""
+
+    first: int
+    second: int
+    reason: str
+
+
+@frozen
 class Unit:
     """Tensors at fixed distances from each other; `starts` are those of the whole."""
 
