@@ -15,8 +15,10 @@ from checkpoint.values import Array, Checkpoint, Value
 MAX_FILE_BYTES = 1 << 30
 
 
-def read_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
+def read_checkpoint(path: str | os.PathLike[str], *, bare: bool = False) -> Checkpoint:
     """Read a checkpoint file without torch and without executing anything from it.
+
+    With `bare` a file that is a state_dict itself is taken, too.
 
     Arrays are read-only views of the file's bytes. `state_dict` holds only tensors, all finite, and
     printable names. Raises CheckpointError with `place` = path: E501 unreadable, E502 another kind
@@ -26,6 +28,8 @@ def read_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
     """
     try:
         root, container = read_container(_file_bytes(Path(path)))
+        if bare and _is_state(root):
+            root = {"state_dict": root}
         checkpoint = Checkpoint(_entries(root), container)
         for name, tensor in checkpoint.state_dict.items():
             _check_finite(name, tensor)
@@ -50,10 +54,9 @@ def _entries(root: Value) -> dict[str, Value]:
         _check_name(key)
     state = root.get("state_dict")
     if state is None:
-        bare = root and all(isinstance(value, np.ndarray) for value in root.values())
         raise CheckpointError(
             "E506",
-            "the file holds no state_dict" + (", it is one itself" if bare else ""),
+            "the file holds no state_dict" + (", it is one itself" if _is_state(root) else ""),
             remedy='Save {"state_dict": model.state_dict(), "epoch": 0, "arch": "NAME"}.',
         )
     if not isinstance(state, dict):
@@ -66,6 +69,15 @@ def _entries(root: Value) -> dict[str, Value]:
         if not isinstance(root.get(key), kind | None):
             raise _misused(f"{key} is of type {kind.__name__}", root[key])
     return dict(root)
+
+
+def _is_state(root: Value) -> bool:
+    """Return whether a file holds tensors by name and nothing else."""
+    return (
+        isinstance(root, dict)
+        and bool(root)
+        and all(isinstance(value, np.ndarray) for value in root.values())
+    )
 
 
 def _check_name(name: Value) -> None:

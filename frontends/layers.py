@@ -53,9 +53,6 @@ class Refusal:
     remedy: str = "Change the model here, or compute this part in the application."
     left: bool = False
 
-    def __str__(self) -> str:
-        return f"{self.node}: {self.why}. {self.remedy}"
-
 
 def refuse(refusals: Iterable[Refusal], model: str) -> None:
     """Raise InputError E670 that names all nodes, if there are any."""
@@ -65,11 +62,14 @@ def refuse(refusals: Iterable[Refusal], model: str) -> None:
     if len(found) == 1:
         (one,) = found
         raise InputError("E670", f"{one.node}: {one.why}", model, one.remedy)
+    groups: dict[tuple[str, str], list[str]] = {}
+    for refusal in found:
+        groups.setdefault((refusal.why, refusal.remedy), []).append(refusal.node)
     raise InputError(
         "E670",
         f"{len(found)} nodes of the model cannot be computed by the accelerator",
         model,
-        "\n  ".join(map(str, found)),
+        "\n  ".join(f"{', '.join(n)}: {why}. {remedy}" for (why, remedy), n in groups.items()),
     )
 
 

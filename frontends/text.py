@@ -20,7 +20,7 @@ class ModelDescription:
     """A description made from a model: text, the model's name, the node of each layer.
 
     `input_shape` is that of the model's input, [C, H, W] or [C, L]; `left` names nodes behind the
-    last layer that the application does.
+    last layer that the application does, `notes` are lines for people.
     """
 
     text: str
@@ -28,6 +28,7 @@ class ModelDescription:
     nodes: tuple[str, ...]
     input_shape: tuple[int, ...]
     left: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 def description_text(

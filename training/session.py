@@ -19,6 +19,8 @@ from diagnostics.errors import InputError
 from frontends.modules.foreign import refuse_foreign
 from training import display, export
 from training.catalog.discovery import DatasetEntry, ModelEntry, choose, find_datasets, find_models
+from training.catalog.imported import imported, notes_of, plain_state
+from training.catalog.own_file import is_file_and_class, named_model
 from training.compute.devices import compute_device, explained, forward_of, set_deterministic
 from training.compute.distributed import (
     UNDIVIDED,
@@ -140,9 +142,20 @@ def _compute(
 
 def prepare(options: TrainingOptions, share: Share) -> Prepared:
     """Find, build and load the network, and read the policies."""
-    models = find_models()
-    entry = choose(models, options.arch, "--model")
-    dataset = choose(find_datasets(), options.dataset, "--dataset")
+    models: Mapping[str, ModelEntry] = find_models()
+    known = models
+    if is_file_and_class(options.arch):
+        dataset = choose(find_datasets(), options.dataset, "--dataset")
+        entry = named_model(options.arch, lambda: known, dataset.input)
+    else:
+        entry = choose(models, options.arch, "--model")
+        dataset = choose(find_datasets(), options.dataset, "--dataset")
+    source = options.resume_from or options.exp_load_weights_from
+    if options.import_model:
+        plain = plain_state(source) if source is not None else None
+        entry = imported(entry, options.arch, plain, source)
+        source = None if plain is not None else source
+    models = {**models, options.arch: entry}
     set_deterministic(options)
     repeatable = options.deterministic or options.evaluate
     settings = {name: getattr(options, name) for name in SETTINGS}
@@ -158,7 +171,6 @@ def prepare(options: TrainingOptions, share: Share) -> Prepared:
     if options.act_mode_8bit:
         refuse_foreign(model, "compute with integers", "-8")
     rates = read_schedule(options.compress) if options.compress and not options.evaluate else None
-    source = options.resume_from or options.exp_load_weights_from
     loaded = surplus = None
     if source is not None:
         loaded = checkpoints.read(source)
@@ -263,6 +275,8 @@ def _introduce(log: Log, options: TrainingOptions, data: Data, prepared: Prepare
     network = prepared.models[options.arch]
     for warning in filter(None, (network.notice, prepared.dataset.notice, data.doubt)):
         log.warn(warning)
+    for line in notes_of(prepared.model):
+        log.say(line)
     if prepared.surplus:
         source = options.resume_from or options.exp_load_weights_from
         log.warn(f"{source}: no place in the model for {', '.join(prepared.surplus)}")
@@ -287,7 +301,7 @@ def _warn(log: Log, prepared: Prepared, options: TrainingOptions) -> None:
         )
     if options.mixed_precision and qat.begun(prepared.model):
         log.warn("--mixed-precision has no effect: the weights of the checkpoint are quantized")
-    if prepared.loaded is None and options.evaluate:
+    if prepared.loaded is None and options.evaluate and not options.import_model:
         log.warn("the weights are random: --exp-load-weights-from names a checkpoint to evaluate")
     if options.kd_teacher is not None and options.kd_resume is None:
         log.warn(f"the weights of the teacher {options.kd_teacher} are random; see --kd-resume")

@@ -23,10 +23,12 @@ from device import Chip
 from diagnostics.errors import InputError
 from frontends.modules.networks import describe
 from frontends.text import ModelDescription
+from quantization import refuse_foreign
 from synthesis.parse import Described
 from synthesis.resolve.npy_files import NpyError, read_arrays
 from training.catalog.discovery import DatasetEntry, ModelEntry, choose, find_datasets, find_models
-from training.catalog.own_file import is_file_and_class, own_model
+from training.catalog.imported import imported, notes_of
+from training.catalog.own_file import is_file_and_class, named_model, own_model
 from training.network.building import build_model
 from training.network.fitting import differences, expected, table
 from training.options import TrainingOptions
@@ -39,8 +41,8 @@ def with_description(options: LoaderOptions, source: ModelSource) -> LoaderOptio
     """Return the options with the description of the model in its place."""
     resolving = options.resolve
     found = describe_model(source, options.chip, resolving.checkpoint_file, resolving.sample_input)
-    for node in found.left:
-        print_line(f"Left to the application: {node}", options.messages)
+    for note in found.notes:
+        print_line(note, options.messages)
     described = Described(found.text, found.model, found.nodes)
     resolving = replace(resolving, sample_shape=found.input_shape)
     return replace(options, config_file=described, resolve=resolving)
@@ -59,12 +61,16 @@ def describe_model(
     entry = _entry(source.model, dataset)
     if dataset is None:
         dataset = _by_defaults(entry, checkpoint, chip, source)
+    entry = imported(entry, source.model, None, None)
     model = _fitting(entry, dataset, checkpoint, chip, checkpoint_file)
+    notes = notes_of(model)
     example = torch.zeros(1, *dataset.input[: entry.dim + 1])
-    return describe(
+    found = describe(
         model, example, chip, name=source.model,
         arch=(checkpoint and checkpoint.arch) or entry.name, dataset=source.dataset or entry.name,
     )  # fmt: skip
+    left = (f"Left to the application: {node}" for node in found.left)
+    return replace(found, notes=(*notes, *left))
 
 
 def _dataset(source: ModelSource, sample_file: str | None) -> DatasetEntry | None:
@@ -98,10 +104,9 @@ def _sample_shape(file: str | None) -> tuple[int, ...] | None:
 
 def _entry(name: str, dataset: DatasetEntry | None) -> ModelEntry:
     """Return the network of this name."""
-    if is_file_and_class(name):
-        series = dataset is not None and dataset.input[-1] == 1 and dataset.input[1] > 1
-        return own_model(name, 1 if series else 2)
-    return choose(find_models(), name.lower(), "--model")
+    if dataset is None and is_file_and_class(name):
+        return own_model(name, 2)
+    return named_model(name, find_models, dataset.input if dataset is not None else (1, 1, 1))
 
 
 def _by_defaults(
@@ -140,6 +145,11 @@ def _fitting(
     if checkpoint is None:
         classes = dataset.output or range(_USUAL_CLASSES)
         return build_model(entry, replace(dataset, output=tuple(classes)), options)
+    try:
+        refuse_foreign(checkpoint, "be deployed")
+    except InputError as exc:
+        exc.place = file
+        raise
     state = {n.removeprefix("module."): t for n, t in checkpoint.state_dict.items()}
     refusal: Exception | None = None
     closest: tuple[int, str, nn.Module] | None = None

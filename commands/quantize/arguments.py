@@ -41,7 +41,8 @@ class QuantizeOptions:
     `config_file` is a network description whose `quantization` keys count, `default_bits` the width
     where nothing else says one. `clip_method` is the name of a `ClipMethod` or of ALIASES, `scale`
     and `stddev` are parameters of two of them. `transposed` names transposed convolutions whose
-    shape does not tell. `model` is the network to calibrate if the file does not say it.
+    shape does not tell. `model` is the network to calibrate if the file does not say it; with
+    `importing` it is an ordinary one of PyTorch.
     `safetensors` writes the output in this format as well.
     """
 
@@ -56,6 +57,7 @@ class QuantizeOptions:
     keep_batchnorm: bool
     transposed: tuple[str, ...]
     model: str | None
+    importing: bool
     calibration: CalibrationOptions | None
     safetensors: bool
     verbose: bool
@@ -67,6 +69,8 @@ def parse(words: Sequence[str] | None = None) -> QuantizeOptions:
     args = parser.parse_args(words)
     if args.calibrate is not None and args.clip_method is not None:
         parser.error("argument --calibrate: not allowed with argument --clip-method")
+    if args.importing and (args.model is None or args.calibrate is None):
+        parser.error("argument --import: add --model FILE:CLASS and --calibrate DATASET")
     return QuantizeOptions(
         input=args.input,
         output=args.output,
@@ -79,6 +83,7 @@ def parse(words: Sequence[str] | None = None) -> QuantizeOptions:
         keep_batchnorm=args.keep_batchnorm,
         transposed=tuple(args.transposed),
         model=args.model,
+        importing=args.importing,
         calibration=None
         if args.calibrate is None
         else CalibrationOptions(
@@ -175,7 +180,11 @@ def add_calibration_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--data", metavar="DIR", default="data", help="folder of the data sets (default: data)"
     )
-    group.add_argument("--model", metavar="NAME", help="network (default: what the file says)")
+    group.add_argument("--model", metavar="NAME", help="network (default: what the file says), or "
+                       "FILE:CLASS (the file is executed)")  # fmt: skip
+    group.add_argument("--import", dest="importing", action="store_true",
+                       help="INPUT holds the weights of an ordinary PyTorch network: make an ai8x "
+                       "network of it first")  # fmt: skip
     group.add_argument(
         "--calibration-samples",
         metavar="N",

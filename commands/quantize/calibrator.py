@@ -21,6 +21,8 @@ from frontends.modules.foreign import refuse_foreign
 from quantization import Calibration
 from quantization.calibration import LayerChoice, calibrate
 from training.catalog.discovery import DatasetEntry, ModelEntry, choose, find_datasets, find_models
+from training.catalog.imported import imported
+from training.catalog.own_file import named_model, plain_name
 from training.network.building import build_model
 from training.options import TrainingOptions
 
@@ -46,8 +48,10 @@ def choose_integers(
             "Name the checkpoint that training wrote.",
         )
     dataset = choose(find_datasets(), calibration.dataset, "--calibrate")
-    name = (given.model or checkpoint.arch or "").lower()
-    model = choose(find_models(), name, "--model")
+    name = given.model or plain_name(checkpoint.arch or "")
+    model = named_model(name, find_models, dataset.input)
+    if given.importing:
+        model = imported(model, name, None, None)
     options = TrainingOptions(
         arch=model.name,
         dataset=dataset.name,

@@ -37,7 +37,7 @@ def quantize(options: QuantizeOptions) -> None:
     print(f"Configuring device: {options.chip.name}")
     numeric = quantization_options(options)
     print(f"Converting checkpoint file {options.input} to {options.output}")
-    checkpoint = read_checkpoint(options.input)
+    checkpoint = read_trained(options)
     if options.verbose:
         print("\nModel keys (state_dict):\n" + ", ".join(checkpoint.state_dict))
     try:
@@ -62,6 +62,15 @@ def quantize(options: QuantizeOptions) -> None:
     for path in outputs(options):
         write = write_safetensors if path.endswith(SUFFIX) else write_checkpoint
         write(path, quantized.checkpoint)
+
+
+def read_trained(options: QuantizeOptions) -> Checkpoint:
+    """Return the checkpoint to quantize; of an ordinary network what the import makes of it."""
+    if options.importing and options.calibration is not None:
+        from commands.quantize.importer import imported_checkpoint  # here: it needs torch
+
+        return imported_checkpoint(options, options.calibration)
+    return read_checkpoint(options.input)
 
 
 def without_batchnorm(checkpoint: Checkpoint, options: QuantizeOptions) -> Checkpoint:

@@ -32,7 +32,11 @@ def foreign_modules(model: nn.Module) -> Iterator[tuple[str, str]]:
         kind = type(module)
         if isinstance(module, _OURS) or kind.__module__.startswith("layers."):
             inside.append(name)
-        elif kind.__module__.startswith("torch.nn.") and not isinstance(module, _HARMLESS):
+        elif (
+            kind.__module__.startswith("torch.nn.")
+            and kind is not nn.Module
+            and not isinstance(module, _HARMLESS)
+        ):
             inside.append(name)
             yield name, kind.__name__
 

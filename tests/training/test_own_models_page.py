@@ -29,9 +29,9 @@ def test_files_and_commands_work(
     for file, text in zip([*files, "policy.yaml"], blocks("python") + blocks("yaml"), strict=True):
         Path(file).parent.mkdir(exist_ok=True)
         Path(file).write_text(text)
-    (commands,) = blocks("shell")
+    commands, from_model, _ = blocks("shell")  # the third names files of the reader's
     said = []
-    for line in commands.splitlines():
+    for line in [*commands.splitlines(), *from_model.splitlines()]:
         _, script, *arguments = shlex.split(line)
         monkeypatch.setattr(sys, "argv", [script, *arguments])
         status = run(importlib.import_module(Path(script).stem).main)

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from checkpoint import read_checkpoint
+
 PLAIN = """
 from torch import nn
 import ai8x
@@ -40,3 +42,44 @@ def test_training_with_quantization_names_foreign_modules(tiny: Callable[..., An
     assert not Path("logs").exists()
     done = tiny("mixed", "tinyclasses", "-e", "-8")
     assert "option -8: error: modules that are no layers of ai8x cannot compute" in done.error
+
+
+ORDINARY = """
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self, num_classes):
+        super().__init__()
+        self.conv = nn.Conv2d(1, 4, 3)
+        self.bn = nn.BatchNorm2d(4)
+        self.fc = nn.Linear(4, num_classes)
+
+    def forward(self, x):
+        return self.fc(self.bn(self.conv(x)).relu().amax((2, 3)))
+
+class Good(Net):
+    def forward(self, x):
+        return self.fc(self.bn(self.conv(x)).relu().mean((2, 3)))
+"""
+
+
+def test_an_ordinary_network_is_imported_and_trained(tiny: Callable[..., Any]) -> None:
+    Path("net.py").write_text(ORDINARY)
+    Path("policy.yaml").write_text("start_epoch: 1\nweight_bits: 8\n")
+    given = ("tinyclasses", "--qat-policy", "policy.yaml", "--epochs", "2")
+    done = tiny("net.py:Good", *given)
+    assert "cannot be quantized in training: conv (Conv2d), bn (BatchNorm2d), fc (Linear)" in (
+        done.error
+    )
+    done = tiny("net.py:Net", *given, "--import")
+    assert done.status == 1 and "amax: the accelerator has no amax [E670]" in done.error
+    done = tiny("net.py:Good", *given, "--import")
+    assert done.status == 0, done.error
+    found = read_checkpoint(done.folder / "qat_checkpoint.pth.tar")
+    assert found.arch == "good"
+    assert {"conv.op.weight", "fc.op.bias"} < set(found.state_dict)
+    again = tiny(
+        "net.py:Good", *given, "--import", "-e", "--exp-load-weights-from",
+        str(done.folder / "qat_checkpoint.pth.tar"),
+    )  # fmt: skip
+    assert again.status == 0, again.error

@@ -10,16 +10,18 @@ import importlib.util
 import inspect
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from diagnostics.errors import InputError
-from training.catalog.discovery import ModelEntry
-from training.catalog.own_code import first_line
+from training.catalog.discovery import ModelEntry, choose
+from training.catalog.own_code import complains_itself, first_line
 
 _MARK = ".py:"
+LAYER_KEYWORDS = ("weight_bits", "bias_bits", "quantize_activation")
+"""What networks hand to each of their layers when they compute with integers."""
 
 
 def is_file_and_class(name: str) -> bool:
@@ -42,13 +44,42 @@ def own_model(name: str, dim: int) -> ModelEntry:
         known = f"Its networks: {', '.join(found)}." if found else "It defines no network."
         raise InputError("E672", f"there is no class {called!r} in it", file, known)
     signature = inspect.signature(make)
+    kinds = [parameter.kind for parameter in signature.parameters.values()]
+    open_ended = inspect.Parameter.VAR_KEYWORD in kinds
 
     def filtered(**keywords: Any) -> Any:
-        given = {k: v for k, v in keywords.items() if k in signature.parameters}
+        given = {
+            k: v
+            for k, v in keywords.items()
+            if k in signature.parameters or (open_ended and k in LAYER_KEYWORDS and v)
+        }
         _refuse_missing(make, signature, given, called)
-        return make(**given)
+        try:
+            return make(**given)
+        except Exception as exc:
+            if complains_itself(exc) or isinstance(exc, AssertionError):
+                raise
+            raise InputError(
+                "E662", f"building {called} fails: {type(exc).__name__}: {first_line(exc)}",
+                place_in(Path(file), exc), "Correct the file.",
+            ) from exc  # fmt: skip
 
     return ModelEntry(called.lower(), filtered, 1, dim)
+
+
+def plain_name(name: str) -> str:
+    """Return what checkpoints call a network: for FILE:CLASS the class in lower case."""
+    return name.rpartition(":")[2].lower() if is_file_and_class(name) else name
+
+
+def named_model(
+    name: str, models: Callable[[], Mapping[str, ModelEntry]], size: tuple[int, ...]
+) -> ModelEntry:
+    """Return the network of a name among `models`, or of FILE:CLASS, for inputs (C, H, W) or
+    (C, L, 1)."""
+    if is_file_and_class(name):
+        return own_model(name, 1 if size[-1] == 1 and size[1] > 1 else 2)
+    return choose(models(), name.lower(), "--model")
 
 
 def _import(file: Path, name: str) -> ModuleType:

@@ -16,6 +16,7 @@ from frontends.layers import DescribedLayer, times
 from frontends.modules.tracing import trace
 from frontends.modules.walk import Walk, is_tensor_order
 from frontends.text import description_text, sources
+from training.catalog.own_file import plain_name
 from training.export.placing import ResultLocation, place_all
 from training.options import TrainingOptions
 from training.policies import qat
@@ -75,7 +76,7 @@ def template_text(
     placement = [_placement(entries, index, places) for index in range(len(entries))]
     notes = [[f"{FILL_IN}: {note}." for note in dict.fromkeys(x.notes)] for x in entries]
     return description_text(
-        entries, arch=options.arch, dataset=options.dataset, title=head, bits=True,
+        entries, arch=plain_name(options.arch), dataset=options.dataset, title=head, bits=True,
         placement=placement, notes=notes,
     )  # fmt: skip
 

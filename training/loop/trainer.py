@@ -14,6 +14,7 @@ import ai8x
 from checkpoint import atomic
 from checkpoint.errors import CheckpointError
 from diagnostics.errors import InputError
+from training.catalog.own_file import plain_name
 from training.compute.devices import forward_of
 from training.compute.randomness import derived, seed_everything
 from training.data.batches import Data
@@ -203,7 +204,13 @@ class Trainer:
         extras[KEY] = self.progress.as_dict()
         log.say(f"Saving checkpoint to: {', '.join(map(str, paths))}")
         checkpoints.write(
-            paths, epoch, self.options.arch, model, self.optimizer, extras, self.options.safetensors
+            paths,
+            epoch,
+            plain_name(self.options.arch),
+            model,
+            self.optimizer,
+            extras,
+            self.options.safetensors,
         )
         log.metrics["best"] = {"epoch": best.number, **best.scores.as_dict()}
         log.save_metrics()

@@ -82,3 +82,8 @@ def angle(text: str) -> float:
 def folder(text: str) -> str:
     """Return the path of a folder; ~ is the user's."""
     return str(Path(text).expanduser())
+
+
+def network(text: str) -> str:
+    """Return the name of a network in lower case; FILE:CLASS stays as it is."""
+    return text if ".py:" in text.lower() else text.lower()

@@ -42,8 +42,10 @@ def _device_and_data(parser: argparse.ArgumentParser) -> None:
         help=f"{names_where()} (default: MAX78000)")  # fmt: skip
     add("-8", "--8-bit-mode", dest="act_mode_8bit", action="store_true",
         help="compute with integers as the accelerator does; only with --evaluate")  # fmt: skip
-    add("-a", "--arch", "--model", dest="arch", type=str.lower, required=True, metavar="NAME",
-        help="the network, one of models/*.py")  # fmt: skip
+    add("-a", "--arch", "--model", dest="arch", type=values.network, required=True, metavar="NAME",
+        help="the network, one of models/*.py, or FILE:CLASS (the file is executed)")  # fmt: skip
+    add("--import", dest="import_model", action="store_true",
+        help="make an ai8x network of one of ordinary PyTorch layers")  # fmt: skip
     add("--dataset", required=True, metavar="NAME", help="the data set, one of datasets/*.py")
     add("--data", type=values.folder, default=DEFAULTS.data, metavar="DIR",
         help="folder of the data sets (default: data)")  # fmt: skip

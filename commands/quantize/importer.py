@@ -1,0 +1,48 @@
+"""quantize.py --import: the weights of an ordinary PyTorch network become those of ai8x layers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ai8x
+from checkpoint import Checkpoint, read_checkpoint
+from commands.quantize.arguments import CalibrationOptions, QuantizeOptions
+from commands.quantize.calibrator import load_samples
+from frontends.modules.plain.ranges import fit_ranges
+from training.catalog.discovery import choose, find_datasets, find_models
+from training.catalog.imported import imported, notes_of, plain_state
+from training.catalog.own_file import named_model, plain_name
+from training.network.building import build_model
+from training.options import TrainingOptions
+
+
+def imported_checkpoint(given: QuantizeOptions, calibration: CalibrationOptions) -> Checkpoint:
+    """Return the checkpoint of the imported network; that of an ai8x network stays as it is.
+
+    Batch normalization is folded, and weights are scaled so that the data of the samples fits the
+    range of the chip. Raises InputError or CheckpointError for what does not fit together.
+    """
+    state = plain_state(given.input)
+    if state is None:
+        return read_checkpoint(given.input)
+    assert given.model is not None
+    dataset = choose(find_datasets(), calibration.dataset, "--calibrate")
+    entry = named_model(given.model, find_models, dataset.input)
+    options = TrainingOptions(
+        arch=plain_name(given.model), dataset=dataset.name, device=given.chip.die,
+        data=calibration.folder, avg_pool_rounding=calibration.average_rounding,
+    )  # fmt: skip
+    ai8x.set_device(given.chip.die, False, calibration.average_rounding, verbose=False)
+    network: Any = build_model(imported(entry, given.model, state, given.input), dataset, options)
+    for line in notes_of(network):
+        print(line)
+    ai8x.fuse_bn_layers(network)
+    samples = load_samples(dataset, options, calibration.samples, calibration.batch_size)
+    factors = fit_ranges(network, samples)
+    listed = ", ".join(f"{name} x{factor:.3g}" for name, factor in factors.items())
+    print(f"Results of layers are scaled to the range of the chip: {listed}")
+    return Checkpoint({
+        "epoch": 0, "arch": plain_name(given.model),
+        "state_dict": {name: tensor.numpy() for name, tensor in network.state_dict().items()},
+        "extras": {"imported": True},
+    })  # fmt: skip

@@ -1,0 +1,216 @@
+"""Ordinary PyTorch networks become ai8x networks that compute the same, or are refused by node."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+import ai8x
+import ai8xize
+import quantize
+from checkpoint import read_checkpoint
+from datasets.torchvision_access import torchvision
+from device import MAX78000, MAX78002
+from diagnostics import run
+from diagnostics.errors import InputError
+from frontends.modules.foreign import foreign_modules
+from frontends.modules.networks import describe
+from frontends.modules.plain.network import import_network
+from frontends.modules.plain.ranges import fit_ranges
+from tests.conftest import ROOT
+from tests.frontends import plain_networks as plain
+
+CHIPS = {85: MAX78000, 87: MAX78002}
+
+
+@pytest.fixture(autouse=True)
+def device_as_before() -> Iterator[None]:
+    yield
+    ai8x.set_device(85, simulate=False, round_avg=False, verbose=False)
+
+
+def lively(network: nn.Module) -> nn.Module:
+    """Give normalizations statistics and factors other than those of the beginning."""
+    torch.manual_seed(1)
+    for module in network.modules():
+        if isinstance(module, nn.BatchNorm1d | nn.BatchNorm2d):
+            module.running_mean.normal_(0, 0.1)
+            module.running_var.uniform_(0.5, 2)
+            with torch.no_grad():
+                module.weight.uniform_(0.5, 1.5)
+                module.bias.normal_(0, 0.1)
+    return network.eval()
+
+
+@pytest.mark.parametrize(
+    ("make", "shape", "die", "layers", "notes"),
+    [
+        (plain.ResNet8, (3, 32, 32), 85, 15, 7),
+        (plain.ResNet8, (3, 32, 32), 87, 15, 7),
+        (plain.Autoencoder, (640, 1, 1), 85, 10, 0),
+        (plain.MobileNet, (3, 96, 96), 87, 29, 5),
+        (plain.Various, (3, 16, 16), 85, 10, 1),
+        (plain.Series, (8, 64), 85, 4, 0),
+        (plain.Hourglass, (3, 16, 16), 85, 3, 1),
+        (plain.Digits, (1, 8, 8), 85, 8, 2),
+    ],
+)
+@torch.no_grad()
+def test_imported_network_computes_the_same(
+    make: Callable[[], nn.Module], shape: tuple[int, ...], die: int, layers: int, notes: int
+) -> None:
+    """Up to a factor of the results, by which the data fits the range of the chip."""
+    ai8x.set_device(die, False, False, verbose=False)
+    network = lively(make())
+    x = torch.rand(4, *shape) * 2 - 1
+    found = import_network(network, x[:1], "net", {})
+    assert len(found.notes) == notes
+    assert not list(foreign_modules(found.network))
+    ai8x.fuse_bn_layers(found.network)
+    *_, factor = fit_ranges(found.network, [x]).values()
+    wanted, ours = network(x), found.network(x) / factor
+    if found.left:
+        ours = torch.softmax(ours, 1)
+        wanted = wanted.exp() if make is plain.MobileNet else wanted
+    torch.testing.assert_close(ours, wanted, rtol=1e-4, atol=1e-5 * float(wanted.abs().max()))
+    text = describe(found.network, x[:1], CHIPS[die], name="net", arch="net", dataset="some")
+    assert len(text.nodes) == layers
+
+
+@torch.no_grad()
+def test_normalization_is_kept_for_training() -> None:
+    ai8x.set_device(85, False, False, verbose=False)
+    network = lively(nn.Sequential(nn.Conv2d(2, 4, 3), nn.BatchNorm2d(4), nn.ReLU()))
+    x = torch.rand(2, 2, 5, 5) * 0.2
+    ours: Any = import_network(network, x, "net", {}).network
+    assert isinstance(ours.get_submodule("0").bn, nn.BatchNorm2d)
+    torch.testing.assert_close(ours.eval()(x), network(x).clamp(max=127 / 128))
+
+
+@torch.no_grad()
+def test_activation_behind_a_sum_is_exact_in_integers() -> None:
+    """Kernels that are one become 64 with a shift of 1: every value passes unchanged."""
+
+    class Sum(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            return torch.relu(x)
+
+    ai8x.set_device(85, False, False, verbose=False)
+    network = import_network(Sum(), torch.zeros(1, 3, 4, 4), "net", {}).network
+    ai8x.initiate_qat(network, {"weight_bits": 8})
+    x = torch.randint(-128, 128, (2, 3, 4, 4)) / 128
+    assert torch.equal(network(x), x.clamp(min=0))
+
+
+def refused(network: nn.Module, shape: tuple[int, ...], die: int = 85) -> str:
+    """Return why a network is refused, with the remedy."""
+    ai8x.set_device(die, False, False, verbose=False)
+    with pytest.raises(InputError) as caught:
+        import_network(network.eval(), torch.zeros(1, *shape), "net", {})
+    assert caught.value.code == "E670"
+    return f"{caught.value.message}\n  {caught.value.remedy}"
+
+
+def test_published_networks_are_refused_at_named_nodes() -> None:
+    models = torchvision().models
+    said = refused(models.resnet18(weights=None), (3, 64, 64))
+    assert said.splitlines() == [
+        "2 nodes of the model cannot be computed by the accelerator",
+        "  conv1: its kernel is 7x7. Use three 3x3 convolutions, which reach as far.",
+        "  maxpool: its padding is 1x1, pooling has none on the accelerator. "
+        "Use padding=0, such as a window of 2 with stride 2.",
+    ]
+    said = refused(models.mobilenet_v2(weights=None), (3, 64, 64), 87)
+    assert "35 nodes of the model" in said
+    assert "features.0.2, features.1.conv.0.2," in said
+    assert "the accelerator has no ReLU6. Use ReLU: the chip limits results at 1" in said
+    said = refused(models.mobilenet_v2(weights=None), (3, 64, 64))
+    assert "features.1.conv.0.0: it has 32 groups, MAX78000 has none. Use groups=1, or" in said
+    assert "first: its kernel is 10x4" in refused(plain.DsCnn(), (1, 49, 10), 87)
+    said = refused(plain.DsCnn((3, 3)), (1, 49, 10), 87)
+    assert "pool: pool_size=25; MAX78002 allows 1 to 16" in said
+
+
+class Function(nn.Module):
+    """A convolution, and a function of its result."""
+
+    def __init__(self, function: Callable[[Tensor], Tensor]) -> None:
+        super().__init__()
+        self.conv, self.end = nn.Conv2d(3, 4, 3), nn.Conv2d(4, 2, 1)
+        self.function = function
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.end(self.function(self.conv(x)))
+
+
+MODULES = [
+    (nn.Conv2d(3, 4, 5), "0: its kernel is 5x5\n  Use two 3x3 convolutions"),
+    (nn.Conv2d(3, 4, (3, 1)), "0: its kernel is 3x1\n  Use a 3x3 kernel."),
+    (nn.Conv2d(3, 4, 3, padding=3), "0: padding=3; MAX78000 allows"),
+    (nn.Conv2d(3, 4, 3, padding=(1, 0)), "0: its padding is 1x0\n  Use one padding"),
+    (nn.Conv2d(3, 4, 3, padding_mode="reflect"), "0: padding_mode is 'reflect'"),
+    (nn.Conv2d(3, 4, 3, dilation=2), "0: its dilation is 2x2"),
+    (nn.ConvTranspose2d(3, 4, 2, stride=2), "0: its kernel_size is 2x2\n  Use nn.ConvTrans"),
+    (nn.BatchNorm2d(3), "0: batch normalization that follows no layer"),
+    (nn.MaxPool2d(3, 2, 1), "0: its padding is 1x1, pooling has none"),
+    (nn.MaxPool2d(3, 2, ceil_mode=True), "0: ceil_mode makes 8x8 of what is 7x7"),
+    (nn.AdaptiveAvgPool2d(3), "0: windows of different sizes (16x16 to 3x3)"),
+    (nn.AvgPool2d(3, (1, 2)), "0: stride (1, 2) and dilation 1 differ by axis"),
+    (nn.Hardtanh(), "0: the accelerator has no Hardtanh\n  Leave it out"),
+    (nn.GELU(), "0: the accelerator has no GELU\n  Use ReLU."),
+    (nn.Linear(16, 4), "0: it works on the last axis of 3x16x16"),
+]
+FUNCTIONS: list[tuple[Callable[[Tensor], Tensor], str]] = [
+    (lambda x: x * 2, "mul: the accelerator has no mul"),
+    (lambda x: x + 1, "add: it adds a constant or scales an operand"),
+    (lambda x: x + x.mean((2, 3), keepdim=True), "add: its operands have the shapes"),
+    (lambda x: x + x, "add: it adds a tensor to itself"),
+    (lambda x: torch.cat([x, x], 2), "cat: it joins along axis 2"),
+    (lambda x: torch.sigmoid(x), "sigmoid: the accelerator has no sigmoid\n  Use ReLU inside"),
+    (lambda x: torch.softmax(x, 1), "softmax: the accelerator has no softmax"),
+    (lambda x: functional.interpolate(x, scale_factor=2), "interpolate: the accelerator has no"),
+    (lambda x: x.mean(1, keepdim=True).expand(-1, 4, -1, -1), "mean: it averages other axes"),
+    (lambda x: x.chunk(2, 1)[0].repeat(1, 2, 1, 1), "chunk: the accelerator has no chunk"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("module", "said"), MODULES, ids=[text[:24] for _, text in MODULES])
+def test_modules_are_refused_with_what_to_use_instead(module: nn.Module, said: str) -> None:
+    assert said in refused(nn.Sequential(module), (3, 16, 16))
+
+
+@pytest.mark.parametrize(("function", "said"), FUNCTIONS, ids=[text[:16] for _, text in FUNCTIONS])
+def test_functions_are_refused_with_what_to_use_instead(
+    function: Callable[[Tensor], Tensor], said: str
+) -> None:
+    assert said in refused(Function(function), (3, 16, 16)).replace("\n  mul", "mul")
+
+
+def test_weights_of_an_ordinary_network_reach_the_chip(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A state_dict, calibrated, deployed and verified; a file of another network is refused."""
+    monkeypatch.chdir(tmp_path)
+    name = f"{ROOT}/tests/frontends/plain_networks.py:Digits"
+    torch.save(lively(plain.Digits()).state_dict(), "plain.pth")
+    torch.save(plain.Series().state_dict(), "other.pth")
+    options = ["--device", "MAX78000", "--import", "--model", name, "--calibrate", "digits",
+               "--calibration-samples", "64"]  # fmt: skip
+    assert run(lambda: quantize.main(["other.pth", "q.pth.tar", *options])) == 1
+    assert "other.pth: error: the weights are not those of Digits" in capsys.readouterr().err
+    assert run(lambda: quantize.main(["plain.pth", "q.pth.tar", *options])) == 0
+    assert read_checkpoint("q.pth.tar").arch == "digits"
+    words = ["--model", name, "--checkpoint-file", "q.pth.tar", "--device", "MAX78000",
+             "--dataset", "digits", "--prefix", "net", "--test-dir", "build"]  # fmt: skip
+    monkeypatch.setattr(sys, "argv", ["ai8xize.py", *words, "--verify"])
+    assert run(ai8xize.main) == 0
+    said = capsys.readouterr().out
+    assert "Import: features.3: its stride 2 is computed as decimation" in said
+    assert "verified 10 words of the expected output" in said
