@@ -35,7 +35,7 @@ class EmulateOptions:
     With `accelerator_only` the network runs without the program, on the sample or on `input`.
     Otherwise the program's functions run on each of `input`, or with `fast` the accelerator alone;
     `labels` tell what is right, and the first `compare` outputs are compared with the simulation.
-    `gdb` is the port on which a debugger may connect.
+    `gdb` is the port on which a debugger may connect; `profile` and `vcd` take the estimated times.
     `tree` says how a project's folder is understood; `dump` takes data memory after recorded words,
     `trace` the registers field by field.
     """
@@ -54,6 +54,8 @@ class EmulateOptions:
     input: Path | None
     answer: bool = True
     gdb: int | None = None
+    profile: Path | None = None
+    vcd: Path | None = None
     labels: Path | None = None
     fast: bool = False
     compare: int = COMPARED
@@ -65,7 +67,10 @@ def parse(words: Sequence[str] | None = None) -> EmulateOptions:
     args = parser.parse_args(words)
     if args.dump and not args.words:
         parser.error("--dump needs --words")
-    if args.gdb is not None and (args.words or args.accelerator_only or args.input):
+    alone = args.words or args.accelerator_only or args.input
+    if alone and (args.profile or args.vcd):
+        parser.error("--profile and --vcd need PROJECT_DIR and a program with main()")
+    if args.gdb is not None and alone:
         parser.error("--gdb needs PROJECT_DIR and a program with main()")
     if args.accelerator_only and args.words:
         parser.error("--accelerator-only needs PROJECT_DIR")
@@ -87,6 +92,8 @@ def parse(words: Sequence[str] | None = None) -> EmulateOptions:
         accelerator_only=args.accelerator_only,
         input=Path(args.input) if args.input else None,
         gdb=args.gdb,
+        profile=Path(args.profile) if args.profile else None,
+        vcd=Path(args.vcd) if args.vcd else None,
         labels=Path(args.labels) if args.labels else None,
         fast=args.fast,
         compare=args.compare,
@@ -181,6 +188,12 @@ def arguments() -> Parser:
            help="write the registers field by field as a table (text, or .csv)")  # fmt: skip
     option("--no-answer", dest="answer", action="store_false",
            help="do not compare with the answer file (answer.npz) of the project")  # fmt: skip
+    option(
+        "--profile",
+        metavar="FILE",
+        help="write the estimated times as trace events (JSON, for ui.perfetto.dev)",
+    )
+    option("--vcd", metavar="FILE", help="write the estimated times as value change dump (VCD)")
     option(
         "--gdb",
         type=port,

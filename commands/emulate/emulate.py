@@ -19,6 +19,7 @@ from commands.emulate.debugging import options_for_gdb, served
 from commands.emulate.known_answer import AnswerCheck, answer_of, describe_answer
 from commands.emulate.notes import show_notes, show_stand_ins
 from commands.emulate.runs import WRONG_REGISTERS, show_run
+from commands.emulate.timing import describe_times, write_time_files
 from commands.emulate.verdict import judge
 from emulator import (
     Accelerator,
@@ -59,7 +60,7 @@ def emulate(options: EmulateOptions) -> int:
     try:
         return emulate_project(options.project, options)
     except NoProgramError as error:
-        if options.gdb is not None:
+        if options.gdb is not None or options.profile is not None or options.vcd is not None:
             raise
         print(f"note: {error.message}: the network is run alone, as with --accelerator-only")
         return emulate_alone(Path(options.project), options)
@@ -86,6 +87,9 @@ def emulate_project(project: str, options: EmulateOptions) -> int:
         show_stand_ins(board, options.verbose)
         if options.trace is not None and board.bus.addresses is not None:
             write_trace(board.bus.writes(), board.bus.addresses, options.trace)
+        write_time_files(board, options)
+    for line in describe_times(board):
+        print(line)
     if outcome.run is not None:
         show_run(outcome.run, board.accelerator.memory, options, outcome.passed)
     show_answer(board, check)

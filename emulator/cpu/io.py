@@ -53,6 +53,13 @@ class CoreObserver(Protocol):
     def wait(self, sleeping: bool) -> int:
         """The program waits for an interrupt; return the number of the one that comes, or 0."""
 
+    def measured(self, microseconds: int) -> None:
+        """The program has measured a time."""
+
+    @property
+    def device_microseconds(self) -> float:
+        """Time since the start of the program that the devices on its bus have taken."""
+
     def asleep(self, alone: bool) -> None:
         """The program sleeps; either its timers have called their handlers, or it has none."""
 
@@ -73,6 +80,14 @@ class Unobserved:
 
     def stand_in(self, name: str) -> None:
         """Take no notice."""
+
+    def measured(self, microseconds: int) -> None:
+        """Take no notice."""
+
+    @property
+    def device_microseconds(self) -> float:
+        """Know of no devices that take time."""
+        return 0.0
 
     def asleep(self, alone: bool) -> None:
         """Take no notice."""

@@ -45,13 +45,15 @@ class _Register(IntEnum):
     CLOCK_LOW = auto()
     CLOCK_HIGH = auto()
     ASLEEP = auto()
+    STOPWATCH_START = auto()
+    STOPWATCH_STOP = auto()
 
 
 class Port:
     """The registers of one core; what the program prints and lacks goes to `observer`.
 
     `read_memory` reads the core's memory, `leave` gets the status with which the program ends
-    itself. `microseconds` is the time since its start.
+    itself. `microseconds` is the time for which it has waited since its start.
     """
 
     def __init__(
@@ -65,6 +67,8 @@ class Port:
         self._read_memory, self._leave = read_memory, leave
         self._arguments = [0, 0, 0, 0]
         self._result = self._parsed = 0
+        self._started: dict[int, float] = {}  # stopwatches by their timer
+        self._measured = 1
         self._formatted: list[str] = []
 
     @property
@@ -75,7 +79,7 @@ class Port:
     def _read(self, address: int, _width: int) -> int:
         match (address - PORT) // 4:
             case _Register.STOPWATCH:
-                return 1
+                return self._measured
             case _Register.RESULT_LOW:
                 return truncated(self._result)
             case _Register.RESULT_HIGH:
@@ -86,9 +90,9 @@ class Port:
                 return self._parsed
             case _Register.CLOCK_LOW:
                 self.microseconds += READING_MICROSECONDS
-                return truncated(self.microseconds)
+                return truncated(int(self._now()))
             case _Register.CLOCK_HIGH:
-                return self.microseconds // WORD_LIMIT
+                return int(self._now()) // WORD_LIMIT
         return 0
 
     def _write(self, address: int, _width: int, value: int) -> None:
@@ -114,6 +118,16 @@ class Port:
                 self._observer.asleep(alone=value != 0)
             case _Register.DELAY:
                 self.microseconds += value
+            case _Register.STOPWATCH_START:
+                self._started[value] = self._now()
+            case _Register.STOPWATCH_STOP:
+                elapsed = self._now() - self._started.get(value, 0.0)
+                self._measured = max(1, truncated(round(elapsed)))
+                self._observer.measured(self._measured)
+
+    def _now(self) -> float:
+        """Return the microseconds since the start, with what the devices have taken."""
+        return self.microseconds + self._observer.device_microseconds
 
     def _number(self, first: int) -> int:
         return self._arguments[first + 1] * WORD_LIMIT + self._arguments[first]

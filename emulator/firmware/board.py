@@ -28,6 +28,8 @@ from emulator.firmware.bus import Bus
 from emulator.firmware.compiling import compile_firmware
 from emulator.firmware.interrupts import TIMER_INTERRUPTS, WAKE_INTERRUPT, accelerator_interrupt
 from emulator.firmware.progress import FAIL, PASS, Progress
+from emulator.firmware.starter import Starter
+from emulator.firmware.timekeeping import Timekeeper
 from emulator.machine.accelerator import Accelerator, NetworkRun
 from emulator.project.tree import TreeOptions
 from emulator.state.memory import Memory
@@ -100,11 +102,12 @@ class Board:
             memory = CoreMemory(chip.flash_bytes, chip.sram_bytes, chip.name)
         self.wrapper: Core | None = None
         if wrapper is not None:
-            self.wrapper = Core(wrapper, self.bus, _Starter(self), memory)
+            self.wrapper = Core(wrapper, self.bus, Starter(self), memory)
             memory = memory.without_flash(memory.flash_use(wrapper))
         self.core = Core(image, self.bus, self, memory)
         self.first_run: NetworkRun | None = None
         self.progress = Progress()
+        self.time = Timekeeper(self.bus)
         self.last_run: NetworkRun | None = None
         self.before_first_run: Callable[[Memory], None] | None = None
         """Gets the memory of the accelerator before the network runs for the first time."""
@@ -290,6 +293,15 @@ class Board:
         """The program calls a function that has no hardware behind it."""
         self.progress.called(name)
 
+    def measured(self, microseconds: int) -> None:
+        """The program has measured a time."""
+        self.time.measured.append(microseconds)
+
+    @property
+    def device_microseconds(self) -> float:
+        """Estimated time that the accelerator has taken."""
+        return self.time.microseconds
+
     @property
     def expecting(self) -> bool:
         """Whether the network was started, or has run while the program looked for its end."""
@@ -354,6 +366,7 @@ class Board:
         if self.first_run is None and self.before_first_run is not None:
             self.before_first_run(accelerator.memory)
         self.last_run = accelerator.start()
+        self.time.ran(self.last_run, accelerator.memory)
         self._errors |= dict.fromkeys(self.last_run.errors)
         self.first_run = self.first_run or self.last_run
         if self.accelerator.is_finished:
@@ -361,39 +374,3 @@ class Board:
         self.bus.words.update(self.accelerator.result_words())
         self.bus.finish()
         self.bus.reads = []
-
-
-class _Starter:
-    """What the Arm core's program does beside a RISC-V core."""
-
-    def __init__(self, board: Board) -> None:
-        self._board = board
-        self._done = False
-
-    def asleep(self, alone: bool) -> None:
-        """The program sleeps, as it should."""
-
-    @property
-    def expecting(self) -> bool:
-        """Whether the RISC-V core was started and has not finished."""
-        return not self._done and is_running(self._board.bus.words, CPU1_CLOCK)
-
-    @property
-    def satisfied(self) -> bool:
-        """Whether the programs have passed and do nothing new any more."""
-        return self._board.satisfied
-
-    def text(self, character: str) -> None:
-        """The program prints a character."""
-        self._board.text(character)
-
-    def stand_in(self, name: str) -> None:
-        """The program calls a function that has no hardware behind it."""
-        self._board.stand_in(name)
-
-    def wait(self, sleeping: bool) -> int:
-        """The program waits for the RISC-V core."""
-        if not sleeping and not self.expecting:
-            return 0
-        self._done = True
-        return self._board.run_second()

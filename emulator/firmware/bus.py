@@ -25,6 +25,7 @@ from device.fields import Register, flag
 from emulator.bits import bytes_at, with_bytes, word_address
 from emulator.cpu.io import IoArea
 from emulator.firmware.system_area import SystemArea
+from emulator.machine.timing import Mark, MarkKind
 from emulator.state.power import CLOCK_GATES
 from emulator.words.addresses import (
     INSTANCES_PER_GROUP,
@@ -68,6 +69,11 @@ class Bus:
         self.was_started = False
         self.addresses: AddressMap | None = None
         self.reads: list[int] | None = None  # addresses read, while this is a list
+        self.read_count = 0
+        """Reads of the accelerator."""
+        self.marks: list[Mark] = []
+        """What happened between the writes, reads one after the other in one."""
+        self._controls: dict[int, int] = {}
         self._status: dict[int, int] = {apb_base + FIFO_STATUS: 0, FAST_FIFO_STATUS: 0}
         self._transposer: tuple[int, int] | None = None  # group, next pixel
         self._kernels: tuple[int, dict[int, int]] = (0, {})
@@ -88,6 +94,7 @@ class Bus:
         """Clear the record of writes; memories keep what was written."""
         self._kernels = (0, self._kernel_words())
         self.log.clear()
+        self.marks.clear()
 
     def is_accelerator(self, address: int) -> bool:
         """Whether writes to an address are recorded."""
@@ -147,6 +154,8 @@ class Bus:
         word = word_address(address)
         if self.reads is not None:
             self.reads.append(word)
+        if self._first <= word < self._end:
+            self._note_read(word in self._controls)
         value = self._status.get(word)
         if value is None:
             value = self._special(word)
@@ -155,6 +164,15 @@ class Bus:
         if value is None:
             value = self.words.get(word, 0)
         return bytes_at(value, address, size)
+
+    def _note_read(self, is_control: bool) -> None:
+        self.read_count += 1
+        kind = MarkKind.READ_CONTROL if is_control else MarkKind.READ_OTHER
+        last = self.marks[-1] if self.marks else None
+        if last is not None and last.kind is kind and last.writes == len(self.log):
+            self.marks[-1] = Mark(last.writes, kind, last.count + 1)
+        else:
+            self.marks.append(Mark(len(self.log), kind, 1))
 
     def peek(self, address: int) -> int:
         """Return a byte as a debugger sees it, without any effect on the program."""

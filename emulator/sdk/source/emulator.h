@@ -13,7 +13,7 @@
 typedef struct {
     volatile uint32_t console;     /* takes one character */
     volatile uint32_t abort;       /* the program cannot go on */
-    volatile uint32_t stopwatch;   /* microseconds */
+    volatile uint32_t stopwatch;   /* microseconds that were measured last */
     volatile uint32_t exit;        /* the program ends with this status */
     volatile uint32_t stand_in;    /* address of the name of a function that does nothing */
     volatile uint32_t argument[4]; /* two numbers, low words first */
@@ -26,6 +26,7 @@ typedef struct {
     volatile uint32_t delay;       /* microseconds pass */
     volatile uint32_t clock[2];    /* microseconds since the start; reading takes time, too */
     volatile uint32_t asleep;      /* the program sleeps and has no timer that would wake it */
+    volatile uint32_t stopwatch_start, stopwatch_stop; /* take the address of a timer */
 } emulator_port_t;
 #define HOST ((emulator_port_t *) EMULATOR_PORT)
 

@@ -59,10 +59,10 @@ WEAK void MXC_TMR_Delay(mxc_tmr_regs_t *tmr, uint32_t us, ...)
 WEAK void MXC_WUT_Delay_MS(uint32_t ms) { pass_time(1000 * ms); }
 WEAK int usleep(unsigned int us) { return MXC_Delay(us); }
 WEAK unsigned int sleep(unsigned int seconds) { return (unsigned int) MXC_Delay(1000000 * seconds); }
-WEAK void MXC_TMR_SW_Start(mxc_tmr_regs_t *tmr) { (void) tmr; }
+WEAK void MXC_TMR_SW_Start(mxc_tmr_regs_t *tmr) { HOST->stopwatch_start = (uint32_t) (uintptr_t) tmr; }
 WEAK unsigned int MXC_TMR_SW_Stop(mxc_tmr_regs_t *tmr)
 {
-    (void) tmr;
+    HOST->stopwatch_stop = (uint32_t) (uintptr_t) tmr;
     return HOST->stopwatch;
 }
 WEAK uint32_t MXC_TMR_GetCount(mxc_tmr_regs_t *tmr)

@@ -1,0 +1,72 @@
+"""A timeline as trace events, which ui.perfetto.dev and chrome://tracing show.
+
+Source: "Trace Event Format", the JSON object format.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from device.chip import GROUPS
+from emulator.report.timeline import Span, Timeline
+
+_PROCESS = 1
+_CORE = 0
+NOTE = "All times are estimates: see 'Estimated time' in docs/emulator.md."
+
+
+def trace_events(found: Timeline) -> str:
+    """Return a timeline as JSON. Times are in microseconds; track 0 is the core, 1 to 4 groups."""
+    events: list[dict[str, Any]] = [
+        _name("process_name", _CORE, f"{found.chip} (estimated time)"),
+        *_track(_CORE, "core: words to and from the accelerator"),
+    ]
+    for group in range(GROUPS):
+        if any(group in _groups(span) for span in found.layers):
+            events += _track(group + 1, f"accelerator, group {group}")
+    for span in found.spans:
+        for track in [_CORE] if span.layer is None else [g + 1 for g in _groups(span)]:
+            events.append(_complete(span, track))
+    for time in found.interrupts:
+        events.append(
+            {"name": "interrupt", "ph": "i", "s": "p", "ts": _rounded(time), "pid": _PROCESS,
+             "tid": _CORE, "cat": "interrupt"}
+        )  # fmt: skip
+    document = {
+        "displayTimeUnit": "ns",
+        "otherData": {"chip": found.chip, "note": NOTE},
+        "traceEvents": events,
+    }
+    return json.dumps(document, indent=1) + "\n"
+
+
+def _groups(span: Span) -> tuple[int, ...]:
+    return () if span.layer is None else span.layer.used_groups
+
+
+def _complete(span: Span, track: int) -> dict[str, Any]:
+    return {
+        "name": span.name,
+        "cat": "core" if span.layer is None else "layer",
+        "ph": "X",
+        "ts": _rounded(span.start),
+        "dur": _rounded(span.duration),
+        "pid": _PROCESS,
+        "tid": track,
+        "args": span.details,
+    }
+
+
+def _track(track: int, name: str) -> list[dict[str, Any]]:
+    order = {"name": "thread_sort_index", "ph": "M", "pid": _PROCESS, "tid": track}
+    return [_name("thread_name", track, name), {**order, "args": {"sort_index": track}}]
+
+
+def _name(kind: str, track: int, name: str) -> dict[str, Any]:
+    return {"name": kind, "ph": "M", "pid": _PROCESS, "tid": track, "args": {"name": name}}
+
+
+def _rounded(microseconds: float) -> float:
+    """Return a time in whole picoseconds, so that no digits are made up."""
+    return round(microseconds, 6)
