@@ -31,7 +31,7 @@ ifneq ($(shell $(PYTHON) -c 'print("runs")' 2>/dev/null),runs)
 .PHONY: $(RUNTIME)
 endif
 
-.PHONY: help setup demo rtl-demo test test-fast properties lint format docs kat kat-selection emulator-kat bit-flips core-memory fault-table fuzz benchmarks clean
+.PHONY: help setup demo rtl-demo test test-fast properties lint format docs kat kat-selection emulator-kat bit-flips core-memory fault-table c-faults fuzz benchmarks clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -85,6 +85,9 @@ fault-table: $(DEVELOPMENT) ## damage single words of ten networks: what the ans
 
 core-memory: $(DEVELOPMENT) ## flash and SRAM of networks/: what the loader says, and what the linked programs take
 	@$(PYTHON) -m tests.emulator.core_memory
+
+c-faults: $(DEVELOPMENT) build/digits build/mnist ## damage single words in the C of two projects, compile and run them
+	@$(PYTHON) -m tests.emulator.c_faults build/digits build/mnist $(ARGS)
 
 bit-flips: $(DEVELOPMENT) build/digits build/mnist ## flip each bit of the layer registers and see what the emulator says
 	@$(PYTHON) -m tools.bit_flips build/digits build/mnist

@@ -3,9 +3,10 @@
 
 FOLDER holds registers.txt (width, address and value of each write) and memories_<run>.txt (kind,
 index and value of each entry), as rtl/bench/silicon.svh writes them when the network starts for the
-first time (run 0) or again. Writes results.txt: the number of cycles, then index and value of each
-word of data memory. With one-shot each run computes one layer more of what the memories held at the
-first; what is written into them between the runs is not seen then.
+first time (run 0) or again. Writes results.txt: the number of cycles and of errors, then index and
+value of each word of data memory. Errors are registers that are wrong in any group that a layer
+uses, whatever the result; they are printed. With one-shot each run computes one layer more of what
+the memories held at the first; what is written into them between the runs is not seen then.
 """
 
 from __future__ import annotations
@@ -53,8 +54,11 @@ def data_address(chip: Chip, index: int) -> int:
     return chip.data_address(instance, 4 * word)
 
 
-def results(folder: Path, chip: Chip, apb_base: int, number: int) -> str:
-    """Execute the network or, with one-shot, its next layer; return the text of results.txt."""
+def results(folder: Path, chip: Chip, apb_base: int, number: int) -> tuple[str, list[str]]:
+    """Execute the network or, with one-shot, its next layer.
+
+    Returns the text of results.txt and what is wrong with registers.
+    """
     accelerator = Accelerator(chip, apb_base)
     accelerator.write(Writes.of([*register_writes(folder)]))
     one_shot = accelerator.memory.control_register("CTL")["one_shot"]
@@ -72,7 +76,8 @@ def results(folder: Path, chip: Chip, apb_base: int, number: int) -> str:
         for index in range(16 * chip.instance_bytes // 4)
     }
     lines = [f"{places[a]} {v:08x}\n" for a, v in accelerator.data_words().items()]
-    return f"{cycles}\n{''.join(lines)}"
+    errors = [str(error) for error in run.errors]
+    return f"{cycles} {len(errors)}\n{''.join(lines)}", errors
 
 
 def main() -> int:
@@ -84,10 +89,12 @@ def main() -> int:
     parser.add_argument("run", type=int, nargs="?", default=0)
     args = parser.parse_args()
     try:
-        text = results(args.folder, args.device, args.apb_base, args.run)
+        text, errors = results(args.folder, args.device, args.apb_base, args.run)
     except EmulatorError as error:
         print(f"error: {error}")
         return 1
+    for line in errors:
+        print(f"ERROR: {line}")
     (args.folder / "results.txt").write_text(text)
     return 0
 

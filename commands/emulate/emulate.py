@@ -112,8 +112,8 @@ def show_answer(board: Board, check: AnswerCheck | None, *, stopped: bool = Fals
     check.compare_unstarted(board, stopped=stopped)
     if check.words is None:
         return
-    check.compare_layers(board.first_run)
     memory = check.unstarted or board.accelerator.memory
+    check.compare_layers(board.first_run, memory)
     for line in describe_answer(check, memory):
         print(line)
 

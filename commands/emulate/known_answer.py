@@ -42,10 +42,10 @@ class AnswerCheck:
         """Compare the words of a board when its network starts for the first time."""
         board.before_first_run = self._compare_words
 
-    def compare_layers(self, run: NetworkRun | None) -> None:
+    def compare_layers(self, run: NetworkRun | None, memory: Memory) -> None:
         """Compare the layers of the first inference, unless the program has its own input."""
         if run is not None and self.applies and not self.has_own_input:
-            self.layers = compare_layers(run, self.answer)
+            self.layers = compare_layers(run, self.answer, memory)
 
     @property
     def has_own_input(self) -> bool:

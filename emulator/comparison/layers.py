@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import copy
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
 from answer import Answer, LayerAnswer, LayerForm
 from answer.content import as_grid, hashed_channels, hashed_columns, hashed_rows
 from device.chip import PROCESSORS_PER_INSTANCE
+from emulator.decode.layer import decode_layer
+from emulator.decode.locations import OutputLocations, output_locations
 from emulator.machine.accelerator import NetworkRun
 from emulator.machine.execution import LayerRun
+from emulator.state.memory import Memory
 from values import frozen
 
 Integers = NDArray[np.int64]
@@ -64,14 +70,22 @@ class LayerComparison:
     wrong_outputs: tuple[int, ...]
 
 
-def compare_layers(run: NetworkRun, answer: Answer) -> LayerComparison:
-    """Compare each executed layer, in the order of execution."""
+def compare_layers(
+    run: NetworkRun, answer: Answer, memory: Memory | None = None
+) -> LayerComparison:
+    """Compare each executed layer, in the order of execution.
+
+    With `memory`, whose registers were executed, a layer that delivers further channels than its
+    right registers would make it deliver departs as well.
+    """
     known = {layer.number: layer for layer in answer.layers}
     done = [layer for layer in run.layers if layer.config.layer in known]
+    right = None if memory is None else _with_right_registers(memory, answer)
     departures = [
         departure
         for layer in done
         if (departure := _departure(known[layer.config.layer], layer)) is not None
+        or (departure := _surplus(known[layer.config.layer], layer, right)) is not None
     ]
     executed = {layer.config.layer for layer in done}
     missing = tuple(number for number in known if number not in executed)
@@ -98,6 +112,42 @@ def _departure(layer: LayerAnswer, done: LayerRun) -> LayerDeparture | None:
         return LayerDeparture(layer, None, text)
     pixel = _first_wrong(layer, values)
     return None if pixel is None else LayerDeparture(layer, pixel)
+
+
+def _with_right_registers(memory: Memory, answer: Answer) -> Memory | None:
+    """Return the memory with the registers of the answer; None if it has them already."""
+    known = answer.registers
+    right = dict(zip(known.addresses.tolist(), known.values.tolist(), strict=True))
+    if all(memory.registers.get(address, 0) == value for address, value in right.items()):
+        return None
+    corrected = copy.copy(memory)
+    corrected.registers = memory.registers | right
+    return corrected
+
+
+def _surplus(layer: LayerAnswer, done: LayerRun, right: Memory | None) -> LayerDeparture | None:
+    """Tell of outputs that a layer delivers beyond those that its right registers ask for."""
+    if right is None:
+        return None
+    config = decode_layer(right, layer.number)
+    wanted = output_locations(config)
+    most_channels = max(len(wanted.word), layer.shape[0])
+    most_pixels = max(math.prod(config.output_size), math.prod(layer.shape[1:]))
+    channels, pixels = done.words.shape
+    places = {*_places(wanted), *map(tuple, layer.places.tolist())}
+    elsewhere = next((place for place in _places(done.place) if place not in places), None)
+    if channels > most_channels or elsewhere is not None:
+        instance, lane, word = elsewhere or _places(done.place)[most_channels]
+        text = f"delivers another channel at instance {instance} lane {lane} word 0x{word:x}"
+        return LayerDeparture(layer, None, text)
+    if pixels > most_pixels:
+        return LayerDeparture(layer, None, f"delivers {pixels} pixels, not {most_pixels}")
+    return None
+
+
+def _places(place: OutputLocations) -> list[tuple[int, int, int]]:
+    columns = place.instance.tolist(), place.lane.tolist(), place.word.tolist()
+    return list(zip(*columns, strict=True))
 
 
 def _delivered(layer: LayerAnswer, done: LayerRun) -> tuple[Integers | None, int]:

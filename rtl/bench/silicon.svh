@@ -6,6 +6,7 @@ int runs = 0;  // how often the network was started
 task automatic compute(output int cycles);
     int file;
     int count;
+    int errors;
     int index;
     logic [31:0] value;
     file = $fopen($sformatf("%s/memories_%0d.txt", `WORK_DIR, runs), "w");
@@ -25,7 +26,8 @@ task automatic compute(output int cycles);
         error_count++;
     end else begin
         file = $fopen({`WORK_DIR, "/results.txt"}, "r");
-        count = $fscanf(file, "%d\n", cycles);
+        count = $fscanf(file, "%d %d\n", cycles, errors);
+        error_count += errors; // registers that are wrong, whatever the result
         count = $fscanf(file, "%d %h\n", index, value);
         while (count == 2) begin
             `CNN.data[index] = value;

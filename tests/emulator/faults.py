@@ -185,7 +185,7 @@ def judge(subject: Subject, damage: Fault) -> Iterator[str]:
     if run is not None and truth is None:
         return
     yield "changed"
-    comparison = None if run is None else compare_layers(run, subject.answer)
+    comparison = None if run is None else compare_layers(run, subject.answer, accelerator.memory)
     if words.wrong or (comparison and (comparison.first or comparison.missing)):
         yield "detected"
     told = comparison.first.layer.number if comparison and comparison.first else None

@@ -14,7 +14,10 @@ import torch
 from torch import nn
 
 import ai8x
+from answer import write_answer
 from diagnostics import DiagnosticError, Severity
+from emulator.comparison.layers import compare_layers
+from synthesis.answer import LARGEST_BYTES, LARGEST_SHARE, build_answer
 from synthesis.layout import InputPort
 from synthesis.mapping import map_network
 from synthesis.pipeline import Synthesis, examine
@@ -70,6 +73,10 @@ def test_loader_torch_and_chip_agree(deployed: Deployed, tmp_path: Path) -> None
     assert [text.split(" in ")[0] for text in findings] == [
         f"layer {index}: output overwrites the layer's own input" for index in deployed.in_place
     ]
+    weights = sum(len("0x00000000, ") * len(block.words) for block in made.program.kernels)
+    answer = build_answer(made, deployed.file, 1, weights, fixed_input=False)
+    assert compare_layers(machine.run, answer).first is None
+    assert len(write_answer(answer)) <= max(LARGEST_BYTES, weights // LARGEST_SHARE)
 
 
 @pytest.mark.parametrize("deployed", [d for d in DEPLOYED if d.in_place], ids=lambda d: d.file)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
@@ -165,3 +166,16 @@ def test_camera_sends_the_sample(options: tuple[str, ...], tmp_path: Path) -> No
     assert done.passed, done.log
     seen = [int(line, 16) for line in (tmp_path / "work" / "camera.txt").read_text().split()]
     assert seen == camera.words(test) and len(seen) == 64
+
+
+def test_registers_of_every_group_count(tmp_path: Path) -> None:
+    """A bit in a group above the first, with which the result is right all the same."""
+    test = generated(tmp_path / "tests", "--rtl")
+    program = test / "test.c"
+    found = re.search(r"(0x50900018)\) = (0x\w{8}); // Rows", program.read_text())
+    assert found is not None
+    wrong = found[0].replace(found[2], f"0x{int(found[2], 16) ^ 1:08x}")
+    program.write_text(program.read_text().replace(found[0], wrong))
+    done = simulate(test, "MAX78000", tmp_path / "work")
+    assert not done.passed and "TEST FAILED" in done.log
+    assert re.search(rf"ERROR: layer \d+: group 2, RCNT \({found[1]}\) last: expected", done.log)
