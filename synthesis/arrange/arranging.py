@@ -16,6 +16,7 @@ from synthesis.arrange.bounds import witness_of
 from synthesis.arrange.decode import Decoded
 from synthesis.arrange.dropping import GivenKey, culprits, given_keys, unkept
 from synthesis.arrange.keeping import UnreachableError
+from synthesis.arrange.nominal import errors_anywhere
 from synthesis.arrange.polish import polished, simplified
 from synthesis.arrange.problem import problem_of
 from synthesis.arrange.result import layout_of
@@ -46,6 +47,7 @@ class Attempt:
     found: Decoded | None = None
     failure: str | None = None
     layers: tuple[int, ...] = ()
+    of_data: bool = False
     proven: bool = False
     hopeless: bool = False
 
@@ -63,6 +65,7 @@ def arrange(
     attempts = tuple(attempts_of(network, fixed, chip, options))
     last = attempts[-1]
     if last.problem is None or last.found is None:
+        refuse_errors(tuple(errors_anywhere(network, chip)))
         raise DiagnosticError(_refusal(network, fixed, chip, options, attempts))
     layout = layout_of(last.problem, last.found, fixed)
     refuse_errors(tuple(unkept(network, fixed, layout)))
@@ -138,12 +141,14 @@ def attempted(
     witness = witness_of(problem)
     if witness is not None:
         hopeless = not witness.of_data
-        return Attempt(choice, problem, None, witness.text, witness.layers, True, hopeless)
+        return Attempt(
+            choice, problem, None, witness.text, witness.layers, witness.of_data, True, hopeless
+        )
     found, count = search(problem, tries)
     if found.cost:
         return Attempt(
             choice, problem, None, *_nearest_miss(problem, found, count),
-            hopeless=not found.lost,
+            of_data=bool(found.lost), hopeless=not found.lost,
         )  # fmt: skip
     found = simplified(problem, polished(problem, found))
     if choice.streamed or choice.port.is_fifo:
@@ -215,9 +220,27 @@ def _refusal(
         )
         if keys:
             return _not_together(str(first.failure), keys, lines)
+    lines += _tried_remedies(network, fixed, chip, options, first)
     layer = network.layer(first.layers[0]) if first.layers else network.first
     refuse = _proven if first.proven else _not_found
     return refuse(str(first.failure), layer.place, "\n".join(lines) or None)
+
+
+def _tried_remedies(
+    network: Network, fixed: Layout, chip: Chip, options: PlaceOptions, first: Attempt
+) -> Iterator[str]:
+    """Yield the remedies that were tried on this network, with their results."""
+    from synthesis.arrange.remedies import remedies  # only where nothing fits
+
+    def helps(changed: Network, other: Chip) -> bool:
+        if other is not chip and any(errors_anywhere(changed, other)):
+            return False
+        again, open_, _ = with_copies(changed, fixed, other)
+        return fits(again, open_, other, options, _FEW_TRIES)
+
+    yield from (
+        f"Tried: {text}." for text in remedies(network, chip, first.layers, first.of_data, helps)
+    )
 
 
 def _not_together(reason: str, keys: Sequence[GivenKey], lines: Sequence[str]) -> Diagnostic:

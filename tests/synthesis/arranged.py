@@ -80,13 +80,14 @@ def arranged_text(
     encode: EncodeOptions | None = None,
     *,
     execute: bool = True,
+    rounding: bool = False,
 ) -> Arranged:
     """Arrange a description; assert that the chip computes what it says."""
     path = folder / "net.yaml"
     path.write_text(text)
     made = synthesize(str(path), chip, options, encode or EncodeOptions(cross_check=True))
     plain = resolve(parse(text, placed=False), None, options)[0]
-    wanted = simulate(plain, average_rounding=False)
+    wanted = simulate(plain, average_rounding=rounding)
     found = made.activations.outputs
     for before, after in zip(plain.outputs(), made.network.outputs(), strict=True):
         assert np.array_equal(wanted.outputs[before.index], found[after.index])

@@ -251,3 +251,28 @@ def test_written_description_in_place(tmp_path: Path) -> None:
     layers, shape = (ONE, CONV, ONE), (20, 85, 85)
     text, *_ = written(tmp_path, *layers, shape=shape, kernels=kernels, execute=False)
     assert "in_place: true" in text and "0x258 below the result of layer 0, over it" in text
+
+
+def told(folder: Path, *layers: Keys, **more: object) -> str:
+    """Return the message of a network for which there are no places."""
+    with pytest.raises(DiagnosticError) as caught:
+        arranged(folder, *layers, **more)  # type: ignore[arg-type]
+    (found,) = [d for d in caught.value.diagnostics if d.code in ("E421", "E422")]
+    return f"{found.message}\n{found.remedy}"
+
+
+def test_remedies_are_tried(tmp_path: Path) -> None:
+    kernels = kernels_of((64, 3, 3, 3), *[(64, 64, 3, 3)] * 13)
+    message = told(tmp_path, *[CONV] * 14, shape=(3, 8, 8), kernels=kernels)
+    assert "Tried: 4-bit weights in layer 1: not enough." in message
+    assert "Tried: 4-bit weights in layer 1, layer 2, layer 3, layer 4: fits." in message
+    assert "Tried: 32 instead of 64 outputs of layer 1: not enough." in message
+    assert "Tried: MAX78002: fits." in message
+
+
+def test_too_large_a_map_can_be_pooled_earlier(tmp_path: Path) -> None:
+    layers = (CONV, {**CONV, "max_pool": 2, "pool_stride": 2}, CONV)
+    kernels = kernels_of((100, 20, 3, 3), (100, 100, 3, 3), (4, 100, 3, 3))
+    message = told(tmp_path, *layers, shape=(20, 64, 64), kernels=kernels)
+    assert "Tried: MAX78002: fits." in message
+    assert "Tried: the pooling of layer 1 in layer 0 instead: fits." in message

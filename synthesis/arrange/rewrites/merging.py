@@ -65,12 +65,16 @@ def _taken_in(layer: Layer, reader: Layer, chip: Chip) -> Layer | None:
     same = layer.out_channels == reader.in_channels and layer.out_dim == reader.in_dim
     if not same or layer.output_width != 8 or reader.combination or reader.depthwise:
         return None
+    if reader.operator.one_dimensional and layer.in_dim[1] != 1:
+        return None
+    if reader.operator.transposed and layer.pooling.reduces:
+        return None  # registers have no place for the stride
     if layer.combination:
         return _with_operands(layer, reader, chip)
     if not layer.pooling.reduces:
         return None  # a copy that was asked for
     pooling = _one_after_the_other(layer.pooling, reader.pooling)
-    if pooling is None or reader.flatten or reader.operator.transposed:
+    if pooling is None or reader.flatten:
         return None
     return replace(reader, in_dim=layer.in_dim, pooling=pooling)
 
