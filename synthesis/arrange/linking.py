@@ -28,13 +28,21 @@ class Links:
         self.reasons.append(Tie(first, second, reason))
 
 
-def link_sources(network: Network, layer: Layer, parts: tuple[int, ...], links: Links) -> None:
+def link_sources(
+    network: Network,
+    layer: Layer,
+    parts: tuple[int, ...],
+    tensors: tuple[Tensor, ...],
+    links: Links,
+) -> None:
     """Tie the sources of a layer to each other; a sum or join that cannot be raises."""
     try:
         match reading(network, layer):
             case Reading.ALONE:
                 pass
             case Reading.OPERANDS:
+                if len({tensors[part].pattern for part in parts}) > 1:
+                    raise TiedError
                 for part in parts[1:]:
                     links.tie(parts[0], part, 0, f"{layer} combines them")
                 links.offsets.join({p: Role(len(parts), i) for i, p in enumerate(parts)})
@@ -74,10 +82,13 @@ def tie_result(
     try:
         if reading(network, layer) is Reading.SIDE_BY_SIDE:
             place = 0
+            if any(tensors[part].span > tensors[part].width for part in parts):
+                raise TiedError
             for part in parts:
                 links.tie(parts[0], part, place, f"{layer} passes them on together")
                 place += tensors[part].span
-        if tensors[parts[0]].pattern != (1 << tensors[parts[0]].width) - 1:
+        alone = tensors[parts[0]].pattern == tensors[result].pattern
+        if not alone and reading(network, layer) is not Reading.SIDE_BY_SIDE:
             raise TiedError
         links.tie(parts[0], result, 0, f"{layer} leaves them in their processors")
     except TiedError:

@@ -43,7 +43,7 @@ def problem_of(
     for layer in network.executed():
         parts = tuple(number[_written(network, s)] for s in sources(network, layer))
         reads.append(parts)
-        link_sources(network, layer, parts, links)
+        link_sources(network, layer, parts, tensors, links)
         tie_result(network, layer, parts, number[owner_of(layer)], tensors, links)
     leave_gaps(network, layout, number, links)
     tensors, origins = with_given_processors(network, layout, choice, number, reads, tensors, links)

@@ -25,7 +25,8 @@ def obstacle(network: Network, chip: Chip, choice: Choice) -> str | None:
     first = network.first
     if choice.planar and (first.in_channels > 16 or first.operands > 1):
         return f"{first.in_channels * first.operands} channels, the limit is 16"
-    if choice.planar and (first.flatten or not first.has_weights or first.depthwise):
+    moved = choice.port.is_fifo or (first.has_weights and not first.depthwise)
+    if choice.planar and (first.flatten or not moved):
         return f"{first} needs interleaved channels"
     if choice.port.is_fifo:
         limit = FIFOS if choice.planar else FIFOS * FIFO_LANES
@@ -33,8 +34,6 @@ def obstacle(network: Network, chip: Chip, choice: Choice) -> str | None:
             return f"{first.in_channels} channels, the FIFOs take {limit}"
         if first.operands > 1 or first.flatten:
             return f"{first} does not read a plain image"
-        if first.in_channels > FIFO_LANES and not first.has_weights:
-            return f"{first} passes data through"
     return _stream_obstacle(network, chip, choice) if choice.streamed else None
 
 
