@@ -14,25 +14,26 @@ import numpy as np
 
 from device import Chip
 from device.chip import KERNEL_COLUMN_BYTES, PROCESSORS, PROCESSORS_PER_INSTANCE
-from device.masks import lowest_bit
+from device.masks import group_slice, lowest_bit
 from diagnostics import Severity
 from synthesis.check.constraint import Finding, Kind, constraint, layer_constraint
 from synthesis.check.layout import mask_text
 from synthesis.mapping import MappedLayer, MappedNetwork
 
 _CONSEQUENCE = "; the chip is not expected to compute the known answer"
+_LANES = PROCESSORS_PER_INSTANCE
 _ALIGN = "Begin the output processors at a multiple of 4."
 
 
 def _lane(layer: MappedLayer) -> int:
     """Byte lane of the first output."""
-    return lowest_bit(layer.output_processors) % PROCESSORS_PER_INSTANCE
+    return lowest_bit(layer.output_processors) % _LANES
 
 
 def packed(mask: int) -> int:
     """Return a mask of as many processors without gaps, from the first ones of the instance on."""
     count = mask.bit_count()
-    first = lowest_bit(mask) // PROCESSORS_PER_INSTANCE * PROCESSORS_PER_INSTANCE
+    first = lowest_bit(mask) // _LANES * _LANES
     return (1 << count) - 1 << min(first, PROCESSORS - count)
 
 
@@ -256,3 +257,22 @@ def bypassed_kernels_are_not_widened(layer: MappedLayer, _: Chip) -> Iterator[Fi
             "Put a layer in between, or use weights.",
             unsound=True,
         )
+
+
+@constraint("W379", Kind.HARDWARE, Severity.WARNING)
+def passed_data_keeps_its_lanes(layer: MappedLayer, network: MappedNetwork) -> Iterator[Finding]:
+    """Without weights data can move by whole instances only: lane 0 stays lane 0."""
+    if layer.has_weights:
+        return
+    for group in network.groups_used:
+        inputs = group_slice(layer.processors, group)
+        outputs = group_slice(layer.output_processors, group)
+        if inputs and outputs and (lowest_bit(inputs) - lowest_bit(outputs)) % _LANES:
+            first, last = lowest_bit(inputs), lowest_bit(outputs)
+            yield Finding(
+                f"data passes from lane {first % _LANES} to lane {last % _LANES} in group {group}"
+                f"{_CONSEQUENCE}",
+                ("output_processors", "processors"),
+                f"Move it by a multiple of {_LANES} processors, or not at all.",
+                unsound=True,
+            )

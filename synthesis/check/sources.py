@@ -9,6 +9,7 @@ from device.chip import WORD_BYTES
 from device.masks import lowest_bit
 from diagnostics import Severity
 from synthesis.check.constraint import Covered, Finding, Kind, constraint
+from synthesis.check.joins import is_joined_right
 from synthesis.check.layout import mask_text
 from synthesis.facts import Fact
 from synthesis.mapping import MappedLayer, MappedNetwork
@@ -134,10 +135,18 @@ def gaps_interleave_the_inputs(layer: MappedLayer, network: MappedNetwork) -> It
     if layer.sources is None or len(layer.sources) < 2:
         return
     sources = _sources(layer, network)
+    right = is_joined_right(layer, sources, network.order)
     gaps = [s.write_gap for s in sources]
+    if right:
+        return
     if len(set(gaps)) > 1:
         text = ", ".join(map(str, gaps))
-        yield Finding(f"the inputs are written with the gaps {text}", "in_sequences")
+        yield Finding(
+            f"the inputs are written with the gaps {text}",
+            "in_sequences",
+            "Write all of them with the same write_gap.",
+            unsound=right is False,
+        )
     elif gaps and layer.combination and gaps[0] != layer.operands - 1:
         yield Finding(
             f"the operands are written with write_gap {gaps[0]}, {layer.operands} operands "
@@ -151,6 +160,7 @@ def gaps_interleave_the_inputs(layer: MappedLayer, network: MappedNetwork) -> It
             f"{len(sources) - 1}",
             "in_sequences",
             f"Use write_gap: {len(sources) - 1} in the layers that are joined.",
+            unsound=right is False,
         )
 
 
@@ -168,6 +178,9 @@ def gaps_of_the_inputs_are_skipped(layer: MappedLayer, network: MappedNetwork) -
     gaps = {s.write_gap for s in sources}
     if len(gaps) != 1 or len(sources) != len(layer.sources or sources):
         return
+    right = is_joined_right(layer, sources, network.order)
+    if right:
+        return
     gap = min(gaps)
     expected = gap
     if layer.combination and layer.sources is not None:
@@ -184,6 +197,7 @@ def gaps_of_the_inputs_are_skipped(layer: MappedLayer, network: MappedNetwork) -
         f"'read_gap' is {layer.read_gap}, {origin}",
         ("read_gap", "in_sequences", "processors"),
         None if len(sources) == 1 else f"Use read_gap: {expected}.",
+        unsound=right is False,
     )
 
 
@@ -205,6 +219,7 @@ def inputs_come_from_the_processors_read(
             "which no input is written to",
             "processors",
             f"The inputs are written to {mask_text(written)}.",
+            unsound=True,
         )
 
 
@@ -217,6 +232,9 @@ def concatenated_inputs_are_apart(layer: MappedLayer, network: MappedNetwork) ->
         return
     if len({s.out_dim for s in sources}) > 1:
         return
+    right = is_joined_right(layer, sources, network.order)
+    if right:
+        return
     for before, after in pairwise(sources):
         both = before.output_processors & after.output_processors
         if both:
@@ -224,12 +242,14 @@ def concatenated_inputs_are_apart(layer: MappedLayer, network: MappedNetwork) ->
                 f"{before} and {after} both write to the processors {mask_text(both)}",
                 "in_sequences",
                 "Give the layers that are joined output_processors of their own.",
+                unsound=right is False,
             )
         elif lowest_bit(after.output_processors) < lowest_bit(before.output_processors):
             yield Finding(
                 f"{after} stands on lower processors than {before}, but is joined behind it",
                 "in_sequences",
                 "List the inputs in the order of their processors.",
+                unsound=right is False,
             )
 
 
@@ -241,6 +261,9 @@ def inputs_are_where_they_are_read(layer: MappedLayer, network: MappedNetwork) -
         return
     if len(sources) != len(layer.sources) or len({s.out_dim for s in sources}) > 1:
         return
+    right = is_joined_right(layer, sources, network.order)
+    if right:
+        return
     for i, source in enumerate(sources):
         step = WORD_BYTES * i if layer.combination else 0
         expected = layer.in_offset + step
@@ -249,7 +272,39 @@ def inputs_are_where_they_are_read(layer: MappedLayer, network: MappedNetwork) -
                 f"input {i} is read from 0x{expected:x}, {source} writes to "
                 f"0x{source.out_offset:x}",
                 ("in_offset", "in_sequences"),
+                unsound=right is False,
             )
+
+
+@constraint("W383", Kind.HARDWARE, Severity.WARNING)
+def joined_inputs_stand_where_they_are_read(
+    layer: MappedLayer, network: MappedNetwork
+) -> Iterator[Finding]:
+    """Each channel of a join is read at one place, and a word has one writer.
+
+    A word of an instance is written as a whole: lanes that the writer does not use become zero.
+    """
+    sources = _sources(layer, network)
+    tests = (
+        gaps_interleave_the_inputs,
+        gaps_of_the_inputs_are_skipped,
+        inputs_come_from_the_processors_read,
+        concatenated_inputs_are_apart,
+        inputs_are_where_they_are_read,
+    )
+    if is_joined_right(layer, sources, network.order) is not False:
+        return
+    if any(finding for test in tests for finding in test(layer, network)):
+        return
+    names = " and ".join(map(str, sources))
+    yield Finding(
+        f"{names} are joined, but do not stand where they are read, or share words of an instance; "
+        "the chip is not expected to compute the known answer",
+        ("in_sequences", "processors"),
+        "Let each of them begin at a multiple of 4 behind the one before it, with the same offset; "
+        "in several passes at the word of its pass, with a write_gap of the passes less one.",
+        unsound=True,
+    )
 
 
 @constraint("W367", Kind.NETWORK, Severity.WARNING)

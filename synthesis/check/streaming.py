@@ -6,11 +6,13 @@ from collections.abc import Iterator
 
 from device import Chip
 from device.chip import FIFO_LANES, FIFOS, PROCESSORS_PER_GROUP
+from device.masks import group_slice
 from diagnostics import Severity
 from synthesis.check.constraint import Finding, Kind, constraint, layer_constraint
 from synthesis.check.layout import mask_text
 from synthesis.facts import Fact
 from synthesis.mapping import MappedLayer, MappedNetwork
+from synthesis.network import NETWORK_INPUT
 
 _FIFO_GROUPS = range(FIFOS)
 _INTERLEAVED = sum(
@@ -169,3 +171,70 @@ def synthesized_input_limits(layer: MappedLayer, network: MappedNetwork) -> Iter
             f"--synthesize-input is 0x{made.step:x}, the limits are 0 and 0x{made.mask:x}",
             "in_channels",
         )
+
+
+@constraint("W381", Kind.HARDWARE, Severity.WARNING)
+def fifo_fills_its_lanes(layer: MappedLayer, network: MappedNetwork) -> Iterator[Finding]:
+    """A FIFO's words hold four channels, in the lanes of one group from the first on.
+
+    Only the last group that is used may have fewer.
+    """
+    port = network.input_port
+    if layer is not network.first or not port.is_fifo or layer.channels_first:
+        return
+    if network.input_processors & ~_INTERLEAVED:
+        return
+    slices = [group_slice(network.input_processors, group) for group in _FIFO_GROUPS]
+    *full, last = [lanes for lanes in slices if lanes] or [0]
+    if last & last + 1 or any(lanes != (1 << FIFO_LANES) - 1 for lanes in full):
+        yield Finding(
+            f"'processors' {mask_text(network.input_processors)} leaves out lanes of the FIFOs; "
+            "the chip is not expected to compute the known answer",
+            "processors",
+            "Fill the first four processors of each group from the first on before the next group "
+            f"begins, for example {mask_text(_filled(layer.in_channels))}.",
+            unsound=True,
+        )
+
+
+def _filled(channels: int) -> int:
+    """Return the processors of channels in the lanes of the first groups."""
+    lanes = (divmod(channel, FIFO_LANES) for channel in range(channels))
+    return sum(1 << PROCESSORS_PER_GROUP * group + lane for group, lane in lanes)
+
+
+@constraint("W382", Kind.HARDWARE, Severity.WARNING)
+def results_within_a_stream_are_not_kept(
+    layer: MappedLayer, network: MappedNetwork
+) -> Iterator[Finding]:
+    """Between streaming layers a few rows are kept, and of a FIFO's input not even these."""
+    for what, key in _lost_data(layer, network):
+        yield Finding(
+            f"{what}, of which a stream keeps some rows only; the chip is not expected to compute "
+            "the known answer",
+            key,
+            "Let the layers up to this one do without streaming, or compute it again.",
+            unsound=True,
+        )
+
+
+def _lost_data(layer: MappedLayer, network: MappedNetwork) -> Iterator[tuple[str, str]]:
+    """Yield what a layer delivers or reads although it is not kept, and the key that says so."""
+    if layer.index not in network.order:
+        return
+    if layer.is_output and not _is_kept(layer, network):
+        yield f"the output of {layer} is delivered", "streaming"
+    for source in layer.sources or ():
+        if source == NETWORK_INPUT:
+            if network.input_port.is_fifo and layer is not network.first:
+                yield "it reads the input, which comes from a FIFO", "in_sequences"
+        elif not _is_kept(network.layer(source), network):
+            writer = network.layer(source)
+            if network.following(writer) is not layer:
+                yield f"it reads the output of {writer}", "in_sequences"
+
+
+def _is_kept(layer: MappedLayer, network: MappedNetwork) -> bool:
+    """Whether the whole output of a layer stands in memory; within a stream it does not."""
+    following = network.following(layer)
+    return not (layer.streaming and following is not None and following.streaming)

@@ -1125,7 +1125,14 @@ VIOLATIONS = [
             {**PLAIN, "op": "add", "in_sequences": "[0, 1]", "in_offset": 0x1000},
         ],
         [],
-        [(2, "in_sequences", "the inputs are written with the gaps 1, 2", None)],
+        [
+            (
+                2,
+                "in_sequences",
+                "the inputs are written with the gaps 1, 2",
+                "Write all of them with the same write_gap.",
+            )
+        ],
     ),
     Violation(
         "W362",
@@ -1278,6 +1285,79 @@ VIOLATIONS = [
         [{**PLAIN, "out_offset": 0x1000}, {**PLAIN, "in_sequences": 0, "in_offset": 0}],
         [],
         [(1, "in_offset", "input 0 is read from 0x0, layer 0 writes to 0x1000", None)],
+    ),
+    Violation(
+        "W383",
+        [
+            {**PLAIN, "output_processors": 7, "out_offset": 0x1000},
+            {
+                **PLAIN,
+                "output_processors": 0x38,
+                "out_offset": 0x1000,
+                "in_sequences": "input",
+            },
+            {**CONV, "processors": 0x3F, "in_sequences": "[0, 1]", "in_offset": 0x1000},
+        ],
+        [(2, 6, 3, 3)],
+        [
+            (
+                2,
+                "in_sequences",
+                "layer 0 and layer 1 are joined, but do not stand where they are read, or share "
+                f"words of an instance{OTHERWISE}",
+                "Let each of them begin at a multiple of 4 behind the one before it, with the same "
+                "offset; in several passes at the word of its pass, with a write_gap of the passes "
+                "less one.",
+            )
+        ],
+    ),
+    Violation(
+        "W379",
+        [{**PLAIN, "output_processors": 0xE}],
+        [],
+        [
+            (
+                0,
+                "output_processors",
+                f"data passes from lane 0 to lane 1 in group 0{OTHERWISE}",
+                "Move it by a multiple of 4 processors, or not at all.",
+            )
+        ],
+    ),
+    Violation(
+        "W381",
+        [{**CONV, "processors": 0xE}],
+        [(2, 3, 3, 3)],
+        [
+            (
+                0,
+                "processors",
+                "'processors' 0x0000.0000.0000.000e leaves out lanes of the FIFOs; the chip is not "
+                "expected to compute the known answer",
+                "Fill the first four processors of each group from the first on before the next "
+                "group begins, for example 0x0000.0000.0000.0007.",
+            )
+        ],
+        options={"input_port": InputPort.FIFO},
+    ),
+    Violation(
+        "W382",
+        [
+            {**CONV, "streaming": True, "output_processors": 7, "out_offset": 0x2000},
+            {**CONV, "streaming": True},
+            {**CONV, "in_sequences": 0, "in_offset": 0x2000},
+        ],
+        [(3, 3, 3, 3), (3, 3, 3, 3), (2, 3, 3, 3)],
+        [
+            (
+                2,
+                "in_sequences",
+                "it reads the output of layer 0, of which a stream keeps some rows only; the chip "
+                "is not expected to compute the known answer",
+                "Let the layers up to this one do without streaming, or compute it again.",
+            )
+        ],
+        options={"input_port": InputPort.FIFO},
     ),
     Violation(
         "W367",
