@@ -8,7 +8,8 @@ without QAT, is imported on demand: it needs torch.
 """
 
 from quantization.batchnorm import fuse_batchnorm, normalized_layers
-from quantization.convert import Quantized, bits_by_layer, quantize_checkpoint, weight_names
+from quantization.convert import Quantized, bits_by_layer, quantize_checkpoint
+from quantization.doubts import weight_names
 from quantization.foreign import foreign_tensors, refuse_foreign
 from quantization.options import Calibration, ClipMethod, LayerIntegers, QuantizationOptions
 from quantization.report import TensorReport, report_line, report_table

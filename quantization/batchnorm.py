@@ -10,11 +10,13 @@ from collections.abc import Collection
 import numpy as np
 
 from checkpoint import Array, Checkpoint
+from checkpoint.generations import has_thresholds
 from diagnostics.errors import InputError
 from quantization.arithmetic import Float32s
 
-# The fused modules divide the normalized output by 4, so that it fits the range of activations.
 _OUTPUT_SCALE = np.float32(0.25)
+"""Layers divide the normalized output by 4, so that it fits the range of activations; those of the
+second generation of QAT, whose activations are not limited before, do not."""
 _EPSILON = np.float32(1e-20)
 _STATISTICS = ".bn.running_mean"
 _OPERATIONS = ("op", "conv2d", "conv1d", "linear")  # the latter three in files of 2020
@@ -47,13 +49,16 @@ def fuse_batchnorm(
     for layer in transposed:
         if layer not in layers:
             raise InputError("E706", f"there is no layer {layer} with batch normalization")
+    output_scale = np.float32(1) if has_thresholds(state) else _OUTPUT_SCALE
     for layer in layers:
-        _fuse_layer(state, layer, layer in transposed)
+        _fuse_layer(state, layer, layer in transposed, output_scale)
     named = {} if arch is None else {"arch": arch}
     return checkpoint.with_entries(state_dict=state, **named)
 
 
-def _fuse_layer(state: dict[str, Array], layer: str, transposed: bool) -> None:
+def _fuse_layer(
+    state: dict[str, Array], layer: str, transposed: bool, output_scale: np.float32
+) -> None:
     """Replace weight and bias of one layer and remove its normalization, in place."""
     names = [f"{layer}.{operation}" for operation in _OPERATIONS]
     operation = next((name for name in names if f"{name}.weight" in state), None)
@@ -78,8 +83,8 @@ def _fuse_layer(state: dict[str, Array], layer: str, transposed: bool) -> None:
     if (variance < 0).any():
         raise InputError("E706", f"{layer}.bn.running_var holds negative variances")
     deviation = np.sqrt(variance + _EPSILON)
-    gamma = _OUTPUT_SCALE * channel_values(f"{layer}.bn.weight", 1)
-    beta = _OUTPUT_SCALE * channel_values(f"{layer}.bn.bias", 0)
+    gamma = output_scale * channel_values(f"{layer}.bn.weight", 1)
+    beta = output_scale * channel_values(f"{layer}.bn.bias", 0)
     bias = channel_values(f"{operation}.bias", 0)
 
     shape = [1] * weight.ndim

@@ -5,13 +5,13 @@ Source: docs/quantization.md, "Ranges"; docs/checkpoints.md, "What quantization 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, assert_never
 
 import numpy as np
 
 from checkpoint import Array, Checkpoint
+from checkpoint.generations import THRESHOLD, exponent, limited_shift
 from diagnostics.errors import InputError
 from quantization.arithmetic import (
     BIAS_UNIT,
@@ -24,6 +24,13 @@ from quantization.arithmetic import (
     quantize_bias,
     quantize_weights,
     shift_of_range,
+)
+from quantization.doubts import (
+    lost_layers,
+    refuse_other_ranges,
+    refuse_quantized,
+    warnings_of,
+    weight_names,
 )
 from quantization.options import ClipMethod, LayerIntegers, QuantizationOptions, check_bits
 from quantization.report import Conversion, TensorReport, measure
@@ -50,11 +57,6 @@ def quantize_checkpoint(checkpoint: Checkpoint, options: QuantizationOptions) ->
     (asymmetric quantization), E705 (nothing to quantize, not numbers, or too large ones).
     """
     return _Conversion(checkpoint, options).run()
-
-
-def weight_names(checkpoint: Checkpoint) -> list[str]:
-    """Return the names of the tensors that count as the weights of a layer, in the file's order."""
-    return [name for name in checkpoint.state_dict if name.endswith(".weight")]
 
 
 def bits_by_layer(checkpoint: Checkpoint, options: QuantizationOptions) -> dict[str, int]:
@@ -116,9 +118,11 @@ class _Conversion:
         self._weights_seen = 0
         self._reports: list[TensorReport] = []
         self._other_bits: list[str] = []
+        self._limited: list[str] = []
 
     def run(self) -> Quantized:
-        _refuse_quantized(self._checkpoint)
+        refuse_quantized(self._checkpoint)
+        refuse_other_ranges(self._original, self._options)
         for name in self._original:
             if "." in name:
                 self._convert(name)
@@ -129,13 +133,18 @@ class _Conversion:
             schedule = self._checkpoint.entries["compression_sched"]
             changes["compression_sched"] = {**schedule, "masks_dict": self._masks}
         changes["extras"] = {**self._checkpoint.extras, **self._method()}
-        warnings = _warnings(self._checkpoint, self._options)
-        warnings += _lost_layers(self._original, self._state)
+        warnings = warnings_of(self._checkpoint, self._options)
+        warnings += lost_layers(self._original, self._state)
         if self._other_bits:
             warnings.append(
                 f"{', '.join(self._other_bits)}: the file goes on naming other bits, as other "
                 "tools write it; train.py -8 trusts it and will be wrong. Train with a QAT policy "
                 "that has these bits, or add --calibrate"
+            )
+        if self._limited:
+            warnings.append(
+                f"{', '.join(self._limited)}: the output shift is limited to what the accelerator "
+                "holds, so that the network does not compute what it was trained for"
             )
         return Quantized(
             self._checkpoint.with_entries(**changes), tuple(self._reports), tuple(warnings)
@@ -227,7 +236,7 @@ class _Conversion:
     def _rounded(self, layer: _Layer) -> _Stored:
         """Return the layer scaled by the range of its parameters and rounded."""
         found = self._range(layer)
-        shift = None if found.shift is None else float(-found.shift)
+        shift = None if found.shift is None else self._output_shift(layer, float(-found.shift))
         applied = (self._single(f"{layer.name}.output_shift") or 0.0) if shift is None else shift
         how = Conversion(
             factor=np.float32(2 ** (layer.bits - 1)) * found.scale,
@@ -244,6 +253,16 @@ class _Conversion:
         steps = bias / np.float32(2.0 ** (layer.bits - 8) * BIAS_UNIT)
         self._reports.append(measure(layer.bias_name, layer.biases, steps, how))
         return _Stored(integers, bias, layer.bits, shift)
+
+    def _output_shift(self, layer: _Layer, shift: float) -> float:
+        """Return the shift that also divides the output by the range of the layer's activations."""
+        if f"{layer.name}.{THRESHOLD}" not in self._original:
+            return shift
+        wanted = int(shift) - exponent(self._original, layer.name, THRESHOLD)
+        held = limited_shift(wanted, layer.bits)
+        if held != wanted:
+            self._limited.append(f"{layer.name} ({wanted}, limit {held})")
+        return float(held)
 
     def _calibrated(self, layer: _Layer, chosen: LayerIntegers) -> _Stored:
         """Return the layer with the integers that calibration chose."""
@@ -317,56 +336,3 @@ def _float32(name: str, tensor: Array) -> Float32s:
 
 def _single(value: float | np.float32) -> Float32s:
     return np.array([value], np.float32)
-
-
-def _lost_layers(before: Mapping[str, Array], after: Mapping[str, Array]) -> list[str]:
-    """Return what to say of layers whose weights are all zero, before or only now."""
-    found = []
-    for name in (n for n in before if n.endswith(".weight") and not after[n].any()):
-        if before[name].any():
-            largest = float(np.abs(before[name]).max())
-            found.append(
-                f"{name}: all weights become zero, the largest was {largest:g}; the network will "
-                "not compute what it was trained for"
-            )
-        else:
-            found.append(f"{name}: all weights are zero, so that its input changes nothing")
-    return found
-
-
-def _refuse_quantized(checkpoint: Checkpoint) -> None:
-    """Quantizing again would destroy the weights of a file that a tool like this one wrote."""
-    if "clipping_method" in checkpoint.extras and _integers(checkpoint):
-        raise InputError(
-            "E707",
-            "the checkpoint is already quantized; quantizing again would destroy its weights",
-            remedy="Name the checkpoint that training wrote.",
-        )
-
-
-def _integers(checkpoint: Checkpoint) -> bool:
-    """Return whether all weights are whole numbers."""
-    weights = (checkpoint.state_dict[name] for name in weight_names(checkpoint))
-    return all(np.array_equal(w, np.rint(w)) for w in weights)
-
-
-def _warnings(checkpoint: Checkpoint, options: QuantizationOptions) -> list[str]:
-    """Return what makes the result doubtful."""
-    found = []
-    if "extras" not in checkpoint.entries:
-        found.append("No `extras` in checkpoint file.")
-    bits = [k for k in checkpoint.state_dict if k.endswith(".weight_bits")]
-    if options.clip_method is not None and any(checkpoint.state_dict[k].any() for k in bits):
-        found.append(
-            f"{bits[0]} says that the network was trained with QAT; {options.clip_method} changes "
-            "what it was trained to compute"
-        )
-    weights = [checkpoint.state_dict[name] for name in weight_names(checkpoint)]
-    if _integers(checkpoint) and any(np.abs(w).max(initial=0) > 1 for w in weights):
-        found.append("the checkpoint is already quantized; quantizing again destroys its weights")
-    unfused = [k for k in checkpoint.state_dict if k.endswith(".running_mean")]
-    if unfused:
-        found.append(
-            f"{unfused[0]}: batch normalization is not fused; use batchnormfuser.py before"
-        )
-    return found

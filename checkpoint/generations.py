@@ -1,0 +1,57 @@
+"""Which generation of quantization-aware training a checkpoint is of, and what the second one adds.
+
+In the second generation a layer stores its output divided by 2^t (`activation_threshold`), which is
+merged into the output shift; what a network delivers is to be multiplied by 2^s (`final_scale`).
+Source: docs/checkpoints.md, "The second generation of QAT".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from checkpoint.errors import CheckpointError
+from checkpoint.values import Array
+
+THRESHOLD, FINAL_SCALE, CLAMP = "activation_threshold", "final_scale", "clamp_activation"
+_LARGEST = {THRESHOLD: 60, FINAL_SCALE: 15}
+"""Magnitudes: parameters are at most 2^60, a scaled result of 32 bits has no room for more."""
+_LARGEST_SHIFT = 15
+"""What the accelerator's output shift can be, either way, for weights of 8 bits."""
+
+
+def has_thresholds(state: Mapping[str, Array]) -> bool:
+    """Whether a checkpoint's tensors are those of the second generation."""
+    return any(name.rpartition(".")[2] == THRESHOLD for name in state)
+
+
+def exponent(state: Mapping[str, Array], layer: str, what: str) -> int:
+    """Return a layer's threshold or final scale, the exponent of a power of two; 0 if absent.
+
+    Raises CheckpointError E516 for anything but a whole number in range.
+    """
+    name = f"{layer}.{what}"
+    tensor = state.get(name)
+    if tensor is None:
+        return 0
+    if tensor.size != 1 or tensor.dtype.kind not in "fiu":
+        raise CheckpointError(
+            "E516",
+            f"{name} of shape {tensor.shape} and type {tensor.dtype} must be a single number",
+        )
+    value, largest = float(tensor.item()), _LARGEST[what]
+    if not (value.is_integer() and abs(value) <= largest):
+        raise CheckpointError(
+            "E516",
+            f"{name} is {value:g}; it is the exponent of a power of two, a whole number from "
+            f"{-largest} to {largest}",
+        )
+    return int(value)
+
+
+def limited_shift(shift: int, bits: int) -> int:
+    """Return an output shift as the accelerator can hold it for weights of so many bits.
+
+    Narrow weights are widened to 8 bits, which takes part of the range.
+    """
+    widening = 8 - bits
+    return min(max(shift, -_LARGEST_SHIFT - widening), _LARGEST_SHIFT - widening)
