@@ -63,13 +63,17 @@ from layers.onnx_twins import (
 from layers.operators import Conv1d, Conv2d, FusedSoftwareLinearReLU, Linear, SoftwareLinear
 from layers.parts import Activation, OperatorKind, PoolingKind
 from layers.quantiles import interp, quantile
+from layers.ranges import init_hist, init_threshold, pre_qat, release_hist, stat_collect
 from layers.rounding import Grid
+from layers.scales import apply_scales, settle_scales
 from layers.steps import kind_of
+from layers.tracing import Node, NotTraceableError, graph_of
 from layers.training_steps import (
     fuse_bn_layers,
     initiate_qat,
     update_model,
     update_optimizer,
+    use_thresholds,
 )
 
 globals().update(NAMED_CLASSES)

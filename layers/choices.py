@@ -20,6 +20,8 @@ from layers.elementary import (
 )
 from layers.parts import PoolingKind
 
+WIDE_LIMIT = 2.0**15
+"""Wide results of a network in training have this magnitude at most."""
 WIDE_BITS = 15
 """Wide results of a network in training are multiples of 2^-14."""
 
@@ -32,12 +34,16 @@ def activation_clamp(chip: Dev) -> Clamp:
 def quantize_clamp(
     wide: bool,
     quantize_activation: bool = False,
+    clamp_activation: bool = True,
     weight_bits: Any = 8,
     *,
     chip: Dev | None = None,
 ) -> tuple[nn.Module, nn.Module]:
-    """Return how the results of an operator are rounded and limited."""
+    """Return how the results of an operator are rounded and limited; simulation always limits."""
     chip = chip or chosen_chip()
+    if not (clamp_activation or chip.simulate):
+        quantize, _ = quantize_clamp(wide, quantize_activation, True, weight_bits, chip=chip)
+        return quantize, Empty()
     if wide:
         limit = 2.0 ** (chip.FULL_ACC_BITS - (1 if chip.simulate else WIDE_BITS))
         clamp = Clamp(-limit, limit - 1)
@@ -50,7 +56,11 @@ def quantize_clamp(
 
 
 def quantize_clamp_pool(
-    pooling: str | None, quantize_activation: bool = False, *, chip: Dev | None = None
+    pooling: str | None,
+    quantize_activation: bool = False,
+    clamp_activation: bool = True,
+    *,
+    chip: Dev | None = None,
 ) -> tuple[nn.Module, nn.Module]:
     """Return how the results of pooling ("Max", "Avg" or None) are rounded and limited."""
     kind = None if pooling is None else PoolingKind(pooling)
@@ -68,7 +78,8 @@ def quantize_clamp_pool(
         quantize = RoundQat() if chip.round_avg else FloorQat()
     else:
         quantize = Empty()
-    return quantize, activation_clamp(chip)
+    clamped = clamp_activation or chip.simulate
+    return quantize, activation_clamp(chip) if clamped else Empty()
 
 
 def quantize_clamp_parameters(

@@ -15,6 +15,14 @@ from torch import Tensor, nn
 
 from layers.chips import chosen_chip, require
 from layers.limits import check
+from layers.generations import (
+    ADDED,
+    BOOKKEEPING,
+    CLAMP,
+    FINAL_SCALE,
+    THRESHOLD,
+    exponent,
+)
 from layers.parts import Activation, PoolingKind
 from layers.quantiles import quantile
 from layers.rounding import Grid
@@ -29,6 +37,11 @@ class QuantizationAwareModule(nn.Module):
     parameters (`output_shift`, `weight_bits`, ...) have shape (1,), are not trained, and travel
     with the checkpoint; `set_functions` derives the arithmetic from them. Every step is also an
     attribute, a module that may be replaced (see `layers.steps`).
+
+    Layers of the second generation of QAT (`use_thresholds`, or loading such a checkpoint) have
+    `activation_threshold` and `final_scale`, exponents of powers of two of shape (), and
+    `clamp_activation`: they are not limited before QAT, and their output is divided by
+    2^activation_threshold.
 
     Raises AssertionError for a combination of `weight_bits`, `bias_bits` and
     `quantize_activation` other than (None, None, False) or (1|2|4|8, 1|2|4|8, True).
@@ -47,6 +60,7 @@ class QuantizationAwareModule(nn.Module):
         weight_bits: int | None = None, bias_bits: int | None = None,
         quantize_activation: bool = False, pool: nn.Module | None = None,
         op: nn.Module | None = None, bn: nn.Module | None = None, shift_quantile: float = 1.0,
+        clamp_activation: bool = False,
     ) -> None:  # fmt: skip
         super().__init__()
         self.chip = chosen_chip()
@@ -58,8 +72,11 @@ class QuantizationAwareModule(nn.Module):
         self.simulate = self.chip.simulate
         self.made_steps: dict[str, nn.Module] = {}
         self._replaced = False
+        self.applies_final_scale, self.delivered_factor = True, 1.0
         self.output_shift = _constant(0.0)
-        self.init_module(weight_bits, bias_bits, quantize_activation, shift_quantile)
+        self.init_module(
+            weight_bits, bias_bits, quantize_activation, clamp_activation, shift_quantile
+        )
         self.pool: Any = pool
         self.op: Any = op
         self.bn: Any = bn
@@ -70,13 +87,19 @@ class QuantizationAwareModule(nn.Module):
         weight_bits: int | None,
         bias_bits: int | None,
         quantize_activation: bool,
-        shift_quantile: float,
+        clamp_activation: bool | float,
+        shift_quantile: float | None = None,
         export: bool = False,
     ) -> None:
-        """Set the bookkeeping parameters anew (except `output_shift`) and the arithmetic.
+        """Set the bookkeeping parameters anew (except shift, threshold, scale) and the arithmetic.
 
-        With `export` only `weight_bits` changes.
+        With `export` only `weight_bits` changes. `clamp_activation` is for layers of the second
+        generation; programs of the first leave it out, (…, shift_quantile, export), which is
+        understood as well.
         """
+        if not isinstance(clamp_activation, bool):
+            export = bool(shift_quantile)
+            clamp_activation, shift_quantile = quantize_activation, clamp_activation
         widths = (1, 2, 4, 8)
         quantized = weight_bits in widths and bias_bits in widths and quantize_activation
         unknown = weight_bits is None and bias_bits is None and not quantize_activation
@@ -93,8 +116,36 @@ class QuantizationAwareModule(nn.Module):
         self.bias_bits = _constant(bias_bits or 0, place)
         self.quantize_activation = _constant(quantized, place)
         self.adjust_output_shift = _constant(quantized and not self.simulate, place)
-        self.shift_quantile = _constant(float(shift_quantile), place)
+        quantile = 1.0 if shift_quantile is None else float(shift_quantile)
+        self.shift_quantile = _constant(quantile, place)
+        if self.has_thresholds:
+            self.clamp_activation = _constant(bool(clamp_activation), place)
         self.set_functions()
+
+    @property
+    def has_thresholds(self) -> bool:
+        """Whether the layer is of the second generation of QAT."""
+        return THRESHOLD in self._parameters
+
+    def use_thresholds(self, wanted: bool = True) -> None:
+        """Make the layer one of the second generation of QAT, or with False of the first."""
+        if wanted == self.has_thresholds:
+            return
+        held = {name: self._parameters.pop(name) for name in BOOKKEEPING if name in self._parameters}
+        if wanted:
+            place = held["output_shift"].device
+            held |= {THRESHOLD: exponent(0.0, place), FINAL_SCALE: exponent(0.0, place)}
+            held[CLAMP] = _constant(bool(held["quantize_activation"].item()), place)
+        self._parameters = {
+            **{name: held[name] for name in BOOKKEEPING if wanted or name not in ADDED},
+            **self._parameters,
+        }
+        self.set_functions()
+
+    def _load_from_state_dict(self, state_dict: Any, prefix: str, *args: Any) -> None:
+        """Become of the generation of the file that is loaded."""
+        self.use_thresholds(f"{prefix}{THRESHOLD}" in state_dict)
+        super()._load_from_state_dict(state_dict, prefix, *args)
 
     def set_functions(self) -> None:
         """Derive the arithmetic from the bookkeeping parameters.
@@ -111,10 +162,15 @@ class QuantizationAwareModule(nn.Module):
         rounded = bool(self.quantize_activation.item())
         self._automatic_shift = bool(self.adjust_output_shift.item()) and not self.simulate
         self._quantile = float(self.shift_quantile.item())
-        self._fixed_scale = 2.0 ** float(self.output_shift.item())
+        later = self.has_thresholds
+        self._threshold = float(self.activation_threshold.item()) if later else 0.0
+        self._bn_factor = 1.0 if later else 0.25
+        self._final_factor = 2.0 ** float(self.final_scale.item()) if later else 1.0
+        clamped = not later or self.simulate or bool(self.clamp_activation.item())
+        self._fixed_scale = self._scale_of(float(self.output_shift.item()))
         self._rectifies, self._takes_magnitudes = _activation_steps(self.activation)
-        self._pool_grid = self._grid_of_pool(rounded)
-        self._output_grid = self._grid_of_output(rounded, bits)
+        self._pool_grid = self._grid_of_pool(rounded, clamped)
+        self._output_grid = self._grid_of_output(rounded, bits, clamped)
         if self.simulate:
             self._weight_rounding: _Rounding | None = _Rounding(
                 2.0 ** (8 - bits), _WHOLE_NUMBERS, 1
@@ -124,7 +180,13 @@ class QuantizationAwareModule(nn.Module):
             self._weight_rounding = _signed_fraction(bits) if bits else None
             self._bias_rounding = _signed_fraction(bias_bits) if bias_bits else None
 
-    def _grid_of_pool(self, rounded: bool) -> Grid | None:
+    def _scale_of(self, shift: float) -> float:
+        """Return the factor on the result for an output shift that is known."""
+        if self.simulate or not self.has_thresholds:
+            return 2.0**shift
+        return float(2.0 ** max(-15.0, min(15.0, shift - self._threshold)))
+
+    def _grid_of_pool(self, rounded: bool, clamped: bool) -> Grid | None:
         """Return what follows pooling: averages are clamped, and rounded as the chip does."""
         match self.pooling:
             case None | PoolingKind.MAX:
@@ -138,19 +200,23 @@ class QuantizationAwareModule(nn.Module):
         )
         if self.simulate:
             return Grid(rounding, -128, 127)
+        low, high = (-128.0, 127.0) if clamped else _UNLIMITED
         if rounded:
-            return Grid(rounding, -128, 127, steps=128, unit=1 / 128)
-        return Grid("none", -1, 127 / 128)
+            return Grid(rounding, low, high, steps=128, unit=1 / 128)
+        return Grid("none", low / 128, high / 128) if clamped else None
 
-    def _grid_of_output(self, rounded: bool, bits: int) -> Grid:
+    def _grid_of_output(self, rounded: bool, bits: int, clamped: bool) -> Grid:
         """Return what follows the operator: rectification, rounding and the clamp, in one."""
         if self.wide:
             limit = 2.0 ** (self.chip.FULL_ACC_BITS - (1 if self.simulate else 15))
             low, high = -limit, limit - 1
+            if self.has_thresholds and not self.simulate:
+                high = limit
             steps = 2.0 ** (bits - 8 if self.simulate else 14)
         else:
             low, high = (-128.0, 127.0) if self.simulate else (-1.0, 127 / 128)
             steps = 1 / 128 if self.simulate else 128.0
+        low, high = (low, high) if clamped else _UNLIMITED
         low = 0.0 if self._rectifies else low
         if self.simulate:
             return Grid("half up", low, high, steps, positive=self._rectifies)
@@ -170,7 +236,10 @@ class QuantizationAwareModule(nn.Module):
         with torch.no_grad():
             magnitude = self._magnitude()
             up_exponent = (1 / magnitude).log2_().floor_().clamp_(-15, 15)
-            return torch.exp2(up_exponent), torch.exp2(-up_exponent)
+            shift = -up_exponent
+            if self._threshold:
+                shift = (shift - self._threshold).clamp_(-15, 15)
+            return torch.exp2(up_exponent), torch.exp2(shift)
 
     def _magnitude(self) -> Tensor:
         """Return the `shift_quantile` quantile of the magnitudes of weights and bias."""
@@ -194,17 +263,22 @@ class QuantizationAwareModule(nn.Module):
             if self._pool_grid is not None:
                 x = self._pool_grid(x, overwrite=True)
         if self.op is None:
-            return x
+            return self.finished(x)
         down, up = self.scales()
         if self.wide:  # the hardware does not shift 32-bit results
             up = 1.0
         if self.bn is None:
             x = self._operate(x, down, up)
         else:
-            x = self.bn(self._operate(x, down, 1.0)).mul_(0.25 * up)
+            x = self.bn(self._operate(x, down, 1.0)).mul_(self._bn_factor * up)
         if self._takes_magnitudes:
             x = (x.floor() if self.simulate else x).abs()  # the shift rounds down first
-        return self._output_grid(x, overwrite=True)
+        return self.finished(self._output_grid(x, overwrite=True))
+
+    def finished(self, x: Tensor) -> Tensor:
+        """Return a result as the layer delivers it, multiplied again where the network ends."""
+        factor = self._final_factor if self.applies_final_scale else 1.0
+        return _scaled(x, factor * self.delivered_factor)
 
     def _operate(self, x: Tensor, down: Tensor | float, up: Tensor | float) -> Tensor:
         """Apply the operator with the parameters as the accelerator holds them, times `up`."""
@@ -252,6 +326,7 @@ class _Rounding:
     unit: float
 
 
+_UNLIMITED = (-math.inf, math.inf)
 _WHOLE_NUMBERS = Grid("half up")
 
 

@@ -52,7 +52,7 @@ class Grid:
         else:
             y = torch.mul(x, self.steps, out=out)
             y = {"half even": y.round_, "toward zero": y.trunc_, "down": y.floor_}[self.rounding]()
-        if self.high < math.inf:
+        if self.low > -math.inf or self.high < math.inf:
             y.clamp_(self.low, self.high)
         return y if self.unit == 1.0 else y.mul_(self.unit)
 

@@ -14,8 +14,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from layers.choices import quantize_clamp, quantize_clamp_parameters, quantize_clamp_pool
+from layers.choices import (
+    WIDE_LIMIT,
+    quantize_clamp,
+    quantize_clamp_parameters,
+    quantize_clamp_pool,
+)
 from layers.elementary import (
+    Clamp,
     One,
     OutputScale,
     OutputShiftLimit,
@@ -64,13 +70,18 @@ def make_step(layer: Any, name: str) -> nn.Module:
     bits, chip = layer.weight_bits.item(), layer.chip
     rounded = bool(layer.quantize_activation.item())
     automatic = bool(layer.adjust_output_shift.item()) and not chip.simulate
+    clamped = not layer.has_thresholds or bool(layer.clamp_activation.item())
     if name in PARAMETER_STEPS:
         made = quantize_clamp_parameters(bits, layer.bias_bits.item(), chip=chip)
         return made[PARAMETER_STEPS.index(name)]
     if name in ("quantize", "clamp"):
-        return quantize_clamp(layer.wide, rounded, bits, chip=chip)[name == "clamp"]
+        made = quantize_clamp(layer.wide, rounded, clamped, bits, chip=chip)
+        if name == "clamp" and clamped and layer.wide and layer.has_thresholds and not chip.simulate:
+            return Clamp(-WIDE_LIMIT, WIDE_LIMIT)
+        return made[name == "clamp"]
     if name in ("quantize_pool", "clamp_pool"):
-        return quantize_clamp_pool(layer.pooling, rounded, chip=chip)[name == "clamp_pool"]
+        made = quantize_clamp_pool(layer.pooling, rounded, clamped, chip=chip)
+        return made[name == "clamp_pool"]
     if name == "activate":
         return get_activation(layer.activation)
     if name == "calc_out_shift" and automatic:
@@ -90,15 +101,17 @@ def run_stepwise(layer: Any, x: Tensor) -> Tensor:
     if layer.pool is not None:
         x = layer.clamp_pool(layer.quantize_pool(layer.pool(x)))
     if layer.op is None:
-        return x
+        return layer.finished(x)
     shift = layer.calc_out_shift(parameters_of(layer.op), layer.output_shift)
     weight, bias = held_parameters(layer, shift)
     x = operate(layer.op, x, weight, bias)
     if layer.bn is not None:
-        x = layer.bn(x) / 4
+        x = layer.bn(x) if layer.has_thresholds else layer.bn(x) / 4
     if not layer.wide:  # the hardware does not shift 32-bit results
+        if layer.has_thresholds and not layer.simulate:
+            shift = (shift - layer.activation_threshold).clamp(-15, 15)
         x = layer.scale(x, layer.calc_out_scale(shift))
-    return layer.clamp(layer.quantize(layer.activate(x)))
+    return layer.finished(layer.clamp(layer.quantize(layer.activate(x))))
 
 
 def parameters_of(op: Any) -> Tensor:

@@ -12,6 +12,7 @@ import torch
 from torch import nn
 
 from layers.composition import QuantizationAwareModule
+from layers.elementwise import Eltwise
 
 
 def quantized_modules(m: nn.Module) -> Iterator[tuple[str, QuantizationAwareModule]]:
@@ -23,15 +24,27 @@ def quantized_modules(m: nn.Module) -> Iterator[tuple[str, QuantizationAwareModu
 
 def update_model(m: nn.Module) -> None:
     """Derive the arithmetic of all layers again from their bookkeeping parameters."""
-    for _, layer in quantized_modules(m):
+    layers = [layer for _, layer in quantized_modules(m)]
+    for layer in layers:
         layer.set_functions()
+    clamped = any(layer.has_thresholds and bool(layer.clamp_activation) for layer in layers)
+    for module in m.modules():
+        if isinstance(module, Eltwise) and module.has_thresholds:
+            module.set_clamp(clamped)
+
+
+def use_thresholds(m: nn.Module, wanted: bool = True) -> None:
+    """Make all layers those of the second generation of QAT, or with False of the first."""
+    for module in m.modules():
+        if isinstance(module, QuantizationAwareModule | Eltwise):
+            module.use_thresholds(wanted)
 
 
 @torch.no_grad()
 def fuse_bn_layers(m: nn.Module) -> None:
-    """Move batch normalization, with its division by 4, into weights and biases (1.8).
+    """Move batch normalization, with its division by 4, into weights and biases.
 
-    The arithmetic is float32 in the order of the specification, so that results are reproducible to
+    Layers of the second generation of QAT do not divide. The arithmetic is float32 in the order of the specification, so that results are reproducible to
     the bit.
     """
     for _, layer in quantized_modules(m):
@@ -42,14 +55,15 @@ def fuse_bn_layers(m: nn.Module) -> None:
         gamma = torch.ones_like(inverse) if bn.weight is None else bn.weight
         beta = torch.zeros_like(inverse) if bn.bias is None else bn.bias
         bias = torch.zeros_like(inverse) if op.bias is None else op.bias
-        channel_factor = 0.25 * gamma * inverse
+        quarter = 1.0 if layer.has_thresholds else 0.25
+        channel_factor = quarter * gamma * inverse
         if isinstance(op, nn.ConvTranspose2d):  # weight [in, out / groups, ...]
             grouped = op.weight.unflatten(0, (op.groups, -1))
             factor = channel_factor.view(op.groups, 1, -1, *(1 for _ in op.kernel_size))
             op.weight.copy_((grouped * factor).flatten(0, 1))
         else:
             op.weight.mul_(channel_factor.view(-1, *(1 for _ in op.weight.shape[1:])))
-        fused = (bias - bn.running_mean) * inverse * (0.25 * gamma) + 0.25 * beta
+        fused = (bias - bn.running_mean) * inverse * (quarter * gamma) + quarter * beta
         if op.bias is None:
             op.bias = nn.Parameter(fused)
         else:
@@ -61,13 +75,16 @@ def initiate_qat(m: nn.Module, qat_policy: dict[str, Any], export: bool = False)
     """Switch all layers to quantization-aware training; with `export` only note `weight_bits`.
 
     `qat_policy` has `weight_bits`, optionally `shift_quantile` (1.0) and `overrides`: dotted layer
-    name to {"weight_bits": n}.
+    name to a dictionary with one of these keys or both.
     Source: docs/training.md, "The QAT policy".
     """
     overrides = qat_policy.get("overrides", {})
     for name, layer in quantized_modules(m):
-        bits = overrides.get(name, qat_policy)["weight_bits"]
-        layer.init_module(bits, bits, True, qat_policy.get("shift_quantile", 1.0), export)
+        chosen = {**qat_policy, **overrides.get(name, {})}
+        bits, quantile = chosen["weight_bits"], chosen.get("shift_quantile", 1.0)
+        layer.init_module(bits, bits, True, True, quantile, export)
+    if not export:
+        update_model(m)
 
 
 def update_optimizer(m: nn.Module, optimizer: torch.optim.Optimizer) -> torch.optim.Optimizer:

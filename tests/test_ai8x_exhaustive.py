@@ -37,7 +37,7 @@ def unlimited_pool(pooling: PoolingKind) -> object:
 def grid_after(pooling: PoolingKind) -> object:
     """Ask a layer what follows its pooling."""
     layer: Any = SimpleNamespace(pooling=pooling)
-    return composition.QuantizationAwareModule._grid_of_pool(layer, False)
+    return composition.QuantizationAwareModule._grid_of_pool(layer, False, True)
 
 
 def conversion(method: ClipMethod) -> Any:

@@ -1,27 +1,15 @@
-"""The data flow of a network, recorded by running it once."""
+"""The data flow of a network with the shapes of its data."""
 
 from __future__ import annotations
 
-import inspect
 from typing import Any
 
 import torch
 from torch import Tensor, fx, nn
 
 import ai8x
+from ai8x import Node
 from diagnostics.errors import InputError
-
-Node = Any
-"""A node of `torch.fx`: input, layer, function or result."""
-
-
-class _Tracer(fx.Tracer):
-    """Does not look inside the layers of ai8x."""
-
-    def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
-        """Return whether a module is a single node of the graph."""
-        ours = isinstance(m, ai8x.QuantizationAwareModule | ai8x.Eltwise)
-        return ours or super().is_leaf_module(m, module_qualified_name)
 
 
 class _Shapes(fx.Interpreter):
@@ -46,8 +34,7 @@ def trace(model: nn.Module, example: Tensor) -> Any:
     """
     try:
         with torch.no_grad():
-            graph = _Tracer().trace(model, _defaults(model))
-            _forget_defaults(graph)
+            graph = ai8x.graph_of(model)
             _Shapes(fx.GraphModule(model, graph)).run(example)
     except Exception as exc:
         reason = (str(exc).strip().splitlines() or [type(exc).__name__])[0]
@@ -56,22 +43,3 @@ def trace(model: nn.Module, example: Tensor) -> Any:
             "The forward function must not branch on the values or shapes of its data.",
         ) from exc  # fmt: skip
     return graph
-
-
-def _defaults(model: nn.Module) -> dict[str, Any]:
-    """Return the arguments of the network besides its data, with their defaults."""
-    parameters = inspect.signature(model.forward).parameters.values()
-    return {p.name: p.default for p in parameters if p.default is not inspect.Parameter.empty}
-
-
-def _forget_defaults(graph: Any) -> None:
-    """Remove those arguments from a graph, with the comparisons that guard them."""
-    data, *others = (node for node in graph.nodes if node.op == "placeholder")
-    for node in reversed(list(graph.nodes)):
-        guards = node.op == "call_function" and set(node.all_input_nodes) <= set(others)
-        if node is not data and not node.users and (guards or node in others or _asserts(node)):
-            graph.erase_node(node)
-
-
-def _asserts(node: Node) -> bool:
-    return getattr(node.target, "__name__", "") == "_assert"

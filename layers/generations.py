@@ -1,0 +1,23 @@
+"""What a layer stores beside its weights, in the two generations of quantization-aware training.
+
+Source: docs/checkpoints.md, "The second generation of QAT".
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+THRESHOLD, FINAL_SCALE, CLAMP = "activation_threshold", "final_scale", "clamp_activation"
+ADDED = (THRESHOLD, FINAL_SCALE, CLAMP)
+"""Parameters that the second generation has and the first has not."""
+BOOKKEEPING = (
+    "output_shift", THRESHOLD, FINAL_SCALE, "weight_bits", "bias_bits", "quantize_activation", CLAMP,
+    "adjust_output_shift", "shift_quantile",
+)  # fmt: skip
+"""The bookkeeping parameters of a layer in the order of the checkpoint."""
+
+
+def exponent(value: float, device: torch.device | None = None) -> nn.Parameter:
+    """Return an untrained exponent of a power of two, float32 of shape ()."""
+    return nn.Parameter(torch.tensor(value, dtype=torch.float32, device=device), False)
