@@ -144,9 +144,9 @@ class Layer:
     column. `weight_bits` is 8, 4, 2, 1, -1 for binary and 0 without weights; `shift` includes the
     implicit part. `weights` is int8 [out, in/groups, rows, columns] as the operator uses them (a
     transposed convolution flipped), `bias` int64 in units of 128. With `bypass` every kernel is
-    one. `tensor_name` is that of its tensors in the checkpoint, if the description states it;
-    `weight_source` the layer whose weights it uses. `place` and `places` tell where the layer and
-    its keys stand in the description.
+    one. What the layer delivers is to be multiplied by 2^`final_scale`. `tensor_name` is that of its
+    tensors in the checkpoint, if the description states it; `weight_source` the layer whose weights
+    it uses. `place` and `places` tell where the layer and its keys stand in the description.
     """
 
     index: int
@@ -186,6 +186,7 @@ class Layer:
     channel_skip: int = 0
     tensor_name: str | None = None
     weight_source: int | None = None
+    final_scale: int = 0
 
     def __str__(self) -> str:
         return f"layer {self.index}" + (f" ({self.name})" if self.name else "")

@@ -203,7 +203,7 @@ class UnloadLayer:
     8 bit: byte [channel][pixel] (planar). 32 bit: one word per channel if there is one pixel, else
     words in the order piece, pixel, lane. `layer` is the index of the layer,
     -1 the one that is executed last. `transposed` are its channels as the transposing ports read
-    them, empty where they cannot.
+    them, empty where they cannot. What the accelerator holds is multiplied by 2^`scale`.
     """
 
     width: Literal[8, 32]
@@ -212,11 +212,17 @@ class UnloadLayer:
     pieces: tuple[UnloadPiece, ...]
     layer: int = -1
     transposed: tuple[TransposedChannel, ...] = ()
+    scale: int = 0
+
+    @property
+    def value_bytes(self) -> int:
+        """Bytes of a value in the result: scaled values of 8 bits need 16."""
+        return 2 if self.width == 8 and self.scale else self.width // 8
 
     @property
     def size_bytes(self) -> int:
         """Bytes this layer takes in the result."""
-        return self.channels * self.pixels * self.width // 8
+        return self.channels * self.pixels * self.value_bytes
 
 
 @frozen

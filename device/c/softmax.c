@@ -11,19 +11,23 @@
 #include "cnn.h"
 
 #define ONE_SHIFT 14                      // 32-bit outputs have 14 fractional bits,
-#define NARROW_SCALE 128                  // 8-bit outputs have 7
+#define NARROW_SCALE 128                  // 8-bit outputs have 7, scaled or not
 #define REACH ((int64_t) 16 << ONE_SHIFT) // distance from the largest output to the last counted
 #define LARGEST 32767                     // Q15 has no 1.0
 
-// Outputs of either width; one of the pointers is set.
+// Outputs of one of three kinds; one of the pointers is set.
 typedef struct {
     const q31_t *wide;
     const int8_t *narrow;
+    const int16_t *scaled;
 } outputs_t;
 
 static int64_t output(const outputs_t *in, uint32_t index)
 {
-    return in->wide ? (int64_t) in->wide[index] : (int64_t) in->narrow[index] * NARROW_SCALE;
+    if (in->wide) {
+        return in->wide[index];
+    }
+    return (int64_t) (in->narrow ? in->narrow[index] : in->scaled[index]) * NARROW_SCALE;
 }
 
 // Weight of an output that stands `above` (1 to REACH) over the smallest one that is counted
@@ -72,7 +76,7 @@ static void softmax(const outputs_t *in, uint32_t count, q15_t *out)
 // Softmax of 32-bit outputs with 14 fractional bits.
 void softmax_q17p14_q15(const q31_t *vec_in, const uint16_t dim_vec, q15_t *p_out)
 {
-    const outputs_t in = { vec_in, 0 };
+    const outputs_t in = { vec_in, 0, 0 };
 
     softmax(&in, dim_vec, p_out);
 }
@@ -90,7 +94,15 @@ void softmax_shift_q17p14_q15(q31_t *vec_in, const uint16_t dim_vec, uint8_t in_
 // Softmax of 8-bit outputs: the same numbers with 7 fractional bits.
 void softmax_q7_q15(const int8_t *vec_in, const uint16_t dim_vec, q15_t *p_out)
 {
-    const outputs_t in = { 0, vec_in };
+    const outputs_t in = { 0, vec_in, 0 };
+
+    softmax(&in, dim_vec, p_out);
+}
+
+// Softmax of 8-bit outputs that were multiplied by a power of two.
+void softmax_s16q7_q15(const int16_t *vec_in, const uint16_t dim_vec, q15_t *p_out)
+{
+    const outputs_t in = { 0, 0, vec_in };
 
     softmax(&in, dim_vec, p_out);
 }

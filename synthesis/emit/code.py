@@ -13,8 +13,8 @@ from synthesis.emit.expected import cut
 from synthesis.emit.kernels import processor_arrays
 from synthesis.emit.options import ProjectOptions
 from synthesis.emit.statistics import format_statistics
-from synthesis.emit.unload import layer_offsets, unload_code
-from synthesis.program import Block, Clear, Program, Write
+from synthesis.emit.unload import delivered, layer_offsets, unload_code
+from synthesis.program import Block, Clear, Program, UnloadLayer, Write
 from synthesis.summary import Summary
 from writing.templates import render
 
@@ -38,14 +38,17 @@ def main_file(program: Program, summary: Summary, options: ProjectOptions) -> st
     """Return the program that runs the network; without an API file it holds all functions."""
     values = program_values(program, summary, options)
     if options.softmax:
-        values["softmax_offset"] = _softmax_offset(program, summary)
+        final, offset = _classified(program, summary, options)
+        values["softmax_offset"] = offset // final.value_bytes
+        values["softmax_scale"] = final.scale if final.width == 8 else 0
     return render("c/main.c.j2", **values)
 
 
 def program_values(program: Program, summary: Summary, options: ProjectOptions) -> dict[str, Any]:
     """Return what the templates of C programs need."""
     unroll_mlator = options.unroll_mlator if options.mlator else None
-    code = unload_code(program.unload, options.unroll_wide, options.unroll_8bit, unroll_mlator)
+    layers = delivered(program.unload, scaled=options.scale_output)
+    code = unload_code(layers, options.unroll_wide, options.unroll_8bit, unroll_mlator)
     return {
         "program": program,
         "summary": summary,
@@ -55,6 +58,7 @@ def program_values(program: Program, summary: Summary, options: ProjectOptions) 
         "start": _written(program.start),
         "clears_memory": any(isinstance(s, Clear) for b in program.init for s in b.steps),
         "unload": code,
+        "final_scales": [layer.scale for layer in program.unload],
         "kernel_arrays": processor_arrays(program) if options.old_kernel_loader else [],
         "kernel_stride": program.chip.kernel_stride,
         "column_bytes": KERNEL_COLUMN_STRIDE_BYTES,
@@ -75,17 +79,19 @@ def _written(blocks: tuple[Block, ...]) -> list[Block]:
     return kept
 
 
-def _softmax_offset(program: Program, summary: Summary) -> int:
-    """Return where the values to classify start in the result of `cnn_unload`, in words.
+def _classified(
+    program: Program, summary: Summary, options: ProjectOptions
+) -> tuple[UnloadLayer, int]:
+    """Return the layer with the values to classify, and where it starts in the result, in bytes.
 
     The layer is the one executed last; it must be among the delivered ones.
     """
     last = summary.last_layer
     final = last.index
-    offsets = layer_offsets(program.unload)
+    layers = delivered(program.unload, scaled=options.scale_output)
     found = [
-        offset
-        for layer, offset in zip(program.unload, offsets, strict=False)
+        (layer, offset)
+        for layer, offset in zip(layers, layer_offsets(layers), strict=False)
         if layer.layer in (final, -1)
         and layer.width == program.output_width
         and layer.channels * layer.pixels == program.output_count
@@ -99,4 +105,4 @@ def _softmax_offset(program: Program, summary: Summary) -> int:
                 f"Mark layer {final} with 'output: true' as well, or leave out --softmax.",
             )
         )
-    return found[-1] // 4 if program.output_width == 32 else found[-1]
+    return found[-1]

@@ -59,6 +59,7 @@ class ProjectOptions:
 
     softmax: bool = False
     unload: bool = True
+    scale_output: bool = True
     kat: bool = True
     max_checklines: int | None = None
     fixed_input: bool = False

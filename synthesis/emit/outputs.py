@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from diagnostics import Diagnostic, Place, Severity
 from synthesis.emit.options import ProjectOptions
-from synthesis.emit.unload import layer_offsets, port_obstacle
+from synthesis.emit.unload import delivered, layer_offsets, port_obstacle, saturates
 from synthesis.program import Program
 from synthesis.summary import Summary
 
@@ -22,6 +22,8 @@ def check_outputs(
     """Complain about options that do not suit the outputs of the network."""
     if options.softmax:
         yield from _softmax(program, summary)
+    if options.uses_unload:
+        yield from _scales(options, program, summary)
     if options.uses_unload and not options.ignore_mlator_warning:
         yield from _mlator(options, program, summary)
 
@@ -45,10 +47,35 @@ def _softmax(program: Program, summary: Summary) -> Iterator[Diagnostic]:
         )
 
 
+def _scales(options: ProjectOptions, program: Program, summary: Summary) -> Iterator[Diagnostic]:
+    """Outputs that are delivered without their scale, or too large for 16 bits with it."""
+    for layer in program.unload:
+        index = summary.last_layer.index if layer.layer < 0 else layer.layer
+        if layer.scale and not options.scale_output:
+            yield Diagnostic(
+                "W077",
+                f"layer {index} is delivered as the accelerator holds it, without its final scale "
+                f"2^{layer.scale}",
+                Place(option="--no-scale-output"),
+                f"Multiply its values by 2^{layer.scale} in the program, or leave the option out.",
+                Severity.WARNING,
+            )
+        elif layer.width == 8 and saturates(layer):
+            yield Diagnostic(
+                "W078",
+                f"layer {index} is scaled by 2^{layer.scale}, so that values beyond "
+                f"{(1 << 15 - layer.scale) - 1} exceed 16 bits and are limited",
+                summary.last_layer.place,
+                "Use output_width: 32 in that layer, or --no-scale-output.",
+                Severity.WARNING,
+            )
+
+
 def _mlator(options: ProjectOptions, program: Program, summary: Summary) -> Iterator[Diagnostic]:
     """Output layers that the transposing ports cannot read, or could read."""
     place, silence = Place(option="--mlator"), "--ignore-mlator-warning silences this."
-    for layer, start in zip(program.unload, layer_offsets(program.unload), strict=False):
+    layers = delivered(program.unload, scaled=options.scale_output)
+    for layer, start in zip(layers, layer_offsets(layers), strict=False):
         index = summary.last_layer.index if layer.layer < 0 else layer.layer
         obstacle = port_obstacle(layer, start)
         if options.mlator and obstacle:

@@ -15,6 +15,8 @@ from device.chip import WORD_BYTES
 from synthesis.program import TransposedChannel, TransposingPort, UnloadLayer, UnloadPiece
 from values import frozen
 
+_LARGEST_SCALE_OF_BYTES = 8
+"""8-bit values times 2^8 still fit into 16 bits."""
 PIXELS_PER_READ = 4
 """What a transposing port delivers at a time."""
 
@@ -33,7 +35,8 @@ class Run:
 
     Each takes the values of `lanes` (bytes of a word, or words) and moves `step_words` on. `target`
     is where the first value goes, in bytes from the start of the result; further lanes of an 8-bit
-    run go `plane` bytes on each (1: the values follow each other).
+    run go `plane` values on each (1: the values follow each other). They are multiplied by
+    2^`scale`.
     """
 
     width: Literal[8, 32]
@@ -43,12 +46,18 @@ class Run:
     reads: int
     target: int
     plane: int
+    scale: int = 0
     chunks: tuple[Chunk, ...] = ()
+
+    @property
+    def value_bytes(self) -> int:
+        """Bytes of a value in the result."""
+        return 2 if self.width == 8 and self.scale else self.width // 8
 
     @property
     def size_bytes(self) -> int:
         """Bytes of the result that the run writes, where they are contiguous."""
-        return self.reads * len(self.lanes) * self.width // 8
+        return self.reads * len(self.lanes) * self.value_bytes
 
 
 @frozen
@@ -102,26 +111,72 @@ class UnloadCode:
         return any(output.transposed for output in self.outputs)
 
     @property
-    def takes_bytes(self) -> bool:
+    def takes_words(self) -> bool:
         """Whether words are taken apart."""
+        return any(
+            output.transposed.tail or output.layer.scale
+            if output.transposed
+            else output.layer.width == 8
+            for output in self.outputs
+        )
+
+    @property
+    def delivers_bytes(self) -> bool:
+        """Whether values of 8 bits are written one by one."""
         return any(
             output.transposed.tail if output.transposed else output.layer.width == 8
             for output in self.outputs
+            if not output.layer.scale
         )
+
+    @property
+    def delivers_words(self) -> bool:
+        """Whether a pointer to words is needed besides the argument."""
+        return self.narrow and any(
+            output.layer.width == 32 or (output.transposed and not output.layer.scale)
+            for output in self.outputs
+        )
+
+    @property
+    def scaled(self) -> bool:
+        """Whether any layer is delivered scaled."""
+        return any(output.layer.scale for output in self.outputs)
+
+    @property
+    def scaled_bytes(self) -> bool:
+        """Whether any values of 8 bits are delivered scaled, in 16."""
+        return any(output.layer.scale and output.layer.width == 8 for output in self.outputs)
+
+    @property
+    def limits_values(self) -> bool:
+        """Whether a scaled value may be too large for its place."""
+        return any(output.layer.scale and saturates(output.layer) for output in self.outputs)
 
 
 def layer_offsets(layers: Sequence[UnloadLayer]) -> tuple[int, ...]:
     """Return where each layer starts in the result, in bytes, and the size of the result.
 
-    Layers follow each other; words start at a multiple of 4.
+    Layers follow each other; words start at a multiple of 4, and if any layer is scaled all of
+    them do.
     """
     offsets, end = [], 0
+    scaled = any(layer.scale for layer in layers)
     for layer in layers:
-        if layer.width == 32:
+        if layer.width == 32 or scaled:
             end = -(-end // WORD_BYTES) * WORD_BYTES
         offsets.append(end)
         end += layer.size_bytes
     return (*offsets, end)
+
+
+def saturates(layer: UnloadLayer) -> bool:
+    """Whether scaled values of a layer may exceed their place in the result."""
+    return layer.scale > (_LARGEST_SCALE_OF_BYTES if layer.width == 8 else 0)
+
+
+def delivered(layers: Sequence[UnloadLayer], *, scaled: bool) -> tuple[UnloadLayer, ...]:
+    """Return the output layers as they are delivered: scaled, or as the accelerator holds them."""
+    return tuple(layer if scaled else replace(layer, scale=0) for layer in layers)
 
 
 def port_obstacle(layer: UnloadLayer, start: int) -> str | None:
@@ -182,9 +237,9 @@ def _runs(layer: UnloadLayer, start: int) -> Iterator[Run]:
             written += run.size_bytes
         else:
             step = piece.stride_bytes // WORD_BYTES
-            target = start + piece.channel * layer.pixels
+            target = start + piece.channel * layer.pixels * layer.value_bytes
             run = Run(8, piece.address, piece.lanes, step, layer.pixels, target, plane=layer.pixels)
-        yield run
+        yield replace(run, scale=layer.scale)
 
 
 def _words(piece: UnloadPiece, pixels: int, target: int) -> Run:

@@ -26,11 +26,12 @@ from device.masks import bits, group_slice, instances, mask_of
 from device.packing import as_bytes, data_words, lane_mask, lane_words
 from device.registers import FAST_FIFO_REGISTERS, SHARED_REGISTERS
 from synthesis.encode.mlator import TransposerWords
+from synthesis.final_scales import final_scale
 from synthesis.layout import Delivery, InputPort
 from synthesis.mapping import MappedLayer, MappedNetwork
 from synthesis.network import Tensor
 from synthesis.place.data import input_words
-from synthesis.place.outputs import Piece, delivery_of, pieces_of, pixel_step
+from synthesis.place.outputs import Piece, delivered_scale, delivery_of, pieces_of, pixel_step
 from synthesis.program import (
     ExpectedOutput,
     FifoStream,
@@ -209,8 +210,12 @@ def unload_layers(
     """
     ports = TransposerWords(network.chip, apb_base, ready_select)
     marked = [layer for layer in network.layers if layer.is_output] or [network.final]
-    sources = [(delivery_of(layer), layer.index) for layer in marked]
-    for source, index in [(d, -1) for d in network.layout.deliveries] or sources:
+    sources = [
+        (delivery_of(layer), layer.index, final_scale(layer.index, network.network))
+        for layer in marked
+    ]
+    listed = [(d, -1, delivered_scale(d, network) or 0) for d in network.layout.deliveries]
+    for source, index, scale in listed or sources:
         yield UnloadLayer(
             source.width,
             source.channels,
@@ -218,6 +223,7 @@ def unload_layers(
             tuple(_unload_pieces(source, network.chip, apb_base)),
             index,
             tuple(_transposed(source, ports)),
+            scale,
         )
 
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from device.channels import channels_per_pass, passes
-from device.chip import PROCESSORS_PER_INSTANCE
+from device.chip import PROCESSORS_PER_INSTANCE, WORD_BYTES
 from device.masks import bits
+from synthesis.final_scales import final_scale
 from synthesis.layout import Delivery
-from synthesis.mapping import MappedLayer
+from synthesis.mapping import MappedLayer, MappedNetwork
 from values import frozen
 
 
@@ -59,3 +60,28 @@ def pieces_of(source: Delivery) -> Iterator[Piece]:
 def pixel_step(source: Delivery) -> int:
     """Words from one pixel of an output to the next."""
     return passes(source.channels) * source.width // 8 * (source.write_gap + 1)
+
+
+def delivered_scale(delivery: Delivery, network: MappedNetwork) -> int | None:
+    """Return the final scale of the layers whose output lies where data are delivered from.
+
+    The last one that writes there counts, and if it does not write all of it, the others as well.
+    None if they disagree.
+    """
+    wanted, scales = set(_words(delivery)), set[int]()
+    for layer in reversed(list(network.executed)):
+        written = set(_words(delivery_of(layer)))
+        if written & wanted:
+            scales.add(final_scale(layer.index, network.network))
+            wanted -= written
+    return scales.pop() if len(scales) == 1 else None if scales else 0
+
+
+def _words(source: Delivery) -> Iterator[tuple[int, int]]:
+    """Yield the words of data memory that hold an output: instance and word."""
+    first, step = source.offset // WORD_BYTES, pixel_step(source)
+    for piece in pieces_of(source):
+        lanes = piece.lanes if source.width == 32 else (0,)
+        for pixel in range(source.dim[0] * source.dim[1]):
+            for lane in lanes:
+                yield piece.instance, first + piece.word + pixel * step + lane

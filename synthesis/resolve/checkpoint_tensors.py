@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from checkpoint import Checkpoint, read_checkpoint
+from checkpoint import Checkpoint, CheckpointError, read_checkpoint
+from checkpoint.generations import FINAL_SCALE, exponent
 from device import Chip
 from diagnostics import NO_EFFECTS, Diagnostic, DiagnosticError, Effects, Place, Severity
 from synthesis.facts import Fact, effects
@@ -173,7 +174,17 @@ class _CheckpointLayer:
         if shaped is None or bits is None:
             return None
         shift = self._scalar(f"{self.key.layer}.output_shift", 0)
-        return LayerTensors(shaped, self._bias(), bits, shift, self.key.weight, self.key.bias)
+        scale = self._final_scale()
+        names = self.key.weight, self.key.bias
+        return LayerTensors(shaped, self._bias(), bits, shift, *names, scale)
+
+    def _final_scale(self) -> int:
+        """Return the exponent of the scale that software applies to the layer's output."""
+        try:
+            return exponent(self.state, self.key.layer, FINAL_SCALE)
+        except CheckpointError as refusal:
+            self.problem(refusal.code, refusal.message, "op")
+            return 0
 
     def _integers(self, name: str) -> NDArray[np.int64] | None:
         return truncated(np.asarray(self.state[name]), name, self.problem)

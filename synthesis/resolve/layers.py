@@ -137,6 +137,7 @@ class LayerBuilder:
             weight_source=layer_index(layer.get("weight_source"), self.description)
             if "weight_source" in layer
             else None,
+            final_scale=tensors.final_scale if tensors else 0,
         )
 
     def _places(self, layer: LayerDescription) -> dict[str, Place]:

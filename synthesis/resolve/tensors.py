@@ -27,8 +27,9 @@ class LayerTensors:
     """What one layer takes from the weights file.
 
     `weights`: int8 [out, in/groups, rows, columns] as the operator uses them; `bias`: int64 in
-    units of 128, or None; `bits`: 8, 4, 2, 1 or -1; `shift`: the file's output shift; the names are
-    those of the file, where it has names.
+    units of 128, or None; `bits`: 8, 4, 2, 1 or -1; `shift`: the file's output shift,
+    `final_scale` its exponent of what is delivered; the names are those of the file, where it has
+    names.
     """
 
     weights: NDArray[np.int8]
@@ -37,6 +38,7 @@ class LayerTensors:
     shift: int
     weight_name: str = ""
     bias_name: str = ""
+    final_scale: int = 0
 
 
 def takes_weights(layer: LayerDescription) -> bool:

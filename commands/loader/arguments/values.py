@@ -204,7 +204,7 @@ def project_options(args: argparse.Namespace) -> ProjectOptions:
     """Return the options that change only the text of the project."""
     names = (
         "api_filename", "weight_filename", "sample_filename", "sample_numpy_filename",
-        "softmax", "unload", "kat",
+        "softmax", "unload", "scale_output", "kat",
         "max_checklines", "fixed_input", "unroll_wide", "unroll_8bit", "timer", "no_timer", "boost",
         "energy", "forever", "no_wfi", "stop_start", "one_shot", "snoop_loop", "no_fifo_wait",
         "debugwait", "clock_trim", "verify_writes", "verify_kernels", "zero_sram",

@@ -1,0 +1,32 @@
+"""By what power of two software multiplies what a network delivers.
+
+Layers of the second generation of QAT store their output divided by a power of two; their
+checkpoints have its exponent, the final scale of the layers whose results leave the network.
+Source: docs/generated-project.md, "Scaled outputs".
+"""
+
+from __future__ import annotations
+
+from synthesis.network import Network
+
+
+def final_scales(layer: int, network: Network) -> dict[int, int]:
+    """Return the final scales of the layers with weights that produce a layer's data, by index.
+
+    A layer with weights has its own; others pass on, combine or pool what they read. Empty if all
+    data are the input of the network.
+    """
+    producer = network.layer(layer)
+    if producer.has_weights:
+        return {layer: producer.final_scale}
+    found: dict[int, int] = {}
+    for source in producer.sources or ():
+        if source >= 0:
+            found |= final_scales(source, network)
+    return found
+
+
+def final_scale(layer: int, network: Network) -> int:
+    """Return the exponent by which a layer's output is to be scaled; 0 if its parts disagree."""
+    scales = set(final_scales(layer, network).values())
+    return scales.pop() if len(scales) == 1 else 0
