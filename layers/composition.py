@@ -14,7 +14,6 @@ import torch
 from torch import Tensor, nn
 
 from layers.chips import chosen_chip, require
-from layers.limits import check
 from layers.generations import (
     ADDED,
     BOOKKEEPING,
@@ -23,6 +22,7 @@ from layers.generations import (
     THRESHOLD,
     exponent,
 )
+from layers.limits import check
 from layers.parts import Activation, PoolingKind
 from layers.quantiles import quantile
 from layers.rounding import Grid
@@ -131,15 +131,15 @@ class QuantizationAwareModule(nn.Module):
         """Make the layer one of the second generation of QAT, or with False of the first."""
         if wanted == self.has_thresholds:
             return
-        held = {name: self._parameters.pop(name) for name in BOOKKEEPING if name in self._parameters}
+        held: dict[str, nn.Parameter | None] = dict(self._parameters)
         if wanted:
-            place = held["output_shift"].device
+            place = self.output_shift.device
             held |= {THRESHOLD: exponent(0.0, place), FINAL_SCALE: exponent(0.0, place)}
-            held[CLAMP] = _constant(bool(held["quantize_activation"].item()), place)
-        self._parameters = {
-            **{name: held[name] for name in BOOKKEEPING if wanted or name not in ADDED},
-            **self._parameters,
-        }
+            held[CLAMP] = _constant(bool(self.quantize_activation.item()), place)
+        self._parameters.clear()
+        for name in BOOKKEEPING:
+            if wanted or name not in ADDED:
+                self._parameters[name] = held[name]
         self.set_functions()
 
     def _load_from_state_dict(self, state_dict: Any, prefix: str, *args: Any) -> None:

@@ -12,8 +12,8 @@ THRESHOLD, FINAL_SCALE, CLAMP = "activation_threshold", "final_scale", "clamp_ac
 ADDED = (THRESHOLD, FINAL_SCALE, CLAMP)
 """Parameters that the second generation has and the first has not."""
 BOOKKEEPING = (
-    "output_shift", THRESHOLD, FINAL_SCALE, "weight_bits", "bias_bits", "quantize_activation", CLAMP,
-    "adjust_output_shift", "shift_quantile",
+    "output_shift", THRESHOLD, FINAL_SCALE, "weight_bits", "bias_bits",
+    "quantize_activation", CLAMP, "adjust_output_shift", "shift_quantile",
 )  # fmt: skip
 """The bookkeeping parameters of a layer in the order of the checkpoint."""
 

@@ -7,7 +7,7 @@ Source: docs/quantization.md, "Ranges of activations".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -42,15 +42,15 @@ def measured_modules(model: nn.Module) -> dict[str, QuantizationAwareModule | El
 def init_hist(model: nn.Module) -> None:
     """Let every layer count its outputs in histograms from now on, one for each call."""
     for module in measured_modules(model).values():
-        module.histograms = []  # type: ignore[assignment]
-        module.histogram_hook = module.register_forward_hook(_count)  # type: ignore[assignment]
+        module.histograms = []
+        module.histogram_hook = module.register_forward_hook(_count)
 
 
 def release_hist(model: nn.Module) -> None:
     """End counting and forget the histograms."""
     for module in measured_modules(model).values():
         if hasattr(module, "histogram_hook"):
-            module.histogram_hook.remove()  # type: ignore[operator,union-attr]
+            module.histogram_hook.remove()
             del module.histogram_hook, module.histograms
 
 
@@ -105,7 +105,7 @@ def _count(module: nn.Module, _inputs: Any, output: Tensor) -> None:
         counts[-1] = values.numel()
     else:
         counts = torch.histogram(values, BINS).hist.double().numpy()
-    module.histograms.append((counts, low, high))  # type: ignore[operator,union-attr]
+    module.histograms.append((counts, low, high))
 
 
 def merged(histograms: list[Histogram]) -> tuple[Float64s, Float64s]:

@@ -146,7 +146,9 @@ def _settle(model: nn.Module, flow: Flow) -> None:
         if isinstance(module, QuantizationAwareModule) and module.op is not None:
             module.applies_final_scale = not delivery.inside
         else:
-            scales = [float(flow.layers[name].final_scale) for name in delivery.producers - {_INPUT}]
+            scales = [
+                float(flow.layers[name].final_scale) for name in delivery.producers - {_INPUT}
+            ]
             scale = max(scales, key=abs, default=0.0)
             module.delivered_factor = 1.0 if delivery.inside else 2.0**scale
     update_model(model)

@@ -75,13 +75,13 @@ def make_step(layer: Any, name: str) -> nn.Module:
         made = quantize_clamp_parameters(bits, layer.bias_bits.item(), chip=chip)
         return made[PARAMETER_STEPS.index(name)]
     if name in ("quantize", "clamp"):
-        made = quantize_clamp(layer.wide, rounded, clamped, bits, chip=chip)
-        if name == "clamp" and clamped and layer.wide and layer.has_thresholds and not chip.simulate:
+        later = layer.wide and layer.has_thresholds and not chip.simulate
+        if name == "clamp" and clamped and later:
             return Clamp(-WIDE_LIMIT, WIDE_LIMIT)
-        return made[name == "clamp"]
+        return quantize_clamp(layer.wide, rounded, clamped, bits, chip=chip)[name == "clamp"]
     if name in ("quantize_pool", "clamp_pool"):
-        made = quantize_clamp_pool(layer.pooling, rounded, clamped, chip=chip)
-        return made[name == "clamp_pool"]
+        pool = quantize_clamp_pool(layer.pooling, rounded, clamped, chip=chip)
+        return pool[name == "clamp_pool"]
     if name == "activate":
         return get_activation(layer.activation)
     if name == "calc_out_shift" and automatic:

@@ -44,8 +44,8 @@ def use_thresholds(m: nn.Module, wanted: bool = True) -> None:
 def fuse_bn_layers(m: nn.Module) -> None:
     """Move batch normalization, with its division by 4, into weights and biases.
 
-    Layers of the second generation of QAT do not divide. The arithmetic is float32 in the order of the specification, so that results are reproducible to
-    the bit.
+    Layers of the second generation of QAT do not divide. The arithmetic is float32 in the order of
+    the specification, so that results are reproducible to the bit.
     """
     for _, layer in quantized_modules(m):
         if layer.bn is None or layer.op is None:

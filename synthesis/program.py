@@ -203,7 +203,8 @@ class UnloadLayer:
     8 bit: byte [channel][pixel] (planar). 32 bit: one word per channel if there is one pixel, else
     words in the order piece, pixel, lane. `layer` is the index of the layer,
     -1 the one that is executed last. `transposed` are its channels as the transposing ports read
-    them, empty where they cannot. What the accelerator holds is multiplied by 2^`scale`.
+    them, empty where they cannot. What the accelerator holds is multiplied by 2^`scale`,
+    which is not known where layers of several scales write the data.
     """
 
     width: Literal[8, 32]
@@ -213,6 +214,7 @@ class UnloadLayer:
     layer: int = -1
     transposed: tuple[TransposedChannel, ...] = ()
     scale: int = 0
+    scale_known: bool = True
 
     @property
     def value_bytes(self) -> int:

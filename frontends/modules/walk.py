@@ -10,11 +10,10 @@ from typing import Any, Literal, assert_never
 from torch import nn
 
 import ai8x
-from ai8x import OperatorKind
+from ai8x import Node, OperatorKind
 from device import Chip
 from device.channels import channels_per_pass, passes
 from frontends.layers import INPUT, DescribedLayer, Refusal, times, unused
-from frontends.modules.tracing import Node
 
 _RESHAPING = ("flatten", "view", "reshape", "squeeze", "unsqueeze", "contiguous")
 _ELEMENTWISE = {"Add": "add", "Sub": "sub", "BitwiseOr": "or", "BitwiseXor": "xor"}

@@ -12,6 +12,7 @@ from synthesis.check.constraint import Covered, Finding, Kind, constraint
 from synthesis.check.joins import is_joined_right
 from synthesis.check.layout import mask_text
 from synthesis.facts import Fact
+from synthesis.final_scales import final_scales
 from synthesis.mapping import MappedLayer, MappedNetwork
 from synthesis.network import AnyLayer, Layer, Network, Schedule
 
@@ -322,4 +323,19 @@ def image_behind_a_series(layer: Layer, network: Network) -> Iterator[Finding]:
             f"{layer.operator} on data of one column behind a Conv1d",
             ("in_dim", "op"),
             "State in_dim to fold the series into an image.",
+        )
+
+
+@constraint("E392", Kind.NETWORK, needs=Fact.SIZES)
+def output_has_one_scale(layer: Layer, network: Network) -> Iterator[Finding]:
+    """Data of layers that divide their output by different powers of two cannot be delivered."""
+    if layer.has_weights or layer.index not in {output.index for output in network.outputs()}:
+        return
+    scales = final_scales(layer.index, network)
+    if len(set(scales.values())) > 1:
+        named = ", ".join(f"{network.layer(i)} 2^{scale}" for i, scale in scales.items())
+        yield Finding(
+            f"its data are to be multiplied by different final scales: {named}",
+            "in_sequences",
+            "Train the network again: layers whose results meet get one range of activations.",
         )

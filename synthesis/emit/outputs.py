@@ -51,7 +51,16 @@ def _scales(options: ProjectOptions, program: Program, summary: Summary) -> Iter
     """Outputs that are delivered without their scale, or too large for 16 bits with it."""
     for layer in program.unload:
         index = summary.last_layer.index if layer.layer < 0 else layer.layer
-        if layer.scale and not options.scale_output:
+        if not layer.scale_known:
+            yield Diagnostic(
+                "W079",
+                "data of layers with different final scales are unloaded together; they are "
+                "delivered as the accelerator holds them",
+                summary.last_layer.place,
+                "Unload the output of one layer at a time.",
+                Severity.WARNING,
+            )
+        elif layer.scale and not options.scale_output:
             yield Diagnostic(
                 "W077",
                 f"layer {index} is delivered as the accelerator holds it, without its final scale "

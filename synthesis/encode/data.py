@@ -210,11 +210,11 @@ def unload_layers(
     """
     ports = TransposerWords(network.chip, apb_base, ready_select)
     marked = [layer for layer in network.layers if layer.is_output] or [network.final]
-    sources = [
+    sources: list[tuple[Delivery, int, int | None]] = [
         (delivery_of(layer), layer.index, final_scale(layer.index, network.network))
         for layer in marked
     ]
-    listed = [(d, -1, delivered_scale(d, network) or 0) for d in network.layout.deliveries]
+    listed = [(d, -1, delivered_scale(d, network)) for d in network.layout.deliveries]
     for source, index, scale in listed or sources:
         yield UnloadLayer(
             source.width,
@@ -223,7 +223,8 @@ def unload_layers(
             tuple(_unload_pieces(source, network.chip, apb_base)),
             index,
             tuple(_transposed(source, ports)),
-            scale,
+            scale or 0,
+            scale is not None,
         )
 
 

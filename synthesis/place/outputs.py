@@ -69,7 +69,7 @@ def delivered_scale(delivery: Delivery, network: MappedNetwork) -> int | None:
     None if they disagree.
     """
     wanted, scales = set(_words(delivery)), set[int]()
-    for layer in reversed(list(network.executed)):
+    for layer in reversed(list(network.executed())):
         written = set(_words(delivery_of(layer)))
         if written & wanted:
             scales.add(final_scale(layer.index, network.network))

@@ -10,9 +10,10 @@ from typing import Any
 from torch import Tensor, nn
 
 import ai8x
+from ai8x import Node
 from checkpoint import atomic
 from diagnostics.errors import InputError
-from frontends.modules.tracing import Node, trace
+from frontends.modules.tracing import trace
 from training.export.counting import dimensions
 
 _COLOURS = {"placeholder": "#dddddd", "output": "#dddddd", "call_module": "#cfe3f7"}

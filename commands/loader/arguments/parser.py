@@ -148,9 +148,9 @@ def _code_options(parser: argparse.ArgumentParser) -> None:
            help="compare only the first N words of the output")  # fmt: skip
     scale = group.add_mutually_exclusive_group()
     scale.add_argument("--scale-output", dest="scale_output", action="store_true", default=True,
-                       help="cnn_unload() multiplies outputs by their final scale (the default)")  # fmt: skip
+                       help="multiply outputs by their final scale (the default)")  # fmt: skip
     scale.add_argument("--no-scale-output", dest="scale_output", action="store_false",
-                       help="cnn_unload() delivers outputs as the accelerator holds them")  # fmt: skip
+                       help="deliver outputs as the accelerator holds them")  # fmt: skip
     option("--unroll-wide", type=int, default=8, metavar="N", help="unrolling of 32-bit unloading")
     option("--unroll-8bit", type=int, default=1, metavar="N", help="unrolling of 8-bit unloading")
     option("--mlator", action="store_true", help="cnn_unload() uses the transposing read port")
