@@ -63,7 +63,16 @@ from layers.onnx_twins import (
 from layers.operators import Conv1d, Conv2d, FusedSoftwareLinearReLU, Linear, SoftwareLinear
 from layers.parts import Activation, OperatorKind, PoolingKind
 from layers.quantiles import interp, quantile
-from layers.ranges import init_hist, init_threshold, pre_qat, release_hist, stat_collect
+from layers.ranges import (
+    DEFAULT_Z_SCORE,
+    NotFiniteError,
+    init_hist,
+    init_threshold,
+    pre_qat,
+    release_hist,
+    share_histograms,
+    stat_collect,
+)
 from layers.rounding import Grid
 from layers.scales import apply_scales, settle_scales
 from layers.steps import kind_of

@@ -7,20 +7,21 @@ Source: docs/checkpoints.md, "The second generation of QAT".
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from checkpoint.errors import CheckpointError
 from checkpoint.values import Array
 
 THRESHOLD, FINAL_SCALE, CLAMP = "activation_threshold", "final_scale", "clamp_activation"
+ADDED_KEYS = (THRESHOLD, FINAL_SCALE, CLAMP)
 _LARGEST = {THRESHOLD: 60, FINAL_SCALE: 15}
 """Magnitudes: parameters are at most 2^60, a scaled result of 32 bits has no room for more."""
 _LARGEST_SHIFT = 15
 """What the accelerator's output shift can be, either way, for weights of 8 bits."""
 
 
-def has_thresholds(state: Mapping[str, Array]) -> bool:
-    """Whether a checkpoint's tensors are those of the second generation."""
+def has_thresholds(state: Iterable[str]) -> bool:
+    """Whether a checkpoint with tensors of these names is of the second generation."""
     return any(name.rpartition(".")[2] == THRESHOLD for name in state)
 
 

@@ -88,6 +88,9 @@ def _settle_parameters(layer: Any) -> None:
     """
     shift = layer.calc_out_shift(parameters_of(layer.op), layer.output_shift).reshape(1).clone()
     weight, bias = held_parameters(layer, shift)
+    if layer.has_thresholds and not layer.simulate:
+        shift = (shift - layer.activation_threshold).clamp_(-15, 15)
+        layer.activation_threshold.fill_(0)
     if layer.simulate:
         narrow = layer.chip.WEIGHT_BITS - layer.weight_bits.item()
         weight, bias = weight * 2.0**-narrow, None if bias is None else bias * 2.0**-narrow

@@ -7,7 +7,8 @@ Source: docs/quantization.md, "Ranges of activations".
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -30,6 +31,10 @@ TRIED_RANGES = 5
 _STEPS = 128  # of 8-bit data, in one half of its range
 
 
+class NotFiniteError(ValueError):
+    """A layer puts out NaN or an infinite value; the message names it."""
+
+
 def measured_modules(model: nn.Module) -> dict[str, QuantizationAwareModule | Eltwise]:
     """Return the layers and element-wise layers of a model by their dotted names."""
     return {
@@ -41,8 +46,8 @@ def measured_modules(model: nn.Module) -> dict[str, QuantizationAwareModule | El
 
 def init_hist(model: nn.Module) -> None:
     """Let every layer count its outputs in histograms from now on, one for each call."""
-    for module in measured_modules(model).values():
-        module.histograms = []
+    for name, module in measured_modules(model).items():
+        module.measured_name, module.histograms = name, []
         module.histogram_hook = module.register_forward_hook(_count)
 
 
@@ -51,7 +56,7 @@ def release_hist(model: nn.Module) -> None:
     for module in measured_modules(model).values():
         if hasattr(module, "histogram_hook"):
             module.histogram_hook.remove()
-            del module.histogram_hook, module.histograms
+            del module.histogram_hook, module.histograms, module.measured_name
 
 
 @torch.no_grad()
@@ -100,12 +105,22 @@ def pre_qat(model: nn.Module, train_loader: Iterable[Any], args: Any, qat_policy
 def _count(module: nn.Module, _inputs: Any, output: Tensor) -> None:
     values = output.detach().flatten().float().cpu()
     low, high = map(float, values.aminmax())
+    if not (math.isfinite(low) and math.isfinite(high)):
+        raise NotFiniteError(f"{module.measured_name} puts out values that are not finite")
     if low == high:  # which torch.histogram would widen
         counts = np.zeros(BINS)
         counts[-1] = values.numel()
     else:
         counts = torch.histogram(values, BINS).hist.double().numpy()
     module.histograms.append((counts, low, high))
+
+
+def share_histograms(
+    model: nn.Module, together: Callable[[list[Histogram]], list[Histogram]]
+) -> None:
+    """Let every layer have what `together` makes of its histograms, those of other processes."""
+    for module in measured_modules(model).values():
+        module.histograms = together(module.histograms)
 
 
 def merged(histograms: list[Histogram]) -> tuple[Float64s, Float64s]:

@@ -49,6 +49,7 @@ class TrainingOptions:
     momentum: float = 0.9
     weight_decay: float = 1e-4
     compress: str | None = None
+    qat_version: int | None = None
     qat_policy: str | None = str(SOURCES / "policies" / "qat_policy.yaml")
     deterministic: bool = False
     seed: int = 0

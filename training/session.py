@@ -183,7 +183,32 @@ def prepare(options: TrainingOptions, share: Share) -> Prepared:
             _refuse_fractions(model, source)
         if options.resume_from is not None and not options.reset_optimizer:
             progress = progress_of(loaded.extras, (loaded.epoch or 0) + 1, progress)
+    elif not options.evaluate and wanted_version(options, policy) == 2:
+        ai8x.use_thresholds(model)
+    if source is not None and not options.evaluate:
+        _check_version(model, options, policy, source)
     return Prepared(models, dataset, model, policy, rates, loaded, surplus or [], progress)
+
+
+def wanted_version(options: TrainingOptions, policy: dict[str, Any] | None) -> int:
+    """Return the generation of quantization-aware training that a run is asked for."""
+    return options.qat_version or qat.version_of(policy)
+
+
+def _check_version(
+    model: nn.Module, options: TrainingOptions, policy: dict[str, Any] | None, path: str
+) -> None:
+    """Raise InputError if a checkpoint is of another generation of QAT than the run is to be."""
+    found = 2 if any(getattr(m, "has_thresholds", False) for m in model.modules()) else 1
+    asked = options.qat_version is not None or qat.version_of(policy) == 2
+    if asked and wanted_version(options, policy) != found:
+        raise InputError(
+            "E604",
+            f"the checkpoint is of generation {found} of quantization-aware training, the run "
+            f"asks for generation {wanted_version(options, policy)}",
+            path,
+            f"Continue with --qat-version {found} and a policy of that generation, or start anew.",
+        )
 
 
 def _refuse_fractions(model: nn.Module, path: str) -> None:

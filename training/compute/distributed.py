@@ -75,6 +75,14 @@ class Share:
         distributed.broadcast_object_list(values)
         return values[0]
 
+    def together(self, values: list[Any]) -> list[Any]:
+        """Return the values of all processes, in the order of the processes."""
+        if not self.divided:
+            return values
+        every: list[list[Any]] = [[] for _ in range(self.processes)]
+        distributed.all_gather_object(every, values)
+        return [value for part in every for value in part]
+
     @contextmanager
     def leader_first(self) -> Iterator[None]:
         """Let the leader run first, so that the others find what it has downloaded or written."""

@@ -131,6 +131,8 @@ class Trainer:
         model, share = self.passes.model, self.passes.share
         self.log.say("Initiating quantization aware training (QAT)...")
         ai8x.fuse_bn_layers(model)
+        if any(getattr(module, "has_thresholds", False) for module in model.modules()):
+            self._measure_ranges()
         self.optimizer = ai8x.update_optimizer(model, self.optimizer)
         self.schedule.use(self.optimizer)
         ai8x.initiate_qat(model, self.policy)
@@ -138,6 +140,39 @@ class Trainer:
         self.passes = replace(self.passes, forward=forward, mixed_precision=False)
         self.qat = True
         self.stage_start = self.policy["start_epoch"]
+
+    def _measure_ranges(self) -> None:
+        """Choose the range of every activation in a pass over the training data."""
+        assert self.policy is not None
+        assert self.data.train is not None
+        z_score = self.policy.get("outlier_removal_z_score")
+        if z_score is None:
+            z_score = ai8x.DEFAULT_Z_SCORE
+            self.log.say(f"outlier_removal_z_score is not in the policy, {z_score} is used")
+        model, place = self.passes.model, self.passes.place
+        batches = (place(batch) for batch in self.data.train.of_epoch(self.policy["start_epoch"]))
+        ai8x.init_hist(model)
+        try:
+            ai8x.stat_collect(batches, model, self.passes)
+            ai8x.share_histograms(model, self.passes.share.together)
+            ai8x.init_threshold(model, z_score)
+            ai8x.apply_scales(model)
+        except ai8x.NotTraceableError as exc:
+            raise InputError(
+                "E647",
+                f"the data flow of the network cannot be traced: {exc}",
+                "--model",
+                "Let the forward function not branch on its data, or use --qat-version 1.",
+            ) from exc
+        except ai8x.NotFiniteError as exc:
+            raise InputError(
+                "E605",
+                f"{exc}, so that no range can be chosen",
+                "--lr",
+                "Lower the learning rate; checkpoints of earlier epochs are unchanged.",
+            ) from exc
+        finally:
+            ai8x.release_hist(model)
 
     def _epoch(self, epoch: int) -> None:
         """Train, validate, save and step the learning rate."""

@@ -5,6 +5,7 @@ Source: docs/training.md, "The QAT policy".
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -13,7 +14,9 @@ from diagnostics.errors import InputError
 from training.policies.yaml_file import read_mapping, refuse_unknown_keys
 
 _CODE = "E604"
-_KEYS = ("start_epoch", "weight_bits", "shift_quantile", "overrides")
+_LATER_KEYS = ("outlier_removal_z_score",)
+"""Keys of the second generation of QAT."""
+_KEYS = ("start_epoch", "weight_bits", "shift_quantile", *_LATER_KEYS, "overrides")
 
 
 def read_policy(path: str) -> dict[str, Any]:
@@ -26,10 +29,11 @@ def read_policy(path: str) -> dict[str, Any]:
     start = policy.get("start_epoch")
     if type(start) is not int or start < 1:
         raise InputError(_CODE, f"start_epoch is {start!r}; it must be a whole number from 1", path)
-    quantile = policy.get("shift_quantile", 1.0)
-    if type(quantile) not in (int, float) or not 0 < quantile <= 1:
+    _check_quantile(policy, "the policy", path)
+    z_score = policy.get("outlier_removal_z_score", 1.0)
+    if type(z_score) not in (int, float) or not 0 < z_score < math.inf:
         raise InputError(
-            _CODE, f"shift_quantile is {quantile!r}; it must be above 0, at most 1", path
+            _CODE, f"outlier_removal_z_score is {z_score!r}; it must be a number above 0", path
         )
     _check_bits(policy, "the policy", path)
     overrides = policy.setdefault("overrides", {})
@@ -38,11 +42,21 @@ def read_policy(path: str) -> dict[str, Any]:
     for layer, override in overrides.items():
         if not isinstance(override, dict):
             raise InputError(
-                _CODE, f"overrides: {layer} must hold weight_bits, not {override!r}", path
+                _CODE,
+                f"overrides: {layer} must hold weight_bits or shift_quantile, not {override!r}",
+                path,
             )
-        refuse_unknown_keys(override, ("weight_bits",), f"overrides: {layer}", path, _CODE)
-        _check_bits(override, f"overrides: {layer}", path)
+        what, keys = f"overrides: {layer}", ("weight_bits", "shift_quantile")
+        refuse_unknown_keys(override, keys, what, path, _CODE)
+        if "weight_bits" in override or not override:
+            _check_bits(override, what, path)
+        _check_quantile(override, what, path)
     return policy
+
+
+def version_of(policy: dict[str, Any] | None) -> int:
+    """Return the generation of QAT that a policy asks for by its keys."""
+    return 2 if policy is not None and any(key in policy for key in _LATER_KEYS) else 1
 
 
 def begun(model: torch.nn.Module) -> bool:
@@ -54,6 +68,16 @@ def check_layers(policy: dict[str, Any], model: torch.nn.Module, path: str) -> N
     """Raise InputError when an override names a layer that `model` does not have."""
     names = [name for name, module in model.named_modules() if hasattr(module, "weight_bits")]
     refuse_unknown_keys(policy["overrides"], tuple(names), "overrides", path, _CODE)
+
+
+def _check_quantile(entry: dict[str, Any], what: str, path: str) -> None:
+    quantile = entry.get("shift_quantile", 1.0)
+    if type(quantile) not in (int, float) or not 0 < quantile <= 1:
+        raise InputError(
+            _CODE,
+            f"shift_quantile of {what} is {quantile!r}; it must be above 0, at most 1",
+            path,
+        )
 
 
 def _check_bits(entry: dict[str, Any], what: str, path: str) -> None:

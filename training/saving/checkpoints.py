@@ -17,6 +17,7 @@ from torch.optim import Optimizer
 
 import ai8x
 from checkpoint import atomic, read_checkpoint, twin_of, write_safetensors
+from checkpoint.generations import ADDED_KEYS, has_thresholds
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +67,7 @@ def load_into(model: nn.Module, checkpoint: Loaded) -> list[str]:
     `shift_quantile` (files of 2020) is 1. Raises RuntimeError when the model cannot be filled;
     `training.network.fitting` checks that before and reports why.
     """
+    ai8x.use_thresholds(model, has_thresholds(checkpoint.state))
     if not any(".bn." in f".{name}" for name in checkpoint.state):
         ai8x.fuse_bn_layers(model)
     own = model.state_dict()
@@ -73,9 +75,12 @@ def load_into(model: nn.Module, checkpoint: Loaded) -> list[str]:
     for name in own:
         if name.endswith("shift_quantile"):
             state.setdefault(name, torch.ones(1))
+        elif name.rpartition(".")[2] in ADDED_KEYS:
+            state.setdefault(name, own[name])
     surplus = [name for name in state if name not in own]
     model.load_state_dict({name: state[name] for name in own if name in state})
     ai8x.update_model(model)
+    ai8x.settle_scales(model)
     return surplus
 
 

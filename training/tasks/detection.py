@@ -49,8 +49,10 @@ class Detection(Task):
         """Bring integers of the simulation to the range of training."""
         if not self.options.act_mode_8bit:
             return outputs
-        flags = ("are_locations_wide", "are_scores_wide")
-        wide = (getattr(self.model, flag, False) for flag in flags)
+        flags = (
+            getattr(self.model, name, False) for name in ("are_locations_wide", "are_scores_wide")
+        )
+        wide = (flag() if callable(flag) else flag for flag in flags)
         locations, scores = (
             part / (128 * 128 if much else 128) for part, much in zip(outputs, wide, strict=True)
         )

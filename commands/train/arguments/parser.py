@@ -80,6 +80,9 @@ def _training(parser: argparse.ArgumentParser) -> None:
     add("--qat-policy", default=DEFAULTS.qat_policy, metavar="FILE",
         help="when and how weights are quantized in training (YAML), or None "
         "(default: qat_policy.yaml of the folder policies beside train.py)")  # fmt: skip
+    add("--qat-version", type=int, choices=(1, 2), metavar="N",
+        help="generation of quantization-aware training: 2 measures the range of every "
+        "activation before it begins (default: 2 if the policy has its keys, else 1)")  # fmt: skip
     add("--regression", action="store_true",
         help="learn numbers by their mean squared error; chosen by itself for data sets that say "
         "so or have one class")  # fmt: skip
