@@ -1,0 +1,144 @@
+"""What cnn_unload() delivers of outputs with a final scale, carried out on the emulated core."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from device import MAX78000
+from synthesis.emit import check_outputs
+from synthesis.emit.unload import layer_offsets
+from synthesis.final_scales import final_scale, final_scales
+from synthesis.network import Combination, Layer, Network, Operator
+from synthesis.program import UnloadLayer
+from tests.synthesis.programs import WIDE, emit, options, planar, program, store, summary
+
+PLANES = planar(((2, 3), (0, 1), (), (), (1,)), 24)
+ONE_PLANE = planar(((3,),), 11)
+SINGLE = planar(((0, 1, 2, 3), (0,)), 1)
+
+
+def unloaded(layers: tuple[UnloadLayer, ...], folder: Path, **changes: Any) -> bytes:
+    """Return what cnn_unload() writes, with random data in the accelerator."""
+    pytest.importorskip("unicorn", reason="needs the emulator (requirements-emulator.txt)")
+    from emulator.cpu.core import MEMORY_BYTES, RAM, Core
+    from emulator.firmware.bus import Bus
+    from emulator.firmware.compiling import compile_project
+
+    bus = Bus(MAX78000)
+    core = Core(compile_project(store(emit(program(unload=layers), **changes), folder)), bus)
+    rng = np.random.default_rng(2)
+    for instance in range(5):
+        start = 0x50000000 + MAX78000.data_address(instance, 0)
+        for address in range(start, start + 0x1300, 4):
+            bus.words[address] = int(rng.integers(2**32))
+    buffer = RAM + MEMORY_BYTES // 2
+    core.write_memory(buffer, b"\xa5" * 512)
+    assert core.call("cnn_unload", buffer) == 1
+    return core.read_memory(buffer, 512)
+
+
+def values(content: bytes, layers: tuple[UnloadLayer, ...]) -> list[NDArray[np.int64]]:
+    """Return the numbers of each layer in a result."""
+    found = []
+    *starts, _ = layer_offsets(layers)
+    for layer, start in zip(layers, starts, strict=True):
+        kind = {1: "<i1", 2: "<i2", 4: "<i4"}[layer.value_bytes]
+        part = content[start : start + layer.size_bytes]
+        found.append(np.frombuffer(part, kind).astype(np.int64))
+    return found
+
+
+def scaled(raw: NDArray[np.int64], layer: UnloadLayer) -> NDArray[np.int64]:
+    """The specification: times 2^scale, rounded down, limited to the type of the result."""
+    exact = np.floor(raw * 2.0**layer.scale)
+    largest = 2 ** (8 * layer.value_bytes - 1)
+    return exact.clip(-largest, largest - 1).astype(np.int64)
+
+
+@pytest.mark.parametrize(
+    "layers",
+    [
+        (replace(PLANES, scale=2),),
+        (replace(PLANES, scale=-3), replace(WIDE, scale=3)),
+        (replace(ONE_PLANE, scale=0), replace(PLANES, scale=9)),
+        (replace(SINGLE, scale=1),),
+        (replace(WIDE, scale=-1),),
+        (replace(WIDE, scale=15), replace(ONE_PLANE, scale=-15)),
+        (replace(ONE_PLANE, scale=8), replace(WIDE, scale=0)),
+    ],
+)
+@pytest.mark.parametrize("mlator", [False, True])
+def test_values_are_scaled_and_limited(
+    layers: tuple[UnloadLayer, ...], mlator: bool, tmp_path: Path
+) -> None:
+    plain = tuple(replace(layer, scale=0) for layer in layers)
+    raw = values(unloaded(layers, tmp_path / "raw", scale_output=False), plain)
+    content = unloaded(layers, tmp_path / "scaled", mlator=mlator)
+    for layer, before, after in zip(layers, raw, values(content, layers), strict=True):
+        assert after.tolist() == scaled(before, layer).tolist()
+    *_, size = layer_offsets(layers)
+    assert set(content[-(-size // 4) * 4 :]) == {0xA5}
+
+
+def test_without_scales_the_text_is_that_of_other_checkpoints() -> None:
+    marked = emit(program(unload=(replace(PLANES, scale=2), WIDE)), scale_output=False)
+    plain = emit(program(unload=(PLANES, WIDE)))
+    assert {k for k in plain if plain[k] != marked[k]} == {"cnn.c"}
+    note = "// Final scales of the output layers: what the accelerator holds times 2^2, 2^0\n"
+    assert marked["cnn.c"].replace(note, "") == plain["cnn.c"]
+
+
+def test_header_names_scales_and_sizes() -> None:
+    text = emit(program(unload=(replace(ONE_PLANE, scale=2), WIDE)))["cnn.h"]
+    assert "#define CNN_TOTAL_OUTPUT_BYTES 48" in text
+    assert "#define CNN_OUTPUT_SCALES { 2, 0 }" in text
+    assert "CNN_OUTPUT_SCALE" not in emit(program(unload=(ONE_PLANE, WIDE)))["cnn.h"]
+
+
+@pytest.mark.parametrize(
+    ("layer", "changes", "code"),
+    [
+        (replace(ONE_PLANE, scale=2), {"scale_output": False}, "W077"),
+        (replace(ONE_PLANE, scale=9), {}, "W078"),
+        (replace(ONE_PLANE, scale_known=False), {}, "W079"),
+    ],
+)
+def test_doubtful_outputs_are_warned_of(
+    layer: UnloadLayer, changes: dict[str, Any], code: str
+) -> None:
+    found = check_outputs(options(**changes), program(unload=(layer,)), summary())
+    assert code in [diagnostic.code for diagnostic in found]
+
+
+def test_layers_without_weights_have_the_scale_of_what_they_read() -> None:
+    sizes = {"in_channels": 1, "out_channels": 1} | dict.fromkeys(
+        ("in_dim", "pooled_dim", "out_dim"), (4, 4)
+    )
+    scales = (2, 2, 3)
+    layers = [
+        Layer(index=i, operator=Operator.CONV2D, sources=(-1,), final_scale=scale, **sizes)
+        for i, scale in enumerate(scales)
+    ]
+    for index, sources in ((3, (0, 1)), (4, (3,)), (5, (1, 2)), (6, (-1,))):
+        layers.append(
+            Layer(
+                index=index,
+                operator=Operator.NONE,
+                sources=sources,
+                operands=len(sources),
+                combination=Combination.ADD if len(sources) > 1 else None,
+                **sizes,
+            )  # fmt: skip
+        )
+    network = Network(
+        layers=tuple(layers), order=tuple(range(7)), simulated=tuple(range(7)),
+        sample=np.zeros((1, 4, 4), np.int64),
+    )  # fmt: skip
+    assert [final_scale(i, network) for i in range(7)] == [2, 2, 3, 2, 2, 0, 0]
+    assert final_scales(5, network) == {1: 2, 2: 3}
