@@ -144,9 +144,9 @@ class Layer:
     column. `weight_bits` is 8, 4, 2, 1, -1 for binary and 0 without weights; `shift` includes the
     implicit part. `weights` is int8 [out, in/groups, rows, columns] as the operator uses them (a
     transposed convolution flipped), `bias` int64 in units of 128. With `bypass` every kernel is
-    one. What the layer delivers is to be multiplied by 2^`final_scale`. `tensor_name` is that of its
-    tensors in the checkpoint, if the description states it; `weight_source` the layer whose weights
-    it uses. `place` and `places` tell where the layer and its keys stand in the description.
+    one. What the layer delivers is to be multiplied by 2^`final_scale`. `tensor_name` is that of
+    its tensors in the checkpoint, if the description states it; `weight_source` the layer whose
+    weights it uses. `place` and `places` tell where the layer and its keys stand in the description.
     """
 
     index: int

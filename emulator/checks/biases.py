@@ -66,7 +66,7 @@ def bias_hints(
         for config in layers:
             if (config.layer, group) in complaints:
                 yield _hint_of_lacking(memory, config, group, spare)
-            elif [config] == fitting:
+            elif [config] == fitting and memory.bias[group, spare].any():
                 wrong = WrongField(group, "POST", "bias", 1, 0)
                 reason = f"{len(spare)} biases of the group are in no use"
                 yield field_finding(memory, config.layer, wrong, reason, Severity.NOTE)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, fx, nn
 
 import ai8x
-from ai8x import Node
+from ai8x import Node as Node  # what a graph is made of
 from diagnostics.errors import InputError
 
 

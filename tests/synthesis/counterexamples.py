@@ -156,9 +156,73 @@ DILATED_SINGLE_COLUMN = RandomNetwork(
 )
 """A window of one column is as wide with dilation as without."""
 
+_POINTWISE = {
+    "op": "Conv2d", "kernel_size": "1x1", "pad": 0, "activate": "none", "quantization": 8,
+}  # fmt: skip
+PADDED_BIASES = RandomNetwork(
+    chip=MAX78002,
+    layers=(
+        {
+            **_POINTWISE,
+            "processors": 0x3,
+            "output_processors": 0x1,
+            "out_offset": 0,
+            "streaming": True,
+        },
+        {
+            **_POINTWISE,
+            "processors": 0x1,
+            "output_processors": 0x1,
+            "out_offset": 0x800,
+            "output_shift": 1,
+            "streaming": True,
+        },
+        {
+            **_POINTWISE,
+            "processors": 0x1,
+            "output_processors": 0x6,
+            "out_offset": 0,
+            "output_shift": 1,
+            "streaming": True,
+        },
+        {
+            **_POINTWISE,
+            "processors": 0x6,
+            "output_processors": 0x30000,
+            "out_offset": 0x800,
+            "output_shift": 1,
+            "groups": 2,
+        },
+        {
+            **_POINTWISE,
+            "processors": 0x30000,
+            "output_processors": 0x30000,
+            "out_offset": 0,
+            "output_shift": 1,
+            "groups": 2,
+        },
+    ),
+    others={},
+    sources=((INPUT,), (0,), (1,), (2,), (3,)),
+    weights_of=(0, 1, 2, 3, 4),
+    data=sample(2, 6, 6),
+    kernels=(
+        _weights(1, 2, 1, 1),
+        _weights(1, 1, 1, 1),
+        _weights(2, 1, 1, 1),
+        _weights(2, 1, 1, 1),
+        _weights(2, 1, 1, 1),
+    ),
+    biases=(_weights(1) * 0, _weights(1) * 0, _weights(2) * 0, _weights(2) * 0, _weights(2)),
+    port=InputPort.FIFO,
+    rounding=False,
+)
+"""Zeros between the biases of a depth-wise layer are as many as another layer has outputs."""
+
 COUNTEREXAMPLES = (
     UNEVEN_LAST_PASS,
     SKIPPED_PIXELS,
     BIAS_IN_FRONT_OF_A_STREAM,
     DILATED_SINGLE_COLUMN,
+    PADDED_BIASES,
 )

@@ -134,7 +134,7 @@ def test_layers_without_weights_have_the_scale_of_what_they_read() -> None:
                 operands=len(sources),
                 combination=Combination.ADD if len(sources) > 1 else None,
                 **sizes,
-            )  # fmt: skip
+            )
         )
     network = Network(
         layers=tuple(layers), order=tuple(range(7)), simulated=tuple(range(7)),
