@@ -146,7 +146,8 @@ class Layer:
     transposed convolution flipped), `bias` int64 in units of 128. With `bypass` every kernel is
     one. What the layer delivers is to be multiplied by 2^`final_scale`. `tensor_name` is that of
     its tensors in the checkpoint, if the description states it; `weight_source` the layer whose
-    weights it uses. `place` and `places` tell where the layer and its keys stand in the description.
+    weights it uses. `place` and `places` tell where the layer and its keys stand in the
+    description.
     """
 
     index: int

@@ -47,7 +47,7 @@ def main_file(program: Program, summary: Summary, options: ProjectOptions) -> st
 def program_values(program: Program, summary: Summary, options: ProjectOptions) -> dict[str, Any]:
     """Return what the templates of C programs need."""
     unroll_mlator = options.unroll_mlator if options.mlator else None
-    layers = delivered(program.unload, scaled=options.scale_output)
+    layers = delivered(program, options)
     code = unload_code(layers, options.unroll_wide, options.unroll_8bit, unroll_mlator)
     return {
         "program": program,
@@ -88,7 +88,7 @@ def _classified(
     """
     last = summary.last_layer
     final = last.index
-    layers = delivered(program.unload, scaled=options.scale_output)
+    layers = delivered(program, options)
     found = [
         (layer, offset)
         for layer, offset in zip(layers, layer_offsets(layers), strict=False)

@@ -15,7 +15,7 @@ from device.chip import WORD_BYTES
 from synthesis.emit.expected import cut
 from synthesis.emit.kernels import processor_arrays
 from synthesis.emit.options import ProjectOptions
-from synthesis.emit.unload import Transposed, UnloadCode, unload_code
+from synthesis.emit.unload import Transposed, UnloadCode, delivered, unload_code
 from synthesis.program import Block, Check, Clear, Program, TimerStart, Wait, Write
 
 _ALL_LANES = tuple(range(WORD_BYTES))
@@ -77,7 +77,9 @@ def code_bytes(program: Program, options: ProjectOptions) -> int:
         terms.update({"comparison": inline} if options.inline_check else {"check": 1})
     if options.uses_unload:
         port = options.unroll_mlator if options.mlator else None
-        code = unload_code(program.unload, options.unroll_wide, options.unroll_8bit, port)
+        code = unload_code(
+            delivered(program, options), options.unroll_wide, options.unroll_8bit, port
+        )
         terms.update(_unload(code))
     return round(sum(_COSTS[kind] * count for kind, count in terms.items()))
 

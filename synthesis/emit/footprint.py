@@ -15,7 +15,7 @@ from synthesis.emit.code_size import code_bytes
 from synthesis.emit.expected import cut, record_stream
 from synthesis.emit.kernels import block_list, processor_arrays
 from synthesis.emit.options import ProjectOptions
-from synthesis.emit.unload import layer_offsets
+from synthesis.emit.unload import delivered, layer_offsets
 from synthesis.program import Program
 from values import frozen
 
@@ -109,7 +109,7 @@ def _sram(program: Program, options: ProjectOptions) -> Iterable[Part]:
     second = _RISCV_VARIABLES if options.riscv else 0
     yield Part("variables", _VECTORS_AND_VARIABLES + pins + second)
     if options.uses_unload:
-        *_, size = layer_offsets(program.unload)
+        *_, size = layer_offsets(delivered(program, options))
         words = -(-size // WORD_BYTES) * WORD_BYTES
         softmax = _SOFTMAX_BYTES * program.output_count if options.softmax else 0
         yield Part("result", words + softmax)

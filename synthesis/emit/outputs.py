@@ -83,7 +83,7 @@ def _scales(options: ProjectOptions, program: Program, summary: Summary) -> Iter
 def _mlator(options: ProjectOptions, program: Program, summary: Summary) -> Iterator[Diagnostic]:
     """Output layers that the transposing ports cannot read, or could read."""
     place, silence = Place(option="--mlator"), "--ignore-mlator-warning silences this."
-    layers = delivered(program.unload, scaled=options.scale_output)
+    layers = delivered(program, options)
     for layer, start in zip(layers, layer_offsets(layers), strict=False):
         index = summary.last_layer.index if layer.layer < 0 else layer.layer
         obstacle = port_obstacle(layer, start)

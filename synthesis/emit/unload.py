@@ -12,7 +12,14 @@ from itertools import groupby
 from typing import Literal
 
 from device.chip import WORD_BYTES
-from synthesis.program import TransposedChannel, TransposingPort, UnloadLayer, UnloadPiece
+from synthesis.emit.options import ProjectOptions
+from synthesis.program import (
+    Program,
+    TransposedChannel,
+    TransposingPort,
+    UnloadLayer,
+    UnloadPiece,
+)
 from values import frozen
 
 _LARGEST_SCALE_OF_BYTES = 8
@@ -174,9 +181,11 @@ def saturates(layer: UnloadLayer) -> bool:
     return layer.scale > (_LARGEST_SCALE_OF_BYTES if layer.width == 8 else 0)
 
 
-def delivered(layers: Sequence[UnloadLayer], *, scaled: bool) -> tuple[UnloadLayer, ...]:
+def delivered(program: Program, options: ProjectOptions) -> tuple[UnloadLayer, ...]:
     """Return the output layers as they are delivered: scaled, or as the accelerator holds them."""
-    return tuple(layer if scaled else replace(layer, scale=0) for layer in layers)
+    if options.scale_output:
+        return program.unload
+    return tuple(replace(layer, scale=0) for layer in program.unload)
 
 
 def port_obstacle(layer: UnloadLayer, start: int) -> str | None:

@@ -13,7 +13,7 @@ from torch.optim import lr_scheduler
 import ai8x
 from diagnostics.errors import InputError
 from training.policies import schedule_arguments
-from training.policies.qat import check_layers, read_policy
+from training.policies.qat import check_layers, read_policy, version_of
 from training.policies.schedule import Outcome, read_schedule
 
 ONE = "lr_schedulers: {lr: {class: ExponentialLR, gamma: 0.5}}\npolicies: "
@@ -244,3 +244,29 @@ def test_schedulers_that_never_act_are_found(tmp_path: Path) -> None:
     assert read_schedule(str(file)).idle(5) == ["lr"]
     file.write_text(_text("class: ExponentialLR, gamma: 0.5", last=1))
     assert read_schedule(str(file)).idle(5) == []
+
+
+def test_keys_of_the_second_generation(tmp_path: Path) -> None:
+    file = tmp_path / "qat.yaml"
+    text = "start_epoch: 3\nweight_bits: 8\noverrides: {conv1: {shift_quantile: 0.99}}\n"
+    file.write_text(text)
+    policy = read_policy(str(file))
+    assert policy["overrides"] == {"conv1": {"shift_quantile": 0.99}}
+    assert version_of(policy) == 1
+    file.write_text(text + "outlier_removal_z_score: 2\n")
+    assert version_of(read_policy(str(file))) == 2
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("outlier_removal_z_score: 0", "outlier_removal_z_score is 0"),
+        ("outlier_removal_z_score: [2]", "outlier_removal_z_score is"),
+        ("overrides: {conv1: {shift_quantile: 2}}", "of overrides: conv1 is 2"),
+    ],
+)
+def test_faults_of_keys_of_the_second_generation(line: str, message: str, tmp_path: Path) -> None:
+    file = tmp_path / "qat.yaml"
+    file.write_text(f"start_epoch: 3\nweight_bits: 8\n{line}\n")
+    with pytest.raises(InputError, match=re.escape(message)):
+        read_policy(str(file))

@@ -29,7 +29,7 @@ def read_policy(path: str) -> dict[str, Any]:
     start = policy.get("start_epoch")
     if type(start) is not int or start < 1:
         raise InputError(_CODE, f"start_epoch is {start!r}; it must be a whole number from 1", path)
-    _check_quantile(policy, "the policy", path)
+    _check_quantile(policy, "", path)
     z_score = policy.get("outlier_removal_z_score", 1.0)
     if type(z_score) not in (int, float) or not 0 < z_score < math.inf:
         raise InputError(
@@ -50,7 +50,7 @@ def read_policy(path: str) -> dict[str, Any]:
         refuse_unknown_keys(override, keys, what, path, _CODE)
         if "weight_bits" in override or not override:
             _check_bits(override, what, path)
-        _check_quantile(override, what, path)
+        _check_quantile(override, f" of {what}", path)
     return policy
 
 
@@ -75,7 +75,7 @@ def _check_quantile(entry: dict[str, Any], what: str, path: str) -> None:
     if type(quantile) not in (int, float) or not 0 < quantile <= 1:
         raise InputError(
             _CODE,
-            f"shift_quantile of {what} is {quantile!r}; it must be above 0, at most 1",
+            f"shift_quantile{what} is {quantile!r}; it must be above 0, at most 1",
             path,
         )
 
