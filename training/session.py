@@ -54,6 +54,10 @@ OBSERVERS: tuple[Callable[[Context], Observer | None], ...] = display.MAKERS
 """Functions that make an observer if the options ask for it."""
 
 
+Around = Callable[[Callable[..., Any]], Callable[..., Any]]
+"""Makes what is evaluated of what runs the model."""
+
+
 @dataclass(frozen=True, slots=True)
 class Prepared:
     """What is known before any data is read: network, policies, and what a checkpoint held.
@@ -72,8 +76,10 @@ class Prepared:
     progress: Progress
 
 
-def run(options: TrainingOptions) -> None:
+def run(options: TrainingOptions, around: Around | None = None) -> None:
     """Train or evaluate as the options say.
+
+    With `around`, what it makes of the model is evaluated in its place.
 
     Raises InputError (and what data sets raise) for unusable files and options.
     """
@@ -92,11 +98,15 @@ def run(options: TrainingOptions) -> None:
                 print(f"NOTICE: {notice}")
             print(export.export(*arguments))
             return
-        _compute(prepared, device, share, options)
+        _compute(prepared, device, share, options, around)
 
 
 def _compute(
-    prepared: Prepared, device: torch.device, share: Share, options: TrainingOptions
+    prepared: Prepared,
+    device: torch.device,
+    share: Share,
+    options: TrainingOptions,
+    around: Around | None,
 ) -> None:
     """Train or measure."""
     data = load_data(prepared.dataset, options, prepared.progress.seed, share)
@@ -111,12 +121,14 @@ def _compute(
     try:
         _introduce(log, options, data, prepared)
         log.detail(f"Computing on the device {device}")
-        _warn(log, prepared, options)
+        _warn(log, prepared, options, replaced=around is not None)
         if share.divided:
             log.detail(f"Each batch is divided among {share.processes} processes")
             normalize_together(prepared.model)
         prepared.model.to(device, **FAST_LAYOUT)
         forward = forward_of(prepared.model, device, options, share)
+        if around is not None:
+            forward = around(forward)
         if share.leads:
             context = Context(options, prepared.dataset, task, log)
             watching += (found for make in OBSERVERS if (found := make(context)) is not None)
@@ -314,8 +326,8 @@ def _introduce(log: Log, options: TrainingOptions, data: Data, prepared: Prepare
     }}  # fmt: skip
 
 
-def _warn(log: Log, prepared: Prepared, options: TrainingOptions) -> None:
-    """Warn of random weights, and of options that have no effect."""
+def _warn(log: Log, prepared: Prepared, options: TrainingOptions, *, replaced: bool) -> None:
+    """Warn of random weights, if they are not `replaced`, and of options that have no effect."""
     policy, rates = prepared.policy, prepared.rates
     idle = rates.idle(options.epochs) if rates is not None else []
     if idle:
@@ -326,7 +338,7 @@ def _warn(log: Log, prepared: Prepared, options: TrainingOptions) -> None:
         )
     if options.mixed_precision and qat.begun(prepared.model):
         log.warn("--mixed-precision has no effect: the weights of the checkpoint are quantized")
-    if prepared.loaded is None and options.evaluate and not options.import_model:
+    if prepared.loaded is None and options.evaluate and not (options.import_model or replaced):
         log.warn("the weights are random: --exp-load-weights-from names a checkpoint to evaluate")
     if options.kd_teacher is not None and options.kd_resume is None:
         log.warn(f"the weights of the teacher {options.kd_teacher} are random; see --kd-resume")

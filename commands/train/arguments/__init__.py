@@ -1,5 +1,5 @@
 """The command line of train.py: argparse reads it here, and nobody else sees the Namespace."""
 
-from commands.train.arguments.parser import parse
+from commands.train.arguments.parser import FirmwareChoice, parse
 
-__all__ = ["parse"]
+__all__ = ["FirmwareChoice", "parse"]

@@ -12,6 +12,7 @@ from commands.train.arguments import converters as values
 from commands.train.arguments import displays
 from device import names_where
 from training.options import TrainingOptions
+from values import frozen
 
 DEFAULTS = TrainingOptions(arch="", dataset="")
 _NAS = "networks are not searched for here: train the network that a search has found"
@@ -116,6 +117,11 @@ def _checkpoints(parser: argparse.ArgumentParser) -> None:
     add("--safetensors", action="store_true",
         help="write each checkpoint as .safetensors file beside it, too")  # fmt: skip
     add("-e", "--evaluate", action="store_true", help="only measure on the test set")
+    add("--firmware", metavar="DIR",
+        help="with --evaluate -8: measure the C project in DIR, in the emulator, and compare it "
+        "with the weights of --exp-load-weights-from, if given")  # fmt: skip
+    add("--firmware-fast", action="store_true",
+        help="with --firmware: the accelerator alone, without the C")  # fmt: skip
     add("--save-sample", type=values.natural_number, metavar="N",
         help="with --evaluate -8: write test image N as sample_<dataset>.npy")  # fmt: skip
     add("--slice-sample", action="store_true", help="keep channels 0 to 2 of the sample")
@@ -203,15 +209,24 @@ def _compatibility(parser: argparse.ArgumentParser) -> None:
                             help=argparse.SUPPRESS)  # fmt: skip
 
 
-def parse(words: Sequence[str]) -> TrainingOptions:
+@frozen
+class FirmwareChoice:
+    """A project to measure in place of the model; `fast`: the accelerator without the C."""
+
+    folder: str
+    fast: bool
+
+
+def parse(words: Sequence[str]) -> tuple[TrainingOptions, FirmwareChoice | None]:
     """Parse the command line; usage errors end the program with status 2, as argparse does."""
     parser = arguments()
     found = parser.parse_args(words)
     _check(parser, found)
     if found.qat_policy.lower() == "none":
         found.qat_policy = None
-    del found.no_effect, found.kd_teacher_wt
-    return TrainingOptions(**vars(found), command_line=shlex.join(["train.py", *words]))
+    firmware = FirmwareChoice(found.firmware, found.firmware_fast) if found.firmware else None
+    del found.no_effect, found.kd_teacher_wt, found.firmware, found.firmware_fast
+    return TrainingOptions(**vars(found), command_line=shlex.join(["train.py", *words])), firmware
 
 
 def arguments() -> Parser:
@@ -238,6 +253,12 @@ def _check(parser: argparse.ArgumentParser, found: argparse.Namespace) -> None:
         and not found.evaluate,
         "--save-sample: samples are integers; add --evaluate -8": found.save_sample is not None
         and not (found.evaluate and found.act_mode_8bit),
+        "--firmware: it computes with integers; add --evaluate -8": found.firmware is not None
+        and not (found.evaluate and found.act_mode_8bit),
+        "--firmware-fast: add --firmware": found.firmware_fast and not found.firmware,
+        "--firmware: detectors have several outputs, which it does not deliver": found.firmware
+        is not None
+        and found.obj_detection,
         "--obj-detection: add --obj-detection-params": found.obj_detection
         and found.obj_detection_params is None,
         "--obj-detection-params: add --obj-detection": found.obj_detection_params is not None
