@@ -13,19 +13,24 @@ from emulator.machine.arithmetic import Floats, exact_type
 from emulator.state.memory import Memory
 
 Integers = NDArray[np.int64]
+KERNELS_PER_BYTE = 8
+"""Of one bit each."""
 
 
 class KernelValues:
     """The kernels of a layer: int64 [output, channel, row, column].
 
     Those of a depth-wise layer are [channel, row, column]. `used` tells of each output whether any
-    of its kernels is not zero.
+    of its kernels is not zero. `filled`: binary kernels, none of which is zero, so that what fills
+    the last byte cannot be told from kernels; the outputs that may have none count as not used.
     """
 
-    def __init__(self, values: Integers) -> None:
+    def __init__(self, values: Integers, *, filled: bool) -> None:
         self.values = values
         flat = values.reshape(len(values), -1)
         self.used: NDArray[np.bool_] = np.any(flat, axis=1, keepdims=True)[:, 0]
+        if filled:
+            self.used[-(KERNELS_PER_BYTE - 1) :] = False
         self._magnitudes = np.abs(flat).sum(axis=1)
         self._floats: dict[type, Floats] = {}
 
@@ -60,7 +65,9 @@ class DecodedKernels:
         binary = bool(modes["binary"])
         key = config, binary, quad
         if key not in self._known:
-            self._known[key] = KernelValues(_ordered(memory, config, binary=binary, quad=quad))
+            values = _ordered(memory, config, binary=binary, quad=quad)
+            filled = binary and config.kernels.bits == 1
+            self._known[key] = KernelValues(values, filled=filled)
         return self._known[key]
 
 

@@ -219,10 +219,58 @@ PADDED_BIASES = RandomNetwork(
 )
 """Zeros between the biases of a depth-wise layer are as many as another layer has outputs."""
 
+FILLED_BINARY_PASS = RandomNetwork(
+    chip=MAX78002,
+    layers=(
+        {
+            **_POINTWISE,
+            "quantization": "bin",
+            "processors": 0x1,
+            "output_processors": 0xFFFFFFFFF,
+            "out_offset": 0x4,
+            "output_shift": 1,
+            "write_gap": 1,
+        },
+        {
+            **_POINTWISE,
+            "processors": 0x1,
+            "in_sequences": "input",
+            "in_offset": 0,
+            "output_processors": 0xFFFFFFFFF,
+            "out_offset": 0x8,
+            "output_shift": 1,
+            "write_gap": 1,
+        },
+        {
+            **_POINTWISE,
+            "processors": 0xFFFFFFFFF,
+            "in_sequences": [0, 1],
+            "in_offset": 0x4,
+            "eltwise": "add",
+            "out_offset": 0,
+            "output_shift": -2,
+        },
+    ),
+    others={},
+    sources=((INPUT,), (INPUT,), (0, 1)),
+    weights_of=(0, 1, 2),
+    data=sample(1, 1, 1),
+    kernels=(
+        np.where(_weights(65, 1, 1, 1) < 0, -1, 1),
+        _weights(65, 1, 1, 1),
+        _weights(1, 65, 1, 1),
+    ),
+    biases=(_weights(65), _weights(65), _weights(1) * 0),
+    port=InputPort.MEMORY,
+    rounding=False,
+)
+"""Binary kernels of 65 outputs in passes of 36: what fills the last byte looks like kernels."""
+
 COUNTEREXAMPLES = (
     UNEVEN_LAST_PASS,
     SKIPPED_PIXELS,
     BIAS_IN_FRONT_OF_A_STREAM,
     DILATED_SINGLE_COLUMN,
     PADDED_BIASES,
+    FILLED_BINARY_PASS,
 )
