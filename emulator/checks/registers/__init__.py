@@ -18,6 +18,7 @@ from emulator.checks.registers import (
     pointer_rules,
     shape_rules,
     stream_rules,
+    stream_values,
 )
 from emulator.checks.registers.facts import Expectation, GroupRule, LayerFacts, Rule
 from emulator.checks.registers.groups import (
@@ -40,6 +41,7 @@ RULES: tuple[Rule, ...] = (
     *control_rules.RULES,
     *kernel_rules.RULES,
     *stream_rules.RULES,
+    *stream_values.RULES,
 )
 GROUP_RULES: tuple[GroupRule, ...] = (*pointer_rules.GROUP_RULES, *control_rules.GROUP_RULES)
 
@@ -69,6 +71,26 @@ def check_layer(facts: LayerFacts) -> Iterator[LayerFinding]:
     for wrong in deviations(facts):
         severity = Severity.ERROR if fits_better(facts, wrong) else Severity.NOTE
         yield _finding(facts, wrong, "as in groups that the layer does not use", severity)
+    for expectation in stream_values.exact_values(facts):
+        for group in facts.config.used_groups:
+            if (group, expectation.register, expectation.field) not in found:
+                yield from _unexpected(facts, expectation, group, Severity.NOTE)
+    yield from _frame_sizes(facts)
+
+
+def _frame_sizes(facts: LayerFacts) -> Iterator[LayerFinding]:
+    """Yield groups that expect another number of words from their FIFO than the input has."""
+    allowed = stream_values.frame_sizes(facts)
+    for group in facts.config.groups if allowed else ():
+        found = facts.memory.control_register("IFRM", group)["size"]
+        if found not in allowed:
+            address = facts.memory.addresses.apb_base
+            address += facts.chip.control_address(group, "IFRM")
+            text = (
+                f"group {group}, IFRM (0x{address:08x}) size: expected {allowed[0]}, found {found} "
+                "(words of the input in each FIFO)"
+            )
+            yield LayerFinding(facts.config.layer, text, address=address, severity=Severity.ERROR)
 
 
 def _unknown_bits(facts: LayerFacts) -> Iterator[LayerFinding]:
@@ -91,12 +113,17 @@ def _implied(facts: LayerFacts) -> Iterator[LayerFinding]:
             yield from _unexpected(facts, expectation, group)
 
 
-def _unexpected(facts: LayerFacts, expectation: Expectation, group: int) -> Iterator[LayerFinding]:
+def _unexpected(
+    facts: LayerFacts,
+    expectation: Expectation,
+    group: int,
+    severity: Severity = Severity.ERROR,
+) -> Iterator[LayerFinding]:
     name, field = expectation.register, expectation.field
     value = facts.read(name, group).get(field, 0)
     if value not in expectation.allowed:
         wrong = WrongField(group, name, field, _likeliest(facts, expectation), value)
-        yield _finding(facts, wrong, expectation.reason)
+        yield _finding(facts, wrong, expectation.reason, severity)
 
 
 def _likeliest(facts: LayerFacts, expectation: Expectation) -> int:

@@ -1,0 +1,197 @@
+"""When streaming layers start, how they advance, and how large their ring buffers are.
+
+Smaller values than these start a layer before its data is there, or let data be overwritten that
+is still needed. Larger ones, which options of the loaders give, only make it later.
+Source: docs/hardware/streaming.md, "Registers", whose names are used here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from emulator.checks.registers.facts import Expectation, LayerFacts
+from values import frozen
+
+_SMALLEST_PLANAR_RING = 12
+_UNLIMITED = 65536  # more than any of these fields can hold
+
+
+@frozen
+class StreamValues:
+    """Words before a layer starts, between its steps and rows, and of its ring buffer."""
+
+    start: int
+    delta1: int
+    delta2: int
+    ring: int
+
+
+def values(facts: LayerFacts) -> Iterator[Expectation]:
+    """Least values of layers that stream or read a FIFO."""
+    for register, field, least, limit in _limits(facts):
+        reason = f"at least {least} words, for the input, windows and passes of the layer"
+        yield Expectation(register, field, range(least, limit), reason)
+
+
+def exact_values(facts: LayerFacts) -> Iterator[Expectation]:
+    """The values that loaders compute; with others a layer may work as well."""
+    for register, field, least, _ in _limits(facts):
+        more = int((register, field) == ("STREAM2", "delta2") and facts.is_start and least > 0)
+        allowed = range(least, least + 1 + more)  # one more for the pipeline
+        yield Expectation(register, field, allowed, "as computed from the layer")
+
+
+def frame_sizes(facts: LayerFacts) -> range:
+    """Return the words that each FIFO may deliver for an input; empty if no FIFO is in use.
+
+    Rows below the last pooling window are not in the registers of some chips.
+    """
+    control = facts.memory.control_register("CTL")
+    if not facts.is_start or not control["fifo"]:
+        return range(0)
+    inputs = facts.config.input
+    rest = inputs.stride - 1 if facts.chip.counts_by_step else 0
+    least, most = (_frame(facts, inputs.size[0] + rows) for rows in (0, rest))
+    return range(least, most + 1)
+
+
+def _limits(facts: LayerFacts) -> Iterator[tuple[str, str, int, int]]:
+    """Yield register, field, value, and the first value that is too large."""
+    config, control = facts.config, facts.memory.control_register("CTL")
+    if not control["fifo"] or config.layer >= facts.chip.max_streaming_layers:
+        return
+    leads = facts.is_start and facts.following is not None and facts.following.stream_start
+    if not (config.ring_words or (leads and control["streaming"])):
+        if facts.is_start:
+            yield "STREAM1", "start", _waiting(facts), _UNLIMITED
+        return
+    if not facts.is_start and not (config.stream_start and facts.before):
+        return
+    found = facts.field("STREAM1", "start")
+    wanted = _computed(facts, None)
+    shifted = _computed(facts, found)
+    # A start that the ring buffer was not computed with is wrong, else it was meant to be later
+    is_meant = found >= wanted.start and config.ring_words >= shifted.ring
+    yield "STREAM1", "start", wanted.start, _UNLIMITED if is_meant else wanted.start + 1
+    yield "STREAM2", "delta1", wanted.delta1, _UNLIMITED
+    yield "STREAM2", "delta2", wanted.delta2, _UNLIMITED
+    ring = shifted.ring if is_meant else wanted.ring
+    words = facts.chip.instance_bytes // 4
+    yield "FMAX", "words", ring, max(ring, words - config.input.read_word) + 1
+
+
+def _computed(facts: LayerFacts, start: int | None) -> StreamValues:
+    """Return what a streaming layer needs; the ring buffer for another `start`, if given."""
+    if facts.chip.counts_by_step:
+        return _by_step(facts, start)
+    return _by_window(facts, start)
+
+
+def _frame(facts: LayerFacts, rows: int) -> int:
+    inputs = facts.config.input
+    pixels = rows * inputs.size[1]
+    return -(-pixels // 4) if inputs.chw else pixels
+
+
+def _waiting(facts: LayerFacts) -> int:
+    """Return the words before a layer starts that reads a FIFO and does not stream."""
+    words = _frame(facts, facts.config.input.size[0])
+    return words if facts.chip.counts_by_step else words * facts.config.input.pool[0]
+
+
+def _up(value: int, unit: int) -> int:
+    return -(-value // unit) * unit
+
+
+def _by_window(facts: LayerFacts, given: int | None) -> StreamValues:
+    """Return the values of MAX78000."""
+    config, inputs = facts.config, facts.config.input
+    (rows, across), columns, stride = inputs.pool, inputs.size[1], inputs.stride
+    if facts.is_start:
+        start = ((rows - 1) * columns + across) * rows
+        delta1, delta2 = (stride - 1) * inputs.operands, (rows - 1) * columns * inputs.operands
+    else:
+        previous = facts.before[-1]
+        line = previous.input.pooled[1] + 2 * previous.input.pad[1]
+        kernel = previous.kernels.shape if previous.kind.has_kernels else (1, 1)
+        start = line * (kernel[0] - 1 + rows - 1) + kernel[1] - 1 + across + 2
+        delta1 = stride * inputs.operands
+        delta2 = (stride - 1) * line + across * inputs.operands
+    used = start if given is None else given
+    ring = used + (rows - 1) * columns + max(stride, across, 2 if config.transposed else 1)
+    if inputs.chw:
+        ring = _SMALLEST_PLANAR_RING
+    return StreamValues(start, delta1, delta2, _up(ring, inputs.passes))
+
+
+@frozen
+class _Line:
+    """Quantities of a line of the input."""
+
+    columns: int
+    padded: int
+    row_step: int
+    column_step: int
+    adjust: int
+    skip: int
+
+
+def _line(facts: LayerFacts) -> _Line:
+    inputs = facts.config.input
+    columns, stride, across = inputs.size[1], inputs.stride, inputs.pool[1]
+    row_step, column_step = (
+        max(window * dilation, stride)
+        for window, dilation in zip(inputs.pool, inputs.pool_dilation, strict=True)
+    )
+    adjust = 0
+    if facts.is_start:
+        count = columns // stride
+        count -= count * stride + across - 1 > columns
+    else:
+        count = columns // column_step
+        count -= count * stride + across > columns
+        adjust = 0 if column_step == 1 else columns - count * column_step
+    skip = max(0, columns - count * stride)
+    return _Line(columns, columns + 2 * inputs.pad[1], row_step, column_step, adjust, skip)
+
+
+def _by_step(facts: LayerFacts, given: int | None) -> StreamValues:
+    """Return the values of MAX78002."""
+    inputs, line = facts.config.input, _line(facts)
+    stride, pad, operands = inputs.stride, inputs.pad[1], inputs.operands
+    ahead = stride if facts.field("LCTL", "read_ahead") else 0
+    rows_ahead = (line.row_step * line.padded + pad + 2 * line.column_step) * operands + ahead
+    if facts.is_start:
+        return _first_by_step(facts, line, rows_ahead, given)
+    following = facts.following
+    last = following is None or not following.stream_start
+    start = (pad or stride) * line.padded + rows_ahead + (line.adjust * stride if last else 0)
+    delta1 = stride * operands
+    delta2 = (delta1 if stride == 1 else (stride - 1) * line.columns) + line.adjust
+    used = start if given is None else given
+    row = line.row_step * line.columns + pad + line.column_step
+    ring = used + (inputs.passes - 1) * row + line.column_step
+    return StreamValues(start, delta1, delta2, _up(ring, inputs.passes))
+
+
+def _first_by_step(
+    facts: LayerFacts, line: _Line, rows_ahead: int, given: int | None
+) -> StreamValues:
+    inputs = facts.config.input
+    stride, (rows, across) = inputs.stride, inputs.pool
+    unit = 4 if inputs.chw else 1
+    single = stride == 1 and rows == 1
+    pixels = line.column_step if single else rows_ahead
+    start = -(-pixels // unit)
+    used = pixels if given in (None, start) else given * unit
+    delta1 = -(-(stride * inputs.operands - single) // unit)
+    delta2 = delta1 + line.skip
+    if stride > 1:
+        delta2 = (stride - 1) * line.columns + line.skip + across - 1
+    ring = used + line.column_step + (stride - 1) * line.padded
+    if inputs.chw:
+        ring *= 4 * stride
+    return StreamValues(start, delta1, -(-delta2 // unit), ring)
+
+
+RULES = (values,)

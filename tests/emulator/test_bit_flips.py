@@ -1,0 +1,101 @@
+"""A sample of `make bit-flips`, and registers that only streams and FIFOs use."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from device import CHIPS, Chip
+from emulator import Accelerator, LayerFinding, Writes, run_loader
+from emulator.checks.finding import Severity
+from emulator.checks.registers import check_registers
+from synthesis.words import phase_words
+from tests.emulator.trees import generate
+from tools.bit_flips import Network, Verdict, all_flips, judge_all
+from tools.manual.examples import streaming_example
+
+FLIPS = 100
+
+
+@pytest.fixture(scope="module")
+def digits(tmp_path_factory: pytest.TempPathFactory) -> Network:
+    """The network of the digits, which uses three groups."""
+    project = generate(tmp_path_factory.mktemp("made") / "digits")
+    record = run_loader(project, "MAX78000")
+    return Network(record.chip, record.bus.writes())
+
+
+def test_flipped_bits_are_told(digits: Network) -> None:
+    flips = random.Random(4).sample(list(all_flips(digits)), FLIPS)
+    assert {flip.group for flip in flips} == {0, 1, 2}
+    counts, silent = judge_all(digits, flips)
+    assert silent == []
+    named = sum(row[Verdict.NAMED] for row in counts.values())
+    assert named >= 0.9 * FLIPS
+
+
+@pytest.fixture(scope="module", params=CHIPS, ids=lambda chip: chip.name)
+def streams(request: pytest.FixtureRequest) -> Accelerator:
+    """An accelerator with three streaming layers and the words of a FIFO."""
+    chip: Chip = request.param
+    program = streaming_example(chip).run().program
+    rows = []
+    for words in phase_words(program).values():
+        rows += [(4, address, value) for address, value in words.words.items()]
+        rows += [(4, address, value) for address, value in words.control]
+    accelerator = Accelerator(chip)
+    accelerator.write(Writes.of(rows))
+    assert findings(accelerator) == []
+    return accelerator
+
+
+def findings(accelerator: Accelerator) -> list[LayerFinding]:
+    """Return what is wrong with the registers of the layers."""
+    return list(check_registers(accelerator.memory, accelerator.planned_layers()))
+
+
+def changed(accelerator: Accelerator, address: int, change: int) -> list[LayerFinding]:
+    """Return what is said of a register whose word is inverted in some bits, for a moment."""
+    registers = accelerator.memory.registers
+    word = registers.get(address, 0)
+    registers[address] = word ^ change
+    try:
+        return findings(accelerator)
+    finally:
+        registers[address] = word
+
+
+@pytest.mark.parametrize("layer", [0, 1, 2])
+@pytest.mark.parametrize(
+    ("register", "field"),
+    [("STREAM1", "start"), ("STREAM2", "delta1"), ("STREAM2", "delta2"), ("FMAX", "words")],
+)
+def test_values_of_streams_are_told(
+    register: str, field: str, layer: int, streams: Accelerator
+) -> None:
+    """Smaller values are errors, larger ones if the ring buffer does not fit, else notes."""
+    memory = streams.memory
+    for group in streams.planned_layers()[layer].used_groups:
+        address = memory.addresses.apb_base + memory.chip.layer_address(group, layer, register)
+        known = memory.chip.layer_registers[register].by_name[field]
+        value = memory.register(layer, register, group)[field]
+        for bit in range(known.width):
+            found = changed(streams, address, 1 << bit + known.low)
+            words = [f for f in found if f.wrong and f.wrong.register == register]
+            own = [f.wrong for f in words if f.wrong and f.wrong.group == group]
+            assert [(w.expected, w.found) for w in own if w.field == field][:1] == [
+                (value, value ^ 1 << bit)
+            ]
+            if value ^ 1 << bit < value:
+                assert words[0].severity is Severity.ERROR
+
+
+def test_frame_size_is_told(streams: Accelerator) -> None:
+    memory = streams.memory
+    address = memory.addresses.apb_base + memory.chip.control_address(0, "IFRM")
+    assert memory.registers[address] == 8 * 32
+    for bit in range(17):
+        (found,) = changed(streams, address, 1 << bit)
+        assert found.severity is Severity.ERROR
+        assert f"IFRM (0x{address:08x}) size: expected 256, found {256 ^ 1 << bit}" in str(found)
