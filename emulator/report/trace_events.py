@@ -27,7 +27,7 @@ def trace_events(found: Timeline) -> str:
             events += _track(group + 1, f"accelerator, group {group}")
     for span in found.spans:
         for track in [_CORE] if span.layer is None else [g + 1 for g in _groups(span)]:
-            events.append(_complete(span, track))
+            events += _begin_and_end(span, track)
     for time in found.interrupts:
         events.append(
             {"name": "interrupt", "ph": "i", "s": "p", "ts": _rounded(time), "pid": _PROCESS,
@@ -45,17 +45,18 @@ def _groups(span: Span) -> tuple[int, ...]:
     return () if span.layer is None else span.layer.used_groups
 
 
-def _complete(span: Span, track: int) -> dict[str, Any]:
-    return {
+def _begin_and_end(span: Span, track: int) -> list[dict[str, Any]]:
+    """Return two events: with one and a duration, rounding would let spans in a row overlap."""
+    common = {
         "name": span.name,
         "cat": "core" if span.layer is None else "layer",
-        "ph": "X",
-        "ts": _rounded(span.start),
-        "dur": _rounded(span.duration),
         "pid": _PROCESS,
         "tid": track,
-        "args": span.details,
     }
+    return [
+        {**common, "ph": "B", "ts": _rounded(span.start), "args": span.details},
+        {**common, "ph": "E", "ts": _rounded(span.end)},
+    ]
 
 
 def _track(track: int, name: str) -> list[dict[str, Any]]:

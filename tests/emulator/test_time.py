@@ -162,22 +162,24 @@ def test_input_is_loaded_again_before_each_inference(digits: Path, tmp_path: Pat
     assert len(timeline(recording).interrupts) == 2
 
 
-def test_trace_events_are_complete_events_on_named_tracks(found: Timeline) -> None:
+def test_trace_events_come_in_pairs_on_named_tracks(found: Timeline) -> None:
     document = json.loads(trace_events(found))
     events = document["traceEvents"]
     assert "estimates" in document["otherData"]["note"]
     names = {e["tid"]: e["args"]["name"] for e in events if e["name"] == "thread_name"}
-    complete = [e for e in events if e["ph"] == "X"]
-    assert {e["ph"] for e in events} == {"M", "X", "i"}
-    for event in complete:
-        assert {"name", "cat", "ph", "ts", "dur", "pid", "tid", "args"} == set(event)
-        assert event["dur"] > 0
-        assert event["tid"] in names
+    assert {e["ph"] for e in events} == {"M", "B", "E", "i"}
+    begins = [e for e in events if e["ph"] == "B"]
+    ends = [e for e in events if e["ph"] == "E"]
+    for begin, end in zip(begins, ends, strict=True):
+        assert {"name", "cat", "ph", "ts", "pid", "tid", "args"} == set(begin)
+        assert begin["ts"] < end["ts"]
+        assert (begin["name"], begin["tid"]) == (end["name"], end["tid"])
+        assert begin["tid"] in names
     for track in names:  # spans of a track do not overlap, so that viewers put them in one row
-        own = sorted((e["ts"], e["dur"]) for e in complete if e["tid"] == track)
-        for (start, duration), (following, _) in pairwise(own):
-            assert start + duration <= following + 1e-6
-    layers = [e for e in complete if e["cat"] == "layer"]
+        own = [e for e in events if e["tid"] == track and e["ph"] in "BE"]
+        assert [e["ph"] for e in own] == ["B", "E"] * (len(own) // 2)
+        assert all(one["ts"] <= other["ts"] for one, other in pairwise(own))
+    layers = [e for e in begins if e["cat"] == "layer"]
     by_group = {track: [e["name"] for e in layers if e["tid"] == track] for track in names if track}
     for span in found.layers:
         assert span.layer is not None
