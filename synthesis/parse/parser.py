@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from itertools import chain
 
@@ -26,6 +27,7 @@ from synthesis.parse.nodes import compose, kind_of, mapping_items, place_of, rea
 
 MAX_LAYERS = 1024
 """More list elements than any chip has layers: refuse before looking at each."""
+_FILL_IN = re.compile(r"(?:^|\s)#\s*(FILL IN:.*)")
 _NO_LAYERS = effects(blocks=Fact.LAYERS)
 
 
@@ -85,11 +87,26 @@ def read(text: str, file: str = "<text>", *, placed: bool = True) -> Reading:
     warnings = tuple(rules.warnings(complete, placed=placed))
     description = Description(globals_.place, entries, file, layers, warnings, placed)
     broken = [tuple(rules.errors(layer, description)) for layer in layers]
+    left = unfinished(text, file)
     return Reading(
         description,
-        tuple(sorted((*reader.problems, *chain.from_iterable(broken)), key=position)),
+        tuple(sorted((*left, *reader.problems, *chain.from_iterable(broken)), key=position)),
         tuple((*problems, *rest) for (_, problems), rest in zip(found, broken, strict=True)),
     )
+
+
+def unfinished(text: str, file: str) -> list[Diagnostic]:
+    """Complain about the places that `train.py --yaml-template` has left open, each a comment."""
+    return [
+        Diagnostic(
+            "E135",
+            f"unfinished: {found[1].strip()}",
+            Place(file, number, found.start(1) + 1),
+            "Do what it says, then remove the comment.",
+        )
+        for number, line in enumerate(text.splitlines(), 1)
+        if (found := _FILL_IN.search(line))
+    ]
 
 
 def _names_processors(root: yaml.MappingNode) -> bool:

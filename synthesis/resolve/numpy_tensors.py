@@ -6,12 +6,13 @@ Source: docs/writing-a-network.md, "Files of samples and weights"; docs/hardware
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from diagnostics import NO_EFFECTS, Diagnostic, DiagnosticError, Effects, Place
+from diagnostics import NO_EFFECTS, Diagnostic, DiagnosticError, Effects, Place, Severity
 from synthesis.facts import Fact
 from synthesis.options import ResolveOptions
 from synthesis.parse import Description, LayerDescription
@@ -70,6 +71,9 @@ def tensors_from_numpy(
 
         bits = layer.get("quantization", DEFAULT_BITS)
         narrowed = _requantize(np.asarray(array), bits, problem)
+        lost = narrowed is not None and _lost_bits(np.asarray(array), bits)
+        if lost:
+            problems.append(_warning_of_bits(layer, lost, path))
         shaped = None
         if narrowed is not None:
             shaped = shape_weights(narrowed, layer, problem, flip=False)
@@ -135,11 +139,39 @@ def _read_arrays(path: str, what: str, place: Place) -> list[NDArray[Any]]:
     return arrays
 
 
+def _width(weights: NDArray[Any]) -> int:
+    """Return how many bits the weights need."""
+    extremes = (int(weights.min()), int(weights.max()))
+    return max(abs(v + (v < 0)).bit_length() for v in extremes) + 1
+
+
+def _lost_bits(weights: NDArray[Any], bits: int) -> str:
+    """Say what narrowing takes away from some weight; empty if nothing."""
+    if bits == BINARY:
+        return "" if (abs(weights.astype(np.int64)) == 1).all() else "of each only the sign is kept"
+    surplus = _width(weights) - bits
+    if surplus <= 0 or not (weights.astype(np.int64) & (1 << surplus) - 1).any():
+        return ""
+    return f"the lowest {surplus} bits are dropped" if surplus > 1 else "the lowest bit is dropped"
+
+
+def _warning_of_bits(layer: LayerDescription, lost: str, path: str) -> Diagnostic:
+    """Weights of a checkpoint would be refused; the vendor's test networks rely on narrowing."""
+    found = layer.error(
+        "W242",
+        f"the weights need more bits than the layer has: {lost} (from {path})",
+        "quantization",
+        "op",
+        remedy="Give weights of the layer's width, or another 'quantization'.",
+    )
+    return replace(found, severity=Severity.WARNING)
+
+
 def _requantize(weights: NDArray[Any], bits: int, problem: Complain) -> NDArray[np.int64] | None:
     """Narrow test weights to the layer's width: drop low bits of the whole tensor."""
     least, most = int(weights.min()), int(weights.max())
     weights = weights.astype(np.int64)
-    width = max((v + (v < 0)).__abs__().bit_length() for v in (least, most)) + 1
+    width = _width(weights)
     if width > 8:
         problem("E206", f"weights from {least} to {most} do not fit 8 bits", "quantization", "op")
         return None

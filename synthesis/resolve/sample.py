@@ -14,6 +14,7 @@ from synthesis.layout import Progression
 from synthesis.network import Tensor
 from synthesis.options import ResolveOptions
 from synthesis.parse import Description
+from synthesis.parse.rules import kernel, operation
 from synthesis.resolve.npy_files import NpyError, read_arrays
 
 _CAMERA_BITS: dict[int | None, tuple[int, int, int]] = {555: (5, 5, 5), 565: (5, 6, 5)}
@@ -51,8 +52,8 @@ def read_sample(description: Description, options: ResolveOptions) -> Tensor:
     if not arrays:
         raise refuse("the sample is not a numeric NumPy array: the file is empty")
     (sample,) = arrays
-    if sample.dtype != np.int64:
-        raise refuse(f"the sample holds {sample.dtype}, expected int64")
+    if sample.dtype.kind not in "iu":
+        raise refuse(f"the sample holds {sample.dtype}, expected integers such as int64")
     if sample.ndim not in (2, 3) or not sample.size:
         raise refuse(
             f"the sample has the shape {list(sample.shape)}, "
@@ -63,7 +64,25 @@ def read_sample(description: Description, options: ResolveOptions) -> Tensor:
             f"the sample's values reach from {sample.min()} to {sample.max()}, "
             "the limits are -128 and 127"
         )
-    return sample.reshape((*sample.shape, 1)[:3])
+    if sample.ndim == 2 and _reads_an_image(description, options):
+        raise refuse(
+            f"the sample has the shape {list(sample.shape)}, the first layer reads an image: "
+            "expected [channels, rows, columns], or in_dim in that layer"
+        )
+    return sample.reshape((*sample.shape, 1)[:3]).astype(np.int64)
+
+
+def _reads_an_image(description: Description, options: ResolveOptions) -> bool:
+    """Whether a kernel moves over the sample in two directions, and nothing says how it is folded.
+
+    A kernel of one pixel does not care.
+    """
+    layers = description.layers[options.start_layer :] or description.layers
+    if not layers:
+        return False
+    first = layers[0]
+    operator, _ = operation(first)
+    return operator.two_dimensional and max(kernel(first)) > 1 and "in_dim" not in first
 
 
 def random_sample(

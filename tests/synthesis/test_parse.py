@@ -856,3 +856,19 @@ def test_random_bytes_end_in_a_description_or_diagnostics(
         parse_file(str(path))
     except DiagnosticError as exc:
         assert all(found.code.startswith("E1") for found in exc.diagnostics)
+
+
+@pytest.mark.parametrize(
+    "line", ["# FILL IN: sin.", "  # FILL IN: sin.", "  pad: 1  # FILL IN: sin."]
+)
+def test_places_of_a_template_that_are_left_open_are_refused(line: str) -> None:
+    column = line.index("FILL") + 1
+    assert complaints(f"{HEAD}{LAYER}{line}\n") == [
+        f"net.yaml:8:{column}: error: unfinished: FILL IN: sin. [E135]\n"
+        "  Do what it says, then remove the comment."
+    ]
+
+
+@pytest.mark.parametrize("comment", ["# lines with FILL IN need work.", "# Filled in: sin"])
+def test_other_comments_are_ignored(comment: str) -> None:
+    assert parse(f"{HEAD}{LAYER}{comment}\n").layers

@@ -672,8 +672,8 @@ def test_biases_of_the_wrong_length_are_refused(tmp_path: Path, length: int) -> 
 
 REMEDY = "Make one with train.py --evaluate -8 --save-sample 1, or name it with --sample-input."
 WRONG_SAMPLES: dict[str, tuple[Any, str]] = {
-    "float": (sample(3, 4, 4) * 1.0, "the sample holds float64, expected int64"),
-    "narrow": (sample(3, 4, 4).astype(np.int8), "the sample holds int8, expected int64"),
+    "float": (sample(3, 4, 4) * 1.0, "the sample holds float64, expected integers such as int64"),
+    "logical": (sample(3, 4, 4) > 0, "the sample holds bool, expected integers such as int64"),
     "shape": (
         sample(3),
         "the sample has the shape [3], expected [channels, rows, columns] or [channels, length]",
@@ -979,3 +979,56 @@ def test_conv1d_needs_data_with_one_column(tmp_path: Path) -> None:
         "layer 0: a Conv1d reads 4x4 pixels, it needs data in one column",
         "Add in_dim: 16 to read the rows one after the other.",
     )
+
+
+# Samples and test weights that are taken another way than they look
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.int16, np.uint8, np.int32])
+def test_samples_of_any_integer_type_are_taken(tmp_path: Path, kind: type) -> None:
+    data = np.clip(sample(3, 4, 5), 0, 127)
+    for values in (data, data.astype(kind)):
+        network, _ = build(tmp_path, describe(CONV), values, [weights(2, 3, 3, 3)])
+        assert network.sample.dtype == np.int64
+        np.testing.assert_array_equal(network.sample, data)
+
+
+def test_a_series_is_no_image(tmp_path: Path) -> None:
+    kernels, data = [weights(2, 3, 3, 3)], sample(3, 16)
+    found = refused(build, tmp_path, describe(CONV), data, kernels)
+    assert found.code == "E212"
+    assert found.message == (
+        "the sample has the shape [3, 16], the first layer reads an image: expected [channels, "
+        "rows, columns], or in_dim in that layer"
+    )
+    folded, _ = build(tmp_path, describe({**CONV, "in_dim": (4, 4)}), data, kernels)
+    assert folded.layers[0].in_dim == (4, 4)
+    small = {**CONV, "kernel_size": "1x1", "pad": 0}
+    network, _ = build(tmp_path, describe(small), data, [weights(2, 3, 1, 1)])
+    assert network.layers[0].in_dim == (16, 1)
+
+
+@pytest.mark.parametrize(
+    ("bits", "values", "lost"),
+    [
+        (4, [-128, 127], "the lowest 4 bits are dropped"),
+        (4, [-16, 15], "the lowest bit is dropped"),
+        (4, [-8, 7], None),
+        (4, [-128, 112], None),
+        (8, [-128, 127], None),
+        ("bin", [-2, 1], "of each only the sign is kept"),
+        ("bin", [-1, 1], None),
+    ],
+)
+def test_test_weights_that_lose_bits_draw_a_warning(
+    tmp_path: Path, bits: int | str, values: list[int], lost: str | None
+) -> None:
+    kernel = np.resize(np.array(values, np.int64), (2, 3, 3, 3))
+    text = describe({**CONV, "quantization": bits})
+    _, warnings = build(tmp_path, text, sample(3, 4, 4), [kernel], chip=MAX78002)
+    if lost is None:
+        assert warnings == ()
+        return
+    (found,) = warnings
+    assert (found.code, found.severity) == ("W242", "warning")
+    assert f"the weights need more bits than the layer has: {lost} (from " in found.message
