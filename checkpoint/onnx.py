@@ -62,13 +62,15 @@ def read_onnx(path: str | os.PathLike[str]) -> OnnxModel:
     limit, E515 weights that the graph computes.
     """
     try:
-        return _GraphReader(_model(_file_bytes(Path(path)))).model()
+        decoder, graph, _ = graph_of(file_bytes(Path(path)))
+        return _GraphReader((decoder, graph)).model()
     except CheckpointError as exc:
         exc.place = str(path)
         raise
 
 
-def _file_bytes(path: Path) -> memoryview:
+def file_bytes(path: Path) -> memoryview:
+    """Return the bytes of a file; CheckpointError E501 or E514."""
     with reading():
         size = path.stat().st_size
         if size > MAX_FILE_BYTES:
@@ -78,8 +80,8 @@ def _file_bytes(path: Path) -> memoryview:
         return memoryview(path.read_bytes())
 
 
-def _model(data: memoryview) -> tuple[Decoder, memoryview]:
-    """Return the graph of a file."""
+def graph_of(data: memoryview) -> tuple[Decoder, memoryview, Fields]:
+    """Return a decoder, the graph of a file, and the fields of the file; CheckpointError E510."""
     other = CheckpointError(
         "E510",
         "the file is not an ONNX model",
@@ -88,10 +90,11 @@ def _model(data: memoryview) -> tuple[Decoder, memoryview]:
     if not data or bytes(data[:4]) in (b"PK\x03\x04", b"\x80\x02\x8a\x0a"):
         raise other
     decoder = Decoder()
-    graphs = pieces(decoder.fields(data), _GRAPH)
+    model = decoder.fields(data)
+    graphs = pieces(model, _GRAPH)
     if not graphs:
         raise other
-    return decoder, graphs[-1]
+    return decoder, graphs[-1], model
 
 
 @frozen

@@ -47,7 +47,7 @@ def create_project(options: LoaderOptions) -> int:
     check_report(options)
     check_configuration(options)
     if options.model is not None:
-        from commands.loader.models import with_description  # needs torch for most models
+        from commands.loader.model_sources import with_description
 
         options = with_description(options, options.model)
     if options.output.checkpoint_table:

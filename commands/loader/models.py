@@ -17,14 +17,12 @@ from torch import nn
 import ai8x
 from checkpoint import Checkpoint, read_checkpoint
 from checkpoint.errors import CheckpointError
-from commands.loader.messages import print_line
-from commands.loader.options import LoaderOptions, ModelSource
+from commands.loader.options import ModelSource
 from device import Chip
 from diagnostics.errors import InputError
 from frontends.modules.networks import describe
 from frontends.text import ModelDescription
 from quantization import refuse_foreign
-from synthesis.parse import Described
 from synthesis.resolve.npy_files import NpyError, read_arrays
 from training.catalog.discovery import DatasetEntry, ModelEntry, choose, find_datasets, find_models
 from training.catalog.imported import imported, notes_of
@@ -35,17 +33,6 @@ from training.options import TrainingOptions
 
 State = Mapping[str, Any]
 _USUAL_CLASSES = 10
-
-
-def with_description(options: LoaderOptions, source: ModelSource) -> LoaderOptions:
-    """Return the options with the description of the model in its place."""
-    resolving = options.resolve
-    found = describe_model(source, options.chip, resolving.checkpoint_file, resolving.sample_input)
-    for note in found.notes:
-        print_line(note, options.messages)
-    described = Described(found.text, found.model, found.nodes)
-    resolving = replace(resolving, sample_shape=found.input_shape)
-    return replace(options, config_file=described, resolve=resolving)
 
 
 def describe_model(

@@ -78,7 +78,7 @@ def tensors_from_checkpoint(
                 "Add --checkpoint-file with the quantized checkpoint of this network.",
             )
         )
-    checkpoint = read_checkpoint(options.checkpoint_file)
+    checkpoint = options.tensors or read_checkpoint(options.checkpoint_file)
     place = Place(file=options.checkpoint_file)
     _check_arch(description, checkpoint, place, problems)
     found: dict[int, LayerTensors] = {}

@@ -35,6 +35,8 @@ def _tensors_of_file(
     """Return the tensors from NumPy files, an ONNX file or a checkpoint."""
     if description.get("arch") == "test":
         return tensors_from_numpy(description, wanted, options, problems)
+    if options.tensors is not None:
+        return tensors_from_checkpoint(description, wanted, chip, options, problems)
     if options.checkpoint_file and options.checkpoint_file.lower().endswith(".onnx"):
         # imported here: most runs need no ONNX reader
         from synthesis.resolve.onnx_tensors import tensors_from_onnx

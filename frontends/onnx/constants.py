@@ -1,0 +1,78 @@
+"""What a graph computes from constants alone: shapes of views, powers of two, scaled weights."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from checkpoint.onnx_graph import OnnxNode
+
+Value = NDArray[Any]
+_TYPES = {1: np.float32, 6: np.int32, 7: np.int64, 9: np.bool_, 11: np.float64}
+
+
+def computed(node: OnnxNode, values: Sequence[Value]) -> Value | None:
+    """Return the value of a node from those of its inputs, None for operators not known here."""
+    a = node.attributes
+    match node.operator:
+        case "Constant":
+            found = a.get("value", a.get("value_float", a.get("value_int", a.get("value_ints"))))
+            return None if found is None else np.asarray(found)
+        case "Identity":
+            return values[0]
+        case "Pow":
+            return np.power(values[0], values[1])
+        case "Mul":
+            return values[0] * values[1]
+        case "Div":
+            whole = values[0].dtype.kind in "iu" and values[1].dtype.kind in "iu"
+            return values[0] // values[1] if whole else values[0] / values[1]
+        case "Add":
+            return values[0] + values[1]
+        case "Sub":
+            return values[0] - values[1]
+        case "Mod":
+            return np.mod(values[0], values[1])
+        case "Neg":
+            return -values[0]
+        case "Floor":
+            return np.floor(values[0])
+        case "Round":
+            return np.round(values[0])
+        case "Clip":
+            low, high = bounds(node, [None, *values[1:]])
+            return np.clip(values[0], low, high)
+        case "Cast":
+            return values[0].astype(_TYPES.get(a.get("to", 1), np.float32))
+        case "Reshape":
+            return values[0].reshape(tuple(map(int, values[1])))
+        case "Transpose":
+            return values[0].transpose(a.get("perm"))
+        case "Unsqueeze" | "Squeeze":
+            return _squeezed(node, values)
+        case "Concat":
+            return np.concatenate([np.atleast_1d(v) for v in values], a.get("axis", 0))
+        case "Gather":
+            return np.take(values[0], values[1].astype(int), a.get("axis", 0))
+        case "Slice" if len(values) >= 3 and values[0].ndim == 1:
+            step = int(values[4][0]) if len(values) > 4 else 1
+            return values[0][int(values[1][0]) : int(values[2][0]) : step]
+    return None
+
+
+def _squeezed(node: OnnxNode, values: Sequence[Value]) -> Value:
+    axes = values[1] if len(values) > 1 else node.attributes.get("axes")
+    if node.operator == "Squeeze":
+        return np.squeeze(values[0], None if axes is None else tuple(map(int, axes)))
+    return np.expand_dims(values[0], tuple(map(int, axes if axes is not None else (0,))))
+
+
+def bounds(node: OnnxNode, values: Sequence[Value | None]) -> tuple[float, float]:
+    """Return what a Clip limits its data to; `values` are those of its inputs."""
+    given = [*values[1:], None, None][:2]
+    low = node.attributes.get("min", -np.inf) if given[0] is None else float(given[0])
+    high = node.attributes.get("max", np.inf) if given[1] is None else float(given[1])
+    return float(low), float(high)

@@ -1,0 +1,196 @@
+"""Kernels, pads, windows and shapes of ONNX nodes, as keys of a description."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from numpy.typing import NDArray
+
+from checkpoint.onnx_graph import OnnxNode
+from frontends.layers import Refusal, times
+from values import frozen
+
+Array = NDArray[Any]
+
+
+@frozen
+class Found:
+    """The operator of a description with its keys, the shape of the result, and decimations."""
+
+    op: str
+    keys: dict[str, Any]
+    given: tuple[int, ...]
+    before: int = 1
+    after: int = 1
+
+
+def operator(node: OnnxNode, weights: Array, shape: tuple[int, ...]) -> Found | Refusal:
+    """Return what a Conv, ConvTranspose, Gemm or MatMul is in a description."""
+    if node.operator in ("Gemm", "MatMul"):
+        if len(shape) != 1:
+            why = f"it works on the last axis of {times(shape)}"
+            return Refusal(node.name, why, "Flatten the data before it.")
+        if any(node.attributes.get(factor, 1.0) != 1.0 for factor in ("alpha", "beta")):
+            return Refusal(node.name, "it multiplies by alpha or beta", "Fold them into weights.")
+        return Found("Linear", {}, (weights.shape[0],))
+    axes = weights.ndim - 2
+    strides = node.attributes.get("strides", (1,) * axes)
+    dilations = node.attributes.get("dilations", (1,) * axes)
+    groups = node.attributes.get("group", 1)
+    kernel = weights.shape[2:]
+    if axes not in (1, 2) or len(set(kernel)) > 1 or len(set(strides)) > 1:
+        why = f"its kernel is {times(kernel)}, its stride {times(strides)}"
+        return Refusal(node.name, why, "Use square kernels and strides of images or series.")
+    pads = _pads(node, shape[1:], kernel, strides, dilations)
+    if len(set(pads)) > 1:
+        return Refusal(
+            node.name, f"its padding is {times(pads)}, the chip pads all sides alike",
+            "Use the same padding on all sides.",
+        )  # fmt: skip
+    keys: dict[str, Any] = {
+        "kernel_size": kernel[0] if axes == 1 else times(kernel), "pad": pads[0],
+    }  # fmt: skip
+    if set(dilations) != {1}:
+        keys["dilation"] = dilations[0]
+    if groups > 1:
+        keys["groups"] = groups
+    if node.operator == "ConvTranspose":
+        return _transposed(node, weights, shape, strides, keys)
+    if axes == 2 and kernel[0] not in (1, 3):
+        count = {5: "two", 7: "three"}.get(kernel[0], "several")
+        return Refusal(node.name, f"its kernel is {times(kernel)}",
+                       f"Use {count} 3x3 convolutions, which reach as far.")  # fmt: skip
+    sizes = tuple(
+        size + 2 * pads[0] - d * (k - 1)
+        for size, k, d in zip(shape[1:], kernel, dilations, strict=True)
+    )
+    stride = strides[0]
+    pointwise = kernel[0] == 1 and not pads[0]
+    if pointwise:
+        sizes = tuple((size - 1) // stride + 1 for size in sizes)
+    op = "Conv1d" if axes == 1 else "Conv2d"
+    before, after = (stride, 1) if pointwise else (1, stride)
+    return Found(op, keys, (weights.shape[0], *sizes), before, after)
+
+
+def _transposed(
+    node: OnnxNode,
+    weights: Array,
+    shape: tuple[int, ...],
+    strides: Sequence[int],
+    keys: dict[str, Any],
+) -> Found | Refusal:
+    padding = node.attributes.get("output_padding", (0,) * len(strides))
+    if weights.shape[2:] != (3, 3) or set(strides) != {2} or set(padding) != {1}:
+        return Refusal(
+            node.name, f"its kernel is {times(weights.shape[2:])}, its stride {times(strides)}, "
+            f"its output_padding {times(padding)}",
+            "Use kernel 3x3, strides 2, pads 1, output_padding 1.",
+        )  # fmt: skip
+    sizes = tuple(2 * (size - 1) + 3 - 2 * keys["pad"] + 1 for size in shape[1:])
+    channels = weights.shape[1] * node.attributes.get("group", 1)
+    return Found("ConvTranspose2d", keys, (channels, *sizes))
+
+
+def _pads(
+    node: OnnxNode,
+    sizes: Sequence[int],
+    kernel: Sequence[int],
+    strides: Sequence[int],
+    dilations: Sequence[int],
+) -> tuple[int, ...]:
+    """Return the padding: all begins, then all ends."""
+    mode = node.attributes.get("auto_pad", "NOTSET")
+    if mode not in ("SAME_UPPER", "SAME_LOWER"):
+        explicit = mode == "NOTSET"
+        none = (0,) * 2 * len(kernel)
+        return tuple(node.attributes.get("pads", none)) if explicit else none
+    begins, ends = [], []
+    for size, k, s, d in zip(sizes, kernel, strides, dilations, strict=True):
+        total = max((math.ceil(size / s) - 1) * s + d * (k - 1) + 1 - size, 0)
+        small, large = total // 2, total - total // 2
+        begins.append(small if mode == "SAME_UPPER" else large)
+        ends.append(large if mode == "SAME_UPPER" else small)
+    return (*begins, *ends)
+
+
+def pooling(
+    node: OnnxNode, shape: tuple[int, ...], constants: Mapping[str, Array]
+) -> Found | Refusal:
+    """Return the keys of a pooling and the shape behind it."""
+    average, axes = "Max" not in node.operator, len(shape) - 1
+    if node.operator not in (
+        "MaxPool", "AveragePool", "GlobalAveragePool", "GlobalMaxPool", "ReduceMean"
+    ):  # fmt: skip
+        return Refusal(node.name, f"the accelerator has no {node.operator}")
+    keep = True
+    if node.operator == "ReduceMean":
+        given = constants.get(node.inputs[1]) if len(node.inputs) > 1 else None
+        wanted = node.attributes.get("axes") if given is None else tuple(map(int, given))
+        if {a % (axes + 2) for a in wanted or ()} != set(range(2, axes + 2)):
+            return Refusal(node.name, "it averages other axes than rows and columns",
+                           "Average all of them.")  # fmt: skip
+        keep = bool(node.attributes.get("keepdims", 1))
+    if "Global" in node.operator or node.operator == "ReduceMean":
+        window: tuple[int, ...] = shape[1:]
+        strides: tuple[int, ...] = (1,) * axes
+        sizes: tuple[int, ...] = (1,) * axes
+        dilations: tuple[int, ...] = (1,) * axes
+    else:
+        window = tuple(node.attributes["kernel_shape"])
+        strides = tuple(node.attributes.get("strides", (1,) * axes))
+        dilations = tuple(node.attributes.get("dilations", (1,) * axes))
+        if any(_pads(node, shape[1:], window, strides, dilations)):
+            return Refusal(node.name, "it pads, pooling does not on the accelerator",
+                           "Pool without padding, such as 2x2 with stride 2.")  # fmt: skip
+        sizes = tuple(
+            (n - d * (w - 1) - 1) // s + 1
+            for n, w, s, d in zip(shape[1:], window, strides, dilations, strict=True)
+        )
+        if node.attributes.get("ceil_mode", 0) and any(
+            (n - d * (w - 1) - 1) % s
+            for n, w, s, d in zip(shape[1:], window, strides, dilations, strict=True)
+        ):
+            return Refusal(node.name, "ceil_mode keeps incomplete windows", "Use ceil_mode=0.")
+    keys = {"avg_pool" if average else "max_pool": _short(window), "pool_stride": _short(strides)}
+    if set(dilations) != {1}:
+        keys["pool_dilation"] = _short(dilations)
+    return Found("", keys, (shape[0], *(sizes if keep else ())))
+
+
+def _short(values: Sequence[int]) -> Any:
+    """Return sizes as the description writes them: one number if they are equal."""
+    return values[0] if len(set(values)) == 1 else list(values)
+
+
+def reshaped(
+    node: OnnxNode, shape: tuple[int, ...], constants: Mapping[str, Array]
+) -> tuple[int, ...] | None:
+    """Return the shape that a node gives data, without the batch; None where it is not fixed."""
+    if node.operator == "Flatten":
+        return (math.prod(shape),) if node.attributes.get("axis", 1) == 1 else None
+    given = constants.get(node.inputs[1]) if len(node.inputs) > 1 else None
+    axes = node.attributes.get("axes") if given is None else tuple(map(int, given.ravel()))
+    if node.operator == "Reshape":
+        if axes is None:
+            return None
+        whole = (1, *shape)
+        sizes = [whole[i] if n == 0 and i < len(whole) else n for i, n in enumerate(axes)]
+        if -1 in sizes:
+            rest = -math.prod(sizes) if math.prod(sizes) else 0
+            if not rest or math.prod(shape) % rest:
+                return None
+            sizes[sizes.index(-1)] = math.prod(shape) // rest
+        return tuple(sizes[1:])
+    whole = (1, *shape)
+    if node.operator == "Squeeze":
+        ones = {i for i, n in enumerate(whole) if n == 1}
+        drop = {a % len(whole) for a in axes} if axes else ones
+        return tuple(n for i, n in enumerate(whole) if i not in drop or i == 0)[1:]
+    added = sorted(a % (len(whole) + len(axes or ())) for a in axes or ())
+    result = list(whole)
+    for axis in added:
+        result.insert(axis, 1)
+    return tuple(result[1:])

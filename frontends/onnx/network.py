@@ -1,0 +1,89 @@
+"""An ONNX file becomes a description and a checkpoint of the integers that it holds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from checkpoint import Checkpoint
+from checkpoint.onnx_graph import OnnxGraph, read_graph
+from diagnostics.errors import InputError
+from frontends.layers import refuse, times
+from frontends.onnx.layers import Follower, Tensors
+from frontends.text import ModelDescription, description_text
+
+
+def describe_onnx(
+    path: str, input_shape: tuple[int, ...] | None, dataset: str | None
+) -> tuple[ModelDescription, Checkpoint]:
+    """Return the description of an ONNX file and its tensors.
+
+    `input_shape` [C, H, W] or [C, L] replaces that of the file. Raises CheckpointError for a file
+    that cannot be read, InputError E670 naming each node that the chip cannot compute, E678 for an
+    input whose size is not fixed.
+    """
+    graph = read_graph(path)
+    shape = input_shape or _shape(graph, path)
+    follower = Follower(graph, shape)
+    refuse(follower.refusals, path)
+    layers = follower.layers
+    if not layers:
+        raise InputError("E650", "the network has no layer that the accelerator computes", path)
+    name = Path(path).name
+    title = f"{name}: input {times(shape)}. Made from the graph; processors and offsets are open."
+    text = description_text(layers, arch=name, dataset=dataset or Path(path).stem, title=title)
+    state: dict[str, Any] = {}
+    for index, tensors in follower.tensors.items():
+        state |= _entries(str(layers[index].weights), tensors)
+    entries = {"state_dict": state, "arch": name, "epoch": 0, "extras": {}}
+    notes = tuple(f"Left to the application: {node}" for node in follower.left)
+    nodes = tuple(layer.node for layer in layers)
+    return ModelDescription(text, path, nodes, shape, (), notes), Checkpoint(entries)
+
+
+def _shape(graph: OnnxGraph, path: str) -> tuple[int, ...]:
+    """Return the shape of the input without the batch."""
+    sizes = graph.input_sizes[1:]
+    if not sizes or 0 in sizes or len(sizes) > 3:
+        said = times([n or "?" for n in graph.input_sizes]) or "no shape"  # type: ignore[misc]
+        raise InputError(
+            "E678",
+            f"the input '{graph.input_name}' has {said}; its sizes must be fixed",
+            path,
+            "Export it with fixed sizes, or add --input-shape CxHxW (or CxL).",
+        )
+    return sizes if len(sizes) > 1 else (*sizes, 1, 1)
+
+
+def _entries(prefix: str, tensors: Tensors) -> dict[str, NDArray[Any]]:
+    """Return a layer's tensors as a checkpoint holds them.
+
+    The graph computes with weights of 8 bits; narrower ones are multiples of a power of two in it.
+    """
+    weights, bias = tensors.weights, tensors.bias
+    bits = next(bits for bits in (1, 2, 4, 8) if _fits(weights, bias, bits))
+    scale = 2.0 ** (8 - bits)
+    found = {
+        f"{prefix}.op.weight": weights / scale,
+        f"{prefix}.weight_bits": np.array([bits]),
+        f"{prefix}.output_shift": np.array([tensors.shift]),
+    }
+    if bias is not None:
+        found[f"{prefix}.op.bias"] = bias / scale * 2.0 ** (bits - 8)
+    return {name: value.astype(np.float32) for name, value in found.items()}
+
+
+def _fits(weights: NDArray[np.float64], bias: NDArray[np.float64] | None, bits: int) -> bool:
+    """Return whether weights and bias are those of a width."""
+    if bits == 8:
+        return True
+    scale = 2.0 ** (8 - bits)
+    if not weights.any() or (weights % scale).any():
+        return False
+    narrow = weights / scale
+    limit = 2.0 ** (bits - 1)
+    within = bool(narrow.min() >= -limit and narrow.max() < limit)
+    return within and (bias is None or not (bias % (128 * scale)).any())

@@ -1,0 +1,206 @@
+"""ONNX graphs become descriptions with numpy alone; nodes that are not expressible are named."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import warnings
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import ai8x
+import ai8xize
+from checkpoint.errors import CheckpointError
+from diagnostics import run
+from diagnostics.errors import InputError
+from frontends.onnx.network import describe_onnx
+from synthesis.parse import Described
+from synthesis.simulate import simulate
+from synthesis.understand import understand
+from tests.conftest import ROOT
+from tests.networks.deployed import BY_FILE, with_random_weights
+
+onnx = pytest.importorskip("onnx", reason="writing ONNX files needs the package onnx")
+
+
+@pytest.fixture(autouse=True)
+def device_as_before() -> Iterator[None]:
+    yield
+    ai8x.set_device(85, simulate=False, round_avg=False, verbose=False)
+
+
+def exported(network: Any, x: torch.Tensor, path: Path) -> str:
+    """Write a network in simulation as train.py --summary onnx does."""
+    network(x)
+    ai8x.onnx_export_prep(network, False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.onnx.export(network, (x,), str(path), dynamo=False, input_names=["input"])
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        "digits-chw-ai85", "mnist-mixed-chw-ai85", "cifar100-residual-hwc-ai85", "kws20-v1-ai85",
+        "firetest-cifar10-hwc-ai85", "svhn-tinierssd-hwc-ai85", "bayer2rgb-hwc-ai85",
+    ],
+)  # fmt: skip
+def test_exported_network_computes_what_the_model_does(file: str, tmp_path: Path) -> None:
+    """Shifts, widths, rounding and activations are read from the graph; `mixed` has 2 to 8 bits."""
+    deployed = BY_FILE[file]
+    checkpoint, model = with_random_weights(deployed, tmp_path)
+    wanted = deployed.output(model)
+    x = torch.from_numpy(deployed.integers()).float()[None]
+    path = exported(model, x, tmp_path / "net.onnx")
+    found, tensors = describe_onnx(path, None, None)
+    options = replace(
+        deployed.resolving(tmp_path, checkpoint), checkpoint_file=path, tensors=tensors
+    )
+    described = Described(found.text, found.model, found.nodes)
+    network, _, problems = understand(described, None, options)
+    assert not [p for p in problems if p.severity == "error"]
+    outputs = simulate(network, average_rounding=False).outputs
+    results = [outputs[layer.index].ravel() for layer in network.outputs()]
+    np.testing.assert_array_equal(np.concatenate(results), wanted)
+
+
+def graph(
+    path: Path, *nodes: Any, shape: Any = (1, 3, 8, 8), tensors: Any = (), opset: int = 17
+) -> str:
+    """Write nodes from the input `x` to the output `y`."""
+    from onnx import TensorProto, helper, numpy_helper
+
+    values = [numpy_helper.from_array(np.asarray(v, np.float32), n) for n, v in tensors]
+    made = helper.make_graph(
+        nodes, "net", [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)], values,
+    )  # fmt: skip
+    model = helper.make_model(made, opset_imports=[helper.make_opsetid("", opset)])
+    path.write_bytes(model.SerializeToString())
+    return str(path)
+
+
+def op(kind: str, *inputs: str, to: str = "y", **attributes: Any) -> Any:
+    return onnx.helper.make_node(kind, list(inputs), [to], name=f"{kind.lower()}1", **attributes)
+
+
+KERNEL = ("w", 2 * np.ones((4, 3, 3, 3)))
+CONV = op("Conv", "x", "w", to="a", pads=[1, 1, 1, 1])
+REFUSED = [
+    ([CONV, op("Sigmoid", "a")], "sigmoid1: the accelerator has no Sigmoid"),
+    ([CONV, op("Mul", "a", "a")], "mul1: the accelerator has no Mul"),
+    ([op("Conv", "x", "w", pads=[1, 1, 0, 1])], "conv1: its padding is 1x1x0x1"),
+    ([op("Conv", "x", "w5")], "conv1: its kernel is 5x5"),
+    ([CONV, op("MaxPool", "a", kernel_shape=[3, 3], pads=[1, 1, 1, 1])], "maxpool1: it pads"),
+    ([CONV, op("Clip", "a", "zero", "six")], "clip1: it limits data to 0..6"),
+    ([op("Conv", "x", "x")], "conv1: its weights are not constants"),
+    ([op("Gemm", "x", "w2")], "gemm1: it works on the last axis of 3x8x8"),
+    ([CONV, op("Transpose", "a", to="b", perm=[0, 2, 1, 3]), op("Relu", "b")],
+     "transpose1: the accelerator has no Transpose"),
+    ([CONV, op("Mul", "a", "six")], "mul1: it multiplies by 6, the chip by powers of two"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("nodes", "said"), REFUSED, ids=[text.split(":")[0] for _, text in REFUSED]
+)
+def test_nodes_are_refused_by_name(nodes: Any, said: str, tmp_path: Path) -> None:
+    tensors = [KERNEL, ("w5", np.ones((4, 3, 5, 5))), ("w2", np.ones((4, 8))),
+               ("zero", 0), ("six", 6)]  # fmt: skip
+    path = graph(tmp_path / "net.onnx", *nodes, tensors=tensors)
+    with pytest.raises(InputError) as caught:
+        describe_onnx(path, None, None)
+    assert said in f"{caught.value.message}\n{caught.value.remedy}"
+    assert caught.value.code == "E670"
+
+
+def test_strides_normalization_and_activations_behind_sums(tmp_path: Path) -> None:
+    nodes = [
+        op("Conv", "x", "w", to="a", pads=[1, 1, 1, 1], strides=[2, 2]),
+        op("BatchNormalization", "a", "two", "one", "one", "three", to="b", epsilon=1.0),
+        op("Relu", "b", to="c"),
+        op("Conv", "c", "eye", to="d"),
+        op("Sub", "d", "c", to="e"),
+        op("Relu", "e"),
+    ]
+    eye = np.eye(4).reshape(4, 4, 1, 1)
+    ones = {name: np.full(4, n) for n, name in ((1, "one"), (2, "two"), (3, "three"))}
+    path = graph(tmp_path / "net.onnx", *nodes, tensors=[KERNEL, ("eye", eye), *ones.items()])
+    found, tensors = describe_onnx(path, None, None)
+    state = tensors.state_dict
+    np.testing.assert_array_equal(state["conv1.op.weight"], KERNEL[1])
+    assert state["conv1.op.bias"].tolist() == [0.0] * 4  # (0 - 1) * 2 / sqrt(3 + 1) + 1
+    assert "max_pool: 1" in found.text and "op: Sub" in found.text
+    assert state["relu1.op.weight"][2, :, 0, 0].tolist() == [0, 0, 64, 0]
+    assert state["relu1.output_shift"].tolist() == [1]
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"shape": (1, 3, "rows", 8)}, "the input 'x' has 1x3x?x8; its sizes must be fixed"),
+        ({"opset": 99}, "the file uses version 99 of the operators, known are 7 to 23"),
+    ],
+)
+def test_files_that_cannot_be_followed(changes: Any, said: str, tmp_path: Path) -> None:
+    path = graph(tmp_path / "net.onnx", op("Conv", "x", "w"), tensors=[KERNEL], **changes)
+    with pytest.raises(InputError) as caught:
+        describe_onnx(path, None, None)
+    assert said in caught.value.message
+
+
+def test_cycles_and_several_inputs_are_refused(tmp_path: Path) -> None:
+    cycle = [op("Add", "x", "b", to="a"), op("Relu", "a", to="b")]
+    path = graph(tmp_path / "net.onnx", *cycle, op("Conv", "b", "w"), tensors=[KERNEL])
+    with pytest.raises(CheckpointError, match="'add1' takes 'b', which a later node gives"):
+        describe_onnx(path, None, None)
+    model = onnx.load(graph(tmp_path / "net.onnx", op("Conv", "x", "w")))
+    model.graph.input.append(onnx.helper.make_tensor_value_info("w", 1, (4, 3, 3, 3)))
+    Path(path).write_bytes(model.SerializeToString())
+    with pytest.raises(CheckpointError, match=r"the graph has 2 inputs \(x, w\)"):
+        describe_onnx(path, None, None)
+
+
+def test_data_in_other_files_is_refused(tmp_path: Path) -> None:
+    model = onnx.load(graph(tmp_path / "net.onnx", op("Conv", "x", "w"), tensors=[KERNEL]))
+    path = str(tmp_path / "far.onnx")
+    onnx.save(model, path, save_as_external_data=True, size_threshold=0, location="far.bin")
+    with pytest.raises(CheckpointError, match="is in another file, 'far.bin'"):
+        describe_onnx(path, None, None)
+
+
+def test_loader_takes_a_graph_without_torch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    deployed = BY_FILE["digits-chw-ai85"]
+    _, model = with_random_weights(deployed, tmp_path)
+    exported(model, torch.from_numpy(deployed.integers()).float()[None], tmp_path / "net.onnx")
+    words = ["--model", str(tmp_path / "net.onnx"), "--device", "MAX78000", "--prefix", "net",
+             "--test-dir", str(tmp_path / "build"), "--verify"]  # fmt: skip
+    script = f"""
+import sys
+sys.argv = ["ai8xize.py", *{words!r}]
+import ai8xize
+assert ai8xize.main() == 0
+assert not {{"torch", "onnx", "ai8x"}} & set(sys.modules)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "verified 10 words of the expected output" in done.stdout
+    fractions = graph(tmp_path / "f.onnx", CONV, op("Relu", "a"),
+                      tensors=[("w", np.full((4, 3, 3, 3), 0.3))])  # fmt: skip
+    monkeypatch.setattr(sys, "argv", ["ai8xize.py", "--model", fractions, *words[2:-1],
+                                      "--overwrite"])  # fmt: skip
+    assert run(ai8xize.main) == 1
+    assert "the checkpoint is not quantized: its weights are fractions [E219]" in (
+        capsys.readouterr().err
+    )
