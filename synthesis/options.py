@@ -7,15 +7,12 @@ Source: docs/options.md, "ai8xize.py".
 from __future__ import annotations
 
 from dataclasses import field, fields
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from device import Chip
 from device.chip import DEFAULT_APB_BASE
 from synthesis.layout import InputPort
 from values import frozen
-
-if TYPE_CHECKING:
-    from checkpoint import Checkpoint
 
 
 @frozen
@@ -28,8 +25,8 @@ class ResolveOptions:
     weight_input: str | None = None
     bias_input: str | None = None
     checkpoint_file: str | None = None
-    tensors: Checkpoint | None = None
-    """What that file holds, if it has been read."""
+    tensors: Any = None
+    """What that file holds, a `checkpoint.Checkpoint`, if it has been read."""
     skip_checkpoint_layers: int = 0
     stop_after: int | None = None
     skip_yaml_layers: int = 0

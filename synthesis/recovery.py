@@ -16,7 +16,7 @@ import numpy as np
 
 from device import Chip
 from diagnostics import Diagnostic, DiagnosticError, Place, Severity, has_errors
-from synthesis.arrange import complete
+from synthesis.arrange import complete, is_left_open
 from synthesis.check import CONSTRAINTS, check, check_network, errors_of_layer
 from synthesis.facts import Fact, blocked
 from synthesis.layout import Layout
@@ -183,9 +183,11 @@ def _errors_of_layers(part: SoundPart, chip: Chip | None) -> Iterator[Diagnostic
     and behind the first contradictory one, only the keys themselves are judged.
     """
     layers = part.executed
-    if chip is not None and layers:
-        order = [layer.index for layer in layers]
-        layout = complete(layers, order, layout_of(part.parts, layers))
+    fixed = layout_of(part.parts, layers) if chip is not None and layers else None
+    if fixed is not None and is_left_open(layers, fixed):
+        chip = None  # nothing is placed yet: constraints of networks remain
+    elif fixed is not None:
+        layout = complete(layers, [layer.index for layer in layers], fixed)
         layers = tuple(map_layers(layers, layout, layers[0].index))
     waiving, derived = part.parts.options.waiving, True
     for layer in layers:
@@ -205,8 +207,8 @@ def _errors_in_prefix(part: SoundPart, chip: Chip | None, judge: Judge) -> Itera
     network = network_of(part.parts, prefix, order, order)
     layout = layout_of(part.parts, prefix)
     waiving = part.parts.options.waiving
-    if chip is None:
-        complaints = check_network(network, waiving)
+    if chip is None or is_left_open(prefix, layout):
+        complaints, judge = check_network(network, waiving), lambda _network, _layout: ()
     else:
         layout = complete(prefix, order, layout)
         complaints = check(network, layout, chip, waiving)

@@ -138,7 +138,8 @@ def test_strides_normalization_and_activations_behind_sums(tmp_path: Path) -> No
     np.testing.assert_array_equal(state["conv1.op.weight"], KERNEL[1])
     assert state["conv1.op.bias"].tolist() == [0.0] * 4  # (0 - 1) * 2 / sqrt(3 + 1) + 1
     assert "max_pool: 1" in found.text and "op: Sub" in found.text
-    assert state["relu1.op.weight"][2, :, 0, 0].tolist() == [0, 0, 64, 0]
+    kernels, bits = state["relu1.op.weight"], state["relu1.weight_bits"].tolist()
+    assert (kernels[2, :, 0, 0].tolist(), bits) == ([0, 0, 1, 0], [2])  # as 64 with 8 bits
     assert state["relu1.output_shift"].tolist() == [1]
 
 
