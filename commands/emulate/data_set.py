@@ -22,7 +22,7 @@ from values import frozen
 
 Integers = NDArray[np.int64]
 
-_SHOWN = 5
+_SHOWN, _SHOWN_ARRAYS = 5, 8
 _PROGRESS_SECONDS = 2.0
 
 
@@ -84,7 +84,9 @@ def _introduction(firmware: FirmwareOnData, images: NDArray[np.int8]) -> Iterato
     if firmware.fast:
         yield "The accelerator alone runs on them; the program has loaded the network."
     else:
-        names = ", ".join(firmware.array_names)
+        names = ", ".join(firmware.array_names[:_SHOWN_ARRAYS])
+        if len(firmware.array_names) > _SHOWN_ARRAYS:
+            names += f" and {len(firmware.array_names) - _SHOWN_ARRAYS} more arrays"
         yield f"load_input() copies them from {names}; the program runs for each of them."
     if not firmware.places.of_program:
         yield "note: the output is that of the last layer: no cnn_unload() copies it"

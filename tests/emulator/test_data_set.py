@@ -67,6 +67,18 @@ def test_the_program_runs_on_every_input(
     assert (status, text.splitlines()[-1]) == (0, f"DONE ({COUNT} inputs)")
 
 
+def test_images_are_compared_pixel_by_pixel(samples: Path, run: Emulate, tmp_path: Path) -> None:
+    """The answer file tells where each pixel is that the program delivers."""
+    project = generate(tmp_path / "images", "--stop-after", "0")
+    status, text = run(project, "--input", samples)
+    assert f"As the simulation of digits-chw-ai85.yaml: {COUNT} inputs" in text
+    assert status == 0
+    (project / "answer.npz").unlink()
+    status, text = run(project, "--input", samples, "--fast")
+    assert "not known in which order the program has the outputs" in text
+    assert status == 0
+
+
 @pytest.mark.parametrize("fast", [(), ("--fast",)], ids=["C", "fast"])
 def test_labels_give_accuracy_and_confusion(
     fast: tuple[str, ...], digits: Path, samples: Path, run: Emulate, tmp_path: Path
