@@ -31,7 +31,7 @@ ifneq ($(shell $(PYTHON) -c 'print("runs")' 2>/dev/null),runs)
 .PHONY: $(RUNTIME)
 endif
 
-.PHONY: help setup demo rtl-demo test test-fast properties lint format docs kat kat-selection emulator-kat bit-flips core-memory fault-table c-faults fuzz benchmarks clean arrange-table arrange-properties
+.PHONY: help setup demo rtl-demo test test-fast properties lint format docs kat kat-selection emulator-kat bit-flips core-memory fault-table c-faults fuzz benchmarks clean arrange-table arrange-loads arrange-properties
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -57,6 +57,9 @@ properties: $(DEVELOPMENT) ## test many more random networks (FACTOR=20 times th
 
 arrange-table: $(DEVELOPMENT) ## networks with places by hand, arranged without: cycles, memory, seconds
 	@$(PYTHON) -m tests.arranging.table --kat $(KAT) $(ARGS)
+
+arrange-loads: $(DEVELOPMENT) ## random networks that nearly fill the kernel memory: how many get places
+	@$(PYTHON) -m tests.arranging.loads $(ARGS)
 
 arrange-properties: $(DEVELOPMENT) ## 2,000 random networks without places: arranged, and executed on the emulated chip
 	@AI8X_PROPERTIES=72 $(PYTHON) -m pytest -n $(JOBS) tests/synthesis/test_arrange_random.py $(ARGS)

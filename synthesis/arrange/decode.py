@@ -188,7 +188,7 @@ def _data(
             for j, (below, above) in conflicts[i].items()
             if offsets[j] >= 0
         ]
-        offsets[i] = found = _lowest(rivals)
+        offsets[i] = found = lowest_offset(rivals)
         surplus = found + problem.cells[i].words - problem.capacity
         if surplus > 0:
             beyond += surplus
@@ -196,7 +196,7 @@ def _data(
     return tuple(offsets), tuple(lost), beyond
 
 
-def _lowest(rivals: Sequence[tuple[int, int, int]]) -> int:
+def lowest_offset(rivals: Sequence[tuple[int, int, int]]) -> int:
     """Return the lowest offset that is far enough from the others: (offset, below, above) each."""
     candidates = [0, *(o + above for o, _, above in rivals)]
     candidates += [o - below for o, below, _ in rivals if o >= below]

@@ -5,7 +5,11 @@ Source: docs/placement.md, "Places that are left open".
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from device.channels import passes
+from device.chip import GROUPS, PROCESSORS, PROCESSORS_PER_GROUP
+from device.masks import lowest_bit
 from diagnostics import DiagnosticError
 from synthesis.arrange.graph import Reading, pass_places, reading, refusal
 from synthesis.arrange.links import Distances, Offsets, Role, TiedError
@@ -75,22 +79,18 @@ def tie_result(
     result: int,
     tensors: tuple[Tensor, ...],
     links: Links,
-) -> None:
-    """Data that no kernel moves stays in its processors."""
+) -> Tensor:
+    """Tie a result to what is read if no kernel moves it; return it in the lanes it gets."""
     if layer.has_weights and not layer.depthwise:
-        return
+        return tensors[result]
     try:
         if reading(network, layer) is Reading.SIDE_BY_SIDE:
-            place = 0
-            if any(tensors[part].span > tensors[part].width for part in parts):
-                raise TiedError
-            for part in parts:
-                links.tie(parts[0], part, place, f"{layer} passes them on together")
-                place += tensors[part].span
-        alone = tensors[parts[0]].pattern == tensors[result].pattern
-        if not alone and reading(network, layer) is not Reading.SIDE_BY_SIDE:
+            return _tie_parts(layer, parts, result, tensors, links)
+        source = tensors[parts[0]]
+        if not (layer.depthwise or _is_packed(source)):
             raise TiedError
         links.tie(parts[0], result, 0, f"{layer} leaves them in their processors")
+        return _in_lanes(tensors[result], source.pattern, source.starts)
     except TiedError:
         raise DiagnosticError(
             refusal(
@@ -101,3 +101,74 @@ def tie_result(
                 "Put a convolution in between.",
             )
         ) from None
+
+
+def _in_lanes(result: Tensor, pattern: int, starts: tuple[int, ...]) -> Tensor:
+    if result.pattern == pattern:
+        return result
+    if result.pattern.bit_count() != pattern.bit_count():
+        raise TiedError
+    return replace(result, pattern=pattern, starts=starts)
+
+
+def _is_packed(tensor: Tensor) -> bool:
+    """Whether the lanes of each group are neighbours, wherever the tensor begins."""
+    for start in tensor.starts:
+        for group in range(GROUPS):
+            lanes = tensor.pattern << start >> PROCESSORS_PER_GROUP * group & 0xFFFF
+            if lanes and (lanes >> lowest_bit(lanes)) & (lanes >> lowest_bit(lanes)) + 1:
+                return False
+    return True
+
+
+def _tie_parts(
+    layer: Layer,
+    parts: tuple[int, ...],
+    result: int,
+    tensors: tuple[Tensor, ...],
+    links: Links,
+) -> Tensor:
+    """Tie the parts of a join that are passed on together.
+
+    Channels that leave lanes out in front of the next part keep these gaps when they are convolved
+    depth-wise. When they pass through, those of a group close up: then all of them stand in one
+    group, or what comes behind a gap begins in the next one.
+    """
+    if any(tensors[part].span > tensors[part].width for part in parts):
+        raise TiedError
+    places, total = _places(parts, tensors, 4)
+    starts = tuple(range(0, PROCESSORS - total + 1, 4))
+    pattern = sum(tensors[p].pattern << place for p, place in zip(parts, places, strict=True))
+    gaps = bool(pattern & pattern + 1)
+    if gaps and not layer.depthwise:
+        if total <= PROCESSORS_PER_GROUP:
+            unit = PROCESSORS_PER_GROUP
+            starts = tuple(s for s in starts if s % unit + total <= unit)
+            pattern = tensors[result].pattern
+        else:
+            places, total = _places(parts, tensors, PROCESSORS_PER_GROUP)
+            starts = tuple(range(0, PROCESSORS - total + 1, PROCESSORS_PER_GROUP))
+            pattern = sum(
+                tensors[p].pattern << place for p, place in zip(parts, places, strict=True)
+            )
+    if not starts:
+        raise TiedError
+    for part, place in zip(parts, places, strict=True):
+        links.tie(parts[0], part, place, f"{layer} passes them on together")
+    links.tie(parts[0], result, 0, f"{layer} leaves them in their processors")
+    if gaps:
+        return replace(tensors[result], pattern=pattern, starts=starts)
+    return tensors[result]
+
+
+def _places(
+    parts: tuple[int, ...], tensors: tuple[Tensor, ...], unit: int
+) -> tuple[list[int], int]:
+    """Return where parts begin behind each other, and their end; behind a gap at a unit."""
+    places, end = [], 0
+    for part in parts:
+        if end % 4:
+            end = -(-end // unit) * unit
+        places.append(end)
+        end += tensors[part].width
+    return places, end

@@ -44,7 +44,9 @@ def problem_of(
         parts = tuple(number[_written(network, s)] for s in sources(network, layer))
         reads.append(parts)
         link_sources(network, layer, parts, tensors, links)
-        tie_result(network, layer, parts, number[owner_of(layer)], tensors, links)
+        result = number[owner_of(layer)]
+        changed = tie_result(network, layer, parts, result, tensors, links)
+        tensors = (*tensors[:result], changed, *tensors[result + 1 :])
     leave_gaps(network, layout, number, links)
     tensors, origins = with_given_processors(network, layout, choice, number, reads, tensors, links)
     unit_of, distance, units = _units(tensors, links.distances, origins)

@@ -8,12 +8,22 @@ Source: docs/placement.md, "The search".
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from random import Random
 
+from synthesis.arrange.construct import Constructor
 from synthesis.arrange.decode import Decoded, Try, decode, orders_of_cells, processors_of_unit
 from synthesis.arrange.values import Problem
 
 TRIES = 4000
+CONSTRUCTIONS = 120
+"""How many of them build places up anew, unit by unit."""
+_STEPS = 40
+"""Orders of the units that are compared for each of these."""
+_PATIENCE = 0.05
+"""At most so much higher, as a part of the memory, may another order reach and be kept."""
+_RESTART = 30
+"""How many of these follow each other from one order on."""
 _SEED = 1
 _BACK = 400
 """Tries after which the search returns to the best one."""
@@ -119,6 +129,7 @@ def _in_order(problem: Problem, parts: Sequence[int], starts: list[int]) -> bool
 def _improve(problem: Problem, best: Decoded, count: int, tries: int) -> tuple[Decoded, int]:
     """Change the best try at random as long as something does not fit."""
     random = Random(_SEED)
+    best, count = _build(problem, best, count, min(CONSTRUCTIONS, tries // 4), random)
     current = best
     orders = orders_of_cells(problem)
     while best.cost and count < tries:
@@ -130,6 +141,35 @@ def _improve(problem: Problem, best: Decoded, count: int, tries: int) -> tuple[D
             best = found
         if count % _BACK == 0:
             current = best
+    return best, count
+
+
+def _build(
+    problem: Problem, best: Decoded, count: int, tries: int, random: Random
+) -> tuple[Decoded, int]:
+    """Build places up in changing orders of the units, from that of their sizes on."""
+    constructor = Constructor(problem)
+    order = constructor.order_by_size(random, 0.0)
+    current = constructor.build(order)
+    for number in range(tries):
+        tried = replace(current.tried, starts=repaired(problem, list(current.tried.starts)))
+        found = decode(problem, tried)
+        count += 1
+        if found.cost < best.cost:
+            best = found
+        if not best.cost:
+            break
+        if number % _RESTART == _RESTART - 1:
+            order = constructor.order_by_size(random, 0.6)
+            current = constructor.build(order)
+            continue
+        for _ in range(_STEPS):
+            changed = list(_moved(tuple(order), random))
+            built = constructor.build(changed)
+            if built.surplus <= current.surplus + _PATIENCE * random.random() ** 4:
+                order, current = changed, built
+                if not built.surplus:
+                    break
     return best, count
 
 

@@ -6,7 +6,6 @@ Source: docs/placement.md, "Places that are left open".
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from device.channels import channels_per_pass, passes
 from device.chip import FIFO_LANES, FIFOS, INSTANCES, PROCESSORS, PROCESSORS_PER_GROUP
@@ -32,20 +31,7 @@ def tensors_of(network: Network, choice: Choice, rings: Mapping[int, int]) -> tu
     for position, layer in enumerate(network.executed()):
         if not (layer.buffer_shift or layer.buffer_insert):
             found.append(_result(network, layer, position, choice, rings))
-            _stay(network, layer, found)
     return tuple(found)
-
-
-def _stay(network: Network, layer: Layer, found: list[Tensor]) -> None:
-    """Data that no kernel moves stays in the lanes of each group that a FIFO feeds."""
-    sample = found[0]
-    packed = sample.pattern == (1 << sample.width) - 1
-    if packed or (layer.has_weights and not layer.depthwise):
-        return
-    held = {tensor.owner: tensor for tensor in found}
-    read = [held[s] for s in sources(network, layer) if s in held]
-    if len(read) == 1 and read[0].pattern == sample.pattern:
-        found[-1] = replace(found[-1], pattern=sample.pattern, starts=sample.starts)
 
 
 def owner_of(layer: Layer) -> int:
