@@ -11,6 +11,7 @@ import pytest
 
 from emulator import Board, EmulatorError
 from emulator.cpu.mathematics import OPERATIONS, format_number, parse_number
+from emulator.cpu.port import PORT
 from emulator.firmware.compiling import SDK
 
 Run = Callable[..., str]
@@ -152,6 +153,13 @@ def test_program_ends_itself(run: Run, tmp_path: Path) -> None:
     run('    printf("x"); exit(3); printf("y");')
     outcome = Board.with_project(tmp_path).run(10)
     assert (outcome.console, outcome.exit_code) == ("x", 3)
+
+
+@pytest.mark.parametrize("value", ["0xffffffffu", "0x110000u", "0xd800u"])
+def test_a_word_at_the_console_port_is_a_character(run: Run, value: str) -> None:
+    """Of whatever a program writes there, only the lowest byte is taken."""
+    printed = run(f'    *(volatile uint32_t *) {PORT:#x}u = {value}; printf("|after");')
+    assert printed == f"{chr(int(value.rstrip('u'), 16) & 0xFF)}|after"
 
 
 def test_failed_assertion_shows_file_and_line(run: Run, tmp_path: Path) -> None:
