@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from device import CHIPS
-from device.chip import KERNEL_COLUMN_BYTES, KERNEL_COLUMN_STRIDE_BYTES
+from device.chip import KERNEL_COLUMN_BYTES, KERNEL_COLUMN_STRIDE_BYTES, WORD_BYTES
 from diagnostics import Diagnostic, Place, Severity
 from synthesis.emit.footprint import Footprint, Memory, Part, footprint, format_parts
 from synthesis.emit.options import ProjectOptions
@@ -75,7 +75,9 @@ def _ways(program: Program, options: ProjectOptions) -> Iterator[tuple[str, Memo
     if options.old_kernel_loader:
         yield "--new-kernel-loader", needed(replace(options, old_kernel_loader=False))
     if not program.express:
-        yield "--mexpress", _packed(needed(options))
+        plain = replace(options, old_kernel_loader=False)
+        name = "--mexpress --new-kernel-loader" if options.old_kernel_loader else "--mexpress"
+        yield name, _packed(needed(plain), program)
     if options.kat and not options.inline_check:
         count = _most_words(program, options)
         if count is not None:
@@ -87,9 +89,18 @@ def _ways(program: Program, options: ProjectOptions) -> Iterator[tuple[str, Memo
         yield f"{name} (a bit pattern in place of the sample)", needed(rest)
 
 
-def _packed(flash: Memory) -> Memory:
-    """Return the flash with packed weights."""
-    return _scaled(flash, KERNEL_COLUMN_BYTES / KERNEL_COLUMN_STRIDE_BYTES)
+def _packed(flash: Memory, program: Program) -> Memory:
+    """Return the flash with packed weights: nine bytes for each kernel instead of four words."""
+    saved = 0
+    for block in program.kernels:
+        columns = block.words.nbytes // KERNEL_COLUMN_STRIDE_BYTES
+        words = -(-columns * KERNEL_COLUMN_BYTES // WORD_BYTES)
+        saved += block.words.nbytes - words * WORD_BYTES
+    parts = (
+        Part(part.role, part.size - saved) if part.role == "weights" else part
+        for part in flash.parts
+    )
+    return replace(flash, parts=tuple(parts))
 
 
 def _scaled(flash: Memory, factor: float) -> Memory:

@@ -19,13 +19,18 @@ from tests.networks.deployed import BY_FILE, with_random_weights
 OPTIONS = ProjectOptions("sizes", timer=0)
 
 
-@pytest.fixture(scope="module")
-def mnist() -> Synthesis:
+def synthesized(**options: Any) -> Synthesis:
+    """Return the bundled network for MNIST."""
     config = ROOT / "networks" / "mnist-chw-ai85.yaml"
     checkpoint = ROOT / "trained" / "mnist-ai85net5-qat8-q.pth.tar"
     sample = ROOT / "tests" / "sample_mnist.npy"
     resolving = ResolveOptions(str(sample), checkpoint_file=str(checkpoint))
-    return synthesize(str(config), MAX78000, resolving, EncodeOptions())
+    return synthesize(str(config), MAX78000, resolving, EncodeOptions(**options))
+
+
+@pytest.fixture(scope="module")
+def mnist() -> Synthesis:
+    return synthesized()
 
 
 @pytest.mark.parametrize(
@@ -131,3 +136,14 @@ def test_a_result_that_is_too_large_for_the_sram_is_refused(mnist: Synthesis) ->
     assert found.code == "E415"
     assert found.remedy is not None and "--no-unload" in found.remedy
     assert [*check_footprint(shrunk(mnist, sram=800), replace(OPTIONS, unload=False))] == []
+
+
+@pytest.mark.parametrize("old", [False, True])
+def test_packed_weights_are_offered_where_they_are_not_used(mnist: Synthesis, old: bool) -> None:
+    made = synthesized(express=False, old_kernel_loader=old)
+    options = replace(OPTIONS, old_kernel_loader=old)
+    packed = footprint(mnist.program, OPTIONS).flash.used
+    (found,) = check_footprint(shrunk(made, packed), options)
+    assert found.remedy is not None and "--mexpress" in found.remedy.partition("Not enough")[0]
+    (found,) = check_footprint(shrunk(made, packed - 100), options)  # some registers less to set
+    assert found.remedy is not None and "--mexpress" in found.remedy.partition("Not enough")[2]
