@@ -21,8 +21,7 @@ from emulator.state.clocks import word_microseconds
 from emulator.words.addresses import BIAS, DATA, KERNELS, REGISTERS, TRAM
 from values import frozen
 
-CORE = "core"
-"""In place of a group: what the core does."""
+_FEW = 2  # words between others that belong to these
 
 
 class CoreActivity(Enum):
@@ -197,16 +196,8 @@ def _layers(run: TimedRun, start: float) -> Iterator[Span]:
 
 
 def _named_by_neighbours(spans: list[Span]) -> Iterator[Span]:
-    """Join spans in a row that are for the same; name those next to a run by what they do there."""
-    joined: list[Span] = []
-    for span in spans:
-        last = joined[-1] if joined else None
-        if last is not None and last.activity is span.activity is not None:
-            joined[-1] = Span(
-                last.start, last.duration + span.duration, span.activity, last.words + span.words
-            )
-        else:
-            joined.append(span)
+    """Join spans that are for the same; name those next to a run by what they do there."""
+    joined = _joined(spans)
     for number, span in enumerate(joined):
         before = joined[number - 1].layer if number else None
         after = joined[number + 1].layer if number + 1 < len(joined) else None
@@ -218,3 +209,34 @@ def _named_by_neighbours(spans: list[Span]) -> Iterator[Span]:
         elif activity is CoreActivity.UNLOAD and not any(s.layer for s in joined[:number]):
             activity = CoreActivity.READ
         yield span if span.layer else Span(span.start, span.duration, activity, span.words)
+
+
+def _joined(spans: list[Span]) -> list[Span]:
+    """Join spans in a row that are for the same, with a few other words between them.
+
+    Such are reads of a FIFO's status before each word.
+    """
+    joined: list[Span] = []
+    for span in spans:
+        if len(joined) > 1 and _is_between(joined[-2], joined[-1], span):
+            joined[-2:] = [_both(joined[-2], joined[-1])]
+        if joined and _are_alike(joined[-1], span):
+            joined[-1] = _both(joined[-1], span)
+        else:
+            joined.append(span)
+    return joined
+
+
+def _is_between(first: Span, span: Span, second: Span) -> bool:
+    """Tell whether a span belongs to those around it; nothing belongs to reads."""
+    few = span.layer is None and span.words <= _FEW
+    return few and first.activity is not CoreActivity.UNLOAD and _are_alike(first, second)
+
+
+def _are_alike(first: Span, second: Span) -> bool:
+    return first.activity is not None and first.activity is second.activity
+
+
+def _both(first: Span, second: Span) -> Span:
+    duration, words = first.duration + second.duration, first.words + second.words
+    return Span(first.start, duration, first.activity, words)

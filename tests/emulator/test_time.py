@@ -136,6 +136,17 @@ def test_activities_come_in_the_order_of_the_program(found: Timeline) -> None:
     assert [span.layer.layer for span in found.layers if span.layer] == [0, 1, 2, 3]
 
 
+def test_reads_of_a_fifo_belong_to_the_input(tmp_path: Path) -> None:
+    board = Board.with_project(generate(tmp_path / "fifo", "--fifo"))
+    assert board.run().passed
+    recording = board.time.recording()
+    assert recording is not None
+    spans = timeline(recording).spans
+    inputs = [span for span in spans if span.activity is CoreActivity.INPUT]
+    assert [span.words for span in inputs] == [2 * 16 - 1]  # the first read comes before it
+    assert sum(span.words for span in spans) == len(board.bus.log) + board.bus.read_count
+
+
 def test_input_is_loaded_again_before_each_inference(digits: Path, tmp_path: Path) -> None:
     folder = c_files(digits, tmp_path / "twice")
     again = """    load_input();
