@@ -23,6 +23,7 @@ from synthesis.arrange.result import layout_of
 from synthesis.arrange.rewrites import merged, with_copies
 from synthesis.arrange.search import TRIES, search
 from synthesis.arrange.streams import obstacle, rings_of
+from synthesis.arrange.suitability import unsuited
 from synthesis.arrange.values import Choice, Problem
 from synthesis.check import check
 from synthesis.layout import InputPort, Layout
@@ -60,6 +61,7 @@ def arrange(
     The network may have additional layers that only copy data. Everything that is fixed is kept.
     Raises DiagnosticError if no places are found, or none exist.
     """
+    refuse_errors(tuple(unsuited(network, fixed)))
     network, fixed = merged(network, fixed, chip)
     network, fixed, notices = with_copies(network, fixed, chip)
     attempts = tuple(attempts_of(network, fixed, chip, options))

@@ -25,10 +25,13 @@ def complete(layers: Sequence[Layer], order: Sequence[int], layout: Layout) -> L
 
 
 def is_left_open(layers: Sequence[Layer], layout: Layout) -> bool:
-    """Whether places are to be chosen: the processors of a layer or a buffer are not fixed."""
+    """Whether places are to be chosen: some processors are not fixed, or no offset is."""
     buffer = layout.buffer_place
     no_buffer = buffer is not None and None in (buffer.processors, buffer.offset)
-    return no_buffer or any(layout.layers[x.index].processors is None for x in layers)
+    given = [layout.layers[x.index] for x in layers]
+    offsets = any(x.in_offset is not None or x.out_offset is not None for x in given)
+    without_offsets = len(given) > 1 and not offsets
+    return no_buffer or without_offsets or any(x.processors is None for x in given)
 
 
 def _missing_processors(layer: Layer) -> Diagnostic:

@@ -63,7 +63,7 @@ def read(text: str, file: str = "<text>", *, placed: bool = True) -> Reading:
     Raises DiagnosticError for a text that is no mapping of plain data.
     """
     root = compose(text, file)
-    placed = placed and _names_processors(root)
+    placed = placed and _fixes_places(root)
     reader = _Reader(file, placed)
     globals_, others = reader.section(root, GLOBAL_KEYS, ("layers", *NESTED_KEYS), "")
     entries = dict(globals_.entries)
@@ -109,26 +109,29 @@ def unfinished(text: str, file: str) -> list[Diagnostic]:
     ]
 
 
-def _names_processors(root: yaml.MappingNode) -> bool:
-    """Whether every layer states its processors, so that the file means to fix all places.
+def _fixes_places(root: yaml.MappingNode) -> bool:
+    """Whether a file means to fix all places: each layer's processors, and some offset.
 
     A spelling that is close counts: the key is meant.
     """
+    layers = [node for key, node in root.value if key.value == "layers"]
+    if not layers or not isinstance(layers[0], yaml.SequenceNode):
+        return True
+    keys = [
+        [key.value for key, _ in layer.value if isinstance(key.value, str)]
+        for layer in layers[0].value
+        if isinstance(layer, yaml.MappingNode)
+    ]
+    offsets = any(key in ("in_offset", "out_offset") for names in keys for key in names)
+    return (offsets or len(keys) < 2) and all(map(_names_processors, keys))
+
+
+def _names_processors(keys: list[str]) -> bool:
+    """Whether the keys of a layer say which processors it uses."""
+    if "processors" in keys:
+        return True
     names = [spelling for key in LAYER_KEYS for spelling in key.spellings]
-    for key, value in root.value:
-        if key.value != "layers" or not isinstance(value, yaml.SequenceNode):
-            continue
-        for layer in value.value:
-            keys = (
-                [k.value for k, _ in layer.value if isinstance(k.value, str)]
-                if isinstance(layer, yaml.MappingNode)
-                else ["processors"]
-            )
-            if "processors" not in keys and not any(
-                k not in names and closest(k.lower(), names) == "processors" for k in keys
-            ):
-                return False
-    return True
+    return any(k not in names and closest(k.lower(), names) == "processors" for k in keys)
 
 
 def position(diagnostic: Diagnostic) -> tuple[int, int]:

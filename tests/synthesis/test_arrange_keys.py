@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from device import MAX78002
 from diagnostics import Diagnostic, DiagnosticError
 from synthesis.layout import InputPort
 from tests.synthesis.arranged import ADD, CONV, ONE, PASS, arranged, kernels_of
@@ -106,3 +107,30 @@ def test_keys_that_leave_no_room_are_named(tmp_path: Path) -> None:
     found = contradiction(tmp_path, *layers, shape=(64, 60, 60), kernels=kernels)
     assert found.message.endswith("without 'in_offset' of layer 1 (line 14) everything fits")
     assert found.place is not None and found.place.line == 14
+
+
+def test_processors_without_any_offset_leave_offsets_open(tmp_path: Path) -> None:
+    layers = [{**CONV, "processors": mask} for mask in ("0x7", "0xff", "0xff00")]
+    found = arranged(tmp_path, *layers, shape=SHAPE, kernels=THREE)
+    assert [found.layout(i).processors for i in range(3)] == [7, 0xFF, 0xFF00]
+    assert found.layout(0).out_offset == found.layout(1).in_offset != 0
+
+
+@pytest.mark.parametrize(
+    ("keys", "others"),
+    [
+        ({"calcx4": True}, {}),
+        ({"readahead": True}, {}),
+        ({"next_sequence": 2}, {}),
+        ({}, {"unload": "[{processors: 1, channels: 1, dim: 1, offset: 0}]"}),
+    ],
+)
+def test_what_needs_stated_places_is_named(
+    tmp_path: Path, keys: Keys, others: dict[str, str]
+) -> None:
+    layers = ({**CONV, **keys}, CONV, {**CONV, "in_sequences": 0})
+    with pytest.raises(DiagnosticError) as caught:
+        arranged(
+            tmp_path, *layers, shape=SHAPE, kernels=THREE, chip=MAX78002, execute=False, **others
+        )
+    assert {d.code for d in caught.value.diagnostics if d.code[0] == "E"} == {"E426"}

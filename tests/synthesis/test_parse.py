@@ -698,7 +698,7 @@ def test_rules_between_keys(case: str) -> None:
     keys, blamed, message = RULES[case]
     line = f"- {{processors: 1, {keys}}}"
     column = line.index(f"{blamed}: ") + len(blamed) + 3
-    text = f"{HEAD}- {{processors: 1, name: first, op: none}}\n{line}\n"
+    text = f"{HEAD}- {{processors: 1, name: first, op: none, out_offset: 0}}\n{line}\n"
     assert complaints(text) == [f"net.yaml:5:{column}: error: layer 1: {message}"]
 
 
