@@ -59,6 +59,8 @@ def check_own_input(
     pixels one after the other has read what it overwrites.
     """
     instance, offset = read
+    if offset.size == 1:
+        return  # of a single value nothing is left to read, as in layers that reset average pooling
     needed = np.full(report.memory.data.shape, -1, np.int64)  # last read, as a pooled pixel
     last = np.broadcast_to(_last_use(report.config), offset.shape)
     np.maximum.at(needed, (instance, offset // 4), last)

@@ -266,6 +266,40 @@ FILLED_BINARY_PASS = RandomNetwork(
 )
 """Binary kernels of 65 outputs in passes of 36: what fills the last byte looks like kernels."""
 
+RESET_IN_PLACE = RandomNetwork(
+    chip=MAX78002,
+    layers=(
+        {
+            **_POINTWISE,
+            "max_pool": 1,
+            "pool_stride": 2,
+            "processors": 0x1,
+            "output_processors": 0xFFFFFFFFF0000,
+            "out_offset": 0,
+            "output_shift": 1,
+        },
+        {
+            **_POINTWISE,
+            "avg_pool": 1,
+            "pool_stride": 1,
+            "groups": 65,
+            "processors": 0xFFFFFFFFF0000,
+            "output_processors": 0xFFFFFFFFF,
+            "out_offset": 0x10,
+            "output_shift": 1,
+        },
+    ),
+    others={},
+    sources=((INPUT,), (0,)),
+    weights_of=(0, 1),
+    data=sample(1, 2, 3),
+    kernels=(_weights(65, 1, 1, 1), _weights(65, 1, 1, 1)),
+    biases=(_weights(65), _weights(65) * 0),
+    port=InputPort.MEMORY,
+    rounding=False,
+)
+"""The layer that resets average pooling reads and writes the same word."""
+
 COUNTEREXAMPLES = (
     UNEVEN_LAST_PASS,
     SKIPPED_PIXELS,
@@ -273,4 +307,5 @@ COUNTEREXAMPLES = (
     DILATED_SINGLE_COLUMN,
     PADDED_BIASES,
     FILLED_BINARY_PASS,
+    RESET_IN_PLACE,
 )

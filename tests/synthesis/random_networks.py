@@ -103,6 +103,8 @@ def random_networks(draw: st.DrawFn, chip: Chip | None = None) -> RandomNetwork:
         held = _block(growing, held, count - len(growing.layers))
         growing.budget.forget_all_but(held.sources)
     _deliver(growing)
+    if data.ndim == 2 and _moves_in_two_directions(growing.layers[0]):
+        data = data[..., None]
     others = _leave_to_defaults(growing, held)
     return RandomNetwork(
         chip,
@@ -115,6 +117,13 @@ def random_networks(draw: st.DrawFn, chip: Chip | None = None) -> RandomNetwork:
         tuple(growing.biases),
         _PORTS[port],
         draw(st.booleans()),
+    )
+
+
+def _moves_in_two_directions(layer: dict[str, Any]) -> bool:
+    """Whether a layer's kernel wants an image, not a series; it is 3x3 if nothing else is said."""
+    return layer["op"].lower() in ("conv2d", "convtranspose2d") and (
+        layer.get("kernel_size") not in ("1x1", 1, [1, 1])
     )
 
 
