@@ -29,12 +29,15 @@ from tabulate import tabulate  # noqa: E402
 
 from device import known_chips  # noqa: E402
 from device.chip import DEFAULT_APB_BASE  # noqa: E402
-from emulator import Board, EmulatorError, NetworkRun, compile_project  # noqa: E402
+from emulator import Board, EmulatorError, NetworkAlone, NetworkRun, compile_project  # noqa: E402
+from emulator.firmware.data_set import KEEPS_ARRAYS, FirmwareOnData  # noqa: E402
 from emulator.machine.accelerator import run_words  # noqa: E402
+from emulator.project.tree import TreeOptions  # noqa: E402
 from emulator.words.recording import read_words  # noqa: E402
 
 NETWORK, CHECKPOINT = "mnist-chw-ai85", "mnist-ai85net5-qat8-q"
 SLOWEST = 5
+INPUTS = 200
 WIDTH = 512  # of the matrices that are multiplied
 
 
@@ -94,7 +97,19 @@ def firmware(rounds: int) -> list[list[object]]:
             ("from reset to PASS, compiled", lambda: Board(image).run()),
             ("emulate.py, all of it", lambda: started(ROOT / "emulate.py", project)),
         ]
-        return [[name, seconds(work, rounds)] for name, work in rows]
+        return [[name, seconds(work, rounds)] for name, work in (*rows, *many_inputs(project))]
+
+
+def many_inputs(project: Path) -> list[tuple[str, Callable[[], object]]]:
+    """Return what runs `INPUTS` inputs through the network, without loading it again."""
+    network = NetworkAlone(project, options=TreeOptions(flags=KEEPS_ARRAYS))
+    firmware = FirmwareOnData(network, fast=False)
+    random = np.random.default_rng(0)
+    images = random.integers(-128, 128, (INPUTS, *firmware.input_shape)).astype(np.int8)
+    return [
+        (f"{INPUTS} inputs, with the C", lambda: firmware.run(images)),
+        (f"{INPUTS} inputs, the accelerator alone", lambda: firmware.alone(images)),
+    ]
 
 
 def words(folder: Path) -> tuple[list[list[object]], float, int]:

@@ -7,13 +7,25 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from commands.emulate.arguments import EmulateOptions
 from emulator import Board
-from emulator.cpu.gdb import GdbServer
+
+if TYPE_CHECKING:
+    from emulator.cpu.gdb import GdbServer
 
 _FLAGS = ("-O0", "-g")
 """Options of the compiler with which each line of C has instructions, and gdb knows them."""
+
+
+def server_for(options: EmulateOptions) -> GdbServer | None:
+    """Return a server on the port that the options name, if any. Raises EmulatorError (E870)."""
+    if options.gdb is None:
+        return None
+    from emulator.cpu.gdb import GdbServer  # which other runs do without
+
+    return GdbServer(options.gdb)
 
 
 def options_for_gdb(options: EmulateOptions) -> EmulateOptions:

@@ -15,7 +15,7 @@ import numpy as np
 from checkpoint.atomic import write_bytes
 from commands.emulate.alone import emulate_alone
 from commands.emulate.arguments import EmulateOptions
-from commands.emulate.debugging import options_for_gdb, served
+from commands.emulate.debugging import options_for_gdb, served, server_for
 from commands.emulate.known_answer import AnswerCheck, answer_of, describe_answer
 from commands.emulate.notes import show_notes, show_stand_ins
 from commands.emulate.runs import WRONG_REGISTERS, show_run
@@ -30,7 +30,6 @@ from emulator import (
     NetworkRun,
     Writes,
 )
-from emulator.cpu.gdb import GdbServer
 from emulator.errors import NoProgramError, StoppedError
 from emulator.report.departure import departure_of_words, outputs_at
 from emulator.report.describe import (
@@ -68,9 +67,8 @@ def emulate(options: EmulateOptions) -> int:
 
 def emulate_project(project: str, options: EmulateOptions) -> int:
     """Run a project; return 0 if it reports success."""
-    server = None
-    if options.gdb is not None:
-        server = GdbServer(options.gdb)
+    server = server_for(options)
+    if server is not None:
         options = options_for_gdb(options)
     check = answer_of(Path(project), wanted=options.answer)
     board = Board.with_project(project, options.chip, options.apb_base, show, options.tree)

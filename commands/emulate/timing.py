@@ -7,9 +7,6 @@ from collections.abc import Iterator
 from checkpoint.atomic import write_bytes
 from commands.emulate.arguments import EmulateOptions
 from emulator import Board
-from emulator.report.timeline import timeline
-from emulator.report.trace_events import trace_events
-from emulator.report.vcd import value_changes
 
 
 def write_time_files(board: Board, options: EmulateOptions) -> None:
@@ -19,6 +16,11 @@ def write_time_files(board: Board, options: EmulateOptions) -> None:
     """
     if options.profile is None and options.vcd is None:
         return
+    # which other runs do without
+    from emulator.report.timeline import timeline
+    from emulator.report.trace_events import trace_events
+    from emulator.report.vcd import value_changes
+
     recording = board.time.recording()
     if recording is None:
         return
