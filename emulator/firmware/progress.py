@@ -5,6 +5,7 @@ Source: docs/generated-project.md, "Console".
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Sequence
 
@@ -15,6 +16,8 @@ QUIET_SECONDS = 2.0
 """Of processor time; a program that has passed and does nothing new for so long is ended."""
 PATIENCE = 50_000
 """Calls of one stand-in, with nothing new between them, after which a program waits for it."""
+
+_DIGITS = re.compile(r"\d+")
 
 
 class Progress:
@@ -31,6 +34,8 @@ class Progress:
         self._news_at = clock()
         self._calls: dict[str, int] = {}  # of stand-ins since the last news
         self._ticks = 0  # of timers since then
+        self._line = ""  # what is printed of it so far
+        self._lines: set[str] = set()  # without their numbers
 
     @property
     def passed(self) -> bool:
@@ -43,9 +48,17 @@ class Progress:
         return self.passed and self._clock() - self._news_at > QUIET_SECONDS
 
     def printed(self, character: str) -> None:
-        """The program prints a character."""
+        """The program prints a character; after it has passed, lines as before are nothing new."""
         self.console += character
-        self._news()
+        if character != "\n":
+            self._line += character
+            if not self.passed:
+                self._news()
+            return
+        line, self._line = _DIGITS.sub("0", self._line), ""
+        if line not in self._lines or not self.passed:
+            self._news()
+        self._lines.add(line)
 
     def inferred(self) -> None:
         """The network has run to its end."""

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from emulator.errors import EmulatorError
 from emulator.project.messages import CompilerMessage
-from emulator.project.standins import add_member, is_sdk_header
+from emulator.project.standins import add_member, is_display_header, is_sdk_header
 from emulator.project.tree import ProjectTree, find_in_tree
 
 SDK = Path(__file__).resolve().parents[1] / "sdk"
@@ -64,7 +64,8 @@ class Headers:
         if path.exists() or ".." in Path(name).parts or Path(name).is_absolute():
             return False
         path.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(SDK / "include" / "board.h", path)  # it declares the SDK, and no more
+        model = "tft_ili9341.h" if is_display_header(name) else "board.h"
+        shutil.copy(SDK / "include" / model, path)  # it declares the SDK, and no more
         if Path(name).stem not in _known():
             self.made_up[name] = message
         return True

@@ -30,13 +30,15 @@ _FAMILY_WORDS = re.compile(
 )
 _DECLARED = re.compile(r"\**\s*[A-Za-z_]\w*\s*[;=,\[]")  # what follows on a type
 _HEADER = re.compile(
-    r"(?:.*[/\\])?(?:tft|camera|cameraif|sccb|touch|touchscreen|ts|ov|hm|max|mxc|arm|cmsis|core_|led|pb|"
+    r"(?:.*[/\\])?(?:tft|adafruit|newhaven|xpt|camera|cameraif|sccb|touch|touchscreen|ts|ov|hm|max|mxc|arm|cmsis|core_|led|pb|"
     r"board|console|i2s|i2c|spi|uart|adc|dma|rtc|tmr|gpio|flc|icc|trng|wut|wdt|pt|ptg|aes|crc|usb|pcif|"
     r"csi2|owm|lp|sema|sdhc|sd|ff|diskio|lv|lvgl|bitmap|aps|ssd|ili|st77|tsc|wm|system_|htmr|lpcmp|simo|"
     r"dvs|example_config|FreeRTOS|task|queue|semphr|nvic|terminal|mem_manage|bt|wsf|ble|mipi|adxl|"
     r"bsp|is25|w25|spixf|spixr|nor|ext_flash|Ext_Flash|smartif|pmic|max20303|stdio_uart|utils|rpmsg|"
     r"liblora|lis2)\w*\.h|.*_(?:regs|reva|revb|me\d+|tft|fonts?)\.h"
 )
+
+_DISPLAY = re.compile(r"(?:tft|lcd|touch|display|ili9|st77|ssd\d|adafruit|newhaven)", re.IGNORECASE)
 
 
 def is_sdk_name(name: str) -> bool:
@@ -47,6 +49,11 @@ def is_sdk_name(name: str) -> bool:
 def is_sdk_header(name: str) -> bool:
     """Whether a header looks like one of the vendor's SDK or of a driver for a board."""
     return bool(_HEADER.fullmatch(name))
+
+
+def is_display_header(name: str) -> bool:
+    """Whether a header looks like that of a display or touch screen."""
+    return bool(_DISPLAY.search(name))
 
 
 def stand_in_functions(names: Iterable[str]) -> str:

@@ -19,7 +19,7 @@ from emulator.errors import EmulatorError
 from emulator.project.makefile import Makefile, MakefileError
 from values import frozen
 
-_MAKEFILES = ("Makefile", "makefile", "GNUmakefile")
+_MAKEFILES = ("Makefile", "makefile", "GNUmakefile", "project.mk")
 _CORE_MAKEFILES = ("Makefile.ARM", "Makefile.RISCV")
 _SOURCE_FOLDERS = (".", "src", "Src", "source", "Source")
 _HEADER_FOLDERS = ("include", "Include", "inc", "Inc", *_SOURCE_FOLDERS)

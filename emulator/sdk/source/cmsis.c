@@ -9,9 +9,10 @@
 
 /*
  * Softmax with powers of two: inputs count relative to the highest one; those that are lower than
- * it by `range` or more are 0. `total` bits are shared out among the powers.
+ * it by `range` or more are 0. `total` is shared out among the powers, whose exponents have
+ * `power_bits` bits.
  */
-#define SOFTMAX(name, input_t, output_t, lowest, range, total, out_bits, extra) \
+#define SOFTMAX(name, input_t, output_t, lowest, range, total, out_bits, extra, power_bits) \
     WEAK void name(const input_t *in, const uint16_t count, output_t *out) \
     { \
         int32_t base = lowest, sum = 0; \
@@ -21,16 +22,16 @@
         base -= range; \
         for (int i = 0; i < count; i++) \
             if (in[i] > base) \
-                sum += 1 << __USAT(in[i] - base, 5); \
+                sum += 1 << __USAT(in[i] - base, power_bits); \
         int32_t share = sum ? (int32_t) ((int64_t) (total) / sum) : 0; \
         for (int i = 0; i < count; i++) { \
             int32_t shift = (int32_t) __USAT((extra) + base - in[i], 5); \
             out[i] = in[i] > base ? (output_t) __SSAT(share >> shift, out_bits) : 0; \
         } \
     }
-SOFTMAX(arm_softmax_q7_q15, q7_t, q15_t, -257, 8, 0x100000, 16, 13)
-SOFTMAX(arm_softmax_q7, q7_t, q7_t, -257, 8, 0x100000, 8, 21)
-SOFTMAX(arm_softmax_q15, q15_t, q15_t, -0x100000, 16, 0x100000000LL, 16, 17)
+SOFTMAX(arm_softmax_q7_q15, q7_t, q15_t, -257, 8, 0x100000, 16, 13, 5)
+SOFTMAX(arm_softmax_q7, q7_t, q7_t, -257, 8, 0x100000, 8, 13, 3)
+SOFTMAX(arm_softmax_q15, q15_t, q15_t, -0x100000, 16, 0x100000000LL, 16, 17, 5)
 
 WEAK void arm_relu_q7(q7_t *data, uint16_t count)
 {

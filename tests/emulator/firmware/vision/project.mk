@@ -1,0 +1,11 @@
+BOARD=FTHR_RevA
+CAMERA=OV7692
+PROJ_CFLAGS+=-DTFT_ADAFRUIT -DIMAGE_XRES=8 -DIMAGE_YRES=8 -DFACEID_DEBUG
+IPATH += inc $(wildcard lib/*)
+VPATH += src
+VPATH += lib/embeddings
+FONTS = LiberationSans16x16
+LIB_SDHC=1
+ifneq ($(filter FTHR_RevA,$(BOARD)),)
+PROJ_CFLAGS += -DHAS_FTHR=1
+endif
