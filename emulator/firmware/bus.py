@@ -25,7 +25,7 @@ from device.fields import Register, flag
 from emulator.bits import bytes_at, with_bytes, word_address
 from emulator.cpu.io import IoArea
 from emulator.firmware.system_area import SystemArea
-from emulator.machine.timing import Mark, MarkKind
+from emulator.machine.timing import MarkLog
 from emulator.state.power import CLOCK_GATES
 from emulator.words.addresses import (
     INSTANCES_PER_GROUP,
@@ -71,7 +71,7 @@ class Bus:
         self.reads: list[int] | None = None  # addresses read, while this is a list
         self.read_count = 0
         """Reads of the accelerator."""
-        self.marks: list[Mark] = []
+        self.marks = MarkLog()
         """What happened between the writes, reads one after the other in one."""
         self._controls: dict[int, int] = {}
         self._status: dict[int, int] = {apb_base + FIFO_STATUS: 0, FAST_FIFO_STATUS: 0}
@@ -167,12 +167,7 @@ class Bus:
 
     def _note_read(self, is_control: bool) -> None:
         self.read_count += 1
-        kind = MarkKind.READ_CONTROL if is_control else MarkKind.READ_OTHER
-        last = self.marks[-1] if self.marks else None
-        if last is not None and last.kind is kind and last.writes == len(self.log):
-            self.marks[-1] = Mark(last.writes, kind, last.count + 1)
-        else:
-            self.marks.append(Mark(len(self.log), kind, 1))
+        self.marks.read(len(self.log), control=is_control)
 
     def peek(self, address: int) -> int:
         """Return a byte as a debugger sees it, without any effect on the program."""

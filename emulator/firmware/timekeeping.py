@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from emulator.firmware.bus import Bus
 from emulator.machine.accelerator import NetworkRun
-from emulator.machine.timing import Mark, MarkKind, Recording, TimedRun
+from emulator.machine.timing import Recording, TimedRun
 from emulator.state.clocks import accelerator_mhz, word_microseconds
 from emulator.state.memory import Memory
 
@@ -38,11 +38,11 @@ class Timekeeper:
         layers = [done.config for done in run.layers[known:]]
         mhz = accelerator_mhz(self._bus.words, memory.chip)
         self.runs.append(TimedRun.of(len(self.runs), memory, layers, mhz))
-        self._bus.marks.append(Mark(len(self._bus.log), MarkKind.RUN, len(self.runs) - 1))
+        self._bus.marks.ran(len(self._bus.log), len(self.runs) - 1)
 
     def recording(self) -> Recording | None:
         """Return all that has happened; None if the program set up no accelerator."""
         bus = self._bus
         if bus.addresses is None:
             return None
-        return Recording(bus.addresses, bus.writes(), tuple(bus.marks), tuple(self.runs))
+        return Recording(bus.addresses, bus.writes(), bus.marks, tuple(self.runs))

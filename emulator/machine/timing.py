@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from array import array
+from collections.abc import Iterator, Sequence
 from enum import Enum
 
 from device import Chip
@@ -59,13 +60,51 @@ class Mark:
     count: int
 
 
+class MarkLog:
+    """Marks as they happen, in little memory: a FIFO's status is read before each word."""
+
+    _KINDS = tuple(MarkKind)
+
+    def __init__(self) -> None:
+        self._writes, self._kinds, self._counts = array("I"), array("B"), array("I")
+
+    def __iter__(self) -> Iterator[Mark]:
+        """Yield the marks in order."""
+        for writes, kind, count in zip(self._writes, self._kinds, self._counts, strict=True):
+            yield Mark(writes, self._KINDS[kind], count)
+
+    def clear(self) -> None:
+        """Forget all marks."""
+        del self._writes[:], self._kinds[:], self._counts[:]
+
+    def read(self, writes: int, *, control: bool) -> None:
+        """Note a read after so many writes."""
+        kind = _READ_CONTROL if control else _READ_OTHER
+        if self._kinds and self._kinds[-1] == kind and self._writes[-1] == writes:
+            self._counts[-1] += 1
+        else:
+            self._append(writes, kind, 1)
+
+    def ran(self, writes: int, number: int) -> None:
+        """Note the run of this number after so many writes."""
+        self._append(writes, _RUN, number)
+
+    def _append(self, writes: int, kind: int, count: int) -> None:
+        self._writes.append(writes)
+        self._kinds.append(kind)
+        self._counts.append(count)
+
+
+_READ_CONTROL, _READ_OTHER, _RUN = range(len(MarkKind))
+
+
 @frozen
 class Recording:
     """Everything that reached the accelerator of a chip, in order: writes, reads, and its runs."""
 
     addresses: AddressMap
     writes: Writes
-    marks: tuple[Mark, ...]
+    marks: MarkLog
     runs: tuple[TimedRun, ...]
 
     @property
