@@ -5,8 +5,12 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import TYPE_CHECKING
 
 from diagnostics import run
+
+if TYPE_CHECKING:
+    from training.options import TrainingOptions
 
 
 def main() -> int:
@@ -19,6 +23,12 @@ def main() -> int:
     # PyTorch takes seconds to import: --help needs none of it, and `run` reports Ctrl-C meanwhile.
     from training import session
 
+    if options.fits is not None:
+        from commands.train.fits import show
+
+        return show(options)
+    if trains(options):
+        print_fits(options)
     if firmware is None:
         session.run(options)
         return 0
@@ -29,6 +39,22 @@ def main() -> int:
     session.run(options, measured.around)
     print(measured.summary())
     return int(bool(measured.departures))
+
+
+def trains(options: TrainingOptions) -> bool:
+    """Return whether this process trains, and is the one that speaks."""
+    from training import export
+
+    return not (options.evaluate or export.wanted(options)) and os.environ.get("RANK", "0") == "0"
+
+
+def print_fits(options: TrainingOptions) -> None:
+    """Say in one line whether the network fits the chips."""
+    from commands.train.fits import line
+
+    said = line(options)
+    if said is not None:
+        print(said)
 
 
 if __name__ == "__main__":

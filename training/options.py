@@ -32,6 +32,7 @@ class TrainingOptions:
     arch: str
     dataset: str
     import_model: bool = False
+    fits: Literal["table", "json"] | None = None
     out_fold_ratio: int = 1
     device: int = MAX78000.die
     act_mode_8bit: bool = False

@@ -46,6 +46,10 @@ def create_project(options: LoaderOptions) -> int:
     """Run the stages that the options ask for; return the exit status."""
     check_report(options)
     check_configuration(options)
+    if options.output.fits is not None:
+        from commands.loader.model_sources import show_fits
+
+        return show_fits(options, options.output.fits)
     if options.model is not None:
         from commands.loader.model_sources import with_description
 

@@ -9,13 +9,19 @@ from dataclasses import replace
 
 from commands.loader.messages import print_line
 from commands.loader.options import LoaderOptions, ModelSource
+from device import Chip
 from frontends.text import ModelDescription
 from synthesis.options import ResolveOptions
-from synthesis.parse import Described
+from synthesis.parse import Described, Source
 
 
-def with_description(options: LoaderOptions, source: ModelSource) -> LoaderOptions:
-    """Return the options with the description of the model in its place."""
+def with_description(
+    options: LoaderOptions, source: ModelSource, *, quiet: bool = False
+) -> LoaderOptions:
+    """Return the options with the description of the model in its place.
+
+    Unless it is `quiet`, what the model leaves to the application is printed.
+    """
     resolving = options.resolve
     if source.model.lower().endswith(".onnx"):
         found, resolving = _from_onnx(source, resolving)
@@ -25,7 +31,7 @@ def with_description(options: LoaderOptions, source: ModelSource) -> LoaderOptio
         found = describe_model(
             source, options.chip, resolving.checkpoint_file, resolving.sample_input
         )
-    for note in found.notes:
+    for note in () if quiet else found.notes:
         print_line(note, options.messages)
     described = Described(found.text, found.model, found.nodes)
     resolving = replace(resolving, sample_shape=found.input_shape)
@@ -42,3 +48,32 @@ def _from_onnx(
     if resolving.checkpoint_file is not None:
         return found, resolving
     return found, replace(resolving, checkpoint_file=source.model, tensors=tensors)
+
+
+def show_fits(options: LoaderOptions, form: str) -> int:
+    """Print what the network takes of every chip; status 0 if it fits that of --device."""
+    from commands.fits import as_json, as_table, fits_of, status_of
+
+    found = fits_of(lambda chip: _described(options, chip))
+    print(as_json(found) if form == "json" else as_table(found))
+    return status_of(found, options.chip)
+
+
+def _described(options: LoaderOptions, chip: Chip) -> tuple[Source, ResolveOptions]:
+    """Return the description for a chip; of a model without checkpoint with random weights."""
+    source, resolving = options.model, options.resolve
+    if source is None:
+        return options.config_file, resolving
+    if source.model.lower().endswith(".onnx") or resolving.checkpoint_file is not None:
+        quiet = replace(options, chip=chip)
+        found = with_description(quiet, source, quiet=True)
+        resolving = found.resolve
+        if resolving.tensors is not None:
+            from frontends.onnx.network import integers_of
+
+            resolving = replace(resolving, tensors=integers_of(resolving.tensors))
+        return found.config_file, resolving
+    from commands.fits import of_model
+    from commands.loader.models import stand_in_of_model
+
+    return of_model(*stand_in_of_model(source, chip, resolving.sample_input))

@@ -20,7 +20,7 @@ from checkpoint.errors import CheckpointError
 from commands.loader.options import ModelSource
 from device import Chip
 from diagnostics.errors import InputError
-from frontends.modules.networks import describe
+from frontends.modules.networks import describe, stand_in
 from frontends.text import ModelDescription
 from quantization import refuse_foreign
 from synthesis.resolve.npy_files import NpyError, read_arrays
@@ -58,6 +58,19 @@ def describe_model(
     )  # fmt: skip
     left = (f"Left to the application: {node}" for node in found.left)
     return replace(found, notes=(*notes, *left))
+
+
+def stand_in_of_model(source: ModelSource, chip: Chip, sample_file: str | None) -> Any:
+    """Return the description of a network that has not been trained, with random integers."""
+    dataset = _dataset(source, sample_file)
+    entry = _entry(source.model, dataset)
+    if dataset is None:
+        dataset = _by_defaults(entry, None, chip, source)
+    model = _fitting(imported(entry, source.model, None, None), dataset, None, chip, None)
+    example = torch.zeros(1, *dataset.input[: entry.dim + 1])
+    found = describe(model, example, chip, name=source.model, arch=entry.name,
+                     dataset=source.dataset or entry.name)  # fmt: skip
+    return found, stand_in(model, {})
 
 
 def _dataset(source: ModelSource, sample_file: str | None) -> DatasetEntry | None:
@@ -131,7 +144,11 @@ def _fitting(
     options = TrainingOptions(arch=entry.name, dataset=dataset.name, device=chip.die)
     if checkpoint is None:
         classes = dataset.output or range(_USUAL_CLASSES)
-        return build_model(entry, replace(dataset, output=tuple(classes)), options)
+        data = replace(dataset, output=tuple(classes))
+        try:
+            return build_model(entry, data, options)
+        except InputError:
+            return build_model(entry, data, replace(options, use_bias=True))
     try:
         refuse_foreign(checkpoint, "be deployed")
     except InputError as exc:

@@ -32,7 +32,8 @@ class Output:
     """What is wanted besides the project, and what the tool does in its stead.
 
     `report` is the file of the page of --report. `check_only` ends after the checks, `verify` runs
-    the project's functions in the emulator, `checkpoint_table` prints the tensors first.
+    the project's functions in the emulator, `checkpoint_table` prints the tensors first, `fits`
+    prints what the network takes of every chip, as "table" or "json", and nothing else.
     `configuration` is the file of the complete description.
     `verify_project` is the folder of a project that is compared; nothing is written then. `strict`
     refuses what is known not to work.
@@ -45,6 +46,7 @@ class Output:
     verify_project: str | None = None
     configuration: str | None = None
     strict: bool = False
+    fits: str | None = None
 
 
 @frozen

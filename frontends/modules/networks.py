@@ -2,15 +2,44 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 import ai8x
+from checkpoint import Checkpoint
 from device import Chip
 from diagnostics.errors import InputError
 from frontends.layers import refuse, times
 from frontends.modules.tracing import trace
 from frontends.modules.walk import Walk
 from frontends.text import ModelDescription, description_text
+
+
+def stand_in(model: nn.Module, bits: Mapping[str, int]) -> Checkpoint:
+    """Return random integers of the shapes of a network's weights, always the same ones.
+
+    `bits` are widths by layer, 8 elsewhere.
+    """
+    random = np.random.default_rng(0)
+    state: dict[str, NDArray[Any]] = {}
+    for name, layer in model.named_modules():
+        if not isinstance(layer, ai8x.QuantizationAwareModule) or layer.op is None:
+            continue
+        width = bits.get(name, 8)
+        limit = 1 << width - 1
+        shape = tuple(layer.op.weight.shape)
+        weights = random.integers(-limit, limit, shape)
+        state[f"{name}.op.weight"] = weights.astype(np.float32)
+        state[f"{name}.weight_bits"] = np.array([width], np.float32)
+        if layer.op.bias is not None:
+            shift = 1 << width - 1
+            values = random.integers(1, 100, tuple(layer.op.bias.shape)) * shift
+            state[f"{name}.op.bias"] = values.astype(np.float32)
+    return Checkpoint({"state_dict": state, "arch": None, "epoch": 0, "extras": {}})
 
 
 def describe(
@@ -23,7 +52,7 @@ def describe(
     E650 for a network without a layer, E670 naming each node that the chip cannot compute.
     """
     ai8x.fuse_bn_layers(model)
-    walk = Walk(model.eval(), trace(model, example), chip)
+    walk = Walk(model.eval(), trace(model, example), chip, copies=False)
     refuse(walk.refusals, name)
     if not walk.entries:
         raise InputError(

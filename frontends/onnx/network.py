@@ -87,3 +87,18 @@ def _fits(weights: NDArray[np.float64], bias: NDArray[np.float64] | None, bits: 
     limit = 2.0 ** (bits - 1)
     within = bool(narrow.min() >= -limit and narrow.max() < limit)
     return within and (bias is None or not (bias % (128 * scale)).any())
+
+
+def integers_of(checkpoint: Checkpoint) -> Checkpoint:
+    """Return random integers of the same shapes in place of fractions, always the same ones."""
+    state = checkpoint.state_dict
+    if not any(v.dtype.kind == "f" and (v % 1).any() for v in state.values()):
+        return checkpoint
+    random = np.random.default_rng(0)
+    made = {
+        name: random.integers(-127, 128, value.shape).astype(np.float32)
+        if name.endswith((".weight", ".bias"))
+        else value
+        for name, value in state.items()
+    }
+    return checkpoint.with_entries(state_dict=made)

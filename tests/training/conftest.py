@@ -50,6 +50,7 @@ def tiny(
     """
     shutil.copytree(TINY, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(train, "print_fits", lambda _options: None)  # takes longer than the run
     usual = ["--deterministic", "-b", "16", "-j", "0", "--optimizer", "Adam", "--lr", "0.02"]
 
     def train_py(model: str, dataset: str, *options: str) -> Done:

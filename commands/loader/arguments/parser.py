@@ -60,10 +60,11 @@ def trim(text: str) -> tuple[int, int, int]:
     return ibro, iso, ipo
 
 
-def arguments(*, json: bool = False, from_model: bool = False) -> Parser:
+def arguments(*, json: bool = False, from_model: bool = False, fits: bool = False) -> Parser:
     """Return the parser of the command line, with options in the groups of the manual.
 
-    With `json` wrong usage is told as JSON; `from_model`: a model takes the description's place.
+    With `json` wrong usage is told as JSON; `from_model`: a model takes the description's place,
+    `fits`: no project is written.
     """
     parser = Parser(
         usage="%(prog)s --device NAME (--model NAME | --config-file FILE) "
@@ -77,14 +78,14 @@ def arguments(*, json: bool = False, from_model: bool = False) -> Parser:
     parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
 
     group = parser.add_argument_group("device selection")
-    device = group.add_mutually_exclusive_group(required=True)
+    device = group.add_mutually_exclusive_group(required=not fits)
     device.add_argument("--device", type=chip, metavar="NAME", help=names_where())
     device.add_argument(
         "--ai85", dest="device", action="store_const", const=MAX78000,
         help="same as --device MAX78000",
     )  # fmt: skip
     _network_options(parser, from_model)
-    _code_options(parser)
+    _code_options(parser, fits)
     _file_options(parser)
     _hardware_options(parser)
     _streaming_options(parser)
@@ -130,11 +131,23 @@ def _network_options(parser: argparse.ArgumentParser, from_model: bool) -> None:
            help="store identical weights and biases more than once")  # fmt: skip
 
 
-def _code_options(parser: argparse.ArgumentParser) -> None:
+def _code_options(parser: argparse.ArgumentParser, fits: bool) -> None:
     group = parser.add_argument_group("generated code")
     option = group.add_argument
-    option("--prefix", required=True, metavar="NAME", help="name of the project and its folder")
-    option("--test-dir", required=True, metavar="DIR", help="folder in which it is created")
+    option(
+        "--prefix",
+        required=not fits,
+        default="network",
+        metavar="NAME",
+        help="name of the project and its folder",
+    )
+    option(
+        "--test-dir",
+        required=not fits,
+        default=".",
+        metavar="DIR",
+        help="folder in which it is created",
+    )
     option("--overwrite", action="store_true", help="replace the files of an existing project")
     add_product_options(group)
     option("--softmax", action="store_true", help="classify with a software softmax")
@@ -359,6 +372,9 @@ def _log_options(parser: argparse.ArgumentParser) -> None:
     )
     option("--strict", action="store_true",
            help="refuse what is not expected to work on the chip as it is")  # fmt: skip
+    option("--fits", nargs="?", const="table", choices=("table", "json"),
+           help="print what the network takes of every chip and end; status 1 if it does not fit "
+           "that of --device")  # fmt: skip
     option("--diagnostics", choices=("text", "json"), default="text", help="form of the messages")
     option("--verify", action="store_true",
            help="run the compiled loader in the emulator and compare every word")  # fmt: skip

@@ -22,6 +22,7 @@ from commands.loader.arguments.rtl_usage import (
     verify_usage,
 )
 from commands.loader.options import LoaderOptions, Messages, ModelSource, Output
+from device import MAX78000
 from synthesis import __version__
 from synthesis.emit import ProjectOptions
 from synthesis.layout import InputPort
@@ -36,8 +37,10 @@ def parse(words: Sequence[str] | None = None, *, json: bool = False) -> LoaderOp
     """
     given = sys.argv[1:] if words is None else words
     from_model = any(word.split("=")[0] == "--model" for word in given)
-    parser = arguments(json=json, from_model=from_model)
+    fits = any(word.split("=")[0] == "--fits" for word in given)
+    parser = arguments(json=json, from_model=from_model, fits=fits)
     args = parser.parse_args(words)
+    args.device = args.device or MAX78000  # not needed with --fits
     if from_model and args.config_file is not None:
         parser.error("argument --model: takes the place of --config-file")
     for option, given in (("--dataset", args.dataset), ("--input-shape", args.input_shape)):
@@ -73,6 +76,7 @@ def loader_options(args: argparse.Namespace) -> LoaderOptions:
             args.verify_project,
             args.write_config,
             args.strict,
+            args.fits,
         ),
         messages=Messages(args.diagnostics == "json", _silencing(args)),
         debug=args.debug,

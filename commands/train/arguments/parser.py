@@ -47,6 +47,9 @@ def _device_and_data(parser: argparse.ArgumentParser) -> None:
         help="the network, one of models/*.py, or FILE:CLASS (the file is executed)")  # fmt: skip
     add("--import", dest="import_model", action="store_true",
         help="make an ai8x network of one of ordinary PyTorch layers")  # fmt: skip
+    add("--fits", nargs="?", const="table", choices=("table", "json"),
+        help="print what the network takes of every chip and end; status 1 if it does not fit that "
+        "of --device")  # fmt: skip
     add("--dataset", required=True, metavar="NAME", help="the data set, one of datasets/*.py")
     add("--data", type=values.folder, default=DEFAULTS.data, metavar="DIR",
         help="folder of the data sets (default: data)")  # fmt: skip

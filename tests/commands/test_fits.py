@@ -1,0 +1,112 @@
+"""--fits: what a network takes of both chips, from a description, a graph or a model."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import ai8xize
+import train
+from device import MAX78000
+from diagnostics import run
+from synthesis.emit import ProjectOptions
+from synthesis.fits import judge
+from synthesis.options import EncodeOptions, ResolveOptions
+from synthesis.pipeline import synthesize
+from tests.conftest import ROOT
+
+MNIST = str(ROOT / "trained/mnist-ai85net5-qat8-q.pth.tar")
+HAND = str(ROOT / "networks/mnist-hwc-ai85.yaml")
+PROJECT = ProjectOptions(name="net", folder="net", command_line="", tool_version="")
+
+
+def said(main: Any, capsys: Any, monkeypatch: Any, *words: str) -> tuple[int, str, str]:
+    monkeypatch.setattr(sys, "argv", ["tool", *words])
+    status = run(main)
+    captured = capsys.readouterr()
+    return status, captured.out, captured.err
+
+
+def test_costs_are_those_of_the_network_itself() -> None:
+    options = ResolveOptions(
+        checkpoint_file=MNIST, sample_input=str(ROOT / "tests/sample_mnist.npy")
+    )
+    found = judge(HAND, MAX78000, options, EncodeOptions(), PROJECT)
+    made = synthesize(HAND, MAX78000, options, EncodeOptions())
+    counted = made.summary.statistics
+    assert found.fits and found.memories is not None
+    assert [layer.cycles for layer in found.layers] == [x.cycles for x in counted.layers]
+    assert found.cycles == 70157
+    assert found.memories["kernel columns"].used == 206
+    assert found.memories["data"].used == 11328
+    assert found.memories["bias"].used == counted.bias_bytes == 10
+    assert found.input_words == 28 * 28
+    assert found.load_words * 4 == pytest.approx(counted.weight_bytes + counted.bias_bytes, abs=4)
+
+
+def test_model_without_checkpoint_as_table_and_json(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ("--model", "ai85net5", "--dataset", "MNIST", "--fits")
+    status, table, _ = said(ai8xize.main, capsys, monkeypatch, *words)
+    assert status == 0
+    assert "cycles               70,157             70,157" in table
+    assert "1.40 ms at 50 MHz" in table and "Energy is not estimated" in table
+    status, text, _ = said(ai8xize.main, capsys, monkeypatch, *words, "json")
+    chips = json.loads(text)
+    assert status == 0
+    assert [(one["chip"], one["fits"], one["cycles"]) for one in chips] == [
+        ("MAX78000", True, 70157), ("MAX78002", True, 70157),
+    ]  # fmt: skip
+    assert [layer["name"] for layer in chips[0]["layers"]] == [
+        "conv1", "conv2", "conv3", "conv4", "fc",
+    ]  # fmt: skip
+
+
+def test_what_does_not_fit_is_told_with_its_node(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Depthwise layers are for MAX78002; the status is that of the chip of --device."""
+    name = f"{ROOT}/tests/frontends/plain_networks.py:MobileNet"
+    words = ("--model", name, "--input-shape", "3x32x32", "--fits")
+    status, table, _ = said(ai8xize.main, capsys, monkeypatch, *words)
+    assert status == 1
+    assert "fits                 no          yes" in table
+    assert "features.3.0: it has 8 groups, MAX78000 has none" in table.replace("MAX78000: ", "")
+    status, _, _ = said(ai8xize.main, capsys, monkeypatch, *words, "--device", "MAX78002")
+    assert status == 0
+
+
+def test_mistakes_are_messages_and_not_verdicts(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ("--model", "ai85net5", "--dataset", "MNISTT", "--fits")
+    status, table, error = said(ai8xize.main, capsys, monkeypatch, *words)
+    assert (status, table) == (1, "")
+    assert "'MNISTT' is not known [E601]" in error
+
+
+def test_training_tells_before_it_begins(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("policy.yaml").write_text(
+        "start_epoch: 1\nweight_bits: 4\noverrides: {conv1: {weight_bits: 8}}\n"
+    )
+    words = ("--model", "ai85digitsnet", "--dataset", "digits", "--qat-policy", "policy.yaml")
+    status, table, _ = said(train.main, capsys, monkeypatch, *words, "--fits")
+    assert status == 0 and "3,733" in table
+    columns = {line.split()[0]: line.split()[1] for line in table.splitlines() if "conv" in line}
+    assert columns == {"conv1": "32", "conv2": "24", "conv3": "8"}  # half of those of 8 bits
+    status, text, error = said(
+        train.main, capsys, monkeypatch, *words, "--epochs", "1", "--optimizer", "Adam", "--lr",
+        "0.001", "--cpu",
+    )  # fmt: skip
+    assert status == 0, error
+    assert text.splitlines()[0] == (
+        "MAX78000: fits, 0.07 ms at 50 MHz; MAX78002: fits, 0.02 ms at 200 MHz"
+    )
