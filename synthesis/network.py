@@ -105,6 +105,17 @@ class Combination(enum.StrEnum):
     OR = "or"
     XOR = "xor"
 
+    @property
+    def commutative(self) -> bool:
+        """Whether the order of the operands does not matter."""
+        match self:
+            case Combination.ADD | Combination.OR | Combination.XOR:
+                return True
+            case Combination.SUB:
+                return False
+            case _:
+                assert_never(self)
+
 
 class Activation(enum.StrEnum):
     """What follows the output shift."""

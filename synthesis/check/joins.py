@@ -1,7 +1,7 @@
-"""Where a layer that joins others by channel reads, and where these write.
+"""Where a layer that joins or combines others reads, and where these write.
 
-A join is right exactly if each channel is read where its layer writes it, and no part that is
-written later overwrites it: lanes of a word in front of those that a layer uses become zero.
+It is right exactly if each channel is read where its layer writes it, and no source that is written
+later overwrites it: lanes of a word in front of those that a layer uses become zero.
 Source: docs/hardware/memory.md, "Interleaved data (HWC)" and "Joined inputs".
 """
 
@@ -28,17 +28,18 @@ class Words:
     step: int
 
 
-def is_joined_right(
+def is_read_right(
     layer: MappedLayer, sources: tuple[MappedLayer, ...], order: Sequence[int]
 ) -> bool | None:
-    """Whether a layer finds the channels of its sources, of equal size, one behind the other.
+    """Whether a layer finds the channels of its sources, of equal size, where it reads them.
 
-    `order` are the indices of all layers as they are executed. None if the layer is no such join,
-    or if it is wrong in a way that other complaints tell.
+    They are joined one behind the other, or combined. `order` are the indices of all layers as they
+    are executed. None if the layer has one source only, or if it is wrong in a way that other
+    complaints tell.
     """
-    if not _is_join(layer, sources):
+    if not _is_judged(layer, sources):
         return None
-    written = [place for source in sources for place in _written(source)]
+    written = [place for source in _as_they_stand(layer, sources) for place in _written(source)]
     pixels = layer.in_dim[0] * layer.in_dim[1]
     found = all(
         (a.processor, a.first) == (b.processor, b.first) and (a.step == b.step or pixels == 1)
@@ -48,14 +49,26 @@ def is_joined_right(
     return found and not any(_overwrites(b, a) for a, b in combinations(in_time, 2))
 
 
-def _is_join(layer: MappedLayer, sources: tuple[MappedLayer, ...]) -> bool:
-    sizes = {source.out_dim for source in sources}
-    if layer.combination or layer.streaming or any(layer.in_crop) or layer.channel_skip:
+def _as_they_stand(layer: MappedLayer, sources: tuple[MappedLayer, ...]) -> tuple[MappedLayer, ...]:
+    """Return operands in the order of their words, as far as the result does not depend on it."""
+    if not layer.combination:
+        return sources
+    fixed = 0 if layer.combination.commutative else 1  # what others are subtracted from
+    rest = sorted(sources[fixed:], key=lambda source: source.out_offset)
+    return (*sources[:fixed], *rest)
+
+
+def _is_judged(layer: MappedLayer, sources: tuple[MappedLayer, ...]) -> bool:
+    if layer.streaming or any(layer.in_crop) or layer.channel_skip:
         return False
-    if len(sources) < 2 or len(sources) != len(layer.sources or ()) or len(sizes) > 1:
+    if len(sources) < 2 or len(sources) != len(layer.sources or ()):
         return False
+    operands = layer.operands if layer.combination else 1
+    channels = sum(source.out_channels for source in sources)
     return (
-        sum(source.out_channels for source in sources) == layer.in_channels
+        len({source.out_dim for source in sources}) == 1
+        and operands in (1, len(sources))
+        and channels == operands * layer.in_channels
         and layer.processors.bit_count() == layer.in_share
         and all(
             source.output_processors.bit_count() == source.out_share and source.output_width == 8
@@ -75,11 +88,13 @@ def _written(source: MappedLayer) -> Iterator[Words]:
 
 def _read(layer: MappedLayer) -> Iterator[Words]:
     processors = bits(layer.processors)
-    distance = layer.read_gap + 1
-    for channel in range(layer.in_channels):
-        input_pass, place = divmod(channel, layer.in_share)
-        first = layer.in_offset // WORD_BYTES + input_pass * distance
-        yield Words(processors[place], first, layer.in_passes * distance)
+    operands = layer.operands if layer.combination else 1
+    distance = operands * (layer.read_gap + 1)
+    for operand in range(operands):
+        for channel in range(layer.in_channels):
+            input_pass, place = divmod(channel, layer.in_share)
+            first = layer.in_offset // WORD_BYTES + input_pass * distance + operand
+            yield Words(processors[place], first, layer.in_passes * distance)
 
 
 def _overwrites(later: MappedLayer, earlier: MappedLayer) -> bool:

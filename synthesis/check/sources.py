@@ -9,7 +9,7 @@ from device.chip import WORD_BYTES
 from device.masks import lowest_bit
 from diagnostics import Severity
 from synthesis.check.constraint import Covered, Finding, Kind, constraint
-from synthesis.check.joins import is_joined_right
+from synthesis.check.joins import is_read_right
 from synthesis.check.layout import mask_text
 from synthesis.facts import Fact
 from synthesis.final_scales import final_scales
@@ -136,8 +136,9 @@ def gaps_interleave_the_inputs(layer: MappedLayer, network: MappedNetwork) -> It
     if layer.sources is None or len(layer.sources) < 2:
         return
     sources = _sources(layer, network)
-    right = is_joined_right(layer, sources, network.order)
+    right = is_read_right(layer, sources, network.order)
     gaps = [s.write_gap for s in sources]
+    needed = layer.operands * (layer.read_gap + 1) - 1
     if right:
         return
     if len(set(gaps)) > 1:
@@ -148,12 +149,13 @@ def gaps_interleave_the_inputs(layer: MappedLayer, network: MappedNetwork) -> It
             "Write all of them with the same write_gap.",
             unsound=right is False,
         )
-    elif gaps and layer.combination and gaps[0] != layer.operands - 1:
+    elif gaps and layer.combination and gaps[0] != needed:
         yield Finding(
             f"the operands are written with write_gap {gaps[0]}, {layer.operands} operands "
-            f"need {layer.operands - 1}",
+            f"need {needed}",
             ("in_sequences", "eltwise", "op"),
-            f"Add write_gap: {layer.operands - 1} to the layers that are combined.",
+            f"Add write_gap: {needed} to the layers that are combined.",
+            unsound=right is False,
         )
     elif _joined_as_passes(layer, sources) and gaps[0] not in (0, len(sources) - 1):
         yield Finding(
@@ -179,7 +181,7 @@ def gaps_of_the_inputs_are_skipped(layer: MappedLayer, network: MappedNetwork) -
     gaps = {s.write_gap for s in sources}
     if len(gaps) != 1 or len(sources) != len(layer.sources or sources):
         return
-    right = is_joined_right(layer, sources, network.order)
+    right = is_read_right(layer, sources, network.order)
     if right:
         return
     gap = min(gaps)
@@ -233,7 +235,7 @@ def concatenated_inputs_are_apart(layer: MappedLayer, network: MappedNetwork) ->
         return
     if len({s.out_dim for s in sources}) > 1:
         return
-    right = is_joined_right(layer, sources, network.order)
+    right = is_read_right(layer, sources, network.order)
     if right:
         return
     for before, after in pairwise(sources):
@@ -262,7 +264,7 @@ def inputs_are_where_they_are_read(layer: MappedLayer, network: MappedNetwork) -
         return
     if len(sources) != len(layer.sources) or len({s.out_dim for s in sources}) > 1:
         return
-    right = is_joined_right(layer, sources, network.order)
+    right = is_read_right(layer, sources, network.order)
     if right:
         return
     for i, source in enumerate(sources):
@@ -293,13 +295,14 @@ def joined_inputs_stand_where_they_are_read(
         concatenated_inputs_are_apart,
         inputs_are_where_they_are_read,
     )
-    if is_joined_right(layer, sources, network.order) is not False:
+    if is_read_right(layer, sources, network.order) is not False:
         return
     if any(finding for test in tests for finding in test(layer, network)):
         return
     names = " and ".join(map(str, sources))
+    what = "combined" if layer.combination else "joined"
     yield Finding(
-        f"{names} are joined, but do not stand where they are read, or share words of an instance; "
+        f"{names} are {what}, but do not stand where they are read, or share words of an instance; "
         "the chip is not expected to compute the known answer",
         ("in_sequences", "processors"),
         "Let each of them begin at a multiple of 4 behind the one before it, with the same offset; "

@@ -77,6 +77,7 @@ PLACES: Mapping[type[enum.Enum], Mapping[str, Place]] = {
             lambda x: layers.line_buffer_words(view_with(x).layer),
     },
     Combination: {
+        "network.py:Combination.commutative": lambda x: x.commutative,
         "simulate/operators.py:_pairwise": operators._pairwise,
         "encode/layers.py:_operation": layers._operation,
         "summarize/statistics.py:layer_operations":

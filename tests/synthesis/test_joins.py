@@ -1,4 +1,4 @@
-"""Joins by channel: warned of exactly if the emulated chip computes another answer."""
+"""Joins and sums: warned of exactly if the emulated chip computes another answer."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from device import MAX78000, MAX78002, Chip
+from device.channels import channels_per_pass
 from diagnostics import DiagnosticError, Severity
 from synthesis.options import EncodeOptions
 from synthesis.place import PlaceOptions
@@ -49,13 +50,17 @@ class Part:
 
 @dataclass(frozen=True)
 class Join:
-    """Parts in the order of the join, the order in which they are executed, and the reader."""
+    """Parts in the order of the join, the order in which they are executed, and the reader.
+
+    With an `operation`, they are combined.
+    """
 
     chip: Chip
     parts: tuple[Part, ...]
     order: tuple[int, ...]
     processors: int
     read_gap: int = 0
+    operation: str | None = None
 
 
 def judged(join: Join, folder: Path) -> tuple[set[str], bool]:
@@ -68,7 +73,7 @@ def judged(join: Join, folder: Path) -> tuple[set[str], bool]:
     for index in join.order:
         part = join.parts[index]
         outputs = {
-            "output_processors": hex(mask(part.channels, part.first)),
+            "output_processors": hex(mask(channels_per_pass(part.channels), part.first)),
             "out_offset": hex(part.offset),
             "write_gap": part.gap,
         }
@@ -86,7 +91,11 @@ def judged(join: Join, folder: Path) -> tuple[set[str], bool]:
         "output_processors": 15,
         "out_offset": 0x6000,
     }
-    kernels.append(weights(4, sum(part.channels for part in join.parts), 3, 3, seed=99))
+    channels = sum(part.channels for part in join.parts)
+    if join.operation:
+        reader |= {"eltwise": join.operation, "operands": len(join.parts)}
+        channels //= len(join.parts)
+    kernels.append(weights(4, channels, 3, 3, seed=99))
     text = describe(*layers, reader)
     network, _ = build(folder, text, sample(3, 4, 4), kernels, chip=join.chip)
     found = check(network)
@@ -158,14 +167,37 @@ def joins(draw: st.DrawFn) -> Join:
     return Join(chip, tuple(parts), tuple(order), processors)
 
 
+@st.composite
+def sums(draw: st.DrawFn) -> Join:
+    """Draw a sum or difference, whose operands stand word by word behind each other, or not."""
+    random = draw(st.randoms(use_true_random=False))
+    chip = random.choice((MAX78000, MAX78002))
+    count, channels = random.choice((2, 2, 3)), random.choice((3, 8, 20, 64, 80, 128))
+    pass_channels = channels_per_pass(channels)
+    parts = [Part(channels, 0, BASE + 4 * i, count - 1) for i in range(count)]
+    read_gap = random.choice((0, 0, 1)) if chip.has_read_gap and channels == pass_channels else 0
+    if read_gap and random.random() < 0.7:
+        parts = [Part(channels, 0, BASE + 4 * i, 2 * count - 1) for i in range(count)]
+    order = list(range(count))
+    if random.random() < 0.4:
+        index = random.randrange(count)
+        parts[index] = disturbed(parts[index], random)
+    elif random.random() < 0.3:
+        random.shuffle(parts)
+    if random.random() < 0.3:
+        random.shuffle(order)
+    operation = random.choice(("add", "sub", "xor"))
+    return Join(chip, tuple(parts), tuple(order), mask(pass_channels), read_gap, operation)
+
+
 @settings(
-    max_examples=max(1, round(60 * FACTOR)),
+    max_examples=max(1, round(35 * FACTOR)),
     deadline=None,
     phases=[Phase.generate],
     suppress_health_check=list(HealthCheck),
 )
-@given(join=joins())
-def test_a_join_is_warned_of_exactly_if_the_chip_computes_another_answer(join: Join) -> None:
+@given(join=joins() | sums())
+def test_sources_are_warned_of_exactly_if_the_chip_computes_another_answer(join: Join) -> None:
     assume(join.processors < 1 << 64)
     with TemporaryDirectory() as folder:
         try:
