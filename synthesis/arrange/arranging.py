@@ -225,7 +225,7 @@ def _refusal(
     lines += _tried_remedies(network, fixed, chip, options, first)
     layer = network.layer(first.layers[0]) if first.layers else network.first
     refuse = _proven if first.proven else _not_found
-    return refuse(str(first.failure), layer.place, "\n".join(lines) or None)
+    return refuse(str(first.failure), layer.place, "\n  ".join(lines) or None)
 
 
 def _tried_remedies(
@@ -253,7 +253,9 @@ def _not_together(reason: str, keys: Sequence[GivenKey], lines: Sequence[str]) -
         "E423",
         f"{reason}; without {names} everything fits",
         keys[0].key,
-        "\n".join([f"Leave out {'it' if alone else 'one or both'}, or change the value.", *lines]),
+        "\n  ".join(
+            [f"Leave out {'it' if alone else 'one or both'}, or change the value.", *lines]
+        ),
     )
 
 

@@ -103,10 +103,9 @@ def _kernel_clique(problem: Problem) -> Iterator[Witness]:
     """Two layers of more than 64 channels together share a processor wherever they are."""
     stored = [(_width(problem, load), load) for load in _stored(problem)]
     best: list[tuple[int, Load]] = []
-    limit = problem.chip.kernel_columns
+    have = 0
     for width, load in stored:
-        if width <= GROUPS:
-            continue
+        limit = _capacity(problem, width)
         others = [(w, x) for w, x in stored if x is not load and w > 32 and w + width > PROCESSORS]
         clique = [(width, load), *others]
         if sum(x.blocks for _, x in clique) * BLOCK <= limit:
@@ -115,14 +114,14 @@ def _kernel_clique(problem: Problem) -> Iterator[Witness]:
         while sum(x.blocks for _, x in clique[:-1]) * BLOCK > limit:
             del clique[-1]
         if not best or len(clique) < len(best):
-            best = clique
+            best, have = clique, limit
     if best:
         layers = tuple(sorted(load.layer for _, load in best))
         columns = sum(x.blocks for _, x in best) * BLOCK
         counts = {x.layer: x.columns for _, x in best}
         parts = ", ".join(f"{problem.layer(i).name or f'layer {i}'} ({counts[i]})" for i in layers)
         yield Witness(
-            f"{parts} share processors wherever they are: together {columns} columns of {limit}",
+            f"{parts} share processors wherever they are: together {columns} columns of {have}",
             layers,
         )
 

@@ -264,9 +264,9 @@ def told(folder: Path, *layers: Keys, **more: object) -> str:
 def test_remedies_are_tried(tmp_path: Path) -> None:
     kernels = kernels_of((64, 3, 3, 3), *[(64, 64, 3, 3)] * 13)
     message = told(tmp_path, *[CONV] * 14, shape=(3, 8, 8), kernels=kernels)
-    assert "Tried: 4-bit weights in layer 1: not enough." in message
-    assert "Tried: 4-bit weights in layer 1, layer 2, layer 3, layer 4: fits." in message
-    assert "Tried: 32 instead of 64 outputs of layer 1: not enough." in message
+    assert "Tried: 4-bit weights in layer 0: not enough." in message
+    assert "Tried: 4-bit weights in layer 0, layer 1, layer 2, layer 3: fits." in message
+    assert "Tried: 32 instead of 64 outputs of layer 0: not enough." in message
     assert "Tried: MAX78002: fits." in message
 
 

@@ -12,16 +12,17 @@ from dataclasses import replace
 from itertools import pairwise, permutations, product
 from pathlib import Path
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from device import MAX78000
-from diagnostics import DiagnosticError
+from diagnostics import DiagnosticError, has_errors
 from synthesis.options import EncodeOptions
 from synthesis.parse.keys import LAYOUT_KEYS
 from tests.synthesis.arranged import CONV, arranged, arranged_text, kernels_of
 from tests.synthesis.networks import describe, files
 from tests.synthesis.random_networks import RandomNetwork, random_networks
+from tests.synthesis.stages import check
 
 FACTOR = float(os.environ.get("AI8X_PROPERTIES", "1"))
 """How many times more networks to try than by default."""
@@ -43,10 +44,20 @@ def without_places(drawn: RandomNetwork) -> str:
     return describe(*({**keys, **unused} for keys in drawn.layers), **others)
 
 
+def is_legal(drawn: RandomNetwork, folder: Path) -> bool:
+    """Whether the network is accepted with the places that it was drawn with."""
+    try:
+        network, found = drawn.build(folder)
+    except DiagnosticError:
+        return False
+    return not has_errors((*found, *check(network)))
+
+
 @trying(28)
 @given(drawn=random_networks())
 def test_random_networks_are_arranged(tmp_path_factory: object, drawn: RandomNetwork) -> None:
     folder: Path = tmp_path_factory.mktemp("net")  # type: ignore[attr-defined]
+    assume(is_legal(drawn, folder))
     options = replace(files(folder, drawn.data, drawn.kernels, drawn.biases), input_port=drawn.port)
     encode = EncodeOptions(cross_check=True, average_rounding=drawn.rounding)
     arranged_text(
