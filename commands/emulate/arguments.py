@@ -65,19 +65,7 @@ def parse(words: Sequence[str] | None = None) -> EmulateOptions:
     """Return what the command line asks for; wrong usage ends the program with status 2."""
     parser = arguments()
     args = parser.parse_args(words)
-    if args.dump and not args.words:
-        parser.error("--dump needs --words")
-    alone = args.words or args.accelerator_only or args.input
-    if alone and (args.profile or args.vcd):
-        parser.error("--profile and --vcd need PROJECT_DIR and a program with main()")
-    if args.gdb is not None and alone:
-        parser.error("--gdb needs PROJECT_DIR and a program with main()")
-    if args.accelerator_only and args.words:
-        parser.error("--accelerator-only needs PROJECT_DIR")
-    if args.input and args.words:
-        parser.error("--input needs PROJECT_DIR")
-    if (args.fast or args.labels) and (not args.input or args.accelerator_only):
-        parser.error("--fast and --labels need --input, without --accelerator-only")
+    _check(parser, args)
     return EmulateOptions(
         project=args.project,
         words=args.words,
@@ -103,6 +91,23 @@ def parse(words: Sequence[str] | None = None) -> EmulateOptions:
             shorten_loops=args.shorten_loops,
         ),
     )
+
+
+def _check(parser: Parser, args: argparse.Namespace) -> None:
+    """End the program for options that do not go together."""
+    if args.dump and not args.words:
+        parser.error("--dump needs --words")
+    alone = args.words or args.accelerator_only or args.input
+    if alone and (args.profile or args.vcd):
+        parser.error("--profile and --vcd need PROJECT_DIR and a program with main()")
+    if args.gdb is not None and alone:
+        parser.error("--gdb needs PROJECT_DIR and a program with main()")
+    if args.accelerator_only and args.words:
+        parser.error("--accelerator-only needs PROJECT_DIR")
+    if args.input and args.words:
+        parser.error("--input needs PROJECT_DIR")
+    if (args.fast or args.labels) and (not args.input or args.accelerator_only):
+        parser.error("--fast and --labels need --input, without --accelerator-only")
 
 
 def port(text: str) -> int:
