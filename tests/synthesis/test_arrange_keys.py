@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,8 +11,9 @@ import pytest
 from device import MAX78002
 from diagnostics import Diagnostic, DiagnosticError
 from synthesis.layout import InputPort
+from tests.conftest import ROOT
 from tests.synthesis.arranged import ADD, CONV, ONE, PASS, arranged, kernels_of
-from tests.synthesis.networks import Keys
+from tests.synthesis.networks import Keys, describe, files, sample
 
 THREE = kernels_of((8, 3, 3, 3), (8, 8, 3, 3), (4, 8, 3, 3))
 SHAPE = (3, 8, 8)
@@ -134,3 +137,18 @@ def test_what_needs_stated_places_is_named(
             tmp_path, *layers, shape=SHAPE, kernels=THREE, chip=MAX78002, execute=False, **others
         )
     assert {d.code for d in caught.value.diagnostics if d.code[0] == "E"} == {"E426"}
+
+
+def test_a_complete_description_does_not_load_the_search(tmp_path: Path) -> None:
+    places = {"processors": "0x7", "in_offset": 0, "out_offset": 0x2000}
+    text = describe({**CONV, **places, "output_processors": "0xff"})
+    options = files(tmp_path, sample(*SHAPE), THREE[:1])
+    (tmp_path / "net.yaml").write_text(text)
+    program = (
+        "import sys; from device import MAX78000; from synthesis.pipeline import synthesize; "
+        "from synthesis.options import EncodeOptions, ResolveOptions; "
+        f"synthesize({str(tmp_path / 'net.yaml')!r}, MAX78000, ResolveOptions("
+        f"{options.sample_input!r}, weight_input={options.weight_input!r}), EncodeOptions()); "
+        "sys.exit('synthesis.arrange.arranging' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=False).returncode == 0
