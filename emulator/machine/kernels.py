@@ -21,16 +21,16 @@ class KernelValues:
     """The kernels of a layer: int64 [output, channel, row, column].
 
     Those of a depth-wise layer are [channel, row, column]. `used` tells of each output whether any
-    of its kernels is not zero. `filled`: binary kernels, none of which is zero, so that what fills
-    the last byte cannot be told from kernels; the outputs that may have none count as not used.
+    of its kernels is not zero. Binary kernels never are, so that what fills the last byte cannot be
+    told from kernels: so many outputs at the end as are `uncertain` count as not used.
     """
 
-    def __init__(self, values: Integers, *, filled: bool) -> None:
+    def __init__(self, values: Integers, uncertain: int) -> None:
         self.values = values
         flat = values.reshape(len(values), -1)
         self.used: NDArray[np.bool_] = np.any(flat, axis=1, keepdims=True)[:, 0]
-        if filled:
-            self.used[-(KERNELS_PER_BYTE - 1) :] = False
+        if uncertain:
+            self.used[-uncertain:] = False
         self._magnitudes = np.abs(flat).sum(axis=1)
         self._floats: dict[type, Floats] = {}
 
@@ -66,9 +66,15 @@ class DecodedKernels:
         key = config, binary, quad
         if key not in self._known:
             values = _ordered(memory, config, binary=binary, quad=quad)
-            filled = binary and config.kernels.bits == 1
-            self._known[key] = KernelValues(values, filled=filled)
+            self._known[key] = KernelValues(values, _uncertain(config) if binary else 0)
         return self._known[key]
+
+
+def _uncertain(config: LayerConfig) -> int:
+    """Return how many outputs of a layer with binary kernels may have none."""
+    if config.kernels.bits != 1:
+        return 0
+    return KERNELS_PER_BYTE - 1 if config.kind.sums_channels else len(config.processors)
 
 
 def _ordered(memory: Memory, config: LayerConfig, *, binary: bool, quad: bool) -> Integers:

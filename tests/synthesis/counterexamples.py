@@ -300,6 +300,60 @@ RESET_IN_PLACE = RandomNetwork(
 )
 """The layer that resets average pooling reads and writes the same word."""
 
+FILLED_BINARY_CHANNELS = RandomNetwork(
+    chip=MAX78002,
+    layers=(
+        {
+            **_POINTWISE,
+            "processors": 0x1,
+            "output_processors": 0xFFFFFFFFFFFFF0,
+            "out_offset": 0,
+            "output_shift": 1,
+        },
+        {
+            **_POINTWISE,
+            "quantization": "bin",
+            "groups": 200,
+            "processors": 0xFFFFFFFFFFFFF0,
+            "output_processors": 0xFFFFFFFFFFFFF0,
+            "out_offset": 0x10,
+            "output_shift": 1,
+        },
+    ),
+    others={},
+    sources=((INPUT,), (0,)),
+    weights_of=(0, 1),
+    data=sample(1, 1),
+    kernels=(_weights(200, 1, 1, 1), np.where(_weights(200, 1, 1, 1) < 0, -1, 1)),
+    biases=(_weights(200), _weights(200)),
+    port=InputPort.FIFO,
+    rounding=False,
+)
+"""The same in a depth-wise layer, where each processor has a byte of its own to fill."""
+
+ROWS_BELOW_THE_LAST_STEP = RandomNetwork(
+    chip=MAX78002,
+    layers=(
+        {
+            **_POINTWISE,
+            "processors": 0x1,
+            "pool_stride": 2,
+            "out_offset": 0,
+            "quantization": 4,
+            "output_shift": 1,
+        },
+    ),
+    others={},
+    sources=((INPUT,),),
+    weights_of=(0,),
+    data=sample(1, 2, 1),
+    kernels=(_weights(1, 1, 1, 1) // 16,),
+    biases=(_weights(1) * 0,),
+    port=InputPort.FIFO,
+    rounding=False,
+)
+"""The FIFO delivers a row that no window reads, which the registers do not tell."""
+
 COUNTEREXAMPLES = (
     UNEVEN_LAST_PASS,
     SKIPPED_PIXELS,
@@ -308,4 +362,6 @@ COUNTEREXAMPLES = (
     PADDED_BIASES,
     FILLED_BINARY_PASS,
     RESET_IN_PLACE,
+    FILLED_BINARY_CHANNELS,
+    ROWS_BELOW_THE_LAST_STEP,
 )
