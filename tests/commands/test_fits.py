@@ -71,12 +71,12 @@ def test_what_does_not_fit_is_told_with_its_node(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Depthwise layers are for MAX78002; the status is that of the chip of --device."""
-    name = f"{ROOT}/tests/frontends/plain_networks.py:MobileNet"
-    words = ("--model", name, "--input-shape", "3x32x32", "--fits")
+    name = f"{ROOT}/tests/frontends/plain_networks.py:Separable"
+    words = ("--model", name, "--input-shape", "3x8x8", "--fits")
     status, table, _ = said(ai8xize.main, capsys, monkeypatch, *words)
     assert status == 1
     assert "fits                 no          yes" in table
-    assert "features.3.0: it has 8 groups, MAX78000 has none" in table.replace("MAX78000: ", "")
+    assert "0.0: it has 3 groups, MAX78000 has none" in table.replace("MAX78000: ", "")
     status, _, _ = said(ai8xize.main, capsys, monkeypatch, *words, "--device", "MAX78002")
     assert status == 0
 
