@@ -215,7 +215,10 @@ def synthesize(run_stage: Runner, checkpoint: Path, sample: Path) -> int:
     """Write the C project and execute its loader; return the number of words verified."""
     inputs = ("--checkpoint-file", checkpoint, "--sample-input", sample)
     outputs = ("--test-dir", run_stage.output, "--prefix", PROJECT, "--overwrite", "--verify")
-    text = run_stage("synthesize and verify", "scripts/gen_digits.sh", *inputs, *outputs)
+    network = ("--device", "MAX78000", "--model", "ai85digitsnet", "--dataset", "digits")
+    texts = ("--softmax", "--timer", "0", "--verbose")
+    command = ("ai8xize.py", *network, *inputs, *outputs, *texts)
+    text = run_stage("synthesize and verify", *command)
     return number(first(r"verified ([\d,]+) accelerator words", text, "verified accelerator words"))
 
 
