@@ -18,6 +18,7 @@ FACTOR ?= 20
 
 # Known answers: their folder, the cases of `make kat`, and those of `make kat-selection`
 KAT ?= ../shared/kat
+QAT_V2 ?= ../shared/qat-v2
 KAT_GLOBS ?= *
 KAT_SELECTION := max78000-mnist max78000-cifar-10 opt-*-mnist pooling* mlp* burnin* conv1x1 nonsquare*
 # Cases of the selection that are not for MAX78000
@@ -31,7 +32,7 @@ ifneq ($(shell $(PYTHON) -c 'print("runs")' 2>/dev/null),runs)
 .PHONY: $(RUNTIME)
 endif
 
-.PHONY: help setup demo rtl-demo test test-fast properties lint format docs kat kat-selection emulator-kat bit-flips core-memory fault-table c-faults fuzz benchmarks clean arrange-table arrange-loads arrange-properties
+.PHONY: help setup demo rtl-demo test test-fast properties lint format docs kat kat-selection qat-v2-kat emulator-kat bit-flips core-memory fault-table c-faults fuzz benchmarks clean arrange-table arrange-loads arrange-properties
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -85,6 +86,9 @@ kat: $(RUNTIME) $(KAT)/check.py ## check against the known answers (KAT_GLOBS='n
 kat-selection: $(RUNTIME) $(KAT)/check.py ## the known answers of the basic features on MAX78000
 	@set -f; cases=$$($(PYTHON) $(KAT)/check.py --list $(KAT_SELECTION) | grep -vE '$(KAT_BEYOND)') \
 		&& $(PYTHON) $(KAT)/check.py --jobs $(JOBS) $$cases
+
+qat-v2-kat: $(DEVELOPMENT) ## check the second generation of QAT against known answers (QAT_V2=DIR)
+	@$(PYTHON) $(QAT_V2)/check_qat_v2.py . $(ARGS)
 
 emulator-kat: $(DEVELOPMENT) ## execute the recorded words of the known answers in the emulator
 	@$(PYTHON) -m tests.emulator.known_answers --kat $(KAT) $(ARGS)

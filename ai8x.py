@@ -79,6 +79,7 @@ from layers.steps import kind_of
 from layers.tracing import Node, NotTraceableError, graph_of
 from layers.training_steps import (
     fuse_bn_layers,
+    has_thresholds,
     initiate_qat,
     update_model,
     update_optimizer,

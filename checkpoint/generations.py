@@ -14,6 +14,14 @@ from checkpoint.values import Array
 
 THRESHOLD, FINAL_SCALE, CLAMP = "activation_threshold", "final_scale", "clamp_activation"
 ADDED_KEYS = (THRESHOLD, FINAL_SCALE, CLAMP)
+_KNOWN_ENTRIES = frozenset(
+    {
+        *ADDED_KEYS,
+        *("output_shift", "weight_bits", "bias_bits", "quantize_activation"),
+        *("adjust_output_shift", "shift_quantile"),
+        *("w_zero_point", "b_zero_point", "base_b_q"),  # of files of 2020
+    }
+)
 _LARGEST = {THRESHOLD: 60, FINAL_SCALE: 15}
 """Magnitudes: parameters are at most 2^60, a scaled result of 32 bits has no room for more."""
 _LARGEST_SHIFT = 15
@@ -23,6 +31,21 @@ _LARGEST_SHIFT = 15
 def has_thresholds(state: Iterable[str]) -> bool:
     """Whether a checkpoint with tensors of these names is of the second generation."""
     return any(name.rpartition(".")[2] == THRESHOLD for name in state)
+
+
+def unknown_entries(state: Iterable[str]) -> list[str]:
+    """Return the names of what layers store beside their weights that no generation known has.
+
+    A layer is what has an output shift. A later generation may give its entries a meaning that
+    changes what the network computes.
+    """
+    names = list(state)
+    layers = {name.rpartition(".")[0] for name in names if name.endswith(".output_shift")}
+    return [
+        name
+        for name in names
+        if name.rpartition(".")[0] in layers and name.rpartition(".")[2] not in _KNOWN_ENTRIES
+    ]
 
 
 def exponent(state: Mapping[str, Array], layer: str, what: str) -> int:

@@ -33,6 +33,11 @@ def update_model(m: nn.Module) -> None:
             module.set_clamp(clamped)
 
 
+def has_thresholds(m: nn.Module) -> bool:
+    """Whether a model is of the second generation of QAT."""
+    return any(layer.has_thresholds for _, layer in quantized_modules(m))
+
+
 def use_thresholds(m: nn.Module, wanted: bool = True) -> None:
     """Make all layers those of the second generation of QAT, or with False of the first."""
     for module in m.modules():

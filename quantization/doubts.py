@@ -7,7 +7,14 @@ from collections.abc import Mapping
 import numpy as np
 
 from checkpoint import Array, Checkpoint
-from checkpoint.generations import CLAMP, FINAL_SCALE, THRESHOLD, exponent, has_thresholds
+from checkpoint.generations import (
+    CLAMP,
+    FINAL_SCALE,
+    THRESHOLD,
+    exponent,
+    has_thresholds,
+    unknown_entries,
+)
 from diagnostics.errors import InputError
 from quantization.options import QuantizationOptions
 
@@ -90,6 +97,12 @@ def warnings_of(checkpoint: Checkpoint, options: QuantizationOptions) -> list[st
         found.append(
             "activations were not limited in training, as quantization-aware training had not "
             "begun; the accelerator limits them to 8 bits"
+        )
+    unknown = unknown_entries(checkpoint.state_dict)
+    if unknown:
+        found.append(
+            f"{', '.join(unknown)}: not known to this version, whatever it means is left out; the "
+            "integers may not be those that the network was trained for"
         )
     unfused = [k for k in checkpoint.state_dict if k.endswith(".running_mean")]
     if unfused:

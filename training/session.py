@@ -211,7 +211,7 @@ def _check_version(
     model: nn.Module, options: TrainingOptions, policy: dict[str, Any] | None, path: str
 ) -> None:
     """Raise InputError if a checkpoint is of another generation of QAT than the run is to be."""
-    found = 2 if any(getattr(m, "has_thresholds", False) for m in model.modules()) else 1
+    found = 2 if ai8x.has_thresholds(model) else 1
     asked = options.qat_version is not None or qat.version_of(policy) == 2
     if asked and wanted_version(options, policy) != found:
         raise InputError(

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from checkpoint import Checkpoint, CheckpointError, read_checkpoint
-from checkpoint.generations import FINAL_SCALE, exponent
+from checkpoint.generations import FINAL_SCALE, exponent, unknown_entries
 from device import Chip
 from diagnostics import NO_EFFECTS, Diagnostic, DiagnosticError, Effects, Place, Severity
 from synthesis.facts import Fact, effects
@@ -81,6 +81,7 @@ def tensors_from_checkpoint(
     checkpoint = options.tensors or read_checkpoint(options.checkpoint_file)
     place = Place(file=options.checkpoint_file)
     _check_arch(description, checkpoint, place, problems)
+    _check_entries(checkpoint, place, problems)
     found: dict[int, LayerTensors] = {}
     used: list[tuple[LayerDescription, str, NDArray[Any]]] = []
     keys = [
@@ -99,6 +100,21 @@ def tensors_from_checkpoint(
         found[layer.index] = tensors
     problems += complain_unquantized(used, place)
     return found
+
+
+def _check_entries(checkpoint: Checkpoint, place: Place, problems: list[Diagnostic]) -> None:
+    """Warn of what a later version of QAT may have put into the file."""
+    unknown = unknown_entries(checkpoint.state_dict)
+    if unknown:
+        problems.append(
+            Diagnostic(
+                "W243",
+                f"{', '.join(unknown)}: not known to this version, whatever it means is left out",
+                place,
+                "The network may not compute what it was trained for; use a version that knows it.",
+                Severity.WARNING,
+            )
+        )
 
 
 def _check_arch(

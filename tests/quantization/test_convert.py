@@ -222,3 +222,49 @@ def test_doubtful_input_is_mentioned() -> None:
     assert "with QAT; MAX changes" in result(prepared, clip_method=ClipMethod.MAX).warnings[0]
     without = Checkpoint({"state_dict": original.state_dict})
     assert "extras" in result(without).warnings[0]
+
+
+LATER = {"a__output_shift": [0.0], "a__clamp_activation": [True], "a__final_scale": 0.0}
+
+
+@pytest.mark.parametrize(
+    ("threshold", "bits", "shift", "warned"),
+    [(2.0, 8, -3, False), (-2.0, 8, 1, False), (30.0, 8, -15, True), (-9.0, 2, 8, False),
+     (-11.0, 2, 9, True)],
+)  # fmt: skip
+def test_threshold_is_part_of_the_output_shift(
+    threshold: float, bits: int, shift: int, warned: bool
+) -> None:
+    found = result(
+        checkpoint(**LATER, a__activation_threshold=threshold, a__weight_bits=[bits],
+                   a__op__weight=WEIGHTS)
+    )  # fmt: skip
+    state = found.checkpoint.state_dict
+    assert state["a.output_shift"].tolist() == [shift]
+    assert state["a.activation_threshold"] == threshold
+    assert any("limited to what the accelerator holds" in line for line in found.warnings) == warned
+
+
+@pytest.mark.parametrize("value", [1.5, np.nan, np.inf, 1e9])
+def test_threshold_that_is_no_exponent_is_refused(value: float) -> None:
+    with pytest.raises(InputError, match=r"a\.activation_threshold"):
+        quantize(checkpoint(**LATER, a__activation_threshold=value, a__op__weight=WEIGHTS))
+
+
+def test_methods_that_leave_out_thresholds_are_refused() -> None:
+    original = checkpoint(**LATER, a__activation_threshold=1.0, a__op__weight=WEIGHTS)
+    with pytest.raises(InputError, match="MAX does not take into account") as info:
+        quantize(original, clip_method=ClipMethod.MAX)
+    assert info.value.code == "E711"
+
+
+def test_entries_of_the_future_are_named() -> None:
+    original = checkpoint(a__output_shift=[0.0], a__op__weight=WEIGHTS, a__new_range=[1.0])
+    (warning,) = [line for line in result(original).warnings if "not known" in line]
+    assert warning.startswith("a.new_range")
+
+
+def test_activations_without_limits_are_warned_of() -> None:
+    state = {**LATER, "a__clamp_activation": [False], "a__activation_threshold": 0.0}
+    warnings = result(checkpoint(**state, a__op__weight=WEIGHTS)).warnings
+    assert any("activations were not limited" in line for line in warnings)

@@ -188,10 +188,10 @@ def evaluate(run: Pass, batches: Batches, epoch: int | None) -> Scores:
     return _finished(run, phase, epoch, tally)
 
 
-def measure(passes: Pass, batches: Batches) -> Scores:
-    """Measure on the test set and log the result."""
+def measure(passes: Pass, batches: Batches, which: str = "") -> Scores:
+    """Measure on the test set and log the result; `which` of several states of the model it is."""
     log = passes.log
-    log.say("--- test ---------------------")
+    log.say(f"--- test{which and f' ({which})'} ---------------------")
     log.say(f"{batches.samples} samples ({passes.options.batch_size} per mini-batch)")
     scores = evaluate(passes, batches, None)
     report(passes, scores)

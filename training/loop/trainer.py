@@ -79,8 +79,19 @@ class Trainer:
             if self.policy is not None and epoch == self.policy["start_epoch"]:
                 self._begin_qat()
             self._epoch(epoch)
-        self.log.metrics["test"] = measure(self.passes, self.data.test).as_dict()
+        if not ai8x.has_thresholds(self.passes.model):
+            self.log.metrics["test"] = measure(self.passes, self.data.test).as_dict()
+        else:  # as the vendor's tools of that generation
+            self.log.metrics["test"] = measure(self.passes, self.data.test, "ckpt").as_dict()
+            self._take_best()
+            self.log.metrics["test_best"] = measure(self.passes, self.data.test, "best").as_dict()
         self.log.save_metrics()
+
+    def _take_best(self) -> None:
+        """Let the model be that of the best epoch."""
+        share = self.passes.share
+        state = checkpoints.read(str(self._path("best"))) if share.leads else None
+        checkpoints.load_into(self.passes.model, share.agree(state))
 
     def _resume(self, resumed: checkpoints.Loaded) -> int:
         """Take over optimizer and results, and return the epoch to start with."""
@@ -131,7 +142,7 @@ class Trainer:
         model, share = self.passes.model, self.passes.share
         self.log.say("Initiating quantization aware training (QAT)...")
         ai8x.fuse_bn_layers(model)
-        if any(getattr(module, "has_thresholds", False) for module in model.modules()):
+        if ai8x.has_thresholds(model):
             self._measure_ranges()
         self.optimizer = ai8x.update_optimizer(model, self.optimizer)
         self.schedule.use(self.optimizer)

@@ -118,7 +118,7 @@ class Task(ABC):
 
 def integer_range(model: nn.Module) -> int:
     """Return the factor by which results of the integer simulation exceed those of training."""
-    if any(getattr(module, "has_thresholds", False) for module in model.modules()):
+    if ai8x.has_thresholds(model):
         return int(128 ** (1 + sum(bool(getattr(m, "wide", False)) for m in model.modules())))
     wide = sum(bool(getattr(child, "wide", False)) for child in model.children())
     return int(128 * 256**wide)
