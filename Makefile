@@ -32,7 +32,7 @@ ifneq ($(shell $(PYTHON) -c 'print("runs")' 2>/dev/null),runs)
 .PHONY: $(RUNTIME)
 endif
 
-.PHONY: help setup demo rtl-demo test test-fast properties lint format docs kat kat-selection qat-v2-kat emulator-kat bit-flips core-memory fault-table c-faults fuzz benchmarks clean arrange-table arrange-loads arrange-properties
+.PHONY: help setup demo rtl-demo test test-fast properties lint format docs kat kat-selection qat-kat emulator-kat bit-flips core-memory fault-table c-faults fuzz benchmarks clean arrange-table arrange-loads arrange-properties
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -87,7 +87,7 @@ kat-selection: $(RUNTIME) $(KAT)/check.py ## the known answers of the basic feat
 	@set -f; cases=$$($(PYTHON) $(KAT)/check.py --list $(KAT_SELECTION) | grep -vE '$(KAT_BEYOND)') \
 		&& $(PYTHON) $(KAT)/check.py --jobs $(JOBS) $$cases
 
-qat-v2-kat: $(DEVELOPMENT) ## check the second generation of QAT against known answers (QAT_V2=DIR)
+qat-kat: $(DEVELOPMENT) ## check the second generation of QAT against known answers (QAT_V2=DIR)
 	@$(PYTHON) $(QAT_V2)/check_qat_v2.py . $(ARGS)
 
 emulator-kat: $(DEVELOPMENT) ## execute the recorded words of the known answers in the emulator

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +56,7 @@ class Violation:
     bias: int = 0
     options: dict[str, Any] = field(default_factory=dict)
     others: dict[str, str] = field(default_factory=dict)
+    final_scales: tuple[int, ...] = ()
 
     def text(self) -> str:
         """Return the description."""
@@ -68,7 +69,12 @@ class Violation:
         kernels = [weights(*k, bits=b) for k, b in zip(self.kernels, bits, strict=False)]
         biases = [np.arange(1, self.bias + 1)] if self.bias else []
         data = np.zeros(self.sample, np.int64)
-        return build(folder, self.text(), data, kernels, biases, self.chip, **self.options)[0]
+        made = build(folder, self.text(), data, kernels, biases, self.chip, **self.options)[0]
+        if not self.final_scales:
+            return made
+        pairs = [*zip(made.network.layers, self.final_scales, strict=True)]
+        layers = tuple(replace(layer, final_scale=scale) for layer, scale in pairs)
+        return replace(made, network=replace(made.network, layers=layers))
 
 
 POOL_EARLIER = "Pool in a layer before."
@@ -1115,6 +1121,24 @@ VIOLATIONS = [
         ],
         [(2, 3, 3, 3), (2, 2, 3, 3)],
         [(2, "in_sequences", "the operands have the sizes 4x4, 2x2, they must be equal", None)],
+    ),
+    Violation(
+        "E392",
+        [
+            {**CONV, "output_processors": 3},
+            {**CONV, "processors": 3, "output_processors": 3},
+            {**PLAIN, "op": "add", "processors": 3, "in_sequences": "[0, 1]", "in_offset": 0},
+        ],
+        [(2, 3, 3, 3), (2, 2, 3, 3)],
+        [
+            (
+                2,
+                "in_sequences",
+                "its data are to be multiplied by different final scales: layer 0 2^1, layer 1 2^3",
+                "Train the network again: layers whose results meet get one range of activations.",
+            )
+        ],
+        final_scales=(1, 3, 0),
     ),
     # What is unusual, but possible
     Violation(
