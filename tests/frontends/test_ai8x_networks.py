@@ -15,11 +15,12 @@ import ai8xize
 from commands.loader.models import describe_model
 from commands.loader.options import ModelSource
 from diagnostics import run
+from synthesis.options import EncodeOptions
 from synthesis.parse import Described
-from synthesis.simulate import simulate
-from synthesis.understand import understand
+from synthesis.pipeline import synthesize
 from tests.conftest import ROOT
 from tests.networks.deployed import BY_FILE, with_random_weights
+from tests.synthesis.emulated import emulated
 from training.saving import checkpoints
 
 MNIST = str(ROOT / "trained/mnist-ai85net5-qat8-q.pth.tar")
@@ -34,18 +35,19 @@ SAMPLE = str(ROOT / "tests/sample_mnist.npy")
     ],
 )  # fmt: skip
 def test_described_network_computes_what_the_model_does(file: str, tmp_path: Path) -> None:
-    """The variant (bias, classes, channels) is found from the checkpoint and the sample."""
+    """The variant (bias, classes, channels) is found from the checkpoint and the sample; places
+    are chosen, and the emulated chip agrees."""
     deployed = BY_FILE[file]
     checkpoint, model = with_random_weights(deployed, tmp_path)
     options = deployed.resolving(tmp_path, checkpoint)
     source = ModelSource(deployed.case.name)
     found = describe_model(source, deployed.chip, checkpoint, options.sample_input)
     described = Described(found.text, found.model, found.nodes)
-    network, _, problems = understand(described, None, options)
-    assert not [p for p in problems if p.severity == "error"]
-    outputs = simulate(network, average_rounding=False).outputs
-    results = [outputs[layer.index].ravel() for layer in network.outputs()]
+    made = synthesize(described, deployed.chip, options, EncodeOptions())
+    outputs = made.activations.outputs
+    results = [outputs[layer.index].ravel() for layer in made.network.outputs()]
     np.testing.assert_array_equal(np.concatenate(results), deployed.output(model))
+    assert emulated(made.program).wrong == []
 
 
 def loaded(folder: Path, *words: str) -> int:
