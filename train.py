@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from typing import TYPE_CHECKING
@@ -20,13 +21,13 @@ def main() -> int:
     options, firmware = parse(sys.argv[1:])
     if "WORLD_SIZE" in os.environ:  # hints of torch.distributed would hide our own messages
         os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
-    # PyTorch takes seconds to import: --help needs none of it, and `run` reports Ctrl-C meanwhile.
-    from training import session
-
     if options.fits is not None:
         from commands.train.fits import show
 
         return show(options)
+    # PyTorch takes seconds to import: --help needs none of it, and `run` reports Ctrl-C meanwhile.
+    from training import session
+
     if trains(options):
         print_fits(options)
     if firmware is None:
@@ -58,4 +59,6 @@ def print_fits(options: TrainingOptions) -> None:
 
 
 if __name__ == "__main__":
+    if any(word.startswith("--fits") for word in sys.argv):
+        gc.disable()  # such a run is short and makes few cycles of objects
     sys.exit(run(main))
