@@ -112,7 +112,8 @@ def unfinished(text: str, file: str) -> list[Diagnostic]:
 def _fixes_places(root: yaml.MappingNode) -> bool:
     """Whether a file means to fix all places: each layer's processors, and some offset.
 
-    A spelling that is close counts: the key is meant.
+    A spelling that is close counts: the key is meant. So does a single layer without processors
+    where every layer states its offset: it was forgotten.
     """
     layers = [node for key, node in root.value if key.value == "layers"]
     if not layers or not isinstance(layers[0], yaml.SequenceNode):
@@ -122,8 +123,10 @@ def _fixes_places(root: yaml.MappingNode) -> bool:
         for layer in layers[0].value
         if isinstance(layer, yaml.MappingNode)
     ]
-    offsets = any(key in ("in_offset", "out_offset") for names in keys for key in names)
-    return (offsets or len(keys) < 2) and all(map(_names_processors, keys))
+    offsets = [any(key in ("in_offset", "out_offset") for key in names) for names in keys]
+    lacking = len(keys) - sum(map(_names_processors, keys))
+    forgotten = lacking == 1 and len(keys) > 1 and all(offsets)
+    return forgotten or ((any(offsets) or len(keys) < 2) and lacking == 0)
 
 
 def _names_processors(keys: list[str]) -> bool:

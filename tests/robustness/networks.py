@@ -178,6 +178,7 @@ STREAMING = """\
 # layers that work on rows as they arrive through the FIFO
 arch: test
 dataset: small
+input_port: fifo
 
 layers:
   - name: s0
@@ -218,7 +219,9 @@ arch: test
 dataset: small
 
 layers:
-  - processors: 0x0000.0000.0000.000f
+  - kernel_offset: 16
+    in_place: true
+    processors: 0x0000.0000.0000.000f
     op: ConvTranspose2d
     kernel_size: 3x3
     stride: 2

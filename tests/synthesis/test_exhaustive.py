@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from device import MAX78000
+from synthesis.configuration import keys
 from synthesis.encode import control, data, encode, layers
 from synthesis.encode.view import LayerView
 from synthesis.layout import InputPort
@@ -59,6 +60,7 @@ PLACES: Mapping[type[enum.Enum], Mapping[str, Place]] = {
         "network.py:Operator.weighted": lambda x: x.weighted,
         "network.py:Operator.dimensions": lambda x: x.dimensions,
         "network.py:Operator.transposed": lambda x: x.transposed,
+        "configuration/keys.py:_operation": lambda x: keys._operation(layer_with(operator=x)),
         "parse/rules.py:_default_kernel": rules._default_kernel,
         "parse/rules.py:_kernels": rules._kernels,
         "parse/rules.py:_kernel_remedy": lambda x: rules._kernel_remedy(x, 3, 3),

@@ -135,9 +135,10 @@ def test_description_without_placement_is_a_network(tmp_path: Path) -> None:
 
 
 def test_completing_a_layout_needs_processors(tmp_path: Path) -> None:
-    text = describe({**CONV, **PLACED}, CONV)
+    open_ = {**CONV, "out_offset": None}
+    text = describe({**CONV, **PLACED}, open_)
     assert not parse(text).placed
-    network, layout, _ = resolved(tmp_path, {**CONV, **PLACED}, CONV)
+    network, layout, _ = resolved(tmp_path, {**CONV, **PLACED}, open_)
     with pytest.raises(DiagnosticError) as said_late:
         complete(network.layers, network.order, layout)
     (late,) = said_late.value.diagnostics

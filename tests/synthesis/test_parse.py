@@ -872,3 +872,11 @@ def test_places_of_a_template_that_are_left_open_are_refused(line: str) -> None:
 @pytest.mark.parametrize("comment", ["# lines with FILL IN need work.", "# Filled in: sin"])
 def test_other_comments_are_ignored(comment: str) -> None:
     assert parse(f"{HEAD}{LAYER}{comment}\n").layers
+
+
+def test_single_layer_without_processors_is_a_slip_where_all_state_offsets() -> None:
+    text = "arch: a\ndataset: b\nlayers:\n- {processors: 1, out_offset: 0}\n"
+    (slip,) = complaints(text + "- {out_offset: 0x1000}\n")
+    assert "layer 1: the key 'processors' is missing [E108]" in slip
+    parse(text + "- {pad: 1}\n")
+    parse(text + "- {out_offset: 0x1000}\n- {out_offset: 0x2000}\n")
