@@ -74,7 +74,9 @@ def _uncertain(config: LayerConfig) -> int:
     """Return how many outputs of a layer with binary kernels may have none."""
     if config.kernels.bits != 1:
         return 0
-    return KERNELS_PER_BYTE - 1 if config.kind.sums_channels else len(config.processors)
+    if not config.kind.sums_channels:
+        return len(config.processors)
+    return config.output.slots if config.output.passes > 1 else KERNELS_PER_BYTE - 1
 
 
 def _ordered(memory: Memory, config: LayerConfig, *, binary: bool, quad: bool) -> Integers:

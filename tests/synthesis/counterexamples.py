@@ -354,6 +354,28 @@ ROWS_BELOW_THE_LAST_STEP = RandomNetwork(
 )
 """The FIFO delivers a row that no window reads, which the registers do not tell."""
 
+FILLED_BINARY_PASSES = RandomNetwork(
+    chip=MAX78002,
+    layers=(
+        {
+            **_POINTWISE,
+            "quantization": "bin",
+            "processors": 0x1,
+            "out_offset": 0x4,
+            "output_shift": 1,
+        },
+    ),
+    others={},
+    sources=((INPUT,),),
+    weights_of=(0,),
+    data=sample(1, 1, 1),
+    kernels=(np.where(_weights(200, 1, 1, 1) < 0, -1, 1),),
+    biases=(_weights(200),),
+    port=InputPort.MEMORY,
+    rounding=False,
+)
+"""200 outputs in passes of 52: eight kernels are missing in the last one."""
+
 COUNTEREXAMPLES = (
     UNEVEN_LAST_PASS,
     SKIPPED_PIXELS,
@@ -364,4 +386,5 @@ COUNTEREXAMPLES = (
     RESET_IN_PLACE,
     FILLED_BINARY_CHANNELS,
     ROWS_BELOW_THE_LAST_STEP,
+    FILLED_BINARY_PASSES,
 )
