@@ -113,9 +113,9 @@ def test_lost_operation_ends_the_search(tmp_path: Path) -> None:
     assert found == [("E109", 0)]
 
 
-def test_missing_processors_do_not_hide_errors_of_other_layers(tmp_path: Path) -> None:
+def test_missing_processors_are_reported_with_errors_of_other_layers(tmp_path: Path) -> None:
     bare = {key: value for key, value in CONV.items() if key != "processors"}
-    assert codes(tmp_path, CONV, bare, {**CONV, "pad": 3}) == [("E302", 2)]
+    assert codes(tmp_path, CONV, bare, {**CONV, "pad": 3}) == [("E108", 1), ("E302", 2)]
 
 
 def test_complaints_come_in_the_order_of_the_file(tmp_path: Path) -> None:
