@@ -11,7 +11,9 @@ import torch
 from torch.optim import lr_scheduler
 
 import ai8x
+from commands.train.arguments.converters import policy_file
 from diagnostics.errors import InputError
+from training.losses.multibox import read_parameters
 from training.policies import schedule_arguments
 from training.policies.qat import check_layers, read_policy, version_of
 from training.policies.schedule import Outcome, read_schedule
@@ -236,6 +238,23 @@ def test_shipped_files_are_valid() -> None:
         read_policy(str(file))
     for file in POLICIES.glob("schedule*.yaml"):
         read_schedule(str(file))
+    for file in POLICIES.glob("obj_detection_params*.yaml"):
+        read_parameters(str(file))
+
+
+def test_policies_of_the_same_name_stand_beside_the_program(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    shipped = str(POLICIES / "schedule-catsdogs.yaml")
+    assert policy_file("policies/schedule-catsdogs.yaml") == shipped
+    assert policy_file("parameters/schedule-catsdogs.yaml") == shipped
+    assert policy_file("schedule-catsdogs.yaml") == "schedule-catsdogs.yaml"
+    assert policy_file("policies/absent.yaml") == "policies/absent.yaml"
+    own = tmp_path / "policies" / "schedule-catsdogs.yaml"
+    own.parent.mkdir()
+    own.touch()
+    assert policy_file("policies/schedule-catsdogs.yaml") == "policies/schedule-catsdogs.yaml"
 
 
 def test_schedulers_that_never_act_are_found(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 import devices
+from training.catalog.own_code import SOURCES
 
 device_number = devices.device
 """84 too: layers know its arithmetic, the other tools do not."""
@@ -87,3 +88,17 @@ def folder(text: str) -> str:
 def network(text: str) -> str:
     """Return the name of a network in lower case; FILE:CLASS stays as it is."""
     return text if ".py:" in text.lower() else text.lower()
+
+
+def policy_file(text: str) -> str:
+    """Return the path of a policy; one that is not there may be among those beside train.py.
+
+    Existing scripts name `policies/FILE` and `parameters/FILE` from wherever they are started.
+    """
+    path = Path(text)
+    if text.lower() == "none" or path.exists():
+        return text
+    shipped = SOURCES / "policies" / path.name
+    if path.parent.name in ("policies", "parameters") and shipped.is_file():
+        return str(shipped)
+    return text

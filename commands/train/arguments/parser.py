@@ -80,8 +80,9 @@ def _training(parser: argparse.ArgumentParser) -> None:
         help="of SGD (default: 0.9)")  # fmt: skip
     add("--weight-decay", "--wd", dest="weight_decay", type=values.number_from_0, metavar="W",
         default=DEFAULTS.weight_decay, help="(default: 1e-4)")  # fmt: skip
-    add("--compress", nargs="?", metavar="FILE", help="schedule of the learning rate (YAML)")
-    add("--qat-policy", default=DEFAULTS.qat_policy, metavar="FILE",
+    add("--compress", nargs="?", type=values.policy_file, metavar="FILE",
+        help="schedule of the learning rate (YAML)")  # fmt: skip
+    add("--qat-policy", default=DEFAULTS.qat_policy, type=values.policy_file, metavar="FILE",
         help="when and how weights are quantized in training (YAML), or None "
         "(default: qat_policy.yaml of the folder policies beside train.py)")  # fmt: skip
     add("--qat-version", type=int, choices=(1, 2), metavar="N",
@@ -158,7 +159,7 @@ def _detection(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument_group("detection of objects").add_argument
     add("--obj-detection", "--enable-obj-detection", dest="obj_detection", action="store_true",
         help="find objects in boxes; the model gets one class more, the background")  # fmt: skip
-    add("--obj-detection-params", metavar="FILE",
+    add("--obj-detection-params", type=values.policy_file, metavar="FILE",
         help="weights of the loss and limits of what counts as found (YAML)")  # fmt: skip
 
 
