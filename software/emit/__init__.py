@@ -1,0 +1,1 @@
+"""The files of a project: C, plan and report."""

@@ -1,0 +1,17 @@
+"""The table of all kernels, the fastest first, and the choice from it."""
+
+from __future__ import annotations
+
+from software.graph import Convolution
+from software.kernels.registry import PORTABLE, Core, Kernel
+
+KERNELS: tuple[Kernel, ...] = (PORTABLE,)
+
+
+def choose(conv: Convolution, core: Core, wanted: frozenset[str] | None = None) -> Kernel:
+    """Return the first kernel that can compute a convolution on a core.
+
+    `wanted` are the sets of --kernels; the portable kernels belong to all of them.
+    """
+    allowed = (k for k in KERNELS if wanted is None or k.sets & wanted or k is PORTABLE)
+    return next(kernel for kernel in allowed if kernel.suits(conv, core))

@@ -1,0 +1,50 @@
+#include "nn_kernels.h"
+
+/* Any convolution: groups, dilation, transposed. Weights: int8_t in the order filter, kernel row,
+ * kernel column, channel of the group. */
+void nn_conv_c(const nn_conv *conv, const int8_t *const *rows, unsigned x, unsigned count,
+               void *out, void *scratch)
+{
+    const uint32_t inputs = conv->channels / conv->groups, per_group = conv->filters / conv->groups;
+    const uint32_t element = conv->flags & NN_WIDE ? sizeof(int32_t) : 1;
+    unsigned last = x + count;
+
+    (void)scratch;
+    for (; x < last; x++, out = (char *)out + element * conv->filters) {
+        const int8_t *weights = (const int8_t *)conv->weights;
+        uint32_t filter, in_group = 0, first = 0;
+
+        for (filter = 0; filter < conv->filters; filter++) {
+            int32_t sum = conv->start[filter];
+            unsigned row, column;
+
+            if (in_group == per_group) {
+                in_group = 0;
+                first += inputs;
+            }
+            in_group++;
+            for (row = 0; row < conv->kernel_rows; row++) {
+                for (column = 0; column < conv->kernel_columns; column++, weights += inputs) {
+                    int32_t place = (int32_t)(x + column * conv->dilation) - conv->pad;
+                    const int8_t *data;
+                    uint32_t i;
+
+                    if (conv->spread > 1) {
+                        if (place < 0 || place % conv->spread != 0) {
+                            continue;
+                        }
+                        place /= conv->spread;
+                    }
+                    if (rows[row] == NULL || place < 0 || place >= (int32_t)conv->width) {
+                        continue;
+                    }
+                    data = rows[row] + (uint32_t)place * conv->channels + first;
+                    for (i = 0; i < inputs; i++) {
+                        sum += (int32_t)data[i] * weights[i];
+                    }
+                }
+            }
+            nn_store(conv, out, filter, sum);
+        }
+    }
+}

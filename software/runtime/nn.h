@@ -1,0 +1,84 @@
+/* Kernels of a network on a core without accelerator: declarations that all of them share.
+ *
+ * Data are rows of pixels, a pixel is its channels (HWC). A kernel computes some pixels of one
+ * output row from the rows under its window. It owns no memory: rows, output and scratch belong to
+ * the caller. Results are those of the accelerator, bit for bit.
+ */
+#ifndef NN_H
+#define NN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__GNUC__)
+#define NN_ALIGNED __attribute__((aligned(4)))
+#else
+#define NN_ALIGNED
+#endif
+
+/* Shifts of negative numbers are arithmetic on every compiler this is for; others are refused. */
+typedef char nn_shifts_are_arithmetic[((-3) >> 1) == -2 ? 1 : -1];
+
+#define NN_ABSOLUTE 1u /* the result is its magnitude */
+#define NN_WIDE 2u     /* outputs are int32_t sums: no shift, no clipping */
+#define NN_LIMITED 4u  /* with NN_WIDE: outputs are clipped to low..127 all the same */
+
+/* A convolution; a fully connected layer is one of a single pixel. */
+typedef struct {
+    const void *weights;  /* in the order that the kernel wants */
+    const int32_t *start; /* per filter: bias * 128, and half of the last place that is kept */
+    uint32_t channels;    /* of an input pixel */
+    uint32_t filters;     /* channels of an output pixel */
+    uint16_t width;       /* columns of the input */
+    uint16_t groups;
+    uint16_t flush;       /* a number that the packing of the weights proved, see the kernel */
+    int16_t pad;          /* columns of zeros left of the input */
+    uint8_t kernel_rows;
+    uint8_t kernel_columns;
+    uint8_t dilation;
+    uint8_t spread;       /* distance of input pixels, more than 1 in transposed convolutions */
+    int8_t right;         /* bits by which sums are shifted right; negative: left */
+    int8_t low;           /* least output: 0 after ReLU, else -128 */
+    uint8_t flags;
+} nn_conv;
+
+/* Computes `count` pixels of an output row from column `x` on.
+ *
+ * `rows` are kernel_rows pointers to the first pixel of an input row each; NULL is a row of zeros.
+ * They need not be aligned; scratch is (4 bytes). `out` is the place of the first pixel.
+ */
+typedef void nn_kernel(const nn_conv *conv, const int8_t *const *rows, unsigned x, unsigned count,
+                       void *out, void *scratch);
+
+static inline int32_t nn_clip(int32_t value, int32_t low, int32_t high)
+{
+    return value < low ? low : value > high ? high : value;
+}
+
+/* The output of 8 bits that follows from a sum, `start` included. */
+static inline int8_t nn_narrow(const nn_conv *conv, int32_t sum)
+{
+    int right = conv->right;
+
+    sum = right >= 0 ? sum >> right : nn_clip(sum, -128, 127) * ((int32_t)1 << -right);
+    if ((conv->flags & NN_ABSOLUTE) && sum < 0) {
+        sum = -sum;
+    }
+    return (int8_t)nn_clip(sum, conv->low, 127);
+}
+
+/* Stores the output of filter `filter`; `pixel` is the place of its pixel. */
+static inline void nn_store(const nn_conv *conv, void *pixel, uint32_t filter, int32_t sum)
+{
+    if (conv->flags & NN_WIDE) {
+        if (conv->flags & NN_LIMITED) {
+            sum = (conv->flags & NN_ABSOLUTE) && sum < 0 ? -sum : sum;
+            sum = nn_clip(sum, conv->low, 127);
+        }
+        ((int32_t *)pixel)[filter] = sum;
+    } else {
+        ((int8_t *)pixel)[filter] = nn_narrow(conv, sum);
+    }
+}
+
+#endif
