@@ -14,6 +14,8 @@ WORDS = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null"})
 
 INPUT = -1
 """Stands for the input of the network where layers are numbered."""
+HISTORY = -2
+"""Stands for the rolling buffer."""
 
 
 @dataclass(slots=True)
@@ -21,7 +23,7 @@ class DescribedLayer:
     """A layer of the description.
 
     `node` is the model's name for it, `weights` that of its tensors (None: it has none of its own).
-    `inputs` are numbers of layers or INPUT, which are joined as `join` says; `keys` what the layer
+    `inputs` are numbers of layers, INPUT or HISTORY, joined as `join` says; `keys` what the layer
     does, without its place in memory. `taken` [C, ...] lies in memory before pooling and
     flattening, `given` [C, ...] after the layer. `kernels` are the bits of its kernels that each
     processor stores, `notes` what is left for the reader to do.
@@ -39,6 +41,15 @@ class DescribedLayer:
     notes: list[str] = field(default_factory=list)
     node: str = ""
     weights: str | None = None
+
+
+@frozen
+class RollingBuffer:
+    """Features of the last frames; `entries` is the number of frames."""
+
+    name: str
+    entries: int
+    channels: int
 
 
 @frozen

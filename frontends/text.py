@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from frontends.layers import INPUT, WORDS, DescribedLayer, times
+from frontends.layers import HISTORY, INPUT, WORDS, DescribedLayer, RollingBuffer, times
 from values import frozen
 
 _DEFAULT_BITS = 8
@@ -40,6 +40,7 @@ def description_text(
     bits: bool = False,
     placement: Sequence[Mapping[str, Any]] | None = None,
     notes: Sequence[Sequence[str]] | None = None,
+    buffer: RollingBuffer | None = None,
 ) -> str:
     """Return the description: what each layer does; `title` becomes a comment.
 
@@ -47,11 +48,14 @@ def description_text(
     are the keys of each layer that fix where it reads and writes, `notes` are comments above it.
     """
     lines = ["---", *comment(title, ""), f"arch: {scalar(arch)}", f"dataset: {scalar(dataset)}"]
+    if buffer is not None:
+        lines += ["", "data_buffer:", f"  - name: {scalar(buffer.name)}"]
+        lines += [f"    channels: {buffer.channels}", f"    dim: {buffer.entries}"]
     lines += ["", "layers:"]
     several = sum(layer.is_output for layer in layers) > 1
     for index, layer in enumerate(layers):
         keys: dict[str, Any] = {"name": layer.name, "op": layer.keys["op"]}
-        keys |= sources(layers, index)
+        keys |= sources(layers, index, buffer)
         keys |= placement[index] if placement is not None else {}
         if layer.weights is not None:
             keys["weights"] = layer.weights
@@ -67,12 +71,15 @@ def description_text(
     return "\n".join(lines[:-1]) + "\n"
 
 
-def sources(layers: Sequence[DescribedLayer], index: int) -> dict[str, str]:
+def sources(
+    layers: Sequence[DescribedLayer], index: int, buffer: RollingBuffer | None = None
+) -> dict[str, str]:
     """Return the key that names what a layer reads, unless it is the layer before."""
     inputs = layers[index].inputs
     if inputs == (index - 1,):
         return {}
-    names = ["input" if n == INPUT else layers[n].name for n in inputs]
+    special = {INPUT: "input", HISTORY: "" if buffer is None else buffer.name}
+    names = [special[n] if n in special else layers[n].name for n in inputs]
     return {"in_sequences": names[0] if len(names) == 1 else f"[{', '.join(names)}]"}
 
 

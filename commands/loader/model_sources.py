@@ -10,6 +10,7 @@ from dataclasses import replace
 from commands.loader.messages import print_line
 from commands.loader.options import LoaderOptions, ModelSource
 from device import Chip
+from diagnostics.errors import InputError
 from frontends.text import ModelDescription
 from synthesis.options import ResolveOptions
 from synthesis.parse import Described, Source
@@ -44,6 +45,11 @@ def _from_onnx(
     """Return the description of a graph; its own integers count unless a checkpoint is named."""
     from frontends.onnx.network import describe_onnx
 
+    if source.frames is not None:
+        raise InputError(
+            "E678", f"--input-shape has four sizes ({source.frames} frames)", source.model,
+            "Series of frames are only taken from PyTorch models; state CxHxW (or CxL).",
+        )  # fmt: skip
     found, tensors = describe_onnx(source.model, source.input_shape, source.dataset)
     if resolving.checkpoint_file is not None:
         return found, resolving

@@ -55,9 +55,10 @@ def describe_model(
     found = describe(
         model, example, chip, name=source.model,
         arch=(checkpoint and checkpoint.arch) or entry.name, dataset=source.dataset or entry.name,
+        frames=source.frames,
     )  # fmt: skip
     left = (f"Left to the application: {node}" for node in found.left)
-    return replace(found, notes=(*notes, *left))
+    return replace(found, notes=(*notes, *found.notes, *left))
 
 
 def stand_in_of_model(source: ModelSource, chip: Chip, sample_file: str | None) -> Any:
@@ -69,7 +70,7 @@ def stand_in_of_model(source: ModelSource, chip: Chip, sample_file: str | None) 
     model = _fitting(imported(entry, source.model, None, None), dataset, None, chip, None)
     example = torch.zeros(1, *dataset.input[: entry.dim + 1])
     found = describe(model, example, chip, name=source.model, arch=entry.name,
-                     dataset=source.dataset or entry.name)  # fmt: skip
+                     dataset=source.dataset or entry.name, frames=source.frames)  # fmt: skip
     return found, stand_in(model, {})
 
 

@@ -53,12 +53,14 @@ class Output:
 class ModelSource:
     """A model in place of a description: a name of models/ or FILE:CLASS.
 
-    `dataset` tells its input and classes, `input_shape` [C, H, W] or [C, L] its input.
+    `dataset` tells its input and classes, `input_shape` [C, H, W] or [C, L] its input, of which a
+    network of several frames takes `frames`.
     """
 
     model: str
     dataset: str | None = None
     input_shape: tuple[int, ...] | None = None
+    frames: int | None = None
 
 
 @frozen

@@ -43,16 +43,25 @@ def stand_in(model: nn.Module, bits: Mapping[str, int]) -> Checkpoint:
 
 
 def describe(
-    model: nn.Module, example: Tensor, chip: Chip, *, name: str, arch: str, dataset: str
+    model: nn.Module,
+    example: Tensor,
+    chip: Chip,
+    *,
+    name: str,
+    arch: str,
+    dataset: str,
+    frames: int | None = None,
 ) -> ModelDescription:
     """Return the description of a network for inputs like `example` [1, C, ...].
 
-    The network is changed: batch normalization is fused. `name` is the network's in messages,
-    `arch` what its checkpoints say. Raises InputError E647 for a data flow that cannot be traced,
-    E650 for a network without a layer, E670 naming each node that the chip cannot compute.
+    A network that takes series of frames is described for one like `example`; `frames` is their
+    number, else the least that the network takes. Batch normalization is fused in the network.
+    `name` is the network's in messages, `arch` what its checkpoints say. Raises InputError E647 for
+    a data flow that cannot be traced, E650 for a network without a layer, E670 naming each node
+    that the chip cannot compute.
     """
     ai8x.fuse_bn_layers(model)
-    walk = Walk(model.eval(), trace(model, example), chip, copies=False)
+    walk = Walk(model.eval(), trace(model, example, frames), chip, copies=False)
     refuse(walk.refusals, name)
     if not walk.entries:
         raise InputError(
@@ -61,6 +70,11 @@ def describe(
         )  # fmt: skip
     shape = tuple(example.shape[1:])
     title = f"{arch}: input {times(shape)}. Made from the model; processors and offsets are open."
-    text = description_text(walk.entries, arch=arch, dataset=dataset, title=title)
+    text = description_text(walk.entries, arch=arch, dataset=dataset, title=title,
+                            buffer=walk.buffer)  # fmt: skip
     nodes = tuple(entry.node for entry in walk.entries)
-    return ModelDescription(text, name, nodes, shape, tuple(walk.left))
+    notes = () if walk.buffer is None else (
+        f"The network takes {walk.buffer.entries} frames; each inference adds one. Their features "
+        f"stay in the buffer '{walk.buffer.name}', which --zero-sram clears before the first.",
+    )  # fmt: skip
+    return ModelDescription(text, name, nodes, shape, tuple(walk.left), notes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import torch
@@ -10,6 +11,7 @@ from torch import Tensor, fx, nn
 import ai8x
 from ai8x import Node as Node  # what a graph is made of
 from diagnostics.errors import InputError
+from frontends.modules.frames import NoFramesError, trace_frames
 
 
 class _Shapes(fx.Interpreter):
@@ -27,15 +29,21 @@ class _Shapes(fx.Interpreter):
         return result
 
 
-def trace(model: nn.Module, example: Tensor) -> Any:
+def trace(model: nn.Module, example: Tensor, frames: int | None = None) -> Any:
     """Return the graph of a network, a `torch.fx.Graph` with the shape of each node's result.
 
+    A network that takes series of frames is traced for one frame like `example` [1, C, H, W];
+    `frames` is their number, else the least that the network takes (`trace_frames`).
     Raises InputError for a network whose data flow depends on its data.
     """
     try:
-        with torch.no_grad():
+        with torch.no_grad(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of torch, about shapes
             graph = ai8x.graph_of(model)
-            _Shapes(fx.GraphModule(model, graph)).run(example)
+            if frames is not None:
+                trace_frames(model, graph, example, frames)
+            else:
+                _record(model, graph, example)
     except Exception as exc:
         reason = (str(exc).strip().splitlines() or [type(exc).__name__])[0]
         raise InputError(
@@ -43,3 +51,14 @@ def trace(model: nn.Module, example: Tensor) -> Any:
             "The forward function must not branch on the values or shapes of its data.",
         ) from exc  # fmt: skip
     return graph
+
+
+def _record(model: nn.Module, graph: Any, example: Tensor) -> None:
+    """Record the shapes of a network for a sample, or for one frame of several."""
+    try:
+        _Shapes(fx.GraphModule(model, graph)).run(example)
+    except Exception as exc:
+        try:
+            trace_frames(model, graph, example, None)
+        except NoFramesError:
+            raise exc from None

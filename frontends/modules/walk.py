@@ -12,8 +12,18 @@ from torch import nn
 import ai8x
 from ai8x import Node, OperatorKind
 from device import Chip
-from device.channels import channels_per_pass, passes
-from frontends.layers import INPUT, DescribedLayer, Refusal, times, unused
+from device.channels import passes
+from frontends.layers import (
+    HISTORY,
+    INPUT,
+    DescribedLayer,
+    Refusal,
+    RollingBuffer,
+    times,
+    unused,
+)
+from frontends.modules.history import moved, remember, why_not
+from frontends.modules.keys import kernel_bits, operator_keys, pooling_keys, short
 
 _RESHAPING = ("flatten", "view", "reshape", "squeeze", "unsqueeze", "contiguous")
 _ELEMENTWISE = {"Add": "add", "Sub": "sub", "BitwiseOr": "or", "BitwiseXor": "xor"}
@@ -38,19 +48,22 @@ class _Value:
     flat: bool = False
     reshaped: bool = False
     notes: tuple[Refusal, ...] = ()
+    by_frame: tuple[Refusal, ...] = ()  # what is wrong as long as frames come before features
 
 
 class Walk:
     """Follows a traced graph; `entries` are the layers found.
 
     `refusals` are the nodes that no layer stands for, `left` those behind the last layer that the
-    application can do. With `copies` an operand that others read too is copied.
+    application can do, `buffer` remembers features of frames. With `copies` an operand that others
+    read too is copied.
     """
 
     def __init__(self, model: nn.Module, graph: Any, chip: Chip, *, copies: bool = True) -> None:
         self.entries: list[DescribedLayer] = []
         self.refusals: list[Refusal] = []
         self.left: list[str] = []
+        self.buffer: RollingBuffer | None = None
         self._model = model
         self._chip = chip
         self._copies = copies
@@ -68,6 +81,10 @@ class Walk:
         elif node.op == "output":
             for value in taken:
                 self._deliver(value)
+        elif taken and node.meta.get("folds"):
+            self._values[node] = replace(taken[0], shape=shape)
+        elif taken and node.meta.get("frames"):
+            self._values[node] = self._remembered(node, taken[0], shape)
         elif taken and node.meta.get("parts"):
             name = getattr(node.target, "__name__", str(node.target))
             why = f"{name} divides its data, the accelerator delivers results as a whole"
@@ -76,9 +93,24 @@ class Walk:
             visit = self._module if node.op == "call_module" else self._function
             self._values[node] = visit(node, taken, shape)
 
+    def _remembered(self, node: Node, value: _Value, shape: tuple[int, ...]) -> _Value:
+        """Follow the features of all frames, of which one is new: a rolling buffer."""
+        why = why_not(self.entries, value.inputs, value.shape)
+        if self.buffer is not None:
+            why = "a second rolling buffer is not possible"
+        if why is not None or _is_prepared(value) or value.combined or value.join:
+            why = why or "what is remembered must be the result of a layer"
+            return _noted(value, node, why, shape)
+        (index,) = value.inputs
+        self.buffer = remember(self.entries, index, shape[0], _path(node))
+        for known, one in self._values.items():
+            self._values[known] = replace(one, inputs=moved(one.inputs, index))
+        why = "frames come before features here: transpose them for the layer behind"
+        return _Value((HISTORY,), shape, notes=value.notes, by_frame=(Refusal(_path(node), why),))
+
     def _deliver(self, value: _Value) -> None:
         """Note a result of the network."""
-        layers = [self.entries[index] for index in sorted(set(value.inputs) - {INPUT})]
+        layers = [self.entries[index] for index in sorted(set(value.inputs) - {INPUT, HISTORY})]
         for layer in layers:
             layer.is_output = True
         for note in value.notes:
@@ -120,6 +152,8 @@ class Walk:
             note = "these tensors are concatenated in another way"
             return joined if simple else _noted(joined, node, note, shape, left=left)
         value = taken[0]
+        if value.by_frame:
+            return self._by_frame(node, name, value, shape)
         if name == "getitem" and shape == value.shape and _is_whole(node.args[1]):
             return value
         if name not in _RESHAPING:
@@ -133,6 +167,15 @@ class Walk:
             return replace(value, shape=shape, reshaped=True)
         change = f"{times(value.shape)} becomes {times(shape)}"
         return _noted(value, node, f"the model reshapes its data here: {change}", shape, left=True)
+
+    def _by_frame(self, node: Node, name: str, value: _Value, shape: tuple[int, ...]) -> _Value:
+        """Follow features of frames until they are transposed: [frames, F] to [F, frames]."""
+        count = value.shape[0]
+        if name in ("transpose", "permute", "swapaxes") and shape == value.shape[1::-1]:
+            return replace(value, shape=shape, by_frame=())
+        if name in _RESHAPING and shape[0] == count and len(shape) < len(value.shape):
+            return replace(value, shape=shape)
+        return _noted(value, node, f"the model computes {name} here", shape)
 
     def _following(self, node: Node, pooled: bool) -> Any:
         """Return the layer with an operator that alone takes a result, or None."""
@@ -213,15 +256,17 @@ class Walk:
                 keys["operands"] = len(value.inputs)
             if pool is not None:
                 keys["pool_first"] = False
+        if HISTORY in value.inputs:
+            keys |= {"in_dim": short(value.shape[1:]), "in_channels": value.shape[0]}
         if value.reshaped:
-            keys["in_dim"] = _short(value.shape[1:])
+            keys["in_dim"] = short(value.shape[1:])
         if value.flat:
             keys["flatten"] = True
             if value.join or value.inputs != (len(self.entries) - 1,):
                 keys["in_channels"] = math.prod(value.shape)
-        keys |= _pooling(pool)
+        keys |= pooling_keys(pool)
         if op is not None:
-            keys |= _operator(module)
+            keys |= operator_keys(module)
         if target in self._named:
             keys["weight_source"] = self._named[target]
         name = self._name(target)
@@ -229,9 +274,9 @@ class Walk:
         entry = DescribedLayer(name, value.inputs, value.join, keys, value.shape, shape,
                                wide=bool(module.wide), node=target)  # fmt: skip
         if op is not None and "weight_source" not in keys:
-            entry.kernels = _kernel_bits(op, keys["quantization"], value)
+            entry.kernels = kernel_bits(op, keys["quantization"], value.shape[0], value.flat)
             entry.weights = target
-        return self._append(entry, value.notes)
+        return self._append(entry, (*value.notes, *value.by_frame))
 
     def _append(self, entry: DescribedLayer, notes: Sequence[Refusal]) -> _Value:
         """Add a layer and return its result; `notes` are about what it takes."""
@@ -275,74 +320,6 @@ def _is_whole(index: Any) -> bool:
 def _path(node: Node) -> str:
     """Return what a node is called in messages: the module's path, else the function's name."""
     return str(node.target) if node.op == "call_module" else str(node.name)
-
-
-def _short(sizes: Sequence[int] | int) -> Any:
-    """Return sizes as the description writes them: one number if they are equal."""
-    listed = [sizes] if isinstance(sizes, int) else list(sizes)
-    return listed[0] if len(set(listed)) == 1 else listed
-
-
-def _pooling(pool: Any) -> dict[str, Any]:
-    """Return the keys of pooling."""
-    if pool is None:
-        return {}
-    if isinstance(pool, nn.AvgPool1d | nn.AvgPool2d):
-        keys = {"avg_pool": _short(pool.kernel_size)}
-    elif isinstance(pool, nn.MaxPool1d | nn.MaxPool2d):
-        keys = {"max_pool": _short(pool.kernel_size)}
-    else:
-        raise TypeError(f"{type(pool).__name__} is not a pooling of a layer")
-    keys["pool_stride"] = _short(pool.stride)
-    dilation = _short(getattr(pool, "dilation", 1))
-    return keys if dilation == 1 else {**keys, "pool_dilation": dilation}
-
-
-def _operator(layer: Any) -> dict[str, Any]:
-    """Return the keys of an operator."""
-    keys: dict[str, Any] = {}
-    kind = ai8x.kind_of(layer.op)
-    match kind:
-        case OperatorKind.CONV1D | OperatorKind.CONV2D:
-            keys |= _kernel(layer.op, usual_stride=1)
-        case OperatorKind.CONVTRANSPOSE2D:
-            keys |= _kernel(layer.op, usual_stride=2)
-        case OperatorKind.LINEAR:
-            pass
-        case _:
-            assert_never(kind)
-    keys["activate"] = layer.activation or "None"
-    keys["quantization"] = int(layer.weight_bits.item()) or 8
-    if layer.wide:
-        keys["output_width"] = 32
-    return keys
-
-
-def _kernel(op: Any, usual_stride: int) -> dict[str, Any]:
-    """Return the keys of a kernel and how it moves."""
-    size = op.kernel_size
-    keys: dict[str, Any] = {
-        "kernel_size": size[0] if len(size) == 1 else times(size),
-        "pad": _short(op.padding),
-    }
-    if _short(op.stride) != usual_stride:
-        keys["stride"] = _short(op.stride)
-    if _short(op.dilation) != 1:
-        keys["dilation"] = _short(op.dilation)
-    if op.groups > 1:
-        keys["groups"] = op.groups
-    return keys
-
-
-def _kernel_bits(op: Any, bits: int, value: _Value) -> int:
-    """Return how many bits of kernels each processor stores for a layer."""
-    channels = value.shape[0]
-    by_pass = channels if value.flat or isinstance(op, nn.Linear) else op.weight.shape[1]
-    if op.weight.ndim > 2 and op.groups > 1:
-        by_pass = channels
-    processors = channels_per_pass(channels)
-    total: int = op.weight.numel() * bits
-    return -(-total // min(processors, by_pass))
 
 
 def has_weights(entry: DescribedLayer) -> bool:

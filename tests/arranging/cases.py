@@ -36,6 +36,7 @@ class Case:
     checkpoint: str
     sample: str
     fifo: bool
+    model: str | None = None
 
     @property
     def by_hand(self) -> ResolveOptions:
@@ -51,6 +52,14 @@ class Case:
     def stripped(self) -> str:
         """Return the text of the description without any place."""
         return stripped(Path(self.description).read_text())
+
+    def from_model(self) -> str:
+        """Return the text of the description that `ai8xize.py --model` makes."""
+        from commands.loader.models import describe_model  # needs torch
+        from commands.loader.options import ModelSource
+
+        assert self.model is not None, f"{self.name} is known by its description only"
+        return describe_model(ModelSource(self.model), self.chip, self.checkpoint, self.sample).text
 
 
 def stripped(text: str) -> str:
@@ -77,8 +86,9 @@ def own_cases(folder: Path) -> Iterator[Case]:
             with_random_weights(deployed, place)
             np.save(sample, deployed.integers())
         yield Case(
-            deployed.file, deployed.chip, deployed.path, str(checkpoint), str(sample), deployed.fifo
-        )
+            deployed.file, deployed.chip, deployed.path, str(checkpoint), str(sample),
+            deployed.fifo, deployed.case.name,
+        )  # fmt: skip
 
 
 def vendor_cases(folder: Path, kat: Path) -> Iterator[Case]:

@@ -2,6 +2,7 @@
 
 Each description is stripped of all places, arranged, generated, and executed on the emulated chip;
 all words of the expected output are compared, and the output with that of the description by hand.
+With --models the networks of networks/ are made from their models alone.
 Cycles are those of the latency estimate, which both chips share. Time is processor time of the
 stage alone.
 """
@@ -22,6 +23,7 @@ from unittest import mock
 import numpy as np
 
 from diagnostics import DiagnosticError
+from diagnostics.errors import ToolError
 from synthesis.arrange import arranging
 from synthesis.options import EncodeOptions
 from synthesis.pipeline import Synthesis, synthesize
@@ -67,12 +69,15 @@ def cycles(result: Synthesis) -> int:
     return total
 
 
-def row(case: Case, folder: Path) -> Row:
-    """Arrange a network and execute it."""
+def row(case: Case, folder: Path, models: bool) -> Row:
+    """Arrange a network and execute it; with `models` what it computes comes from the model."""
     encode, checked = EncodeOptions(overlap_data=True), EncodeOptions(cross_check=True)
     hand = synthesize(case.description, case.chip, case.by_hand, encode)
     path = folder / "stripped.yaml"
-    path.write_text(case.stripped())
+    try:
+        path.write_text(case.from_model() if models else case.stripped())
+    except ToolError as refusal:
+        return Row(case.name, 0.0, failure=refusal.message)
     seconds = [0.0]
     stage = arranging.arrange
 
@@ -122,10 +127,11 @@ def _mode(made: Synthesis) -> str:
     return mode + (f"i{over}" if over else "")
 
 
-def cases(folder: Path, kat: Path) -> Iterator[Case]:
-    """Yield all networks."""
+def cases(folder: Path, kat: Path, models: bool) -> Iterator[Case]:
+    """Yield all networks, or those of which there are models."""
     yield from own_cases(folder)
-    yield from vendor_cases(folder, kat)
+    if not models:
+        yield from vendor_cases(folder, kat)
 
 
 def main() -> int:
@@ -134,14 +140,15 @@ def main() -> int:
     parser.add_argument("globs", nargs="*", default=["*"], help="names of networks")
     parser.add_argument("--kat", type=Path, default=default_kat())
     parser.add_argument("--folder", type=Path, help="keeps weights from one run to the next")
+    parser.add_argument("--models", action="store_true", help="networks/ from the models alone")
     args = parser.parse_args()
     print(f"{'network':36}   cycles   ratio  cols  words  CPU s layers mode")
     rows = []
     with tempfile.TemporaryDirectory() as temporary:
         folder = args.folder or Path(temporary)
-        for case in cases(folder, args.kat):
+        for case in cases(folder, args.kat, args.models):
             if any(fnmatch(case.name, glob) for glob in args.globs):
-                rows.append(row(case, folder))
+                rows.append(row(case, folder, args.models))
                 print(rows[-1], flush=True)
     if not rows:
         return 1

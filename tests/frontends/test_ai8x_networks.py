@@ -31,7 +31,7 @@ SAMPLE = str(ROOT / "tests/sample_mnist.npy")
     "file",
     [
         "digits-chw-ai85", "mnist-mixed-chw-ai85", "cifar100-residual-hwc-ai85", "kws20-v3-ai85",
-        "firetest-cifar10-hwc-ai85", "bayer2rgb-hwc-ai85", "faceid112-hwc-ai87",
+        "firetest-cifar10-hwc-ai85", "bayer2rgb-hwc-ai85", "faceid112-hwc-ai87", "actiontcn-ai85",
     ],
 )  # fmt: skip
 def test_described_network_computes_what_the_model_does(file: str, tmp_path: Path) -> None:

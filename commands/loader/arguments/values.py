@@ -87,7 +87,10 @@ def model_source(args: argparse.Namespace) -> ModelSource | None:
     """Return the model that takes the place of a description."""
     if args.model is None:
         return None
-    return ModelSource(args.model, args.dataset, args.input_shape)
+    shape = args.input_shape
+    if shape is not None and len(shape) == 4:
+        return ModelSource(args.model, args.dataset, shape[1:], shape[0])
+    return ModelSource(args.model, args.dataset, shape)
 
 
 def _silencing(args: argparse.Namespace) -> frozenset[str]:
