@@ -16,6 +16,7 @@ from checkpoint.safetensors import is_safetensors, read_safetensors
 from checkpoint.tensors import resolve
 from checkpoint.unpickler import MAX_PICKLE_BYTES, Unpickler
 from checkpoint.values import Container, Value
+from reading.origin import accident
 
 if TYPE_CHECKING:
     import zipfile
@@ -25,6 +26,8 @@ LEGACY_PROTOCOL = 1001
 # Deflate shrinks zeros a thousandfold; PyTorch never compresses, so a small ratio is enough.
 MAX_UNPACKED_RATIO = 32
 FREE_UNPACKED_BYTES = 16 << 20
+MAX_ENTRIES = 100_000
+_ENTRY = b"PK\x01\x02"
 
 
 def read_container(data: bytes) -> tuple[Value, Container]:
@@ -41,6 +44,9 @@ def read_container(data: bytes) -> tuple[Value, Container]:
         return _read_zip(data), "zip"
     if data.startswith(b"\x80"):
         return _read_legacy(data), "legacy"
+    known = accident(data)
+    if known is not None:
+        raise CheckpointError("E502", known[0], remedy=known[1])
     if data[257:262] == b"ustar":
         raise CheckpointError(
             "E502",
@@ -99,6 +105,8 @@ def _legacy_storages(
 
 
 def _read_zip(data: bytes) -> Value:
+    if data.count(_ENTRY) > MAX_ENTRIES:
+        raise CheckpointError("E505", f"the zip archive has more than {MAX_ENTRIES} entries")
     import io
     import zipfile  # here: it takes longer to import than a checkpoint takes to read
 
@@ -114,6 +122,9 @@ def _read_zip(data: bytes) -> Value:
         struct.error,
         OverflowError,
     ) as exc:
+        known = accident(data)
+        if known is not None:
+            raise CheckpointError("E503", known[0], remedy=known[1]) from None
         raise malformed(f"its zip archive is incomplete or inconsistent ({exc})") from None
     return _Entries(data, infos).read()
 
@@ -124,6 +135,7 @@ class _Entries:
     def __init__(self, data: bytes, infos: list[zipfile.ZipInfo]) -> None:
         self._data = memoryview(data)
         self._unpacked_left = FREE_UNPACKED_BYTES + MAX_UNPACKED_RATIO * len(data)
+        self._stored_left = len(data)  # entries do not share bytes
         self._infos: dict[str, zipfile.ZipInfo] = {}
         for info in infos:
             if info.filename in self._infos:
@@ -163,6 +175,9 @@ class _Entries:
         if info is None:
             raise malformed(f"entry {printable(self._root + name)} is missing")
         raw = self._raw(info)
+        self._stored_left -= len(raw)
+        if self._stored_left < 0:
+            raise malformed("the entries of its archive overlap")
         if info.compress_type == 8:
             self._unpacked_left -= info.file_size
             if self._unpacked_left < 0:

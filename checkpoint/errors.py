@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Iterator
 
 from diagnostics.errors import InputError
+from reading import ForeignFileError
 
 
 class CheckpointError(InputError):
@@ -21,6 +22,10 @@ def reading() -> Iterator[None]:
     """Convert an OSError into UnreadableFileError E501."""
     try:
         yield
+    except ForeignFileError as exc:
+        raise UnreadableFileError(
+            "E501", f"the checkpoint cannot be read: {exc.strerror}", remedy=exc.remedy
+        ) from None
     except OSError as exc:
         raise UnreadableFileError(
             "E501",

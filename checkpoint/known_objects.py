@@ -8,7 +8,8 @@ Source: docs/checkpoints.md, "What is refused, and why nothing can be executed".
 from __future__ import annotations
 
 import collections
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,6 +34,9 @@ STORAGE_DTYPES = {
     "BoolStorage": "?",
 }
 OPTIMIZERS = (("torch.optim.sgd", "SGD"), ("torch.optim.adam", "Adam"))
+MAX_DIMENSIONS = 16
+MAX_ELEMENTS = 1 << 48
+"""More than any memory holds: the product of the sizes of a shape, zeros left out."""
 _NUMBER_CODES = ("f2", "f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "b1")
 
 
@@ -116,7 +120,16 @@ def _is_size(value: Any) -> bool:
 def _sizes(value: Any) -> tuple[int, ...]:
     if not isinstance(value, tuple | list) or not all(map(_is_size, value)):
         raise malformed("a tensor's shape or strides are not sizes")
+    if len(value) > MAX_DIMENSIONS:
+        raise malformed(f"a tensor with {len(value)} dimensions")
     return tuple(value)
+
+
+def checked_shape(shape: Sequence[int], what: str) -> tuple[int, ...]:
+    """Return a shape that numpy can have; malformed if an empty tensor claims an impossible one."""
+    if math.prod(max(size, 1) for size in shape) > MAX_ELEMENTS:
+        raise malformed(f"{what} has a shape beyond all memory")
+    return tuple(shape)
 
 
 def _ordered_dict(args: tuple[Any, ...]) -> collections.OrderedDict[Any, Any]:
@@ -151,9 +164,10 @@ def _text(args: tuple[Any, ...]) -> str:
 
 
 def _encode(args: tuple[Any, ...]) -> bytes:
-    if len(args) != 2 or not isinstance(args[0], str) or args[1] not in ("latin1", "latin-1"):
+    texts = len(args) == 2 and all(isinstance(arg, str) for arg in args)
+    if not texts or args[1] not in ("latin1", "latin-1"):
         raise malformed("bytes that are not written as latin-1 text")
-    return args[0].encode("latin-1")
+    return str(args[0]).encode("latin-1")
 
 
 def _number_type(args: tuple[Any, ...]) -> NumberType:

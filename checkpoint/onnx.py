@@ -18,6 +18,8 @@ from checkpoint.known_objects import printable
 from checkpoint.onnx_tensors import TensorReader
 from checkpoint.onnx_wire import Decoder, Fields, damaged, integer, pieces, single, text, texts
 from checkpoint.values import Array
+from reading import ForeignFileError, read_bytes
+from reading.origin import accident
 from values import frozen
 
 MAX_FILE_BYTES = 512 << 20
@@ -72,16 +74,21 @@ def read_onnx(path: str | os.PathLike[str]) -> OnnxModel:
 def file_bytes(path: Path) -> memoryview:
     """Return the bytes of a file; CheckpointError E501 or E514."""
     with reading():
-        size = path.stat().st_size
-        if size > MAX_FILE_BYTES:
+        try:
+            return memoryview(read_bytes(path, MAX_FILE_BYTES))
+        except ForeignFileError as exc:
+            if exc.size is None:
+                raise
             raise CheckpointError(
-                "E514", f"the file has {size} bytes, the limit is {MAX_FILE_BYTES}"
-            )
-        return memoryview(path.read_bytes())
+                "E514", f"the file has {exc.size} bytes, the limit is {MAX_FILE_BYTES}"
+            ) from None
 
 
 def graph_of(data: memoryview) -> tuple[Decoder, memoryview, Fields]:
     """Return a decoder, the graph of a file, and the fields of the file; CheckpointError E510."""
+    known = accident(bytes(data[: 1 << 16]))
+    if known is not None:
+        raise CheckpointError("E510", known[0], remedy=known[1])
     other = CheckpointError(
         "E510",
         "the file is not an ONNX model",

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from checkpoint.errors import CheckpointError
+from checkpoint.known_objects import MAX_ELEMENTS as MAX_SHAPE
 from checkpoint.known_objects import printable
 from checkpoint.onnx_wire import Decoder, Fields, damaged, integer, integers, pieces, text
 from checkpoint.values import Array
@@ -87,6 +88,8 @@ class TensorReader:
                 f"{MAX_ELEMENTS} elements",
                 remedy="No network of this size fits the accelerator.",
             )
+        if math.prod(max(size, 1) for size in shape) > MAX_SHAPE:
+            raise damaged(f"the tensor '{name}' has the shape {list(shape)}, beyond all memory")
         return shape
 
     def _elsewhere(self, fields: Fields, name: str) -> CheckpointError:

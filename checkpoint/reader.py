@@ -11,6 +11,7 @@ from checkpoint.containers import read_container
 from checkpoint.errors import CheckpointError, reading
 from checkpoint.known_objects import printable
 from checkpoint.values import Array, Checkpoint, Value
+from reading import ForeignFileError, read_bytes
 
 MAX_FILE_BYTES = 1 << 30
 
@@ -41,9 +42,13 @@ def read_checkpoint(path: str | os.PathLike[str], *, bare: bool = False) -> Chec
 
 def _file_bytes(path: Path) -> bytes:
     with reading():
-        if path.stat().st_size > MAX_FILE_BYTES:
-            raise CheckpointError("E505", f"the file is larger than {MAX_FILE_BYTES >> 30} GiB")
-        return path.read_bytes()
+        try:
+            return read_bytes(path, MAX_FILE_BYTES)
+        except ForeignFileError as exc:
+            if exc.size is None:
+                raise
+            limit = MAX_FILE_BYTES >> 30
+            raise CheckpointError("E505", f"the file is larger than {limit} GiB") from None
 
 
 def _entries(root: Value) -> dict[str, Value]:

@@ -23,9 +23,9 @@ import numpy as np
 
 from checkpoint.atomic import atomic_file
 from checkpoint.errors import CheckpointError
-from checkpoint.known_objects import malformed, printable
+from checkpoint.known_objects import MAX_DIMENSIONS, checked_shape, malformed, printable
 from checkpoint.plain import from_plain, to_plain
-from checkpoint.tensors import MAX_DIMENSIONS, MAX_VALUES
+from checkpoint.tensors import MAX_VALUES
 from checkpoint.values import Array, Checkpoint, Value
 
 SUFFIX = ".safetensors"
@@ -152,6 +152,7 @@ def _check_places(header: dict[str, Any], size: int) -> None:
         needed = math.prod(shape) * np.dtype(_DTYPES[dtype]).itemsize
         if needed != place[1] - place[0]:
             raise malformed(f"{shown} needs {needed} bytes but has {place[1] - place[0]}")
+        checked_shape(shape, shown)
         places.append((*place, shown))
     position = 0
     for begin, end, shown in sorted(places):

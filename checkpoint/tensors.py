@@ -10,12 +10,18 @@ from typing import Any
 import numpy as np
 
 from checkpoint.errors import CheckpointError
-from checkpoint.known_objects import BFLOAT16, StorageRecord, TensorRecord, malformed, printable
+from checkpoint.known_objects import (
+    BFLOAT16,
+    StorageRecord,
+    TensorRecord,
+    checked_shape,
+    malformed,
+    printable,
+)
 from checkpoint.values import Array, ClassReference, Value
 
 MAX_DEPTH = 32
 MAX_VALUES = 1_000_000
-MAX_DIMENSIONS = 16
 # Tensors may share storages, and strides of zero repeat elements: a small file could stand for
 # terabytes. Together they may claim this many times the bytes of the file, plus some for small
 # files.
@@ -82,18 +88,19 @@ class _Resolver:
             raise malformed(
                 f"a tensor of shape {record.shape} ends beyond its storage of {count} elements"
             )
-        if len(record.shape) > MAX_DIMENSIONS:
-            raise malformed(f"a tensor with {len(record.shape)} dimensions")
         return self._view(record, raw[: count * kind.item_bytes])
 
     def _view(self, record: TensorRecord, raw: memoryview) -> Array:
         code = record.storage.type.dtype
         dtype = np.dtype(self._order + ("u2" if code == BFLOAT16 else code))
         if not math.prod(record.shape):
-            array = np.zeros(record.shape, dtype)
+            array = np.zeros(checked_shape(record.shape, "an empty tensor"), dtype)
         else:
-            strides = tuple(stride * dtype.itemsize for stride in record.strides)
+            spans = zip(record.shape, record.strides, strict=True)  # nobody goes along a size of 1
+            strides = tuple(stride * dtype.itemsize if size > 1 else 0 for size, stride in spans)
             array = np.ndarray(record.shape, dtype, raw, record.offset * dtype.itemsize, strides)
+        if dtype.kind == "b" and array.size and array.view(np.uint8).max() > 1:
+            raise malformed("a tensor of booleans holds bytes that are neither true nor false")
         if code == BFLOAT16:  # the upper half of a float32
             array = (array.astype(np.uint32) << 16).view(np.float32)
         elif not dtype.isnative:

@@ -21,12 +21,17 @@ from checkpoint.known_objects import (
     StorageType,
     look_up,
     malformed,
+    printable,
 )
 from checkpoint.values import ClassReference
 
 # The largest networks of these chips need some 30 000 instructions and 200 kB.
 MAX_INSTRUCTIONS = 1_000_000
 MAX_PICKLE_BYTES = 16 << 20
+WORK_PER_BYTE, FREE_WORK = 4, 1 << 20
+_LARGEST_KEY = 1 << 31
+_MAX_ODD_KEYS = 100
+_SIZED = (str, bytes, tuple, list)
 _SCALARS = (str, int, float, bool, bytes, type(None))
 
 
@@ -43,6 +48,8 @@ class Unpickler:
         self._stack: list[Any] = []
         self._outer: list[list[Any]] = []  # the stacks below each open mark
         self._memo: dict[int, Any] = {}
+        self._odd_keys_left = _MAX_ODD_KEYS
+        self._work_left = FREE_WORK + WORK_PER_BYTE * len(self.data)
 
     def run(self) -> Any:
         """Return the value of the pickle.
@@ -141,7 +148,21 @@ class Unpickler:
             # Nested keys could be built to hash for hours; PyTorch writes texts and numbers.
             if type(key) not in _SCALARS:
                 raise TypeError
+            if type(key) is not str:
+                self._check_number_as_key(key)
+            if key in target:
+                raise malformed(f"the key {printable(str(key))!r} occurs twice in a dictionary")
             target[key] = value
+
+    def _check_number_as_key(self, key: Any) -> None:
+        """Refuse keys that could be chosen so that all of them hash alike."""
+        if type(key) is int and abs(key) <= _LARGEST_KEY:
+            return
+        self._odd_keys_left -= 1
+        if self._odd_keys_left < 0:
+            raise CheckpointError(
+                "E505", f"the file has more than {_MAX_ODD_KEYS} keys that are no texts or counts"
+            )
 
     def _set_item(self) -> None:
         value = self._stack.pop()
@@ -178,13 +199,25 @@ class Unpickler:
             )
         if not isinstance(arguments, tuple):
             raise TypeError
+        self._charge(len(arguments) + sum(len(a) for a in arguments if type(a) in _SIZED))
         self._push(function.build(arguments))
+
+    def _charge(self, work: int) -> None:
+        """Count what calls copy: a value may be handed to any number of them."""
+        self._work_left -= work
+        if self._work_left < 0:
+            raise CheckpointError(
+                "E505", "the file's pickle asks for more copies than it has bytes"
+            )
 
     def _build(self) -> None:
         """Attach state to an object: a byte order; an OrderedDict's `_metadata` is dropped."""
         state, target = self._stack.pop(), self._stack[-1]
         if isinstance(target, NumberType) and isinstance(state, tuple):
-            target.order = {"<": "<", ">": ">", "|": "|"}[state[1]]
+            order = state[1]
+            if type(order) is not str or order not in ("<", ">", "|"):
+                raise TypeError  # before hashing: of a nested tuple it takes hours, or the stack
+            target.order = order
         elif not isinstance(target, collections.OrderedDict):
             raise TypeError
 

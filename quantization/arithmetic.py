@@ -33,7 +33,8 @@ def quantile(values: Float32s, q: np.float32) -> np.float32:
     """
     ordered = np.sort(values, axis=None)
     rank = np.float32(q) * np.float32(ordered.size - 1)
-    low, high = ordered[math.floor(rank)], ordered[math.ceil(rank)]
+    last = ordered.size - 1  # float32 rounds the rank, beyond 2^24 elements past the last one
+    low, high = ordered[min(math.floor(rank), last)], ordered[min(math.ceil(rank), last)]
     weight = rank - np.float32(math.floor(rank))
     step = np.float64(high - low)
     if weight < np.float32(0.5):

@@ -23,7 +23,7 @@ from diagnostics.errors import InputError
 from frontends.modules.networks import describe, stand_in
 from frontends.text import ModelDescription
 from quantization import refuse_foreign
-from synthesis.resolve.npy_files import NpyError, read_arrays
+from reading.npy import NpyError, read_arrays
 from training.catalog.discovery import DatasetEntry, ModelEntry, choose, find_datasets, find_models
 from training.catalog.imported import imported, notes_of
 from training.catalog.own_file import is_file_and_class, named_model, own_model

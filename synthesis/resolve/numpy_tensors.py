@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from diagnostics import NO_EFFECTS, Diagnostic, DiagnosticError, Effects, Place, Severity
+from reading.npy import NpyError, read_arrays
 from synthesis.facts import Fact
 from synthesis.options import ResolveOptions
 from synthesis.parse import Description, LayerDescription
-from synthesis.resolve.npy_files import NpyError, read_arrays
 from synthesis.resolve.tensors import (
     BINARY,
     DEFAULT_BITS,

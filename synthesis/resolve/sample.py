@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 
 from diagnostics import Diagnostic, DiagnosticError, Place, Severity
+from reading.npy import NpyError, read_arrays
 from synthesis.layout import Progression
 from synthesis.network import Tensor
 from synthesis.options import ResolveOptions
 from synthesis.parse import Description
 from synthesis.parse.rules import kernel, operation
-from synthesis.resolve.npy_files import NpyError, read_arrays
 
 _CAMERA_BITS: dict[int | None, tuple[int, int, int]] = {555: (5, 5, 5), 565: (5, 6, 5)}
 """Bits of red, green and blue by format."""
@@ -38,7 +38,7 @@ def read_sample(description: Description, options: ResolveOptions) -> Tensor:
         named = Place(option="--sample-input")
     remedy = "Make one with train.py --evaluate -8 --save-sample 1, or name it with --sample-input."
 
-    def refuse(message: str, where: Place = place) -> DiagnosticError:
+    def refuse(message: str, where: Place = place, remedy: str = remedy) -> DiagnosticError:
         return DiagnosticError(Diagnostic("E212", message, where, remedy))
 
     try:
@@ -48,7 +48,9 @@ def read_sample(description: Description, options: ResolveOptions) -> Tensor:
     except OSError as exc:
         raise refuse(f"the sample file '{path}' cannot be read: {exc.strerror}", named) from None
     except NpyError as exc:
-        raise refuse(f"the sample is not a numeric NumPy array: {exc}") from None
+        raise refuse(
+            f"the sample is not a numeric NumPy array: {exc}", remedy=exc.remedy or remedy
+        ) from None
     if not arrays:
         raise refuse("the sample is not a numeric NumPy array: the file is empty")
     (sample,) = arrays

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from synthesis.resolve.npy_files import MAX_FILE_BYTES, NpyError, read_arrays
+from reading.npy import MAX_FILE_BYTES, NpyError, read_arrays
 
 
 def file_of(header: str, version: bytes = b"\x01\x00") -> bytes:
@@ -89,7 +89,7 @@ def test_huge_file_is_refused_unread(tmp_path: Path) -> None:
 
 def test_pipe_is_refused_instead_of_waiting(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "x.npy")
-    with pytest.raises(NpyError, match="it is no regular file"):
+    with pytest.raises(NpyError, match="it is a pipe, not a regular file"):
         read_arrays(str(tmp_path / "x.npy"))
 
 
