@@ -201,7 +201,7 @@ def test_faults_of_a_schedule_are_named(text: str, message: str, tmp_path: Path)
     ("text", "message"),
     [
         ("weight_bits: 8", "start_epoch is None"),
-        ("start_epoch: 0\nweight_bits: 8", "start_epoch is 0"),
+        ("start_epoch: -1\nweight_bits: 8", "start_epoch is -1"),
         ("start_epoch: 3\nweight_bits: 5", "weight_bits of the policy is 5"),
         ("start_epoch: 3\nweight_bits: 8\nshift_quantile: 1.5", "shift_quantile is 1.5"),
         ("start_epoch: 3\nweight_bits: true", "weight_bits of the policy is True"),

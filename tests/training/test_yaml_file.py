@@ -12,6 +12,13 @@ from diagnostics.errors import InputError
 from training.policies.yaml_file import read_mapping
 
 Train = Callable[..., Any]
+BOMB = "start_epoch: [&x0 [1, 1, 1, 1, 1, 1, 1, 1], " + ", ".join(
+    f"&x{n} [{', '.join([f'*x{n - 1}'] * 8)}]" for n in range(1, 30)
+) + "]"  # fmt: skip
+"""A kilobyte that stands for 8^30 numbers."""
+MERGES = "x0: &x0 {a: 1, b: 2}\n" + "".join(
+    f"x{n}: &x{n} {{<<: [*x{n - 1}, *x{n - 1}, *x{n - 1}]}}\n" for n in range(1, 30)
+)
 
 
 @pytest.mark.parametrize(
@@ -23,7 +30,15 @@ Train = Callable[..., Any]
         (b"a: 1\na: 2", ":2:1", "the key a occurs twice"),
         (b"a: !!python/name:os.system x", ":1:4", "not valid YAML: could not determine"),
         (b"a: 2026-13-45", "", "not valid YAML: month must be in 1..12"),
-        (b"a: " + b"[" * 3000, "", "nested too deeply"),
+        (b"a: " + b"[" * 3000, ":1:35", "nested too deeply"),
+        (b"a: !!bool maybe", "", "not valid YAML"),
+        (b"a: !!int ''", "", "not valid YAML"),
+        (b"a: " + b"1" * 20_000, ":1:4", "a number of 20000 characters"),
+        (b"a: &x [*x]", ":1:4", "contains itself"),
+        (BOMB.encode(), ":1:1", "aliases stand for more than 20000 values"),
+        (MERGES.encode(), ":1:1", "aliases stand for more than 20000 values"),
+        (b"a: [" + b"1," * 20_000 + b"]", ":1:19997", "more than 10000 keys"),
+        (b"a: " + b"x" * (10 << 20), "", "it has 10485763 bytes, the limit is 262144"),
         (b"{[1]: 2}", ":1:2", "not valid YAML: found unhashable key"),
         (b"a: 1\n---\nb: 2", ":2:1", "not valid YAML"),
         (b"\xff\xfe\x00", "", "not text in UTF-8"),

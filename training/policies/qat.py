@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from diagnostics.errors import InputError
-from training.policies.yaml_file import read_mapping, refuse_unknown_keys
+from training.policies.yaml_file import read_mapping, refuse_unknown_keys, shown
 
 _CODE = "E604"
 _LATER_KEYS = ("outlier_removal_z_score",)
@@ -27,23 +27,28 @@ def read_policy(path: str) -> dict[str, Any]:
     policy = read_mapping(path, _CODE)
     refuse_unknown_keys(policy, _KEYS, "the policy", path, _CODE)
     start = policy.get("start_epoch")
-    if type(start) is not int or start < 1:
-        raise InputError(_CODE, f"start_epoch is {start!r}; it must be a whole number from 1", path)
+    if type(start) is not int or start < 0:
+        raise InputError(
+            _CODE, f"start_epoch is {shown(start)}; it must be a whole number from 0", path
+        )
     _check_quantile(policy, "", path)
     z_score = policy.get("outlier_removal_z_score", 1.0)
     if type(z_score) not in (int, float) or not 0 < z_score < math.inf:
         raise InputError(
-            _CODE, f"outlier_removal_z_score is {z_score!r}; it must be a number above 0", path
+            _CODE, f"outlier_removal_z_score is {shown(z_score)}; it must be a number above 0", path
         )
     _check_bits(policy, "the policy", path)
     overrides = policy.setdefault("overrides", {})
     if not isinstance(overrides, dict):
-        raise InputError(_CODE, f"overrides must hold names of layers, not {overrides!r}", path)
+        raise InputError(
+            _CODE, f"overrides must hold names of layers, not {shown(overrides)}", path
+        )
     for layer, override in overrides.items():
         if not isinstance(override, dict):
             raise InputError(
                 _CODE,
-                f"overrides: {layer} must hold weight_bits or shift_quantile, not {override!r}",
+                f"overrides: {layer} must hold weight_bits or shift_quantile, "
+                f"not {shown(override)}",
                 path,
             )
         what, keys = f"overrides: {layer}", ("weight_bits", "shift_quantile")
@@ -75,7 +80,7 @@ def _check_quantile(entry: dict[str, Any], what: str, path: str) -> None:
     if type(quantile) not in (int, float) or not 0 < quantile <= 1:
         raise InputError(
             _CODE,
-            f"shift_quantile{what} is {quantile!r}; it must be above 0, at most 1",
+            f"shift_quantile{what} is {shown(quantile)}; it must be above 0, at most 1",
             path,
         )
 
@@ -83,4 +88,6 @@ def _check_quantile(entry: dict[str, Any], what: str, path: str) -> None:
 def _check_bits(entry: dict[str, Any], what: str, path: str) -> None:
     bits = entry.get("weight_bits")
     if type(bits) is not int or bits not in (1, 2, 4, 8):
-        raise InputError(_CODE, f"weight_bits of {what} is {bits!r}; it must be 1, 2, 4 or 8", path)
+        raise InputError(
+            _CODE, f"weight_bits of {what} is {shown(bits)}; it must be 1, 2, 4 or 8", path
+        )

@@ -22,7 +22,7 @@ from training.policies.schedule_arguments import (
     check_class,
     refuse_old_sections,
 )
-from training.policies.yaml_file import read_mapping, refuse_unknown_keys
+from training.policies.yaml_file import read_mapping, refuse_unknown_keys, shown
 
 MODEL, LOSS = "lr_scheduler", "loss_lr_scheduler"
 """What a scheduler controls: the optimizer of the model, or that of the loss (--dr)."""
@@ -167,19 +167,21 @@ def read_schedule(path: str) -> ScheduleFile:
     for role in (MODEL, LOSS):
         entries = content.get(f"{role}s") or {}
         if not isinstance(entries, dict):
-            raise InputError(CODE, f"{role}s is {entries!r}; it must hold names", path)
+            raise InputError(CODE, f"{role}s is {shown(entries)}; it must hold names", path)
         for name, entry in entries.items():
             schedulers[role, name] = _scheduler(f"{role}s: {name}", entry, path)
     policies = content.get("policies") or []
     if not isinstance(policies, list):
-        raise InputError(CODE, f"policies is {policies!r}; it must be a list", path)
+        raise InputError(CODE, f"policies is {shown(policies)}; it must be a list", path)
     return ScheduleFile(path, schedulers, [_policy(p, schedulers, path) for p in policies])
 
 
 def _scheduler(name: str, entry: Any, path: str) -> _Scheduler:
     """Return the scheduler that an entry describes."""
     if not isinstance(entry, dict):
-        raise InputError(CODE, f"{name} is {entry!r}; it must hold a class and its arguments", path)
+        raise InputError(
+            CODE, f"{name} is {shown(entry)}; it must hold a class and its arguments", path
+        )
     kind = check_class(name, entry.get("class"), path)
     arguments = {key: value for key, value in entry.items() if key != "class"}
     check_arguments(arguments, SCHEDULERS[kind], name, path)
@@ -189,7 +191,7 @@ def _scheduler(name: str, entry: Any, path: str) -> _Scheduler:
 def _policy(entry: Any, schedulers: dict[tuple[str, str], _Scheduler], path: str) -> _Policy:
     """Return the policy that an entry of `policies` describes."""
     if not isinstance(entry, dict):
-        raise InputError(CODE, f"policies: {entry!r} must hold keys with values", path)
+        raise InputError(CODE, f"policies: {shown(entry)} must hold keys with values", path)
     refuse_old_sections(entry, path)
     role = LOSS if LOSS in entry else MODEL
     instance = entry.get(role)
@@ -205,7 +207,7 @@ def _policy(entry: Any, schedulers: dict[tuple[str, str], _Scheduler], path: str
     if name not in known:
         raise InputError(
             CODE,
-            f"policies: there is no {role} {name!r}",
+            f"policies: there is no {role} {shown(name)}",
             path,
             f"Defined are {', '.join(map(str, known)) or 'none'}.",
         )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from diagnostics.errors import InputError
-from training.policies.yaml_file import refuse_unknown_keys
+from training.policies.yaml_file import refuse_unknown_keys, shown
 
 CODE = "E603"
 _NOTATION = "YAML takes numbers without quotes, and with a point before e: 1.0e-4."
@@ -136,7 +136,7 @@ def check_class(name: str, kind: Any, path: str) -> str:
     if isinstance(kind, str) and kind in SCHEDULERS:
         return kind
     reason = REFUSED_CLASSES.get(kind) if isinstance(kind, str) else None
-    message = f"{name} has the class {kind!r}" + (f", which {reason}" if reason else "")
+    message = f"{name} has the class {shown(kind)}" + (f", which {reason}" if reason else "")
     raise InputError(CODE, message, path, f"Available are {', '.join(SCHEDULERS)}.")
 
 
@@ -151,7 +151,7 @@ def check_arguments(
         if key in found and not argument.allows(found[key]):
             raise InputError(
                 CODE,
-                f"{what}: {key} is {found[key]!r}; it must be {argument}",
+                f"{what}: {key} is {shown(found[key])}; it must be {argument}",
                 path,
                 _NOTATION if isinstance(found[key], str) and not argument.words else None,
             )
