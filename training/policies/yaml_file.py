@@ -123,4 +123,5 @@ def _values(node: yaml.Node, known: dict[int, int]) -> int:
 
 
 def _refused(problem: str, at: yaml.Node | yaml.Event) -> yaml.YAMLError:
-    return yaml.MarkedYAMLError(problem=problem, problem_mark=at.start_mark)
+    mark: Any = at.start_mark
+    return yaml.MarkedYAMLError(problem=problem, problem_mark=mark)
