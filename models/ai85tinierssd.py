@@ -1,11 +1,10 @@
-"""Detectors that find objects in one pass: digits of house numbers (SVHN), and faces.
+"""Detectors that find objects in one pass: digits of house numbers (SVHN), faces, QR codes.
 
 Source: docs/models.md, "Segmentation, detection, images as output".
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 import ai8x_blocks
+from models.prior_boxes import in_order_of_priors, prior_boxes
 
 CONV, POOL = "FusedConv2dBNReLU", "FusedMaxPoolConv2dBNReLU"
 Layers = tuple[ai8x_blocks.Row, ...]
@@ -60,20 +60,8 @@ class TinierSSD(nn.Module):
                 for name, ratios in self.aspect_ratios.items()
             )
             ai8x_blocks.add_layers(self.pred_convs, rows, bias=bias, **kwargs)
-        priors = self._priors(dimensions).to(device)
-        self.register_buffer("priors_cxcy", priors, persistent=False)
-
-    def _priors(self, dimensions: tuple[int, int]) -> Tensor:
-        """Return the boxes of all maps: row by row, for each pixel one of each aspect ratio."""
-        boxes = []
-        for name, (rows, columns) in self._map_sizes(*dimensions).items():
-            for i, j in ((i, j) for i in range(rows) for j in range(columns)):
-                for ratio in map(math.sqrt, self.aspect_ratios[name]):
-                    scale = self.sources[name]
-                    boxes.append(
-                        ((j + 0.5) / columns, (i + 0.5) / rows, scale * ratio, scale / ratio)
-                    )
-        return torch.tensor(boxes, dtype=torch.float32).clamp_(0, 1)
+        priors = prior_boxes(self._map_sizes(*dimensions), self.sources, self.aspect_ratios)
+        self.register_buffer("priors_cxcy", priors.to(device), persistent=False)
 
     def _map_sizes(self, height: int, width: int) -> dict[str, tuple[int, int]]:
         """Return rows and columns of the maps that are looked at."""
@@ -96,9 +84,8 @@ class TinierSSD(nn.Module):
 
     def _predicted(self, kind: str, maps: Mapping[str, Tensor], numbers: int) -> Tensor:
         """Return one kind of prediction for the boxes of all maps, [N, priors, numbers]."""
-        predictions = (self.pred_convs.get_submodule(f"{kind}_{n}")(maps[n]) for n in self.sources)
-        parts = [p.permute(0, 2, 3, 1).flatten(1) for p in predictions]
-        return torch.cat(parts, dim=1).unflatten(1, (-1, numbers))
+        layers = ((n, self.pred_convs.get_submodule(f"{kind}_{n}")) for n in self.sources)
+        return in_order_of_priors((layer(maps[n]) for n, layer in layers), numbers)
 
 
 class AI85TinierSSD(TinierSSD):
@@ -167,6 +154,42 @@ class AI85TinierSSDFace(TinierSSD):
         )
 
 
+class AI85TinierSSDQR(TinierSSD):
+    """QR codes in images of 120 rows and 160 columns: 6340 prior boxes, 294848 parameters.
+
+    The layers are ours, under the vendor's name.
+    """
+
+    base_layers = (
+        #                in   out kernel padding
+        ("fire1", CONV, 3, 16, 3, 1),  # 120x160
+        ("fire2", POOL, 16, 32, 3, 1),  # 60x80
+        ("fire3", POOL, 32, 64, 3, 1),  # 30x40
+        ("fire4", CONV, 64, 64, 3, 1),
+        ("fire5", CONV, 64, 64, 3, 1),
+        ("fire6", CONV, 64, 64, 3, 1),
+        ("fire7", CONV, 64, 128, 3, 1),
+        ("fire8", CONV, 128, 32, 3, 1),
+        ("fire9", POOL, 32, 32, 3, 1),  # 15x20
+        ("fire10", POOL, 32, 32, 3, 1),  # 7x10, behind it conv12_2 of 3x5
+    )
+    sources = {"fire8": 0.15, "fire9": 0.3, "fire10": 0.5, "conv12_2": 0.75}  # noqa: RUF012
+
+    def __init__(
+        self,
+        num_classes: int = 2,
+        num_channels: int = 3,
+        dimensions: tuple[int, int] = (120, 160),
+        aspect_ratios: Sequence[Sequence[float]] = 4 * ((1.0, 0.75, 0.5, 1.4),),
+        device: str | torch.device = "cpu",
+        bias: bool = True,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(
+            num_classes, num_channels, dimensions, aspect_ratios, device, bias, **kwargs
+        )
+
+
 def ai85tinierssd(pretrained: bool = False, **kwargs: Any) -> AI85TinierSSD:
     """Make an `AI85TinierSSD`."""
     assert not pretrained, "there are no built-in weights"
@@ -179,7 +202,14 @@ def ai85tinierssdface(pretrained: bool = False, **kwargs: Any) -> AI85TinierSSDF
     return AI85TinierSSDFace(**kwargs)
 
 
+def ai85tinierssdqr(pretrained: bool = False, **kwargs: Any) -> AI85TinierSSDQR:
+    """Make an `AI85TinierSSDQR`."""
+    assert not pretrained, "there are no built-in weights"
+    return AI85TinierSSDQR(**kwargs)
+
+
 models = [
     {"name": "ai85tinierssd", "min_input": 1, "dim": 2},
     {"name": "ai85tinierssdface", "min_input": 1, "dim": 2},
+    {"name": "ai85tinierssdqr", "min_input": 1, "dim": 2},
 ]

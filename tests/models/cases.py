@@ -39,9 +39,33 @@ COUNTED: tuple[tuple[Case, int], ...] = (
     (Case("ai87effnetv2", (3, 32, 32), BIAS, die=87), 759188),
     (Case("ai87imageneteffnetv2", (3, 112, 112), BIAS, die=87), 1691624),
     (Case("ai85firetestnet", (3, 32, 32)), 1366),
+    (Case("ai85net80expansion", (1, 28, 28), MNIST), 26842),
+    (Case("ai85net80wide", (1, 28, 28), MNIST), 126490),
+    (Case("ai85netwide", (1, 28, 28), MNIST), 337630),
+    (Case("ai85net6", (3, 32, 32), {"dimensions": (32, 32)}), 140138),
+    (Case("ai85net20", (3, 32, 32), {"dimensions": (32, 32)}), 202234),
+    (Case("ai85squeezenet", (3, 32, 32)), 111552),
+    (Case("ai85kws20netv2", (128, 128)), 368576),
+    (Case("ai85kws20netv2batchnorm", (128, 128), BIAS), 369545),
+    (Case("ai85audionet", (128, 128), die=87), 113184),
+    (Case("ai85afsknet", (1, 22)), 3272),
+    (Case("ai85unetsmall", (3, 32, 24), BIAS), 63168),
+    (Case("ai85unetmedium", (3, 32, 24), BIAS), 221080),
+    (Case("ai85tinierssdqr", (3, 120, 160)), 294848),
+    (Case("ai87netmobilefacenet_112", (3, 112, 112), BIAS, die=87), 851712),
+    (Case("ai87fpndetector", (3, 128, 128), {"dimensions": (128, 128)}, die=87), 1554295),
 )
 UNCOUNTED = (Case("ai87netmobilenetv2", (3, 224, 224), {"num_classes": 1000, **BIAS}, die=87),)
 CASES = (*(case for case, _ in COUNTED), *UNCOUNTED)
+TEACHERS = {
+    "ir_50": 43607808,
+    "ir_101": 65162624,
+    "ir_152": 70770432,
+    "ir_se_50": 43830528,
+    "ir_se_101": 65534848,
+    "ir_se_152": 71181568,
+}
+"""Networks for computers, which learn in floating point only."""
 LARGE = {
     "ai85actiontcn",
     "ai87netmobilenetv2",

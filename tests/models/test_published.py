@@ -72,6 +72,8 @@ KNOWN: dict[str, Case] = {
     "ai85-facedet-tinierssd-qat8-q": Case("ai85tinierssdface", (3, 224, 168)),
     "ai85-svhn-tinierssd-qat8-q": Case("ai85tinierssd", (3, 74, 74), {"num_classes": 11}),
     "ai85actiontcn-q": Case("ai85actiontcn", (15, 96, 60, 60)),
+    "ai85kws20netv2-q": Case("ai85kws20netv2", (128, 128)),
+    "ai87netmobilefacenet_112-q": Case("ai87netmobilefacenet_112", (3, 112, 112), BIAS, die=87),
     "ai85faceidnet-q": Case("ai85faceidnet", (3, 160, 120)),
     "ai85nascifarnet-q": Case("ai85nascifarnet", (3, 32, 32), {"num_classes": 100, **BIAS}),
     "ai85ressimplenet-q": Case("ai85ressimplenet", (3, 32, 32)),
@@ -107,6 +109,15 @@ def test_weights_have_names_shapes_and_order_of_the_known_answers(
     ai8x.fuse_bn_layers(model)
     # one file holds a pass-through layer as weights
     wanted = [p for p in parameters(read_checkpoint(file).state_dict) if not p[0].startswith("pt.")]
+    assert parameters(model.state_dict()) == wanted
+
+
+def test_expansion_has_the_weights_of_the_old_file(shared: Path) -> None:
+    file = shared / "checkpoints/legacy/test-mnist-80expansion-q4.pth.tar"
+    old = read_checkpoint(file).state_dict
+    names = [n.replace(".conv2d.", ".op.").replace(".linear.", ".op.") for n in old]
+    wanted = [(name, array.shape) for name, array in zip(names, old.values(), strict=True)]
+    model = Case("ai85net80expansion", (1, 28, 28), {"num_channels": 1}).make()
     assert parameters(model.state_dict()) == wanted
 
 

@@ -22,7 +22,7 @@ def build_model(entry: ModelEntry, dataset: DatasetEntry, options: TrainingOptio
     damaged or hostile file.
     """
     if options.backbone_checkpoint is not None:
-        read_checkpoint(options.backbone_checkpoint)
+        read_checkpoint(options.backbone_checkpoint, bare=True)
     keywords = _keywords(entry, dataset, options)
     try:
         model: nn.Module = entry.make(**keywords)

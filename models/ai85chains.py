@@ -1,0 +1,120 @@
+"""Chains of 3x3 convolutions of different widths and depths, for MNIST and CIFAR.
+
+`ai85net80expansion` has the layers of the vendor's checkpoint of that name; the others have layers
+of ours under the vendor's names.
+Source: docs/models.md, "Images: classification".
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import Tensor, nn
+
+import ai8x
+
+Layer = tuple[int, str | None]
+"""Output channels of a 3x3 convolution, and the pooling by 2 in front of it."""
+
+
+class AI85Chain(nn.Module):
+    """3x3 convolutions `conv1`, `conv2`, ... with ReLU and a fully connected layer.
+
+    Input [N, num_channels, H, W] with H = W, output [N, num_classes] of 32 bits. For inputs of
+    28x28 the first convolution behind a pooling pads by 2, so that 16x16 pixels follow.
+    """
+
+    def __init__(
+        self,
+        layers: tuple[Layer, ...],
+        num_classes: int = 10,
+        num_channels: int = 3,
+        dimensions: tuple[int, int] = (28, 28),
+        bias: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__()
+        assert dimensions[0] == dimensions[1], f"images of {dimensions} are not square"
+        width, channels, pooled = dimensions[0], num_channels, False
+        chain = []
+        for number, (outputs, pooling) in enumerate(layers, 1):
+            padding = 2 if pooling and not pooled and width == 28 else 1
+            width = (width // 2 if pooling else width) + 2 * padding - 2
+            pooled = pooled or pooling is not None
+            make = getattr(ai8x, f"Fused{pooling or ''}Conv2dReLU")
+            chain.append((f"conv{number}", make(
+                channels, outputs, 3, padding=padding, bias=bias, **kwargs
+            )))  # fmt: skip
+            channels = outputs
+        for name, layer in chain:
+            self.add_module(name, layer)
+        self.fc = ai8x.Linear(channels * width * width, num_classes, bias=True, wide=True, **kwargs)
+        for module in self.modules():
+            if isinstance(module, nn.Conv2d):
+                nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the scores of the classes."""
+        for name, layer in self.named_children():
+            if name != "fc":
+                x = layer(x)
+        return self.fc(x.flatten(1))
+
+
+MAX, AVERAGE = "MaxPool", "AvgPool"
+
+
+def _four(*widths: int) -> tuple[Layer, ...]:
+    """Return four convolutions, the last three behind a pooling."""
+    return tuple(zip(widths, (None, MAX, MAX, AVERAGE), strict=True))
+
+
+EXPANSION = _four(16, 80, 16, 12)
+EIGHTY = _four(80, 80, 80, 12)
+WIDE = _four(100, 180, 100, 12)
+SIX: tuple[Layer, ...] = ((32, None), (64, MAX), (64, MAX), (64, None), (64, MAX))
+TWENTY: tuple[Layer, ...] = (
+    *(3 * ((16, None),)),
+    (24, MAX), *(3 * ((24, None),)),
+    (32, MAX), *(5 * ((32, None),)),
+    (48, MAX), *(5 * ((48, None),)),
+)  # fmt: skip
+
+
+def ai85net80expansion(pretrained: bool = False, **kwargs: Any) -> AI85Chain:
+    """Make a chain that widens to 80 channels behind the first layer."""
+    assert not pretrained, "there are no built-in weights"
+    return AI85Chain(EXPANSION, **kwargs)
+
+
+def ai85net80wide(pretrained: bool = False, **kwargs: Any) -> AI85Chain:
+    """Make a chain of 80 channels: more than the chip has processors."""
+    assert not pretrained, "there are no built-in weights"
+    return AI85Chain(EIGHTY, **kwargs)
+
+
+def ai85netwide(pretrained: bool = False, **kwargs: Any) -> AI85Chain:
+    """Make a chain of up to 180 channels, in three passes of the processors."""
+    assert not pretrained, "there are no built-in weights"
+    return AI85Chain(WIDE, **kwargs)
+
+
+def ai85net6(pretrained: bool = False, **kwargs: Any) -> AI85Chain:
+    """Make a chain of six layers."""
+    assert not pretrained, "there are no built-in weights"
+    return AI85Chain(SIX, **kwargs)
+
+
+def ai85net20(pretrained: bool = False, **kwargs: Any) -> AI85Chain:
+    """Make a chain of twenty layers."""
+    assert not pretrained, "there are no built-in weights"
+    return AI85Chain(TWENTY, **kwargs)
+
+
+models = [
+    {"name": "ai85net80expansion", "min_input": 1, "dim": 2},
+    {"name": "ai85net80wide", "min_input": 1, "dim": 2},
+    {"name": "ai85netwide", "min_input": 1, "dim": 2},
+    {"name": "ai85net6", "min_input": 1, "dim": 2},
+    {"name": "ai85net20", "min_input": 1, "dim": 2},
+]
