@@ -157,8 +157,9 @@ class Layer:
     transposed convolution flipped), `bias` int64 in units of 128. With `bypass` every kernel is
     one. What the layer delivers is to be multiplied by 2^`final_scale`. `tensor_name` is that of
     its tensors in the checkpoint, if the description states it; `weight_source` the layer whose
-    weights it uses. `place` and `places` tell where the layer and its keys stand in the
-    description.
+    weights it uses. The last `zero_outputs` have weights of zero; `copied` (first, count) are the
+    channels that kernels without a tensor copy. `place` and `places` tell where the layer and its
+    keys stand in the description.
     """
 
     index: int
@@ -198,6 +199,8 @@ class Layer:
     channel_skip: int = 0
     tensor_name: str | None = None
     weight_source: int | None = None
+    zero_outputs: int = 0
+    copied: tuple[int, int] | None = None
     final_scale: int = 0
 
     def __str__(self) -> str:

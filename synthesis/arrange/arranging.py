@@ -20,7 +20,7 @@ from synthesis.arrange.nominal import errors_anywhere
 from synthesis.arrange.polish import polished, simplified
 from synthesis.arrange.problem import problem_of
 from synthesis.arrange.result import layout_of
-from synthesis.arrange.rewrites import merged, with_copies
+from synthesis.arrange.rewrites import merged, with_copies, with_filled_passes
 from synthesis.arrange.search import TRIES, search
 from synthesis.arrange.streams import obstacle, rings_of
 from synthesis.arrange.suitability import unsuited
@@ -63,6 +63,7 @@ def arrange(
     """
     refuse_errors(tuple(unsuited(network, fixed)))
     network, fixed = merged(network, fixed, chip)
+    network, fixed, filled = with_filled_passes(network, fixed)
     network, fixed, notices = with_copies(network, fixed, chip)
     attempts = tuple(attempts_of(network, fixed, chip, options))
     last = attempts[-1]
@@ -77,7 +78,7 @@ def arrange(
         obstacles = tuple(a.failure for a in attempts if a.failure)
         reasons = reasons_of(last.problem, last.found, layout, fixed, obstacles)
         layout = replace(layout, reasons=reasons)
-    return network, layout, (*notices, *_notes(network, layout))
+    return network, layout, (*filled, *notices, *_notes(network, layout))
 
 
 def attempts_of(

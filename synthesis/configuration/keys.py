@@ -54,6 +54,10 @@ def computed(network: Network, layer: Layer) -> Keys:
         yield "weights", scalar(layer.tensor_name)
     if layer.weight_source is not None:
         yield "weight_source", str(layer.weight_source)
+    if layer.copied is not None:
+        yield "copy_channels", f"[{layer.copied[0]}, {layer.copied[1]}]"
+    if layer.zero_outputs:
+        yield "zero_outputs", str(layer.zero_outputs)
     yield from _combination(layer)
     yield from _pooling(layer)
     yield from _kernel(layer)

@@ -224,6 +224,14 @@ LAYER_KEYS = (
         "the next tensors of the file",
         blocks=(),
     ),
+    Key("zero_outputs", Integer(1), "Outputs that are zero, behind those of the weights.", "0"),
+    Key(
+        "copy_channels",
+        Integers(0, 1023, count=2),
+        "Instead of weights: kernels that copy channels of the input (first, number of them).",
+        "none",
+        blocks=Fact.LAYERS,
+    ),
     Key("weight_source", Reference({}), "Layer whose weights are used again.", blocks=Fact.LAYERS),
     Key(
         "kernel_offset",

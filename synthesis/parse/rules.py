@@ -303,6 +303,39 @@ def named_weights_are_taken(layer: LayerDescription, whole: Description) -> Iter
         yield layer.error("E134", f"'weights' {reason}", "weights", remedy=remedy)
 
 
+@rule(Fact.SIZES)
+def zero_outputs_stand_behind_weights(
+    layer: LayerDescription, _: Description
+) -> Iterator[Diagnostic]:
+    """Kernels of zero stand behind those of a tensor, or of copied channels."""
+    own = operation(layer)[0].weighted and not layer.get("bypass", False)
+    if "zero_outputs" in layer and (not own or layer.get("groups", 1) > 1):
+        yield layer.error(
+            "E136", "'zero_outputs' on a layer without weights for all channels", "zero_outputs",
+            remedy="Remove the key.",
+        )  # fmt: skip
+
+
+@rule(Fact.SIZES)
+def channels_are_copied_by_small_kernels(
+    layer: LayerDescription, _: Description
+) -> Iterator[Diagnostic]:
+    """Each copied channel has one weight that is not zero; it needs two bits."""
+    if "copy_channels" not in layer:
+        return
+    operator = operation(layer)[0]
+    small = operator.convolves and not operator.transposed and kernel(layer) == (1, 1)
+    reason = None if small else "on a layer without 1x1 kernels (Conv1d: kernel_size 1)"
+    for key in ("weights", "weight_source", "output_shift", "bypass", "groups", "flatten"):
+        reason = f"beside '{key}'" if key in layer else reason
+    if layer.get("quantization", 8) not in (2, 4, 8):
+        reason = f"with weights of {layer.get('quantization')} bits, it needs 2, 4 or 8"
+    if layer.get("copy_channels")[1] < 1:
+        reason = "of no channels"
+    if reason is not None:
+        yield layer.error("E137", f"'copy_channels' {reason}", "copy_channels")
+
+
 def layer_index(reference: int | str, whole: Description) -> int | None:
     """Return the index that a reference by number or name means; None for an unknown name."""
     if isinstance(reference, int):

@@ -21,6 +21,13 @@ from synthesis.parse.rules import kernel, layer_index, operation
 from synthesis.resolve.geometry import Geometry, UnresolvableError, geometry
 from synthesis.resolve.layout import beyond_group_0, streaming
 from synthesis.resolve.tensors import LayerTensors
+from synthesis.resolve.zero_channels import (
+    copies_too_much,
+    filled_tensors,
+    read_mask,
+    result_mask,
+)
+from synthesis.zeros import Mask
 
 _BYPASS_SHIFT = 7
 
@@ -46,6 +53,7 @@ class LayerBuilder:
         self.problems = problems
         self.buffer = buffer
         self.built: dict[int, Layer] = {}
+        self.masks: dict[int, Mask] = {}  # of results with channels that are always zero
         self.previous: Layer | None = None
 
     def layers(self) -> tuple[Layer, ...]:
@@ -68,6 +76,9 @@ class LayerBuilder:
     def _build(self, index: int) -> Layer:
         keys = self.description.layers[index]
         layer = self.built[index] = self._layer(keys)
+        mask = result_mask(layer, self._read(keys, layer.sources))
+        if not mask.all():
+            self.masks[index] = mask
         unreachable = beyond_group_0(keys, self.options) if self.previous is None else None
         if unreachable is not None:
             self.problems.append(unreachable)
@@ -81,7 +92,7 @@ class LayerBuilder:
         sizes = geometry(
             layer, self._in_dim(layer, sources), widened=self._adds_nine(layer, operator)
         )
-        tensors = self.tensors.get(layer.index)
+        tensors = self._tensors(layer, sources, sizes)
         in_channels, out_channels = self._channels(layer, tensors, sources, operands, sizes)
         weights = tensors.weights if tensors else None
         if weights is not None and not weights.any():
@@ -137,8 +148,28 @@ class LayerBuilder:
             weight_source=layer_index(layer.get("weight_source"), self.description)
             if "weight_source" in layer
             else None,
+            zero_outputs=layer.get("zero_outputs", 0),
+            copied=layer.get("copy_channels"),
             final_scale=tensors.final_scale if tensors else 0,
         )
+
+    def _tensors(
+        self, layer: LayerDescription, sources: tuple[int, ...] | None, sizes: Geometry
+    ) -> LayerTensors | None:
+        """Tensors of the file, or kernels that copy; with zeros for channels that fill passes."""
+        tensors = self.tensors.get(layer.index)
+        if not (self.masks or "zero_outputs" in layer or "copy_channels" in layer):
+            return tensors
+        read = self._read(layer, sources)
+        wrong = copies_too_much(layer, len(read))
+        self.problems += [wrong] if wrong is not None else []
+        pixels = sizes.pooled_pixels if layer.get("flatten", False) else 1
+        return filled_tensors(layer, tensors, read, pixels)
+
+    def _read(self, layer: LayerDescription, sources: tuple[int, ...] | None) -> Mask:
+        """Which channels that a layer reads are not always zero."""
+        indices = sources if sources is not None else (self._default_source(),)
+        return read_mask(layer, indices, self.masks, lambda s: self._source_shape(s)[0])
 
     def _places(self, layer: LayerDescription) -> dict[str, Place]:
         """Where each key stands; values that options gave stand there."""

@@ -47,6 +47,7 @@ def takes_weights(layer: LayerDescription) -> bool:
         operation(layer)[0].weighted
         and not layer.get("bypass", False)
         and "weight_source" not in layer
+        and "copy_channels" not in layer
     )
 
 

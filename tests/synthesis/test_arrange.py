@@ -106,11 +106,11 @@ def test_joined_channels(tmp_path: Path, counts: tuple[int, ...], chip: Chip) ->
     arranged(tmp_path, *layers, shape=(3, 4, 4), kernels=kernels_of(*shapes), chip=chip)
 
 
-def test_join_whose_parts_cross_the_passes_is_refused(tmp_path: Path) -> None:
+def test_join_whose_parts_cross_the_passes_is_refused_with_given_places(tmp_path: Path) -> None:
     layers = (
         {**CONV, "name": "a"},
         {**ONE, "name": "b", "in_sequences": "a"},
-        {**ONE, "name": "c", "in_sequences": "[a, b]"},
+        {**ONE, "name": "c", "in_sequences": "[a, b]", "processors": "0x0000.000f.ffff.ffff"},
     )
     kernels = kernels_of((33, 3, 3, 3), (33, 33, 1, 1), (4, 66, 1, 1))
     assert refused(tmp_path, *layers, shape=(3, 4, 4), kernels=kernels) == ["E420"]

@@ -685,6 +685,16 @@ RULES = {
         "weights",
         "'weights' beside 'weight_source' [E134]\n  Keep one of the two.",
     ),
+    "E136": (
+        "op: none, zero_outputs: 4",
+        "zero_outputs",
+        "'zero_outputs' on a layer without weights for all channels [E136]\n  Remove the key.",
+    ),
+    "E137": (
+        "op: Conv2d, copy_channels: [0, 4]",
+        "copy_channels",
+        "'copy_channels' on a layer without 1x1 kernels (Conv1d: kernel_size 1) [E137]",
+    ),
     "E131 weights": (
         "weight_source: 1",
         "weight_source",

@@ -1,10 +1,12 @@
-"""Networks that compute the same with other layers: copies, merged poolings, merged sums.
+"""Networks that compute the same with other layers: copies, merged poolings and sums,
+channels that are zero.
 
 Each rewrite is exact: every value that is delivered is the same, bit by bit.
 Source: docs/placement.md, "Layers that are added or merged".
 """
 
 from synthesis.arrange.rewrites.copies import with_copies
+from synthesis.arrange.rewrites.filling import with_filled_passes
 from synthesis.arrange.rewrites.merging import merged
 
-__all__ = ["merged", "with_copies"]
+__all__ = ["merged", "with_copies", "with_filled_passes"]

@@ -1,0 +1,131 @@
+"""Channels that are zero where passes have to be full: joins, flattened maps, narrow weights."""
+
+from __future__ import annotations
+
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from device import MAX78000, MAX78002, Chip
+from device.channels import channels_per_pass, passes
+from synthesis.arrange.rewrites.filling import packed
+from tests.synthesis.arranged import ADD, CONV, ONE, PASS, arranged, kernels_of
+from tests.synthesis.test_arrange import refused, written
+
+BOTH = pytest.mark.parametrize("chip", [MAX78000, MAX78002], ids=lambda chip: chip.name)
+FLAT = {"op": "Linear", "flatten": True, "output_width": 32, "activate": None}
+
+
+def joined(*counts: int, outs: int = 4) -> tuple[list[dict[str, Any]], list[tuple[int, ...]]]:
+    """Return a network of layers that all read one map, and one that joins their results."""
+    layers = [{**CONV, "name": "stem"}]
+    shapes: list[tuple[int, ...]] = [(8, 3, 3, 3)]
+    for number, count in enumerate(counts):
+        layers.append({**ONE, "name": f"part{number}", "in_sequences": "stem"})
+        shapes.append((count, 8, 1, 1))
+    parts = ", ".join(f"part{n}" for n in range(len(counts)))
+    layers.append({**CONV, "name": "last", "in_sequences": f"[{parts}]"})
+    return layers, [*shapes, (outs, sum(counts), 3, 3)]
+
+
+@BOTH
+@pytest.mark.parametrize("counts", [(32, 64), (33, 33), (48, 96), (20, 28, 40), (31, 33)])
+def test_parts_that_cross_passes_are_filled(
+    tmp_path: Path, chip: Chip, counts: tuple[int, ...]
+) -> None:
+    layers, shapes = joined(*counts)
+    found = arranged(tmp_path, *layers, shape=(3, 6, 6), kernels=kernels_of(*shapes), chip=chip)
+    assert {"N427", "N428"} & set(found.codes)
+
+
+def test_parts_without_kernels_are_copied_by_kernels(tmp_path: Path) -> None:
+    """The input, a sum of it, and a map that is delivered cannot have other channels."""
+    layers = [
+        {**ONE, "name": "a"}, {**ADD, "name": "sum", "in_sequences": "[a, input]"},
+        {**ONE, "name": "b", "in_sequences": "sum", "output": True},
+        {**ONE, "name": "c", "in_sequences": "[sum, b, input]", "output": True},
+    ]  # fmt: skip
+    kernels = kernels_of((36, 36, 1, 1), (48, 36, 1, 1), (8, 120, 1, 1))
+    found = arranged(tmp_path, *layers, shape=(36, 4, 4), kernels=kernels)
+    assert found.codes.count("N428") >= 2
+
+
+def test_what_passes_on_stays_zero(tmp_path: Path) -> None:
+    """Pooling, sums and depth-wise kernels pass zeros on to the join."""
+    layers = [
+        {**ONE, "name": "a"}, {**ONE, "name": "b", "in_sequences": "input"},
+        {**ADD, "name": "sum", "in_sequences": "[a, b]"},
+        {**CONV, "name": "wise", "groups": 40, "in_sequences": "sum"},
+        {**ONE, "name": "other", "in_sequences": "input"},
+        {**ONE, "name": "last", "in_sequences": "[wise, other]"},
+        {**ONE, "name": "end"},
+    ]  # fmt: skip
+    kernels = kernels_of(
+        (40, 8, 1, 1), (40, 8, 1, 1), (40, 1, 3, 3), (64, 8, 1, 1), (8, 104, 1, 1), (4, 8, 1, 1)
+    )
+    found = arranged(tmp_path, *layers, shape=(8, 6, 6), kernels=kernels, chip=MAX78002)
+    wise = next(x for x in found.made.network.layers if x.name == "wise")
+    assert (wise.out_channels, wise.groups) == (64, 64)
+
+
+@BOTH
+def test_flattened_maps_fill_their_passes(tmp_path: Path, chip: Chip) -> None:
+    kernels = kernels_of((70, 3, 3, 3), (5, 70 * 16))
+    found = arranged(tmp_path, CONV, FLAT, shape=(3, 4, 4), kernels=kernels, chip=chip)
+    assert [layer.out_channels for layer in found.made.network.layers] == [72, 5]
+
+
+@BOTH
+@pytest.mark.parametrize("bits", [1, 2, 4])
+def test_narrow_weights_fill_their_passes(tmp_path: Path, chip: Chip, bits: int) -> None:
+    narrow = {**CONV, "quantization": bits}
+    kernels = [k.clip(-(1 << bits - 1), (1 << bits - 1) - 1)
+               for k in kernels_of((66, 3, 3, 3), (8, 66, 3, 3))]  # fmt: skip
+    found = arranged(tmp_path, narrow, narrow, shape=(3, 5, 5), kernels=kernels, chip=chip)
+    assert "N427" in found.codes and "W318" not in found.codes
+
+
+@pytest.mark.parametrize("counts", [(32, 64), (48, 96)])
+def test_written_description_gives_the_same_words(tmp_path: Path, counts: tuple[int, int]) -> None:
+    layers, shapes = joined(*counts)
+    text, *_ = written(tmp_path, *layers, shape=(3, 6, 6), kernels=kernels_of(*shapes))
+    assert ("zero_outputs: 32" in text) == (counts == (32, 64))
+    assert ("copy_channels: [48, 48]" in text) == (counts == (48, 96))
+
+
+@given(counts=st.lists(st.integers(1, 200), min_size=2, max_size=6))
+def test_packed_parts_stand_in_one_pass_each(counts: list[int]) -> None:
+    found = packed(counts)
+    parts = [part for row in found for part in row]
+    for count, row in zip(counts, found, strict=True):
+        assert [(p.first, p.count) for p in row] == [
+            (sum(q.count for q in row[:i]), p.count) for i, p in enumerate(row)
+        ]
+        assert sum(p.count for p in row) == count
+    total = sum(p.filled for p in parts)
+    share = channels_per_pass(total)
+    begins = [0, *accumulate(p.filled for p in parts)]
+    for begin, part in zip(begins, parts, strict=False):
+        assert part.filled >= part.count and begin % share % 4 == 0
+        assert begin % share + part.filled <= share
+    assert total == passes(total) * share
+
+
+@pytest.mark.parametrize(
+    ("keys", "code"),
+    [
+        ({**PASS, "zero_outputs": 4}, "E136"),
+        ({**CONV, "copy_channels": "[0, 4]"}, "E137"),
+        ({**ONE, "copy_channels": "[0, 4]", "quantization": 1}, "E137"),
+        ({**ONE, "copy_channels": "[0, 0]"}, "E137"),
+        ({**ONE, "copy_channels": "[2, 4]"}, "E244"),
+    ],
+)
+def test_keys_where_they_mean_nothing_are_refused(
+    tmp_path: Path, keys: dict[str, Any], code: str
+) -> None:
+    assert code in refused(tmp_path, CONV, keys, shape=(3, 4, 4), kernels=kernels_of((4, 3, 3, 3)))
