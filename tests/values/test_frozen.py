@@ -8,7 +8,7 @@ import inspect
 import pickle
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -166,3 +166,17 @@ def test_values_can_be_copied_and_pickled(value: Any) -> None:
         assert twin == value and twin is not value
         for member in dataclasses.fields(value):
             assert getattr(twin, member.name) == getattr(value, member.name)
+
+
+def test_what_is_no_field_is_refused() -> None:
+    with pytest.raises(TypeError, match="fields only"):
+
+        @frozen
+        class _Counted:
+            made: ClassVar[int] = 0
+
+    with pytest.raises(ValueError, match="share its default"):
+
+        @frozen
+        class _Shared:
+            names: list[str] = []  # noqa: RUF012 - this is what is tested
