@@ -9,10 +9,10 @@ with other settings, counts as empty.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import importlib.util
 import marshal
 import sys
+import zlib
 from collections.abc import MutableMapping
 from pathlib import Path
 from types import CodeType
@@ -24,10 +24,10 @@ from jinja2 import BaseLoader, Environment, Template, TemplateNotFound
 from checkpoint import atomic
 
 Store = dict[str, tuple[bytes, bytes]]
-"""By the name of a template: the digest of its text, and its code in the form of `marshal`."""
+"""By the name of a template: its text, and its code in the form of `marshal`."""
 
 _MAKER = importlib.util.MAGIC_NUMBER + f" jinja2 {jinja2.__version__} ".encode()
-_DIGEST_BYTES = hashlib.sha256().digest_size
+_CHECK_BYTES = 4
 
 
 class CompiledLoader(BaseLoader):
@@ -38,7 +38,7 @@ class CompiledLoader(BaseLoader):
 
     def __init__(self, folder: Path, store: Path, settings: bytes) -> None:
         self.folder, self.store = folder, store
-        self._seal = _MAKER + _digest(settings)
+        self._seal = _MAKER + _check(settings)
         self._known = self._stored()
 
     def load(
@@ -49,8 +49,8 @@ class CompiledLoader(BaseLoader):
     ) -> Template:
         """Return a template; raise TemplateNotFound if the folder does not hold it."""
         text = self._text(name)
-        digest, code = self._known.get(name, (b"", b""))
-        if digest == _digest(text):
+        known, code = self._known.get(name, (None, b""))
+        if known == text:
             compiled: CodeType = marshal.loads(code)
         else:
             compiled = self._compile(environment, name, text)
@@ -67,12 +67,12 @@ class CompiledLoader(BaseLoader):
         )
         texts = {name: self._text(name) for name in names}
         self._known = {
-            name: (_digest(text), marshal.dumps(self._compile(environment, name, text)))
+            name: (text, marshal.dumps(self._compile(environment, name, text)))
             for name, text in texts.items()
         }
         with contextlib.suppress(OSError):
             content = marshal.dumps(self._known)
-            atomic.write_bytes(self.store, self._seal + _digest(content) + content)
+            atomic.write_bytes(self.store, self._seal + _check(content) + content)
 
     def _stored(self) -> Store:
         """Return what the store holds; nothing if it is absent, damaged or made otherwise."""
@@ -80,9 +80,9 @@ class CompiledLoader(BaseLoader):
             sealed = self.store.read_bytes()
         except OSError:
             return {}
-        start = len(self._seal) + _DIGEST_BYTES
+        start = len(self._seal) + _CHECK_BYTES
         content = sealed[start:]
-        if sealed[:start] != self._seal + _digest(content):
+        if sealed[:start] != self._seal + _check(content):
             return {}
         known: Store = marshal.loads(content)
         return known
@@ -103,5 +103,5 @@ def store_of(folder: Path) -> Path:
     return Path(cached).with_suffix(".jinja")
 
 
-def _digest(text: bytes) -> bytes:
-    return hashlib.sha256(text).digest()
+def _check(content: bytes) -> bytes:
+    return zlib.crc32(content).to_bytes(_CHECK_BYTES)
