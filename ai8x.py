@@ -25,6 +25,7 @@ from layers import chips
 from layers.chips import DEVICE_CLASSES, Dev, set_device
 from layers.choices import quantize_clamp, quantize_clamp_parameters, quantize_clamp_pool
 from layers.composition import QuantizationAwareModule
+from layers.damage import Damage, is_quantized, output_damage, weight_damage
 from layers.elementary import (
     ID3,
     Abs,

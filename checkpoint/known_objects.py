@@ -33,7 +33,11 @@ STORAGE_DTYPES = {
     "ByteStorage": "u1",
     "BoolStorage": "?",
 }
-OPTIMIZERS = (("torch.optim.sgd", "SGD"), ("torch.optim.adam", "Adam"))
+OPTIMIZERS = (
+    ("torch.optim.sgd", "SGD"),
+    ("torch.optim.adam", "Adam"),
+    ("torch.optim.adamw", "AdamW"),
+)
 MAX_DIMENSIONS = 16
 MAX_ELEMENTS = 1 << 48
 """More than any memory holds: the product of the sizes of a shape, zeros left out."""

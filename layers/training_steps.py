@@ -5,6 +5,7 @@ Source: docs/layers.md, "Functions for whole models".
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator
 from typing import Any
 
@@ -98,7 +99,9 @@ def update_optimizer(m: nn.Module, optimizer: torch.optim.Optimizer) -> torch.op
     After fusing, parameters are gone; the state (momentum, ...) of the remaining ones is taken
     over, matched by equal shape in order. One-element parameters start without state.
     """
-    renewed = type(optimizer)(m.parameters(), **optimizer.defaults)
+    taken = inspect.signature(type(optimizer)).parameters  # AdamW has a default that it sets itself
+    settings = {name: value for name, value in optimizer.defaults.items() if name in taken}
+    renewed = type(optimizer)(m.parameters(), **settings)
     old = (p for group in optimizer.param_groups for p in group["params"] if p.numel() > 1)
     for parameter in (p for p in m.parameters() if p.numel() > 1):
         match = next((p for p in old if p.shape == parameter.shape), None)

@@ -26,7 +26,8 @@ class TrainingOptions:
     computes with integers and belongs to `evaluate`; `save_sample` belongs to both. `qat_policy`
     None trains without quantization. `optimizer` and `lr` None mean SGD and 0.1, with a warning.
     `gpus` None means the first CUDA device if there is one. Loaders of data sets receive the whole
-    object and look at `act_mode_8bit` and `truncate_testset`.
+    object and look at `act_mode_8bit` and `truncate_testset`. `weight_decay_of` are patterns of
+    names of parameters with their weight decay; `ema` is the share of the average a step keeps.
     """
 
     arch: str
@@ -45,7 +46,7 @@ class TrainingOptions:
 
     epochs: int = 90
     batch_size: int = 256
-    optimizer: Literal["sgd", "adam"] | None = None
+    optimizer: Literal["sgd", "adam", "adamw"] | None = None
     lr: float | None = None
     momentum: float = 0.9
     weight_decay: float = 1e-4
@@ -64,6 +65,16 @@ class TrainingOptions:
     print_freq: int = 10
     mixed_precision: bool = False
 
+    lr_schedule: Literal["cosine"] | None = None
+    warm_up: int = 0
+    lr_min: float = 0.0
+    weight_decay_of: tuple[tuple[str, float], ...] = ()
+    clip_gradient: float | None = None
+    label_smoothing: float = 0.0
+    mixup: float = 0.0
+    ema: float | None = None
+    early_stop: int | None = None
+
     resume_from: str | None = None
     exp_load_weights_from: str | None = None
     reset_optimizer: bool = False
@@ -76,6 +87,8 @@ class TrainingOptions:
     out_dir: str = "logs"
     copy_output_folder: str | None = None
     tensorboard: bool = False
+    qat_diagnostics: bool = False
+    track: tuple[str, ...] = ()
 
     param_hist: bool = False
     pr_curves: bool = False

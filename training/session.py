@@ -33,6 +33,7 @@ from training.compute.randomness import new_seed, seed_everything
 from training.data.batches import Data, load_data
 from training.data.inputs import check_input, check_shape
 from training.data.sample_file import save_sample
+from training.loop.averaging import Average
 from training.loop.epochs import FAST_LAYOUT, Pass, measure
 from training.loop.observers import Context, Observer
 from training.loop.trainer import Trainer
@@ -41,12 +42,14 @@ from training.network.distillation import Distillation, NoLoss
 from training.network.fitting import expected, refuse
 from training.options import TrainingOptions
 from training.policies import qat
-from training.policies.schedule import ScheduleFile, read_schedule
+from training.policies.cosine import schedule_of_run
+from training.policies.schedule import ScheduleFile
 from training.saving import checkpoints
 from training.saving.logs import Log
-from training.saving.progress import SETTINGS, Progress, progress_of
+from training.saving.progress import Progress, progress_of, settings_of
 from training.tasks.choice import check_fit, check_teacher, task_of
 from training.tasks.classification import Classification
+from training.tasks.embedding import Embedding
 from training.tasks.relations import Relations
 from training.tasks.task import Task
 
@@ -132,9 +135,12 @@ def _compute(
         if share.leads:
             context = Context(options, prepared.dataset, task, log)
             watching += (found for make in OBSERVERS if (found := make(context)) is not None)
+            watching += display.reporters(context)
         passes = Pass(
             prepared.model, forward, task, device, options, log, distillation, tuple(watching),
             share, options.mixed_precision and not qat.begun(prepared.model),
+            average=None if options.evaluate or options.ema is None
+            else Average(prepared.model, options.ema),
         )  # fmt: skip
         if options.evaluate:
             _evaluate_only(passes, data, options)
@@ -142,6 +148,8 @@ def _compute(
             resumed = prepared.loaded if options.resume_from else None
             trainer = Trainer(passes, data, prepared.policy, prepared.rates, prepared.progress)
             trainer.run(resumed)
+        for observer in watching:
+            observer.ended(log.metrics)
     except RuntimeError as exc:
         raise explained(exc, options) from exc
     finally:
@@ -170,8 +178,8 @@ def prepare(options: TrainingOptions, share: Share) -> Prepared:
     models = {**models, options.arch: entry}
     set_deterministic(options)
     repeatable = options.deterministic or options.evaluate
-    settings = {name: getattr(options, name) for name in SETTINGS}
-    progress = Progress(options.seed if repeatable else share.agree(new_seed()), settings)
+    seed = options.seed if repeatable else share.agree(new_seed())
+    progress = Progress(seed, settings_of(options))
     seed_everything(progress.seed)
     ai8x.set_device(options.device, options.act_mode_8bit, options.avg_pool_rounding, verbose=False)
     model = build_model(entry, dataset, options)
@@ -182,7 +190,7 @@ def prepare(options: TrainingOptions, share: Share) -> Prepared:
         qat.check_layers(policy, model, options.qat_policy)
     if options.act_mode_8bit:
         refuse_foreign(model, "compute with integers", "-8")
-    rates = read_schedule(options.compress) if options.compress and not options.evaluate else None
+    rates = schedule_of_run(options)
     loaded = surplus = None
     if source is not None:
         loaded = checkpoints.read(source)
@@ -253,6 +261,14 @@ def _task(prepared: Prepared, data: Data, device: torch.device, options: Trainin
             "E638", f"{options.dataset} has no classes to confuse", "--confusion",
             "Leave out the option.",
         )  # fmt: skip
+    if not isinstance(task, Classification) or isinstance(task, Embedding):
+        for option, given in (("--label-smoothing", options.label_smoothing),
+                              ("--mixup", options.mixup)):  # fmt: skip
+            if given and not options.evaluate:
+                raise InputError(
+                    "E638", f"{options.dataset} is not trained by cross entropy of classes",
+                    option, "Leave out the option.",
+                )  # fmt: skip
     display.check(task, options)
     try:
         check_fit(task, prepared.model, data.item, options)

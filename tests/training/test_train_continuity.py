@@ -187,19 +187,21 @@ def test_without_the_best_checkpoint_a_resumed_run_warns(tmp_path: Path) -> None
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("model", "dataset", "batch"),
+    ("model", "dataset", "batch", "refinements"),
     [
-        ("tinynormalized", "tinynoise", "16"),
-        ("tinynormalized", "tinyquicknoise", "16"),
-        ("tinynormalized", "tinynoise", "15"),
-        ("tinyclassifier", "tinynoise", "43"),  # the last batch has one sample for two processes
-        ("tinyclassifier", "tinyweighted", "15"),
-        ("tinysegmenter", "tinypixels", "15"),
+        ("tinynormalized", "tinynoise", "16", ()),
+        ("tinynormalized", "tinyquicknoise", "16", ()),
+        ("tinynormalized", "tinynoise", "15", ("--mixup", "0.4", "--ema", "0.9")),
+        ("tinyclassifier", "tinynoise", "43", ()),  # the last batch: one sample, two processes
+        ("tinyclassifier", "tinyweighted", "15", ("--mixup", "1", "--label-smoothing", "0.1")),
+        ("tinysegmenter", "tinypixels", "15", ("--clip-gradient", "0.1")),
     ],
 )
-def test_two_processes_train_like_one(model: str, dataset: str, batch: str) -> None:
+def test_two_processes_train_like_one(
+    model: str, dataset: str, batch: str, refinements: tuple[str, ...]
+) -> None:
     # SGD: Adam would blow up the rounding errors of gradients that are 0, before normalization
-    options = ("--model", model, "--dataset", dataset, "-b", batch, "--deterministic")
+    options = ("--model", model, "--dataset", dataset, "-b", batch, "--deterministic", *refinements)
     options += ("--optimizer", "SGD", "--lr", "0.1", "--epochs", "5")
     one = _train("one", *options)
     two = _train("two", *options, processes=2)

@@ -19,6 +19,7 @@ from training.catalog.own_code import complains_itself, definition, failure, fir
 from training.compute.distributed import UNDIVIDED, Share
 from training.compute.randomness import derived, preserved, seed_data
 from training.data.inputs import doubt
+from training.data.mixing import MixedBatches, partners
 from training.options import TrainingOptions
 
 _TRAINING, _VALIDATION, _TEST = range(3)
@@ -51,12 +52,14 @@ class Order:
         shuffle: bool = False,
         seed: int = 0,
         share: Share | None = None,
+        pairs: bool = False,
     ) -> None:
         self.indices = indices
         self.seed = seed
         self.share = share or UNDIVIDED
         self._batch_size = batch_size
         self.shuffle = shuffle
+        self.pairs = pairs
 
     def __len__(self) -> int:
         return -(-len(self.indices) // self._batch_size)
@@ -69,6 +72,16 @@ class Order:
             generator.manual_seed(derived(self.seed, epoch))
             order = order[torch.randperm(len(order), generator=generator)]
         return order.split(self._batch_size)
+
+    def own(self, epoch: int, number: int, count: int) -> Tensor:
+        """Return the places of this process's samples in batch `number` of `count` samples.
+
+        With `pairs` those of their partners for mixup follow.
+        """
+        own = self.share.of(torch.arange(count))
+        if not self.pairs:
+            return own
+        return torch.cat([own, self.share.of(partners(self.seed, epoch, number, count))])
 
 
 class TensorBatches:
@@ -98,8 +111,11 @@ class TensorBatches:
                     inputs, targets = self._dataset.batch(part)
             except Exception as exc:
                 _Failure.of(exc, f"a batch with sample {int(part[0])} of the data set").complain()
-            own = order.share.of(torch.arange(len(part)))
-            yield inputs[own[0] : own[-1] + 1], targets[own[0] : own[-1] + 1]
+            own = order.own(epoch, number, len(part))
+            if order.pairs:
+                yield inputs[own], targets[own]
+            else:
+                yield inputs[own[0] : own[-1] + 1], targets[own[0] : own[-1] + 1]
 
 
 class LoaderBatches:
@@ -147,8 +163,8 @@ class _Places(Sampler[list[Any]]):
 
     def __iter__(self) -> Iterator[list[tuple[int, int]]]:
         order = self._order
-        for part in order.batches(self.epoch):
-            indices = order.share.of(part).tolist()
+        for number, part in enumerate(order.batches(self.epoch)):
+            indices = part[order.own(self.epoch, number, len(part))].tolist()
             yield [(derived(order.seed, self.epoch, index), index) for index in indices]
 
 
@@ -265,8 +281,10 @@ def load_data(
         order = Order(
             indices, options.batch_size, shuffle=part == _TRAINING, seed=derived(seed, part),
             share=share if part == _TRAINING else None,
+            pairs=part == _TRAINING and options.mixup > 0,
         )  # fmt: skip
-        return _batches(dataset, order, entry, options)
+        found = _batches(dataset, order, entry, options)
+        return MixedBatches(found, options.mixup, order.seed) if order.pairs else found
 
     test = batches(test_set, torch.arange(len(test_set)), _TEST)
     item = _first_item(test_set)

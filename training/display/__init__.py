@@ -10,7 +10,7 @@ from training.display.requirements import check
 from training.loop.observers import Context, Observer
 from training.options import TrainingOptions
 
-__all__ = ["MAKERS", "check"]
+__all__ = ["MAKERS", "check", "reporters"]
 
 
 def _events_wanted(options: TrainingOptions) -> list[str]:
@@ -88,6 +88,24 @@ def draw_attributions(context: Context) -> Observer | None:
     return Attributions(context)
 
 
+def show_quantization(context: Context) -> Observer | None:
+    """Show what quantization does to each layer (--qat-diagnostics)."""
+    if not context.options.qat_diagnostics:
+        return None
+    from training.display.quantization import QuantizationDiagnostics
+
+    return QuantizationDiagnostics(context)
+
+
+def reporters(context: Context) -> list[Observer]:
+    """Return the observers that report to services (--track)."""
+    if not context.options.track:
+        return []
+    from training.display.trackers import tracker_of
+
+    return [tracker_of(name, context) for name in context.options.track]
+
+
 MAKERS = (
     show_graph,
     show_histograms,
@@ -96,4 +114,5 @@ MAKERS = (
     show_confusion,
     write_tables,
     draw_attributions,
+    show_quantization,
 )

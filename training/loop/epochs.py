@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
+from torch.nn.utils import clip_grad_norm_
 from torch.optim import Optimizer
 
 from diagnostics.errors import InputError
 from training.compute.distributed import UNDIVIDED, Share, average_gradients
 from training.data.batches import Batch, Batches
+from training.data.mixing import Mixed
+from training.loop.averaging import Average
 from training.loop.metrics import OVERALL, Scores, Tally
 from training.loop.observers import Observers, Seen
 from training.network.diagnosis import origin_of_not_finite, total_gradient, worst_gradient
@@ -31,7 +34,7 @@ class Pass:
     """What every pass needs beside the data.
 
     `forward` runs `model`, perhaps compiled or on several devices. With `mixed_precision`, training
-    steps multiply bfloat16 numbers; weights stay float32.
+    steps multiply bfloat16 numbers; weights stay float32. `average` follows the weights.
     """
 
     model: nn.Module
@@ -44,11 +47,24 @@ class Pass:
     observers: Observers = ()
     share: Share = UNDIVIDED
     mixed_precision: bool = False
+    average: Average | None = None
+
+    @property
+    def judged(self) -> Pass:
+        """The pass with the network that is validated, tested and saved."""
+        if self.average is None:
+            return self
+        model = self.average.model
+        return replace(self, model=model, forward=model, average=None)
 
     def place(self, batch: Batch) -> Batch:
         """Move a batch to the device."""
         x = batch[0].to(self.device, non_blocking=True)
-        targets = self.task.place(batch[1], self.device)
+        targets = batch[1]
+        if isinstance(targets, Mixed):
+            targets = targets.placed(lambda part: self.task.place(part, self.device))
+        else:
+            targets = self.task.place(targets, self.device)
         return (x.contiguous(**FAST_LAYOUT) if x.ndim == 4 else x), targets
 
     def train_forward(self, x: Tensor) -> Any:
@@ -64,7 +80,8 @@ class Pass:
     ) -> Mapping[str, Tensor]:
         """Return the losses of a batch by name, of a training `epoch` or an evaluation (None)."""
         try:
-            loss = self.task.loss(outputs, targets)
+            compute = self.task.loss if epoch is None else self.task.training_loss
+            loss = compute(outputs, targets)
         except (RuntimeError, ValueError, IndexError) as exc:
             fault = self.task.fault_of_targets(targets)
             raise InputError(
@@ -99,22 +116,26 @@ def train_epoch(run: Pass, batches: Batches, optimizers: Sequence[Optimizer], ep
         x, targets = run.place(batch)
         outputs = run.task.prepare(run.train_forward(x))
         samples = min(options.batch_size, batches.samples - (step - 1) * options.batch_size)
-        losses = run.losses(x, outputs, targets, epoch)
-        weight = _weight(run, targets, len(x))
-        window.add_losses(share.mean(losses, weight), samples)
+        shown, loss = _step_losses(run, x, outputs, targets, epoch)
+        window.add_losses(shown, samples)
+        targets = targets.first if isinstance(targets, Mixed) else targets
         for optimizer in optimizers:
             optimizer.zero_grad()
-        (losses[OVERALL] * weight if share.divided else losses[OVERALL]).backward()
+        loss.backward()
         if share.divided:
             average_gradients(run.task.criterion.parameters(), share.processes)
         window.add_gradient(total_gradient(run.model))
         last = step % options.print_freq == 0 or step == steps
         if last or run.device.type == "cpu":  # on CUDA devices each check would wait for the device
             _stop_if_not_finite(run, window, epoch, step, x)
+        if options.clip_gradient is not None:
+            clip_grad_norm_(run.model.parameters(), options.clip_gradient)
         for observer in run.observers:
             observer.seen(Seen("training", epoch, step, steps, x, outputs, targets, run.model))
         for optimizer in optimizers:
             optimizer.step()
+        if run.average is not None:
+            run.average.update(run.model)
         if options.show_train_accuracy == "full" or (
             options.show_train_accuracy == "last_batch" and step > steps - 2
         ):
@@ -128,6 +149,28 @@ def train_epoch(run: Pass, batches: Batches, optimizers: Sequence[Optimizer], ep
             total.merge(window)
             window = Tally(run.task.meter(True))
     return _finished(run, "training", epoch, total)
+
+
+def _step_losses(
+    run: Pass, x: Tensor, outputs: Any, targets: Any, epoch: int
+) -> tuple[Mapping[str, Tensor], Tensor]:
+    """Return the losses of a batch over all processes, and the loss of this one to differentiate.
+
+    For mixed samples they are the means of those of both labels.
+    """
+    if not isinstance(targets, Mixed):
+        losses = run.losses(x, outputs, targets, epoch)
+        weight = _weight(run, targets, len(x))
+        loss = losses[OVERALL] * weight if run.share.divided else losses[OVERALL]
+        return run.share.mean(losses, weight), loss
+    first, second = (
+        _step_losses(run, x, outputs, labels, epoch) for labels in (targets.first, targets.second)
+    )
+    rest = 1 - targets.share
+    shown = {
+        name: value * targets.share + second[0][name] * rest for name, value in first[0].items()
+    }
+    return shown, first[1] * targets.share + second[1] * rest
 
 
 def _weight(run: Pass, targets: Any, samples: int) -> Tensor | float:

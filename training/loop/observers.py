@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -56,6 +56,9 @@ class Observer:
 
     def finished(self, phase: Phase, epoch: int | None, scores: Scores, model: nn.Module) -> None:
         """Receive the scores of a pass."""
+
+    def ended(self, metrics: Mapping[str, Any]) -> None:
+        """Receive all that metrics.json holds, when a training or an evaluation is complete."""
 
     def close(self) -> None:
         """End the observation; called once when the run ends, also by an error."""

@@ -5,21 +5,29 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from torch import nn
-from torch.optim import SGD, Adam, Optimizer
+from torch.optim import Optimizer
 
 import ai8x
 from checkpoint import atomic
 from checkpoint.errors import CheckpointError
-from diagnostics.errors import InputError
+from diagnostics.errors import InputError, ToolError
 from training.catalog.own_file import plain_name
 from training.compute.devices import forward_of
 from training.compute.randomness import derived, seed_everything
 from training.data.batches import Data
+from training.loop.averaging import KEY as AVERAGE
 from training.loop.epochs import Pass, evaluate, measure, report, train_epoch
 from training.loop.metrics import Scores
+from training.loop.optimizing import (
+    DEFAULT_RATE,
+    OPTIMIZERS,
+    check_patterns,
+    new_optimizer,
+    renewed_optimizer,
+)
 from training.options import TrainingOptions
 from training.policies import qat
 from training.policies.schedule import LearningRates, Outcome, ScheduleFile
@@ -27,9 +35,6 @@ from training.saving import checkpoints
 from training.saving.logs import Log
 from training.saving.progress import KEY, Epoch, Progress
 from training.saving.resuming import first_epoch, take_optimizer
-
-DEFAULT_RATE = 0.1
-OPTIMIZERS: dict[str, Literal["sgd", "adam"]] = {"SGD": "sgd", "Adam": "adam"}
 
 
 class Trainer:
@@ -55,16 +60,32 @@ class Trainer:
         self.log = passes.log
         self.qat = qat.begun(passes.model)
         self.stage_start = 0
-        self.optimizer: Optimizer = _new_optimizer(passes.model, self.options)
+        self.optimizer: Optimizer = new_optimizer(passes.model, self.options)
         self.schedule = LearningRates([])
+        self.saved: Path | None = None
 
     def run(self, resumed: checkpoints.Loaded | None) -> None:
-        """Train all epochs, then evaluate the last state on the test set."""
+        """Train all epochs, then evaluate the last and the best state on the test set.
+
+        Raises ToolError with the file to continue with when the user interrupts.
+        """
+        try:
+            self._train(resumed)
+        except KeyboardInterrupt as exc:
+            if self.saved is None:
+                raise
+            raise ToolError(
+                "E001", "the run was interrupted", str(self.saved),
+                f"Continue it with --resume-from {self.saved} and the same options.",
+            ) from exc  # fmt: skip
+
+    def _train(self, resumed: checkpoints.Loaded | None) -> None:
         options, start = self.options, 0
         if resumed is not None and not options.reset_optimizer:
             start = self._resume(resumed)
         else:
             _warn_of_defaults(options, self.log)
+            check_patterns(self.passes.model, options)
         epochs = options.epochs
         if start >= epochs:
             raise InputError(
@@ -76,22 +97,49 @@ class Trainer:
             done = outcomes or [None] * start
             self.schedule = self.rates.start(self.optimizer, of_loss, done)
         for epoch in range(start, epochs):
+            if self._stalled():
+                self.log.say(f"Early stop: no better epoch in the last {options.early_stop}")
+                break
             if self.policy is not None and epoch == self.policy["start_epoch"]:
                 self._begin_qat()
             self._epoch(epoch)
-        if not ai8x.has_thresholds(self.passes.model):
-            self.log.metrics["test"] = measure(self.passes, self.data.test).as_dict()
-        else:  # as the vendor's tools of that generation
-            self.log.metrics["test"] = measure(self.passes, self.data.test, "ckpt").as_dict()
-            self._take_best()
-            self.log.metrics["test_best"] = measure(self.passes, self.data.test, "best").as_dict()
+        self._test()
         self.log.save_metrics()
 
-    def _take_best(self) -> None:
-        """Let the model be that of the best epoch."""
-        share = self.passes.share
-        state = checkpoints.read(str(self._path("best"))) if share.leads else None
-        checkpoints.load_into(self.passes.model, share.agree(state))
+    def _stalled(self) -> bool:
+        """Return whether the best epoch is too long ago; never before QAT that is still to come."""
+        patience, history = self.options.early_stop, self._history()
+        to_come = self.policy is not None and self.policy["start_epoch"] < self.options.epochs
+        if patience is None or not history or (to_come and not self.qat):
+            return False
+        stalled = self.progress.epochs[-1].number - history[0].number >= patience
+        return bool(self.passes.share.agree(stalled))
+
+    def _test(self) -> None:
+        """Measure the last and the best state; observers see the best one in the second generation
+        of QAT only, as in the vendor's tools of that generation."""
+        judged, test, metrics = self.passes.judged, self.data.test, self.log.metrics
+        if ai8x.has_thresholds(self.passes.model):
+            metrics["test"] = measure(judged, test, "ckpt").as_dict()
+            passes = self.passes if self._take_best() else None
+        else:
+            metrics["test"] = measure(judged, test).as_dict()
+            if self._history()[0].number == self.progress.epochs[-1].number:
+                self.log.say("The last epoch is the best one")
+                metrics["test_best"] = metrics["test"]
+                return
+            passes = replace(self.passes, observers=()) if self._take_best() else None
+        if passes is not None:
+            metrics["test_best"] = measure(passes, test, "best").as_dict()
+
+    def _take_best(self) -> bool:
+        """Let the model be that of the best epoch; False if its checkpoint is not at hand."""
+        share, path = self.passes.share, self._path("best") if self.passes.share.leads else None
+        state = checkpoints.read(str(path)) if path is not None and path.exists() else None
+        state = share.agree(state)
+        if state is not None:
+            checkpoints.load_into(self.passes.model, state)
+        return state is not None
 
     def _resume(self, resumed: checkpoints.Loaded) -> int:
         """Take over optimizer and results, and return the epoch to start with."""
@@ -108,8 +156,12 @@ class Trainer:
         start = first_epoch(resumed.epoch, source)
         if resumed.optimizer_class in OPTIMIZERS:
             of_file = replace(options, optimizer=OPTIMIZERS[resumed.optimizer_class])
-            self.optimizer = _new_optimizer(passes.model, of_file)
+            self.optimizer = new_optimizer(passes.model, of_file)
         take_optimizer(self.optimizer, resumed.optimizer, source)
+        if passes.average is not None and not passes.average.restore(passes.model, resumed):
+            self.log.warn(f"{source} holds no average of weights: --ema begins with its weights")
+        if passes.average is None and AVERAGE in resumed.extras:
+            self.log.warn(f"{source} holds averaged weights; without --ema they are trained on")
         if self.policy is not None and start > self.policy["start_epoch"]:
             self.stage_start = self.policy["start_epoch"]
         self.log.metrics["epochs"] += [dict(epoch.metrics) for epoch in self.progress.epochs]
@@ -144,11 +196,13 @@ class Trainer:
         ai8x.fuse_bn_layers(model)
         if ai8x.has_thresholds(model):
             self._measure_ranges()
-        self.optimizer = ai8x.update_optimizer(model, self.optimizer)
+        self.optimizer = renewed_optimizer(model, self.optimizer, self.options)
         self.schedule.use(self.optimizer)
         ai8x.initiate_qat(model, self.policy)
         forward = forward_of(model, self.passes.device, self.options, share)
         self.passes = replace(self.passes, forward=forward, mixed_precision=False)
+        if self.passes.average is not None:
+            self.passes.average.restart(model)
         self.qat = True
         self.stage_start = self.policy["start_epoch"]
 
@@ -197,7 +251,7 @@ class Trainer:
         trained = train_epoch(self.passes, data.train, optimizers, epoch)
         log.say(f"--- validate (epoch={epoch})-----------")
         log.say(f"{data.validation.samples} samples ({self.options.batch_size} per mini-batch)")
-        scores = evaluate(self.passes, data.validation, epoch)
+        scores = evaluate(self.passes.judged, data.validation, epoch)
         log.scalars("Performance/Validation", {"Loss": scores.loss, **scores.values}, epoch)
         seconds = time.perf_counter() - began
         report(self.passes, scores)
@@ -210,7 +264,7 @@ class Trainer:
             "seconds": round(seconds, 2),
         }
         log.metrics["epochs"].append(metrics)
-        parameters = _nonzero_parameters(self.passes.model)
+        parameters = _nonzero_parameters(self.passes.judged.model)
         self.progress.epochs.append(Epoch(epoch, self.qat, scores, parameters, metrics))
         self._save(epoch, scores)
         self.schedule.end_epoch(epoch, self.passes.share.agree(self._outcome(scores)))
@@ -236,7 +290,7 @@ class Trainer:
 
     def _save(self, epoch: int, scores: Scores) -> None:
         """Write the checkpoint, first as the best one if it is."""
-        task, log, model = self.passes.task, self.log, self.passes.model
+        task, log, model = self.passes.task, self.log, self.passes.judged.model
         if not self.passes.share.leads:
             return
         history = self._history()
@@ -248,6 +302,8 @@ class Trainer:
         paths = [self._path(name) for name in names]
         extras = task.extras(scores, best.scores) | {"best_epoch": best.number}
         extras[KEY] = self.progress.as_dict()
+        if self.passes.average is not None:
+            extras |= self.passes.average.extras(self.passes.model)
         log.say(f"Saving checkpoint to: {', '.join(map(str, paths))}")
         checkpoints.write(
             paths,
@@ -258,6 +314,7 @@ class Trainer:
             extras,
             self.options.safetensors,
         )
+        self.saved = paths[-1]
         log.metrics["best"] = {"epoch": best.number, **best.scores.as_dict()}
         log.save_metrics()
 
@@ -268,14 +325,6 @@ def _warn_of_defaults(options: TrainingOptions, log: Log) -> None:
         log.warn("--optimizer not given, using SGD")
     if options.lr is None:
         log.warn(f"--lr not given, using {DEFAULT_RATE}")
-
-
-def _new_optimizer(model: nn.Module, options: TrainingOptions) -> Optimizer:
-    """Return the optimizer over all parameters, so that a checkpoint numbers them as others do."""
-    rate = options.lr or DEFAULT_RATE
-    if options.optimizer == "adam":
-        return Adam(model.parameters(), rate, weight_decay=options.weight_decay)
-    return SGD(model.parameters(), rate, options.momentum, weight_decay=options.weight_decay)
 
 
 def _nonzero_parameters(model: nn.Module) -> int:

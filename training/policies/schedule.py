@@ -73,7 +73,9 @@ class LearningRates:
                     policy.scheduler.step(outcome.quality if maximum else outcome.loss)
                 continue
             try:
-                policy.scheduler.step()
+                with warnings.catch_warnings():  # QAT has begun with a new optimizer
+                    warnings.filterwarnings("ignore", "Seems like `optimizer.step")
+                    policy.scheduler.step()
             except ValueError as exc:  # OneCycleLR beyond its last step
                 raise InputError(
                     CODE, f"the scheduler cannot step after epoch {epoch}: {exc}", self._path
@@ -105,17 +107,21 @@ class ScheduleFile:
         A run that is resumed has epochs `done`, whose outcome is unknown for files of other tools;
         the schedule takes their steps again. InputError when that run had no schedule.
         """
-        started = {}
-        for (role, name), scheduler in self.schedulers.items():
-            steered = optimizer if role == MODEL else of_loss
-            if steered is None:
+        steered = {}
+        for role, name in self.schedulers:
+            found = optimizer if role == MODEL else of_loss
+            if found is None:
                 raise InputError(
                     CODE, f"{role}s: {name} has no effect: the loss has parameters only with --dr",
                     self.path, "Add --dr, or take the section out.",
                 )  # fmt: skip
+            steered[role, name] = found
             if done:
-                self._rewind(f"{role}s: {name}", steered)
-            started[role, name] = self._started(f"{role}s: {name}", scheduler, steered)
+                self._rewind(f"{role}s: {name}", found)
+        started = {  # after all rates are rewound, which the first scheduler changes at once
+            (role, name): self._started(f"{role}s: {name}", scheduler, steered[role, name])
+            for (role, name), scheduler in self.schedulers.items()
+        }
         policies = [_Policy(p.role, started[p.role, p.scheduler], p.epochs) for p in self.policies]
         schedule = LearningRates(policies, self.path)
         with warnings.catch_warnings():
@@ -159,7 +165,14 @@ def read_schedule(path: str) -> ScheduleFile:
 
     Raises InputError with file, key and what is allowed.
     """
-    content = read_mapping(path, CODE)
+    return schedule_of(read_mapping(path, CODE), path)
+
+
+def schedule_of(content: dict[str, Any], path: str) -> ScheduleFile:
+    """Return the schedule that the keys of a file mean; `path` is named in messages.
+
+    Raises InputError as `read_schedule`.
+    """
     refuse_old_sections(content, path)
     sections = tuple(f"{role}s" for role in (MODEL, LOSS))
     refuse_unknown_keys(content, (*sections, "policies"), "the schedule", path, CODE)

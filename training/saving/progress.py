@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, TypeGuard
 
 from training.loop.metrics import Scores
@@ -13,6 +13,23 @@ KEY = "run"
 """The entry of a checkpoint's `extras`."""
 SETTINGS = ("batch_size", "validation_split")
 """Options that determine the batches; the command line may change them when a run is resumed."""
+REFINEMENTS = (
+    "clip_gradient", "ema", "early_stop", "label_smoothing", "lr_min", "lr_schedule", "mixup",
+    "warm_up",
+)  # fmt: skip
+"""Further ones; checkpoints name those that are not as by default."""
+
+
+def settings_of(options: TrainingOptions) -> dict[str, Any]:
+    """Return the options that determine the steps of a run."""
+    usual = {name: getattr(options, name) for name in SETTINGS}
+    chosen = {name: getattr(options, name) for name in REFINEMENTS}
+    return usual | {name: value for name, value in chosen.items() if value != _default(name)}
+
+
+def _default(name: str) -> Any:
+    """Return the default of one of the refinements."""
+    return next(field.default for field in fields(TrainingOptions) if field.name == name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +69,9 @@ class Progress:
 
     def changes(self, options: TrainingOptions) -> Iterator[str]:
         """Yield warnings of options that make a resumed run differ from an uninterrupted one."""
-        for name, before in self.settings.items():
+        added = [n for n in settings_of(options) if n in REFINEMENTS and n not in self.settings]
+        for name in (*self.settings, *added):
+            before = self.settings[name] if name in self.settings else _default(name)
             now = getattr(options, name)
             if now != before:
                 option = f"--{name.replace('_', '-')}"
@@ -79,7 +98,7 @@ def progress_of(extras: Mapping[str, Any], done: int, new: Progress) -> Progress
     complete = [epoch for epoch in epochs if epoch is not None]
     if len(complete) < done:
         return new
-    known = {name: settings[name] for name in SETTINGS if name in settings}
+    known = {n: settings[n] for n in (*SETTINGS, *REFINEMENTS) if n in settings}
     return Progress(found["seed"], known, complete)
 
 

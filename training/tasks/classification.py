@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from training.catalog.discovery import DatasetEntry
 from training.loop.metrics import Meter, Scores, confusion_matrix
@@ -26,6 +27,14 @@ class Classification(Task):
         super().__init__(entry, model, options)
         weight = None if entry.weight is None else torch.tensor(entry.weight, dtype=torch.float32)
         self.criterion = nn.CrossEntropyLoss(weight)
+
+    def training_loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        """Return the loss with --label-smoothing, unless another criterion has taken its place."""
+        smoothing = self.options.label_smoothing
+        if not smoothing or not isinstance(self.criterion, nn.CrossEntropyLoss):
+            return self.loss(outputs, targets)
+        weight = self.criterion.weight
+        return functional.cross_entropy(outputs, targets, weight, label_smoothing=smoothing)
 
     def divisor(self, targets: Tensor) -> Tensor:
         """Return the number of labels, weighted by their class."""

@@ -52,6 +52,10 @@ class Task(ABC):
         loss: Tensor = self.criterion(outputs, targets)
         return loss
 
+    def training_loss(self, outputs: Any, targets: Any) -> Tensor:
+        """Return the mean loss of a batch in training, where it may differ from that of a test."""
+        return self.loss(outputs, targets)
+
     def divisor(self, targets: Any) -> Tensor:
         """Return what the mean loss of a batch is divided by (scalar): samples, unless overridden.
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from commands.arguments import Parser, Refused
 from commands.train.arguments import converters as values
-from commands.train.arguments import displays
+from commands.train.arguments import displays, refinements
 from device import names_where
 from training.options import TrainingOptions
 from values import frozen
@@ -73,7 +73,8 @@ def _training(parser: argparse.ArgumentParser) -> None:
         help=f"passes over the training set (default: {DEFAULTS.epochs})")  # fmt: skip
     add("-b", "--batch-size", type=values.count, default=DEFAULTS.batch_size, metavar="N",
         help="samples of a step (default: 256)")  # fmt: skip
-    add("--optimizer", type=str.lower, choices=("sgd", "adam"), help="(default: SGD)")
+    add("--optimizer", type=str.lower, choices=("sgd", "adam", "adamw"),
+        help="(default: SGD)")  # fmt: skip
     add("--lr", "--learning-rate", dest="lr", type=values.positive_number, metavar="RATE",
         help="learning rate at the start (default: 0.1)")  # fmt: skip
     add("--momentum", type=values.share, default=DEFAULTS.momentum, metavar="M",
@@ -226,6 +227,7 @@ def parse(words: Sequence[str]) -> tuple[TrainingOptions, FirmwareChoice | None]
     parser = arguments()
     found = parser.parse_args(words)
     _check(parser, found)
+    refinements.settle(found)
     if found.qat_policy.lower() == "none":
         found.qat_policy = None
     firmware = FirmwareChoice(found.firmware, found.firmware_fast) if found.firmware else None
@@ -243,8 +245,8 @@ def arguments() -> Parser:
         allow_abbrev=False,
     )
     for add in (
-        _device_and_data, _training, _checkpoints, _display, displays.add_options, _detection,
-        _distillation, _embedding, _compatibility,
+        _device_and_data, _training, refinements.add_options, _checkpoints, _display,
+        displays.add_options, _detection, _distillation, _embedding, _compatibility,
     ):  # fmt: skip
         add(parser)
     return parser
@@ -281,6 +283,7 @@ def _check(parser: argparse.ArgumentParser, found: argparse.Namespace) -> None:
         "--kd-distill-wt: it and --kd-student-wt are 0, nothing would be learned":
         found.kd_teacher is not None and found.kd_distill_wt == found.kd_student_wt == 0,
         **displays.conflicts(found),
+        **refinements.conflicts(found),
     }  # fmt: skip
     for message, applies in wrong.items():
         if applies:
