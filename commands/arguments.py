@@ -41,6 +41,11 @@ class Parser(argparse.ArgumentParser):
             self._end(self._refused)
         return found
 
+    @property
+    def typed(self) -> tuple[str, ...]:
+        """Words of the command line that was read, options without their values."""
+        return tuple(sorted(self._typed))
+
     def refuse(self, option: str, reason: str) -> None:
         """Note an option that ends the run once the whole command line is read."""
         self._refused.append(_complain_of_usage(reason, option))

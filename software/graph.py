@@ -60,6 +60,31 @@ class Tensor:
         return self.rows * self.columns
 
 
+class PoolKind(enum.StrEnum):
+    """What becomes of the values of a window."""
+
+    MAX = "max"
+    AVERAGE = "average"
+    ROUNDED = "average, rounded"
+
+
+@frozen(kw_only=True)
+class Pool:
+    """Pooling; window 1x1 keeps every stride-th pixel. Pairs are (rows, columns)."""
+
+    source: int
+    target: int
+    layer: int
+    name: str
+    channels: int
+    in_size: Size
+    out_size: Size
+    kind: PoolKind
+    window: Size
+    stride: Size
+    dilation: Size = (1, 1)
+
+
 @frozen(slots=False, kw_only=True)
 class Convolution:
     """A convolution, or with one pixel a fully connected layer, with what follows its sums.
@@ -68,7 +93,8 @@ class Convolution:
     convolution has pixels `spread` apart with zeros between them. `start` is int64 [filter]: what
     a sum begins with, the bias and half of the last place kept. Sums are shifted `right` (negative:
     left), made positive if `absolute`, and limited to `low` to 127; `wide` ones stay as they are,
-    unless `limited`. `input` is what the input channels can be, `output` the output channels.
+    unless `limited`. `input` is what the input channels can be, `output` the output channels. With
+    `pool` the target holds the pooled results, and `out_size` counts those before pooling.
     """
 
     source: int
@@ -92,6 +118,7 @@ class Convolution:
     weight_bits: int = 8
     input: Interval
     output: Interval
+    pool: Pool | None = None
 
     @property
     def filters(self) -> int:
@@ -124,28 +151,6 @@ class Convolution:
         return int(self.weights.size) * self.out_size[0] * self.out_size[1]
 
 
-class PoolKind(enum.StrEnum):
-    """What becomes of the values of a window."""
-
-    MAX = "max"
-    AVERAGE = "average"
-    ROUNDED = "average, rounded"
-
-
-@frozen(kw_only=True)
-class Pool:
-    """Pooling; window 1x1 keeps every stride-th pixel. Pairs are (rows, columns)."""
-
-    source: int
-    target: int
-    layer: int
-    name: str
-    kind: PoolKind
-    window: Size
-    stride: Size
-    dilation: Size = (1, 1)
-
-
 class Join(enum.StrEnum):
     """How operands become one."""
 
@@ -163,6 +168,8 @@ class Combine:
     target: int
     layer: int
     name: str
+    channels: int
+    size: Size
     join: Join
 
 
@@ -192,7 +199,7 @@ class Copy:
     layer: int
     name: str
     pieces: tuple[Piece, ...]
-    by_rows: bool
+    by_rows: bool = False
 
 
 @frozen(kw_only=True)

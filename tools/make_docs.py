@@ -36,7 +36,7 @@ CODE = re.compile(r"[EWN]\d{3}")
 SOURCES = (
     "*.py", "answer/**/*.py", "checkpoint/**/*.py", "commands/**/*.py", "datasets/**/*.py",
     "diagnostics/**/*.py", "emulator/**/*.py", "frontends/**/*.py", "quantization/**/*.py",
-    "synthesis/**/*.py", "tools/*.py", "training/**/*.py", "writing/**/*.py",
+    "software/**/*.py", "synthesis/**/*.py", "tools/*.py", "training/**/*.py", "writing/**/*.py",
 )  # fmt: skip
 RANGES = (
     (0, 69, "Files and system"),
@@ -49,6 +49,7 @@ RANGES = (
     (600, 699, "Models and training"),
     (700, 799, "Quantization"),
     (800, 899, "Emulator and compiler"),
+    (900, 998, "Microcontrollers without the accelerator"),
 )
 BLANK = "…"
 """Stands in a message for what differs from case to case."""

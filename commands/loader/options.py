@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from values import frozen
 
 if TYPE_CHECKING:
+    from commands.software.options import SoftwareOptions
     from device import Chip
     from diagnostics import Diagnostic
     from synthesis.emit import ProjectOptions
@@ -70,8 +71,9 @@ class LoaderOptions:
     `model` is what the description has to be made from first, in place of `config_file`.
 
     `resolve` changes the network, `encode` the words, `project` only the text. `rtl` tells how a
-    test for RTL simulation is written; without it an embedded project is made. `usage` are the
-    complaints about options that mean nothing beside others. `test_dir` is the folder in which the
+    test for RTL simulation is written, `software` how a program for a microcontroller without the
+    accelerator is; without them an embedded project is made. `usage` are the complaints about
+    options that mean nothing beside others. `test_dir` is the folder in which the
     project's is created; one that exists is replaced with `overwrite` only. `debug` shows where a
     defect of the tool happened.
     """
@@ -84,6 +86,7 @@ class LoaderOptions:
     project: ProjectOptions
     model: ModelSource | None = None
     rtl: RtlOptions | None = None
+    software: SoftwareOptions | None = None
     usage: tuple[Diagnostic, ...] = ()
     overwrite: bool = False
     output: Output = Output()

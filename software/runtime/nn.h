@@ -9,6 +9,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #if defined(__GNUC__)
 #define NN_ALIGNED __attribute__((aligned(4)))
@@ -17,6 +18,15 @@
 #endif
 
 /* Shifts of negative numbers are arithmetic on every compiler this is for; others are refused. */
+/* Memory of the arena holds numbers of different sizes one after the other. */
+#if defined(__GNUC__)
+#define NN_ALIAS __attribute__((may_alias))
+#else
+#define NN_ALIAS
+#endif
+typedef int16_t NN_ALIAS nn_sum;
+typedef int32_t NN_ALIAS nn_word;
+
 typedef char nn_shifts_are_arithmetic[((-3) >> 1) == -2 ? 1 : -1];
 
 #define NN_ABSOLUTE 1u /* the result is its magnitude */
@@ -33,10 +43,10 @@ typedef struct {
     uint16_t groups;
     uint16_t flush;       /* a number that the packing of the weights proved, see the kernel */
     int16_t pad;          /* columns of zeros left of the input */
-    uint8_t kernel_rows;
-    uint8_t kernel_columns;
-    uint8_t dilation;
-    uint8_t spread;       /* distance of input pixels, more than 1 in transposed convolutions */
+    uint16_t kernel_rows;
+    uint16_t kernel_columns;
+    uint16_t dilation;
+    uint16_t spread;      /* distance of input pixels, more than 1 in transposed convolutions */
     int8_t right;         /* bits by which sums are shifted right; negative: left */
     int8_t low;           /* least output: 0 after ReLU, else -128 */
     uint8_t flags;
@@ -53,6 +63,38 @@ typedef void nn_kernel(const nn_conv *conv, const int8_t *const *rows, unsigned 
 static inline int32_t nn_clip(int32_t value, int32_t low, int32_t high)
 {
     return value < low ? low : value > high ? high : value;
+}
+
+/* Rows of an image in memory: row y stands in place y modulo `ring`. */
+typedef struct {
+    uint32_t row_bytes;
+    uint16_t rows; /* of the image */
+    uint16_t ring; /* that have room at the same time */
+} nn_image;
+
+static inline uint32_t nn_place(const nn_image *image, uint32_t row)
+{
+    return (image->ring < image->rows ? row % image->ring : row) * image->row_bytes;
+}
+
+/* Pooling of a row: the window, and the distance of windows and of the columns in a window. */
+typedef struct {
+    uint32_t channels;
+    uint16_t width; /* columns of the result */
+    uint16_t rows;
+    uint16_t columns;
+    uint16_t stride;
+    uint16_t dilation;
+    uint8_t rounded;
+} nn_pool;
+
+/* The average of `count` values; `rounded`: to nearest, halves away from zero. */
+static inline int8_t nn_divide(int32_t sum, int32_t count, int rounded)
+{
+    int32_t size = sum < 0 ? -sum : sum;
+
+    size = rounded ? (2 * size + count) / (2 * count) : size / count;
+    return (int8_t)nn_clip(sum < 0 ? -size : size, -128, 127);
 }
 
 /* The output of 8 bits that follows from a sum, `start` included. */
@@ -75,7 +117,7 @@ static inline void nn_store(const nn_conv *conv, void *pixel, uint32_t filter, i
             sum = (conv->flags & NN_ABSOLUTE) && sum < 0 ? -sum : sum;
             sum = nn_clip(sum, conv->low, 127);
         }
-        ((int32_t *)pixel)[filter] = sum;
+        ((nn_word *)pixel)[filter] = sum;
     } else {
         ((int8_t *)pixel)[filter] = nn_narrow(conv, sum);
     }

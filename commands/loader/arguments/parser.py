@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import argparse
 
-from commands.arguments import Parser, Refused, chip
+from commands.arguments import Parser, Refused
 from commands.loader.arguments.rtl_parser import add_product_options, add_rtl_options
+from commands.loader.arguments.software import add_software_options, target
 from device import MAX78000, names_where
 from device.chip import DEFAULT_APB_BASE
 from synthesis import __version__
@@ -79,7 +80,9 @@ def arguments(*, json: bool = False, from_model: bool = False, fits: bool = Fals
 
     group = parser.add_argument_group("device selection")
     device = group.add_mutually_exclusive_group(required=not fits)
-    device.add_argument("--device", type=chip, metavar="NAME", help=names_where())
+    device.add_argument(
+        "--device", type=target, metavar="NAME", help=f"{names_where()}; MCU: any other"
+    )
     device.add_argument(
         "--ai85", dest="device", action="store_const", const=MAX78000,
         help="same as --device MAX78000",
@@ -92,6 +95,7 @@ def arguments(*, json: bool = False, from_model: bool = False, fits: bool = Fals
     _core_options(parser)
     _log_options(parser)
     add_rtl_options(parser)
+    add_software_options(parser)
     _refused_options(parser)
     return parser
 

@@ -11,6 +11,7 @@ import argparse
 import shlex
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from commands.loader.arguments.parser import arguments
@@ -21,8 +22,9 @@ from commands.loader.arguments.rtl_usage import (
     rtl_usage,
     verify_usage,
 )
+from commands.loader.arguments.software import software_options
 from commands.loader.options import LoaderOptions, Messages, ModelSource, Output
-from device import MAX78000
+from device import MAX78000, MAX78002
 from synthesis import __version__
 from synthesis.emit import ProjectOptions
 from synthesis.layout import InputPort
@@ -41,12 +43,16 @@ def parse(words: Sequence[str] | None = None, *, json: bool = False) -> LoaderOp
     parser = arguments(json=json, from_model=from_model, fits=fits)
     args = parser.parse_args(words)
     args.device = args.device or MAX78000  # not needed with --fits
+    software = software_options(parser, args)
+    if software is not None:
+        args.device = MAX78002  # a model is described as for the chip with fewer limits
     if from_model and args.config_file is not None:
         parser.error("argument --model: takes the place of --config-file")
     for option, given in (("--dataset", args.dataset), ("--input-shape", args.input_shape)):
         if given is not None and args.model is None:
             parser.error(f"argument {option}: tells the input of a model, add --model")
-    return loader_options(args)
+    options = loader_options(args)
+    return options if software is None else replace(options, software=software)
 
 
 def loader_options(args: argparse.Namespace) -> LoaderOptions:

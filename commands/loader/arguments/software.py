@@ -1,0 +1,113 @@
+"""Options of --device MCU, and which of the others mean something without the accelerator."""
+
+from __future__ import annotations
+
+import argparse
+
+from commands.arguments import Parser, chip
+from commands.software.options import SoftwareOptions
+from device import Chip
+from diagnostics import Diagnostic, Place, Severity
+
+MCU = "MCU"
+"""--device: any microcontroller, without the accelerator."""
+
+_SHARED = frozenset({
+    "device", "mcu", "scheme", "kernels", "l1", "flash", "plan_report", "config_file", "model",
+    "dataset", "input_shape", "checkpoint_file", "sample_input", "weight_input", "bias_input",
+    "no_bias", "ignore_activation", "ignore_bn", "stop_after", "skip_checkpoint_layers",
+    "skip_yaml_layers", "reshape_inputs", "output_width", "prefix", "test_dir", "overwrite",
+    "verbose", "log", "diagnostics", "debug", "report", "check_only", "avg_pool_rounding",
+    "no_warn_zero", "synthesize_input", "synthesize_words", "no_progress", "no_version_check",
+    "version_check_interval", "upstream", "yamllint", "fits",
+})  # fmt: skip
+"""Options that mean the same for every target."""
+_PLACING = frozenset({
+    "overlap_data", "deduplicate", "input_offset", "weight_start", "start_layer",
+    "ignore_streaming", "allow_streaming", "streaming_layers", "read_ahead", "calcx4",
+    "ignore_bias_groups", "ignore_hw_limits", "no_error_stop", "ignore_energy_warning",
+})  # fmt: skip
+"""Options that only say where things stand in the accelerator."""
+_UNITS = {"k": 1 << 10, "m": 1 << 20}
+
+
+def target(text: str) -> Chip | str:
+    """Convert the name of a device for argparse; MCU stands for any without the accelerator."""
+    return MCU if text.upper() == MCU else chip(text)
+
+
+def size(text: str) -> int:
+    """Convert a number of bytes such as 64K for argparse."""
+    unit = _UNITS.get(text[-1:].lower(), 1)
+    digits = text[:-1] if unit > 1 else text
+    if not digits.isdecimal() or not int(digits):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of bytes such as 2048 or 64K")
+    return int(digits) * unit
+
+
+def add_software_options(parser: argparse.ArgumentParser) -> None:
+    """Add the group of --device MCU."""
+    group = parser.add_argument_group("microcontrollers (--device MCU)")
+    option = group.add_argument
+    option("--mcu", metavar="NAME", help="profile of the microcontroller, or a file (.yaml)")
+    option("--scheme", choices=("auto", "resident", "rows"), default="auto",
+           help="whole tensors, or rings of rows (default: the first that fits)")  # fmt: skip
+    option("--kernels", choices=("auto", "c", "dsp", "nomul"), default="auto",
+           help="kernels that may be used (default: those of the core)")  # fmt: skip
+    option("--l1", type=size, metavar="BYTES", help="RAM, in place of the profile's")
+    option("--flash", type=size, metavar="BYTES", help="flash, in place of the profile's")
+    option("--plan-report", action="store_true", help="print where everything stands")
+
+
+def software_options(parser: Parser, args: argparse.Namespace) -> SoftwareOptions | None:
+    """Return what is asked of a microcontroller; None for the accelerator.
+
+    Wrong usage ends the program with status 2.
+    """
+    names = _given(parser)
+    if args.device != MCU:
+        own = names.keys() & {"mcu", "scheme", "kernels", "l1", "flash", "plan_report"}
+        for dest in sorted(own):
+            parser.error(f"argument {names[dest]}: is for --device MCU")
+        return None
+    if args.rtl or args.rtl_preload:
+        parser.error("argument --rtl: there is no RTL without the accelerator")
+    if args.mcu is None:
+        parser.error("argument --mcu: is required with --device MCU")
+    from software.plan.plan import Scheme
+
+    schemes = tuple(Scheme) if args.scheme == "auto" else (Scheme(args.scheme),)
+    return SoftwareOptions(
+        args.mcu,
+        schemes,
+        None if args.kernels == "auto" else frozenset({"c", args.kernels}),
+        args.l1,
+        args.flash,
+        args.plan_report,
+        tuple(_said(dest, option) for dest, option in names.items() if dest not in _SHARED),
+    )
+
+
+def _given(parser: Parser) -> dict[str, str]:
+    """Return the options of the command line as they were typed, by their names in the Namespace.
+
+    argparse takes beginnings of names too.
+    """
+    found: dict[str, str] = {}
+    known = {name: action.dest for action in parser._actions for name in action.option_strings}
+    for word in parser.typed:
+        meant = {dest for name, dest in known.items() if name.startswith(word)}
+        if word in known:
+            found[known[word]] = word
+        elif word.startswith("--") and len(meant) == 1:
+            found[meant.pop()] = word
+    return found
+
+
+def _said(dest: str, option: str) -> Diagnostic:
+    """Return what is said of an option of the accelerator."""
+    if dest in _PLACING:
+        return Diagnostic("N907", "it only places things in the accelerator and changes nothing "
+                          "here", Place(option=option), severity=Severity.NOTICE)  # fmt: skip
+    return Diagnostic("E907", "only the accelerator has this", Place(option=option),
+                      "Leave it out with --device MCU.")  # fmt: skip

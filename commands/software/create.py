@@ -1,0 +1,60 @@
+"""Reads a network, builds its project for a microcontroller and writes it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from commands.loader.messages import print_line, print_messages, visible
+from commands.loader.options import LoaderOptions
+from commands.software.options import SoftwareOptions
+from diagnostics import refuse_errors
+from software.build import build
+from software.emit.text import plan_text
+from software.profile import read_profile
+from synthesis.understand import understand
+from writing.folder import check_folder, write_project
+
+
+def create_software(options: LoaderOptions, wanted: SoftwareOptions) -> int:
+    """Write the project of --device MCU; return the exit status."""
+    refuse_errors(wanted.notices)
+    profile = wanted.changed(read_profile(wanted.mcu))
+    if options.model is not None:
+        from commands.loader.model_sources import with_description
+
+        options = with_description(options, options.model)
+    if not options.output.check_only:
+        check_folder(options.folder, overwrite=options.overwrite)
+    network, _, found = understand(options.config_file, None, options.resolve)
+    refuse_errors(found)
+    built = build(
+        network,
+        profile,
+        schemes=wanted.schemes,
+        kernels=wanted.kernels,
+        average_rounding=options.encode.average_rounding,
+        name=options.project.name,
+        command_line=options.project.command_line,
+    )
+    print_messages(visible((*wanted.notices, *found), options.messages), options.messages)
+    if wanted.report or options.project.verbose:
+        print_line(plan_text(built, profile), options.messages)
+    if options.output.check_only:
+        print_line(f"No errors in {options.config_file}", options.messages)
+        return 0
+    write_project(built.files, options.folder, overwrite=options.overwrite)
+    if options.output.report is not None:
+        from checkpoint import atomic
+        from software.emit.page import plan_page
+
+        page = plan_page(built, profile, options.project.name)
+        atomic.write_bytes(Path(options.output.report), page.encode())
+    need = built.need
+    print_line(
+        f"{profile.name}: {need.ram:,} of {profile.l1:,} bytes of RAM ({need.arena:,} of data, "
+        f"plan: {built.plan.scheme}), {need.flash:,} of {profile.flash:,} bytes of flash "
+        f"({need.weights:,} of weights)",
+        options.messages,
+    )
+    print_line(f"Wrote {len(built.files)} files to {options.folder}", options.messages)
+    return 0

@@ -1,0 +1,137 @@
+"""From a network to a project: lower, prove, plan, choose what fits, emit.
+
+`build(network, profile)` is all that a program needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from diagnostics import Diagnostic, DiagnosticError, Place
+from software.emit.code import Code
+from software.emit.project import Sample, emit, flash_bytes
+from software.fuse import fuse
+from software.graph import Graph
+from software.lower import lower
+from software.plan.plan import Plan, Scheme
+from software.plan.planner import plan
+from software.profile import Profile
+from synthesis.network import Network
+from synthesis.simulate import simulate
+from values import frozen
+
+CODE_BYTES = 6144
+"""Flash for the code of the network besides its weights: an estimate."""
+_COUNTER_BYTES = 2
+
+
+@frozen
+class Need:
+    """What a plan takes of a microcontroller, in bytes; `code` and `stack` are estimates."""
+
+    arena: int
+    counters: int
+    stack: int
+    weights: int
+    code: int = CODE_BYTES
+
+    @property
+    def ram(self) -> int:
+        """Bytes of RAM."""
+        return self.arena + self.counters + self.stack
+
+    @property
+    def flash(self) -> int:
+        """Bytes of flash."""
+        return self.weights + self.code
+
+
+@frozen(slots=False)
+class Built:
+    """A project: its plan, what it takes, and its files by path."""
+
+    plan: Plan
+    need: Need
+    files: dict[str, str]
+
+
+def build(
+    network: Network,
+    profile: Profile,
+    *,
+    schemes: Sequence[Scheme] = tuple(Scheme),
+    kernels: frozenset[str] | None = None,
+    average_rounding: bool = False,
+    name: str = "network",
+    command_line: str = "",
+) -> Built:
+    """Return the project of a network for a microcontroller.
+
+    The first of the `schemes` that fits is taken. Raises DiagnosticError if none fits (E905, E906)
+    or a sum could overflow (E901).
+    """
+    graph = fuse(lower(network, average_rounding=average_rounding))
+    chosen, need = choose(graph, profile, schemes, kernels)
+    chosen.validate()
+    made = simulate(network, average_rounding=average_rounding).outputs
+    outputs = tuple(made[layer.index] for layer in network.outputs())
+    sample = Sample(network.sample, outputs)
+    return Built(chosen, need, emit(chosen, sample, name, command_line))
+
+
+def choose(
+    graph: Graph, profile: Profile, schemes: Sequence[Scheme], kernels: frozenset[str] | None
+) -> tuple[Plan, Need]:
+    """Return the first plan that fits a microcontroller."""
+    tried: list[tuple[Plan, Need]] = []
+    for scheme in schemes:
+        made = plan(graph, profile.core, scheme, kernels)
+        tried.append((made, need_of(made, profile)))
+        if tried[-1][1].ram <= profile.l1:
+            break
+    made, need = min(tried, key=lambda one: (one[1].ram > profile.l1, one[1].ram))
+    problems = [*_too_large(need, profile), *_too_small(made, need, profile)]
+    if problems:
+        raise DiagnosticError(problems)
+    return made, need
+
+
+def need_of(made: Plan, profile: Profile) -> Need:
+    """Return what a plan takes."""
+    code = Code(made)
+    counters = max(len(code.counters), 1) * _COUNTER_BYTES
+    return Need(made.arena_bytes, counters, profile.stack, flash_bytes(code))
+
+
+def _too_large(need: Need, profile: Profile) -> list[Diagnostic]:
+    """Complain if weights and code do not fit the flash."""
+    if need.flash <= profile.flash:
+        return []
+    return [
+        Diagnostic(
+            "E906",
+            f"{profile.name} has {profile.flash:,} bytes of flash, {need.flash:,} are needed: "
+            f"{need.weights:,} of weights, about {need.code:,} of code",
+            Place(option="--mcu"),
+            "Use fewer or narrower weights, or a microcontroller with more flash.",
+        )
+    ]
+
+
+def _too_small(made: Plan, need: Need, profile: Profile) -> list[Diagnostic]:
+    """Complain if the data do not fit the RAM."""
+    if need.ram <= profile.l1:
+        return []
+    worst = max(made.blocks, key=lambda block: block.size, default=None)
+    deciding = f"; {worst.name} alone takes {worst.size:,}" if worst else ""
+    return [
+        Diagnostic(
+            "E905",
+            f"{profile.name} has {profile.l1:,} bytes of RAM, the smallest plan ({made.scheme}) "
+            f"needs {need.ram:,}: {need.arena:,} of data, {need.stack:,} of stack, "
+            f"{need.counters:,} of counters{deciding}",
+            Place(option="--mcu"),
+            "Make the images of that layer smaller (earlier pooling, fewer channels), or use a "
+            f"microcontroller with {need.ram:,} bytes or more.",
+        )
+    ]

@@ -1,0 +1,286 @@
+"""What cnn.c says: images, weights and a function for each step, as values for its template."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, assert_never
+
+import numpy as np
+
+from software.graph import (
+    Combine,
+    Convolution,
+    Copy,
+    Insert,
+    Piece,
+    Pool,
+    PoolKind,
+    Roll,
+    Step,
+    sources_of,
+)
+from software.kernels import Packed
+from software.plan.plan import Plan, Scheme
+from software.plan.planner import sums_of, window_bytes
+from software.plan.streaming import rows_of, streams
+
+_ABSOLUTE, _WIDE, _LIMITED = 1, 2, 4
+
+
+class Code:
+    """Collects what cnn.c needs while the steps of a plan are described."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan, self.graph = plan, plan.graph
+        self.images: dict[tuple[int, int, int], int] = {}
+        self.packed: dict[int, Packed] = {}
+        self.functions: dict[str, str] = {}
+        self.counters = {self.graph.input: 0} if plan.takes_rows else {}
+        self.helpers = {"data.c"}
+        self.steps = [
+            self._step(number, step, segment)
+            for segment in range(len(plan.segments))
+            for number, step in self._numbered(segment)
+        ]
+
+    def _numbered(self, segment: int) -> Iterator[tuple[int, Step]]:
+        for index in self.plan.segments[segment].steps:
+            yield index, self.graph.steps[index]
+
+    def base(self, tensor: int) -> str:
+        """Return where a tensor begins, as C writes it."""
+        block = self.plan.block_of(tensor)
+        if block is not None:
+            return f"(cnn_arena + {block.offset})"
+        if tensor == self.graph.input:
+            return "cnn_input"
+        offset = next(o.offset for o in self.plan.outputs if o.tensor == tensor and not o.copied)
+        return f"(cnn_output + {offset})"
+
+    def image(self, tensor: int, rows: int) -> int:
+        """Return the number of the image of a tensor whose rows are counted so."""
+        size = self.graph.tensors[tensor].size_bytes
+        whole = self.graph.tensors[tensor].rows
+        ring = self.plan.rings.get(tensor, whole)
+        ring = rows if ring >= whole else ring
+        return self.images.setdefault((size // rows, rows, ring), len(self.images))
+
+    def by_rows(self, step: Step) -> bool:
+        """Whether a step makes its result row by row."""
+        if isinstance(step, Copy):
+            return self.plan.scheme is Scheme.ROWS and streams(step, self.graph)
+        return not isinstance(step, Insert | Roll)
+
+    def _needs(self, step: Step, segment: int) -> list[int]:
+        """Return the tensors whose rows a step asks for."""
+        if self.plan.scheme is Scheme.RESIDENT or not streams(step, self.graph):
+            return []
+        made = {one.target for one in self.plan.steps_of(self.plan.segments[segment])}
+        if self.plan.takes_rows:
+            made.add(self.graph.input)
+        return [source for source in dict.fromkeys(sources_of(step)) if source in made]
+
+    def _step(self, number: int, step: Step, segment: int) -> dict[str, Any]:
+        """Return what the template needs of a step."""
+        target = step.target
+        self.counters.setdefault(target, len(self.counters))
+        common = {
+            "number": number,
+            "target": target,
+            "counter": self.counters[target],
+            "title": f"{step.name}: {type(step).__name__.lower()}",
+            "out_base": self.base(target),
+            "needs": self._needs(step, segment),
+        }
+        if self.by_rows(step):
+            common["out_image"] = self.image(target, rows_of(step, self.graph))
+        match step:
+            case Convolution():
+                return common | self._convolution(number, step, segment)
+            case Pool():
+                return common | self._pool(step)
+            case Combine():
+                return common | self._combine(step)
+            case Copy():
+                return common | self._copy(step)
+            case Insert():
+                return common | self._insert(step)
+            case Roll():
+                self.helpers.add("roll.c")
+                size = self.graph.tensors[target].size_bytes
+                return common | {
+                    "kind": "roll", "pieces": [], "size": size, "dropped": step.dropped
+                }  # fmt: skip
+            case _:
+                assert_never(step)
+
+    def _convolution(self, number: int, step: Convolution, segment: int) -> dict[str, Any]:
+        kernel = self.plan.kernels[step.target]
+        packed = self.packed[number] = kernel.pack(step)
+        self.functions[kernel.function] = kernel.source
+        flags = _ABSOLUTE * step.absolute | _WIDE * step.wide | _LIMITED * step.limited
+        scratch = next(
+            (b.offset for b in self.plan.blocks if b.name == "scratch" and b.first == segment), 0
+        )
+        found = {
+            "kind": "convolution",
+            "data": number,
+            "function": kernel.function,
+            "channels": step.channels,
+            "filters": step.filters,
+            "width": step.in_size[1],
+            "height": step.in_size[0],
+            "columns": step.out_size[1],
+            "groups": step.groups,
+            "flush": packed.flush,
+            "pad_rows": step.pad[0],
+            "pad_columns": step.pad[1],
+            "kernel_rows": step.kernel[0],
+            "kernel_columns": step.kernel[1],
+            "reach": (step.kernel[0] - 1) * step.dilation,
+            "dilation": step.dilation,
+            "spread": step.spread,
+            "right": step.right,
+            "low": step.low,
+            "flags": flags,
+            "image": self.image(step.source, step.in_size[0]),
+            "base": self.base(step.source),
+            "pooled": step.pool is not None,
+            "scratch": f"cnn_arena + {scratch + window_bytes(step)}"
+            if kernel.scratch_bytes(step)
+            else "NULL",
+        }
+        return found if step.pool is None else found | self._pooled(step, step.pool, scratch)
+
+    def _pooled(self, step: Convolution, pool: Pool, scratch: int) -> dict[str, Any]:
+        """Return what is said of pooling in a convolution."""
+        average = pool.kind is not PoolKind.MAX
+        self.helpers.add("keep_sum.c" if average else "keep_max.c")
+        return {
+            "pool_rows": pool.window[0],
+            "pool_columns": pool.window[1],
+            "stride_rows": pool.stride[0],
+            "stride_columns": pool.stride[1],
+            "pool_width": pool.out_size[1],
+            "pixels": f"cnn_arena + {scratch}",
+            "sums": self.base(sums_of(step)) if average else "",
+            "rounded": int(pool.kind is PoolKind.ROUNDED),
+        }
+
+    def _pool(self, step: Pool) -> dict[str, Any]:
+        average = step.kind is not PoolKind.MAX
+        self.helpers.add("pool_mean.c" if average else "pool_max.c")
+        return {
+            "kind": "pool",
+            "function": "nn_pool_mean" if average else "nn_pool_max",
+            "channels": step.channels,
+            "width": step.out_size[1],
+            "rows": step.window[0],
+            "columns": step.window[1],
+            "stride_rows": step.stride[0],
+            "stride_columns": step.stride[1],
+            "dilation_rows": step.dilation[0],
+            "dilation_columns": step.dilation[1],
+            "rounded": int(step.kind is PoolKind.ROUNDED),
+            "reach": (step.window[0] - 1) * step.dilation[0],
+            "image": self.image(step.source, step.in_size[0]),
+            "base": self.base(step.source),
+        }
+
+    def _combine(self, step: Combine) -> dict[str, Any]:
+        self.helpers.add(f"join_{step.join}.c")
+        return {
+            "kind": "combine",
+            "function": f"nn_{step.join}",
+            "row_bytes": step.size[1] * step.channels,
+            "operands": [
+                {"base": self.base(s), "image": self.image(s, step.size[0])} for s in step.sources
+            ],
+        }
+
+    def _copy(self, step: Copy) -> dict[str, Any]:
+        self.helpers.add("copy.c")
+        by_rows = self.by_rows(step)
+        rows = self.graph.tensors[step.target].rows
+        pieces = [self._piece(piece, rows if by_rows else 1) for piece in step.pieces]
+        return {"kind": "copy rows" if by_rows else "copy", "pieces": pieces}
+
+    def _piece(self, piece: Piece, rows: int) -> dict[str, Any]:
+        """Return a piece of a copy; `rows` in which it is made."""
+        return {
+            "base": self.base(piece.source),
+            "image": self.image(piece.source, rows) if rows > 1 else None,
+            "from_start": piece.from_start,
+            "from_step": piece.from_step,
+            "to_start": piece.to_start,
+            "to_step": piece.to_step,
+            "length": piece.length,
+            "count": piece.count // rows,
+        }
+
+    def _insert(self, step: Insert) -> dict[str, Any]:
+        self.helpers.add("copy.c")
+        size = self.graph.tensors[step.source].size_bytes
+        start = self.graph.tensors[step.target].size_bytes - size
+        piece = Piece(step.source, 0, 0, start, 0, size, 1)
+        return {"kind": "insert", "pieces": [self._piece(piece, 1)]}
+
+    def calls(self) -> list[str]:
+        """Return the calls that run all segments."""
+        described = {step["number"]: step for step in self.steps}
+        found = []
+        for segment in self.plan.segments:
+            for index in segment.steps:
+                step = described[index]
+                if not self.by_rows(self.graph.steps[index]):
+                    found.append(f"run_{index}()")
+                elif step["target"] in segment.roots:
+                    rows = rows_of(self.graph.steps[index], self.graph)
+                    found.append(f"need_{step['target']}({rows})")
+        return found
+
+    def values(self) -> Mapping[str, Any]:
+        """Return the values of the template of cnn.c."""
+        plan, graph = self.plan, self.graph
+        source = graph.tensors[graph.input]
+        kept = None
+        if graph.kept is not None:
+            kept = {"base": self.base(graph.kept), "size": graph.tensors[graph.kept].size_bytes}
+        copies = [
+            {"offset": o.offset, "base": self.base(o.tensor),
+             "size": graph.tensors[o.tensor].size_bytes}
+            for o in plan.outputs if o.copied
+        ]  # fmt: skip
+        image = self.image(graph.input, source.rows) if plan.takes_rows else None
+        return {
+            "arena_bytes": plan.arena_bytes,
+            "arrays": [
+                {"number": number, "type": value_kind(packed)}
+                for number, packed in self.packed.items()
+            ],
+            "calls": self.calls(),
+            "copies": copies,
+            "counters": max(len(self.counters), 1),
+            "demands_rows": plan.takes_rows,
+            "images": [
+                {"row_bytes": size, "rows": rows, "ring": ring} for size, rows, ring in self.images
+            ],
+            "input": graph.input,
+            "input_base": self.base(graph.input),
+            "input_image": image,
+            "input_outside": not plan.takes_rows and self._reads_input(),
+            "input_row_bytes": source.row_bytes,
+            "kept": kept,
+            "output_outside": any(not o.copied for o in plan.outputs),
+            "steps": self.steps,
+        }
+
+    def _reads_input(self) -> bool:
+        read = {source for step in self.graph.steps for source in sources_of(step)}
+        return self.graph.input in read | {o.tensor for o in self.plan.outputs if o.copied}
+
+
+def value_kind(packed: Packed) -> str:
+    """Return what packed weights are, as templates name it: `i1` is a signed byte."""
+    kind: np.dtype[Any] = packed.values.dtype
+    return kind.kind + str(kind.itemsize)

@@ -1,0 +1,40 @@
+"""The plan of a project as a page: memory over time, and what stands where."""
+
+from __future__ import annotations
+
+from software.build import Built
+from software.emit.text import plan_text
+from software.profile import Profile
+from writing.templates import render
+
+_WIDTH, _HEIGHT = 900, 480
+
+
+def plan_page(built: Built, profile: Profile, name: str) -> str:
+    """Return an HTML page that needs nothing else."""
+    plan = built.plan
+    across = _WIDTH / len(plan.segments)
+    up = _HEIGHT / max(plan.arena_bytes, 1)
+    boxes = [
+        {
+            "x": block.first * across,
+            "y": _HEIGHT - block.end * up,
+            "width": (block.last - block.first + 1) * across,
+            "height": block.size * up,
+            "name": block.name,
+            "bytes": block.size,
+            "offset": block.offset,
+            "kind": 0 if block.tensor is None else 1 + number % 6,
+        }
+        for number, block in enumerate(plan.blocks)
+    ]
+    return render(
+        "software/plan.html.j2",
+        name=name,
+        text=plan_text(built, profile),
+        boxes=boxes,
+        width=_WIDTH,
+        height=_HEIGHT,
+        segments=len(plan.segments),
+        arena=plan.arena_bytes,
+    )

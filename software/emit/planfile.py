@@ -1,0 +1,65 @@
+"""plan.json: the steps of a project, their memory and their kernels, for programs to read."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from software.emit.code import Code
+from software.graph import Convolution, sources_of
+from software.plan.plan import Plan
+from software.plan.planner import scratch_bytes
+
+FORMAT = 1
+
+
+def plan_file(plan: Plan, code: Code, name: str) -> str:
+    """Return the text of plan.json."""
+    graph = plan.graph
+    content: dict[str, Any] = {
+        "format": FORMAT,
+        "name": name,
+        "scheme": plan.scheme,
+        "core": plan.core.name,
+        "arena_bytes": plan.arena_bytes,
+        "data_bytes": plan.data_bytes,
+        "lower_bound": plan.lower_bound,
+        "macs": graph.macs,
+        "takes_rows": plan.takes_rows,
+        "tensors": [
+            {"index": t.index, "name": t.name, "rows": t.rows, "columns": t.columns,
+             "channels": t.channels, "bytes": t.size_bytes}
+            for t in graph.tensors
+        ],
+        "segments": [
+            {"steps": [_step(plan, code, index) for index in segment.steps]}
+            for segment in plan.segments
+        ],
+        "blocks": [
+            {"name": b.name, "tensor": b.tensor if (b.tensor or 0) >= 0 else None, "rows": b.rows,
+             "bytes": b.size, "offset": b.offset, "first": b.first, "last": b.last}
+            for b in plan.blocks
+        ],
+        "outputs": [{"tensor": o.tensor, "offset": o.offset} for o in plan.outputs],
+    }  # fmt: skip
+    return json.dumps(content, indent=1) + "\n"
+
+
+def _step(plan: Plan, code: Code, index: int) -> dict[str, Any]:
+    step = plan.graph.steps[index]
+    found: dict[str, Any] = {
+        "index": index,
+        "kind": type(step).__name__.lower(),
+        "layer": step.layer,
+        "name": step.name,
+        "reads": list(sources_of(step)),
+        "writes": step.target,
+    }
+    if isinstance(step, Convolution):
+        found |= {
+            "kernel": plan.kernels[step.target].function,
+            "macs": step.macs,
+            "weight_bytes": code.packed[index].values.nbytes,
+            "scratch_bytes": scratch_bytes(step, plan.kernels),
+        }
+    return found

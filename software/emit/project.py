@@ -1,0 +1,131 @@
+"""The files of a project: C for any compiler, and the plan as data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
+
+from software.emit.code import Code
+from software.emit.numbers import lines_of
+from software.emit.planfile import plan_file
+from software.plan.plan import Plan
+from synthesis.network import Tensor as Values
+from values import frozen
+from writing.files import distinct
+from writing.templates import render
+
+RUNTIME = Path(__file__).resolve().parent.parent / "runtime"
+_LISTED = 64
+
+
+@frozen
+class Sample:
+    """An input and what the network makes of it: int64 [channel, row, column] each."""
+
+    input: Values
+    outputs: tuple[Values, ...]
+
+
+def emit(plan: Plan, sample: Sample, name: str, command_line: str) -> dict[str, str]:
+    """Return the files of a project by path."""
+    code = Code(plan)
+    title = f"{name}: {command_line}"
+    header = _header(plan, code, title)
+    outputs = _outputs(plan, sample)
+    shown = outputs[-1] | {"listed": min(outputs[-1]["count"], _LISTED)}
+    files = [
+        ("cnn.c", render("software/cnn.c.j2", title=title, scheme=_scheme(plan), **code.values())),
+        ("cnn.h", render("software/cnn.h.j2", **header)),
+        ("weights.h", _macros("WEIGHTS_H", f"{name}: weights", _weights(code))),
+        ("sampledata.h", _macros("SAMPLEDATA_H", f"{name}: sample", _sample(outputs, sample))),
+        ("main.c", render("software/main.c.j2", name=name, outputs=outputs, shown=shown,
+                          demands_rows=plan.takes_rows, twice=plan.takes_rows)),
+        ("nn.h", (RUNTIME / "nn.h").read_text()),
+        ("nn_kernels.h", render("software/nn_kernels.h.j2", kernels=code.functions)),
+        ("nn_kernels.c", _kernels(code)),
+        ("Makefile", render("software/Makefile.j2", name=name)),
+        ("plan.json", plan_file(plan, code, name)),
+    ]  # fmt: skip
+    return distinct(files)
+
+
+def flash_bytes(code: Code) -> int:
+    """Return the bytes of weights, biases and tables, without code."""
+    weights = sum(one.values.nbytes for one in code.packed.values())
+    starts: int = sum(4 * step["filters"] for step in code.steps if step["kind"] == "convolution")
+    tables = 48 * len(code.packed) + 8 * len(code.images)
+    return weights + starts + tables
+
+
+def _header(plan: Plan, code: Code, title: str) -> Mapping[str, Any]:
+    source = plan.graph.tensors[plan.graph.input]
+    outputs = [plan.graph.tensors[output.tensor] for output in plan.outputs]
+    return {
+        "title": title,
+        "in_size": source.size_bytes,
+        "in_rows": source.rows,
+        "in_row_bytes": source.row_bytes,
+        "out_size": sum(one.pixels * one.channels for one in outputs),
+        "out_bytes": sum(one.size_bytes for one in outputs),
+        "arena_bytes": plan.arena_bytes,
+        "flash_bytes": flash_bytes(code),
+        "macs": plan.graph.macs,
+        "demands_rows": plan.takes_rows,
+    }
+
+
+def _scheme(plan: Plan) -> str:
+    return f"Plan: {plan.scheme}, {plan.arena_bytes:,} bytes of RAM, kernels for {plan.core.name}"
+
+
+def _macros(guard: str, title: str, arrays: Sequence[tuple[str, NDArray[Any]]]) -> str:
+    macros = [{"name": name, "lines": lines_of(values)} for name, values in arrays]
+    return render("software/macros.h.j2", guard=guard, title=title, macros=macros)
+
+
+def _weights(code: Code) -> list[tuple[str, NDArray[Any]]]:
+    found: list[tuple[str, NDArray[Any]]] = []
+    for number, packed in code.packed.items():
+        step: Any = code.graph.steps[number]
+        found.append((f"WEIGHTS_{number}", packed.values))
+        found.append((f"BIAS_{number}", step.start))
+    return found
+
+
+def _outputs(plan: Plan, sample: Sample) -> list[dict[str, Any]]:
+    """Return what main.c compares: the values of each output as they stand in memory."""
+    found = []
+    for number, (output, values) in enumerate(zip(plan.outputs, sample.outputs, strict=True)):
+        tensor = plan.graph.tensors[output.tensor]
+        only = len(plan.outputs) == 1
+        found.append(
+            {
+                "type": "i4" if tensor.bytes_per_value == 4 else "i1",
+                "count": tensor.pixels * tensor.channels,
+                "macro": "OUTPUT_DATA" if only else f"OUTPUT_DATA_{number}",
+                "offset": output.offset,
+                "values": values.transpose(1, 2, 0).reshape(-1),
+            }
+        )
+    return found
+
+
+def _sample(outputs: Sequence[Mapping[str, Any]], sample: Sample) -> list[tuple[str, Any]]:
+    given = sample.input.transpose(1, 2, 0).reshape(-1)
+    return [("INPUT_DATA", given), *((one["macro"], one["values"]) for one in outputs)]
+
+
+def _kernels(code: Code) -> str:
+    """Return the sources of all functions that are used, one after the other."""
+    sources = dict.fromkeys((*sorted(code.helpers), *code.functions.values()))
+    return "\n".join(_without_repeated_include(sources))
+
+
+def _without_repeated_include(sources: Mapping[str, None]) -> Iterator[str]:
+    for number, source in enumerate(sources):
+        text = (RUNTIME / source).read_text()
+        include, _, rest = text.partition("\n")
+        yield text if number == 0 or not include.endswith('"nn_kernels.h"') else rest.lstrip("\n")

@@ -1,0 +1,62 @@
+"""The plan of a project as text for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from software.build import Built
+from software.graph import Convolution
+from software.memory import Block
+from software.plan.plan import Plan
+from software.profile import Profile
+
+
+def plan_text(built: Built, profile: Profile) -> str:
+    """Return what runs in which order, where everything stands and what it takes."""
+    return "\n".join((*_steps(built.plan), "", *_blocks(built.plan), "", *_sums(built, profile)))
+
+
+def _steps(plan: Plan) -> Iterator[str]:
+    yield f"Plan: {plan.scheme}, {len(plan.segments)} segments, {plan.graph.macs:,} MACs"
+    for number, segment in enumerate(plan.segments):
+        for step in plan.steps_of(segment):
+            target = plan.graph.tensors[step.target]
+            shape = f"{target.rows}x{target.columns}x{target.channels}"
+            kernel = ""
+            if isinstance(step, Convolution):
+                pooled = f", {step.pool.kind} pooling" if step.pool else ""
+                kernel = f"  {plan.kernels[step.target].function}, {step.macs:,} MACs{pooled}"
+            name = f"{step.name} {type(step).__name__.lower()}"
+            yield f"  {number:3}  {name:32} {shape:>14}{kernel}"
+
+
+def _blocks(plan: Plan) -> Iterator[str]:
+    yield f"Memory: {plan.arena_bytes:,} bytes"
+    yield f"  {'offset':>8} {'bytes':>8} {'rows':>9}  {'segments':>9}  of"
+    for block in sorted(plan.blocks, key=lambda one: (one.offset, one.first)):
+        lives = f"{block.first}..{block.last}"
+        yield f"  {block.offset:8} {block.size:8} {_rows(plan, block):>9}  {lives:>9}  {block.name}"
+
+
+def _rows(plan: Plan, block: Block) -> str:
+    """Return how many rows of a tensor have room."""
+    if block.tensor is None or block.tensor < 0:
+        return ""
+    return f"{block.rows} of {plan.graph.tensors[block.tensor].rows}"
+
+
+def _sums(built: Built, profile: Profile) -> Iterator[str]:
+    plan, need = built.plan, built.need
+    data = max(
+        sum(b.size for b in plan.blocks if b.name != "scratch" and b.first <= moment <= b.last)
+        for moment in range(len(plan.segments))
+    )
+    yield (
+        f"RAM: {need.ram:,} of {profile.l1:,} bytes: {plan.arena_bytes:,} of memory above, "
+        f"{need.counters:,} of counters, {need.stack:,} kept for the stack"
+    )
+    yield f"Rings, maps and sums that exist at the same time: {data:,} bytes"
+    yield (
+        f"Flash: {need.flash:,} of {profile.flash:,} bytes: {need.weights:,} of weights and "
+        f"tables, about {need.code:,} of code"
+    )

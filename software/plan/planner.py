@@ -1,0 +1,230 @@
+"""Plans of a graph: whole tensors, or rings of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from software.graph import Combine, Convolution, Graph, Pool, PoolKind, Step, sources_of
+from software.kernels import Core, Kernel, choose
+from software.memory import Block, Overlap
+from software.plan.arena import aligned, lower_bound, place
+from software.plan.lines import in_lines
+from software.plan.plan import Output, Plan, Scheme, Segment
+from software.plan.streaming import Pull, parts_of, rows_of, streams
+
+
+def plan(graph: Graph, core: Core, scheme: Scheme, kernels: frozenset[str] | None = None) -> Plan:
+    """Return a plan of one scheme, whether or not it fits any memory."""
+    if scheme is Scheme.RESIDENT:
+        graph = in_lines(graph)
+    segments = tuple(_segments(graph, scheme))
+    outputs = _outputs(graph)
+    outside = {one.tensor for one in outputs if not one.copied}
+    lives = _lives(graph, segments, outputs)
+    rings = _rings(graph, segments, lives, outside, scheme)
+    chosen = {
+        step.target: choose(step, core, kernels)
+        for step in graph.steps
+        if isinstance(step, Convolution)
+    }
+    blocks = [
+        Block(name=graph.tensors[tensor].name, size=rows * graph.tensors[tensor].row_bytes,
+              first=lives[tensor][0], last=lives[tensor][1], tensor=tensor, rows=rows)
+        for tensor, rows in rings.items()
+    ]  # fmt: skip
+    for number, segment in enumerate(segments):
+        blocks += _helpers(graph, segment, number, chosen)
+    overlaps = tuple(_overlaps(graph, segments, rings, lives))
+    placed, peak = place(blocks, overlaps)
+    return Plan(
+        graph=graph, scheme=scheme, core=core, segments=segments, rings=rings, kernels=chosen,
+        outputs=outputs, blocks=placed, overlaps=overlaps, arena_bytes=aligned(peak),
+        lower_bound=lower_bound(blocks),
+    )  # fmt: skip
+
+
+def _segments(graph: Graph, scheme: Scheme) -> Iterator[Segment]:
+    """Yield steps that run together, in order of execution."""
+    together: list[int] = []
+    for index, step in enumerate(graph.steps):
+        if scheme is Scheme.ROWS and streams(step, graph):
+            together.append(index)
+            continue
+        if together:
+            yield _segment(graph, together)
+        together = []
+        yield _segment(graph, [index])
+    if together:
+        yield _segment(graph, together)
+
+
+def _segment(graph: Graph, steps: Sequence[int]) -> Segment:
+    """Return a segment; its roots are needed behind it."""
+    later = {
+        source
+        for index, step in enumerate(graph.steps)
+        if index not in steps and index > steps[0]
+        for source in sources_of(step)
+    } | {*graph.outputs}
+    made = [graph.steps[index].target for index in steps]
+    return Segment(tuple(steps), tuple(target for target in made if target in later))
+
+
+def _outputs(graph: Graph) -> tuple[Output, ...]:
+    """Return where outputs go: those of steps are made in place, others are copied there."""
+    found: list[Output] = []
+    offset = 0
+    made = {step.target for step in graph.steps} - {graph.kept}
+    direct: set[int] = set()
+    for tensor in graph.outputs:
+        value_bytes = graph.tensors[tensor].bytes_per_value
+        copied = tensor not in made or tensor in direct or offset % value_bytes != 0
+        direct.add(tensor)
+        found.append(Output(tensor, offset, copied))
+        offset += graph.tensors[tensor].size_bytes
+    return tuple(found)
+
+
+def _lives(
+    graph: Graph, segments: Sequence[Segment], outputs: Sequence[Output]
+) -> dict[int, tuple[int, int]]:
+    """Return the first and the last segment in which each tensor exists."""
+    last = len(segments) - 1
+    lives: dict[int, tuple[int, int]] = {graph.input: (0, 0)}
+    for number, segment in enumerate(segments):
+        for index in segment.steps:
+            step = graph.steps[index]
+            for tensor in (*sources_of(step), step.target):
+                first, _ = lives.get(tensor, (number, number))
+                lives[tensor] = (first, number)
+    for output in outputs:
+        if output.copied:
+            lives[output.tensor] = (lives.get(output.tensor, (0, 0))[0], last)
+    if graph.kept is not None:
+        lives[graph.kept] = (0, last)
+    return lives
+
+
+def _rings(
+    graph: Graph,
+    segments: Sequence[Segment],
+    lives: Mapping[int, tuple[int, int]],
+    outside: set[int],
+    scheme: Scheme,
+) -> dict[int, int]:
+    """Return the rows in the arena of each tensor that stands there."""
+    rings: dict[int, int] = {}
+    delivered = {*graph.outputs}
+    for number, segment in enumerate(segments):
+        steps = [graph.steps[index] for index in segment.steps]
+        touched = dict.fromkeys(t for step in steps for t in (*sources_of(step), step.target))
+        inside = {t for t in touched if lives[t] == (number, number) and t not in delivered}
+        if scheme is Scheme.RESIDENT or not streams(steps[0], graph):
+            inside = set()
+        rings |= {t: graph.tensors[t].rows for t in touched if t not in inside and t not in rings}
+        if inside:
+            rings |= _demanded(graph, segment, steps, inside)
+    needs_input = scheme is Scheme.ROWS and _is_ring(graph, rings)
+    skipped = outside if needs_input else outside | {graph.input}
+    return {tensor: rows for tensor, rows in rings.items() if tensor not in skipped}
+
+
+def _is_ring(graph: Graph, rings: Mapping[int, int]) -> bool:
+    """Whether less than the whole input has to exist at the same time."""
+    return rings.get(graph.input, 1 << 30) < graph.tensors[graph.input].rows
+
+
+def _demanded(
+    graph: Graph, segment: Segment, steps: Sequence[Step], inside: set[int]
+) -> dict[int, int]:
+    """Return the rows of the rings of a segment, found by following the demand."""
+    made = {step.target for step in steps}
+    touched = {t for step in steps for t in sources_of(step)}
+    before = touched - made - inside
+    pull = Pull(graph, steps, {tensor: graph.tensors[tensor].rows for tensor in before})
+    for root in segment.roots:
+        maker = next(step for step in steps if step.target == root)
+        for row in range(rows_of(maker, graph)):
+            pull.demand(root, row + 1)
+    return {tensor: min(pull.rows.get(tensor, 1), graph.tensors[tensor].rows) for tensor in inside}
+
+
+def _helpers(
+    graph: Graph, segment: Segment, number: int, kernels: Mapping[int, Kernel]
+) -> Iterator[Block]:
+    """Yield the sums of pooling and the scratch memory of a segment."""
+    scratch = 0
+    for index in segment.steps:
+        step = graph.steps[index]
+        if isinstance(step, Convolution):
+            scratch = max(scratch, scratch_bytes(step, kernels))
+            if sums := sums_bytes(step):
+                yield Block(name=f"{step.name} sums", size=sums, first=number, last=number,
+                            tensor=sums_of(step))  # fmt: skip
+    if scratch:
+        yield Block(name="scratch", size=scratch, first=number, last=number)
+
+
+def sums_of(step: Convolution) -> int:
+    """Return the number that stands for the sums of a step's pooling among tensors."""
+    return -2 - step.target
+
+
+def sums_bytes(step: Convolution) -> int:
+    """Return the bytes of the sums of a pooled row."""
+    if step.pool is None or step.pool.kind is PoolKind.MAX:
+        return 0
+    return 2 * step.pool.out_size[1] * step.filters
+
+
+def window_bytes(step: Convolution) -> int:
+    """Return the bytes of the pixels of a row of a window, which are pooled at once."""
+    return aligned(step.pool.window[1] * step.filters) if step.pool else 0
+
+
+def scratch_bytes(step: Convolution, kernels: Mapping[int, Kernel]) -> int:
+    """Return what a step needs only while it works on a part of a row."""
+    return window_bytes(step) + aligned(kernels[step.target].scratch_bytes(step))
+
+
+def _overlaps(
+    graph: Graph,
+    segments: Sequence[Segment],
+    rings: Mapping[int, int],
+    lives: Mapping[int, tuple[int, int]],
+) -> Iterator[Overlap]:
+    """Yield what may be made in the memory of data that die with that step."""
+    for number, segment in enumerate(segments):
+        if len(segment.steps) != 1:
+            continue
+        step = graph.steps[segment.steps[0]]
+        if step.target not in rings or lives[step.target][0] != number:
+            continue
+        for source in dict.fromkeys(sources_of(step)):
+            whole = rings.get(source) == graph.tensors[source].rows
+            if whole and lives[source][1] == number and source != graph.kept:
+                distance = _distance(step, graph)
+                if distance is not None:
+                    yield Overlap(source, step.target, distance)
+
+
+def _distance(step: Step, graph: Graph) -> int | None:
+    """Return by how many bytes a result has to lie below the data that it is made from."""
+    if graph.tensors[step.target].bytes_per_value != 1:
+        return None
+    match step:
+        case Combine() | Pool():  # a value is written when nothing in front of it is needed
+            return 0
+        case Convolution():
+            data = step.in_size[1] * step.channels
+            size = step.pool.out_size if step.pool else step.out_size
+            made = size[1] * step.filters
+            rows = range(rows_of(step, graph))
+            return max((y + 1) * made - parts_of(step, y)[0].first * data for y in rows)
+        case _:
+            return None
+
+
+def smallest(plans: Sequence[Plan]) -> Plan:
+    """Return the plan that needs least memory."""
+    return min(plans, key=lambda one: one.arena_bytes)

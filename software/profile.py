@@ -1,0 +1,183 @@
+"""Memory profiles of microcontrollers: a small YAML file each, shipped or the user's own.
+
+Source: docs/software.md, "Profiles".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from diagnostics import Diagnostic, DiagnosticError, Place, refuse_errors
+from software.cores import CORES
+from software.kernels import Core
+from values import frozen
+
+FOLDER = Path(__file__).resolve().parent / "profiles"
+_UNITS = {"K": 1 << 10, "M": 1 << 20}
+_SIZES = ("flash", "l1", "l2", "l3", "stack")
+_NUMBERS = ("dma", "bw21", "bw31", "t_dma")
+_WORDS = {
+    "core": (*CORES,),
+    "mul": ("none", "1cycle", "n"),
+    "simd": ("none", "dsp"),
+    "l3_writable": ("true", "false"),
+}
+_REQUIRED = ("core", "flash", "l1")
+_STACK = 1 << 10
+_LARGEST = 1 << 32
+
+
+@frozen
+class Profile:
+    """Memories of a microcontroller in bytes; `l1` is read at full speed, `stack` is part of it."""
+
+    name: str
+    core: Core
+    flash: int
+    l1: int
+    l2: int = 0
+    l3: int = 0
+    stack: int = _STACK
+
+
+def names() -> tuple[str, ...]:
+    """Return the names of the profiles that are shipped."""
+    return tuple(sorted(path.stem for path in FOLDER.glob("*.yaml")))
+
+
+def read_profile(name: str) -> Profile:
+    """Return the profile of a name, or of a file if it ends in .yaml or .yml.
+
+    Raises DiagnosticError (E903) with the nearest names, or (E904) with lines and columns.
+    """
+    if name.endswith((".yaml", ".yml")):
+        return _parsed(Path(name), Path(name).stem)
+    known = names()
+    if name.lower() not in known:
+        near = get_close_matches(name.lower(), known, 3) or known
+        raise DiagnosticError(
+            Diagnostic("E903", f"no microcontroller {name!r} is known", Place(option="--mcu"),
+                       f"Choose {', '.join(near)}, or write a profile of your own (.yaml).")
+        )  # fmt: skip
+    return _parsed(FOLDER / f"{name.lower()}.yaml", name.lower())
+
+
+def _parsed(path: Path, name: str) -> Profile:
+    try:
+        root = yaml.compose(path.read_text(encoding="utf-8"), Loader=yaml.SafeLoader)
+    except yaml.MarkedYAMLError as exc:
+        mark = exc.problem_mark
+        place = Place(str(path), mark.line + 1 if mark else None, mark.column + 1 if mark else None)
+        raise DiagnosticError(
+            Diagnostic("E904", f"it is not YAML: {exc.problem}", place, _REMEDY)
+        ) from None
+    except (UnicodeDecodeError, yaml.YAMLError):
+        raise DiagnosticError(
+            Diagnostic("E904", "it is not YAML text", Place(str(path)), _REMEDY)
+        ) from None
+    if not isinstance(root, yaml.MappingNode):
+        raise DiagnosticError(Diagnostic("E904", "it has no keys", Place(str(path), 1, 1), _REMEDY))
+    reader = _Reader(path)
+    found = reader.values(root)
+    refuse_errors(reader.problems)
+    return Profile(
+        name,
+        _core(found),
+        found["flash"],
+        found["l1"],
+        found.get("l2", 0),
+        found.get("l3", 0),
+        found.get("stack", _STACK),
+    )
+
+
+_REMEDY = "docs/software.md lists the keys of a profile."
+
+
+def _core(found: Mapping[str, Any]) -> Core:
+    """Return the core; a profile may say that it lacks what others of its kind have."""
+    core = CORES[found["core"]]
+    simd = core.simd and found.get("simd", "dsp") == "dsp"
+    multiplier = core.multiplier and found.get("mul") != "none"
+    return Core(core.name, simd, multiplier)
+
+
+class _Reader:
+    """Reads the keys of a profile and collects all that is wrong with them."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.problems: list[Diagnostic] = []
+
+    def values(self, root: yaml.MappingNode) -> dict[str, Any]:
+        """Return the values by key."""
+        found: dict[str, Any] = {}
+        nodes: dict[str, yaml.Node] = {}
+        for key, value in root.value:
+            name = str(key.value)
+            if name in nodes:
+                self._complain(key, f"{name!r} is there twice")
+            nodes[name] = value
+            found |= dict(self._value(name, key, value))
+        for name in _REQUIRED:
+            if name not in nodes:
+                self._complain(root, f"{name!r} is missing")
+        if not self.problems:
+            self._contradictions(found, nodes)
+        return found
+
+    def _complain(self, node: yaml.Node, message: str, remedy: str = _REMEDY) -> None:
+        """A memory profile is refused."""
+        mark = node.start_mark
+        place = Place(str(self.path), mark.line + 1, mark.column + 1)
+        self.problems.append(Diagnostic("E904", message, place, remedy))
+
+    def _value(self, name: str, key: yaml.Node, node: yaml.Node) -> Iterator[tuple[str, Any]]:
+        text = str(node.value)
+        if name in _WORDS:
+            if text not in _WORDS[name]:
+                self._complain(node, f"{name} {text!r} is not one of {', '.join(_WORDS[name])}")
+                return
+            yield name, text
+        elif name in _SIZES or name in _NUMBERS:
+            number = _number(text)
+            if number is None or number > _LARGEST:
+                self._complain(node, f"{name} {text!r} is not a number such as 2048 or 64K")
+            elif number < 0 or (number == 0 and name in _REQUIRED):
+                self._complain(node, f"{name} is {number}; it must be positive")
+            else:
+                yield name, number
+        else:
+            known = (*_SIZES, *_NUMBERS, *_WORDS)
+            near = get_close_matches(name, known, 1)
+            hint = f"Did you mean {near[0]!r}?" if near else f"Keys are {', '.join(known)}."
+            self._complain(key, f"unknown key {name!r}", hint)
+
+    def _contradictions(self, found: Mapping[str, Any], nodes: Mapping[str, yaml.Node]) -> None:
+        """Complain about values that cannot be true together."""
+        core = CORES[found["core"]]
+        if found.get("simd") == "dsp" and not core.simd:
+            self._complain(nodes["simd"], f"{core.name} has no DSP instructions")
+        if found.get("mul") in ("1cycle", "n") and not core.multiplier:
+            self._complain(nodes["mul"], f"{core.name} has no multiplier")
+        if found.get("stack", 0) >= found["l1"]:
+            self._complain(nodes["stack"], f"a stack of {found['stack']} bytes leaves nothing of "
+                           f"l1, {found['l1']} bytes")  # fmt: skip
+        for key, memory in (("bw21", "l2"), ("bw31", "l3"), ("l3_writable", "l3")):
+            if key in found and not found.get(memory):
+                self._complain(nodes[key], f"{key} is said of {memory}, which has no bytes")
+
+
+def _number(text: str) -> int | None:
+    """Return the number of a text such as 64K."""
+    unit = _UNITS.get(text[-1:].upper(), 1)
+    digits = text[:-1] if unit > 1 else text
+    try:
+        return int(digits, 0) * unit
+    except ValueError:
+        return None
