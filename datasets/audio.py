@@ -46,10 +46,9 @@ def read_wav(path: Path) -> Samples:
 
 def write_wav(path: Path, samples: Samples) -> None:
     """Write samples of -1..1 as a WAV file of 16 kHz, mono, 16 bits."""
-    levels = np.clip(np.round(samples * _FULL_SCALE), -_FULL_SCALE, _FULL_SCALE - 1)
     with path.open("wb") as stream, wave.open(stream) as file:
         file.setparams((1, 2, RATE, 0, "NONE", "not compressed"))
-        file.writeframes(levels.astype("<i2").tobytes())
+        file.writeframes(to_words(samples).astype("<i2").tobytes())
 
 
 def read_flac(path: Path) -> Samples:
@@ -96,6 +95,12 @@ def fit(samples: Samples) -> Samples:
 def to_bytes(samples: Samples) -> npt.NDArray[np.uint8]:
     """Return samples of -1..1 as bytes, 128 for silence."""
     return np.clip(np.round((samples + 1) * 128), 0, 255).astype(np.uint8)
+
+
+def to_words(samples: Samples) -> npt.NDArray[np.int16]:
+    """Return samples of -1..1 as words of 16 bits."""
+    levels = np.clip(np.round(samples * _FULL_SCALE), -_FULL_SCALE, _FULL_SCALE - 1)
+    return levels.astype(np.int16)
 
 
 def speech_cuts(samples: Samples) -> Iterator[Samples]:

@@ -17,12 +17,10 @@ import torch
 from torch import Tensor
 from torch.utils.data import Dataset
 
-import ai8x
 from datasets.kws_cache import NOISE_DB, Prepared, prepared
+from datasets.sounds import FRAME, SILENCE, as_item
 from datasets.speech_files import CLASSES, OFFICIAL_TEST, TEST, TRAIN, VALIDATION
 
-_FRAME = 128
-_SILENCE = 128  # the byte of amplitude 0
 _UNKNOWN = "_unknown_"
 _AT_ONCE = 16
 
@@ -32,7 +30,8 @@ class Selection:
     """Which words a set tells apart; all others are _unknown_, the last class.
 
     `test` is the part that tests; `librispeech` says whether cuts of read speech are among the
-    unknown words; `unknown_weight` is the factor of that class in the loss.
+    unknown words; `unknown_weight` is the factor of that class in the loss. `exact` keeps the 16
+    bits of the recordings in training.
     """
 
     name: str
@@ -40,6 +39,7 @@ class Selection:
     unknown_weight: float
     test: int = TEST
     librispeech: bool = True
+    exact: bool = False
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -58,7 +58,8 @@ class Mixer(Protocol):
 
 
 class KeywordDataset(Dataset[tuple[Tensor, Tensor]]):
-    """Recordings held as bytes, normalized (and augmented) when a batch is taken.
+    """Recordings held as bytes, or as words of 16 bits, normalized (and augmented) when a batch is
+    taken.
 
     `rows` are the places of the items in `source`, `targets` their classes, both int64 [N]. With
     `augment` each training item is shifted in a circle and gets white noise each time.
@@ -83,7 +84,7 @@ class KeywordDataset(Dataset[tuple[Tensor, Tensor]]):
         self.validates = source.parts[rows, 0] == VALIDATION
         if augment and self.validates.any():
             self.valid_indices = self.validates.nonzero()[:, 0]
-        self.normalize = ai8x.normalize(args)
+        self.item = partial(as_item, exact=source.data.dtype == torch.int16, args=args)
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -93,16 +94,17 @@ class KeywordDataset(Dataset[tuple[Tensor, Tensor]]):
 
         A few recordings at a time stay in the processor's cache, which halves the time.
         """
-        items = torch.empty(len(indices), _FRAME, _FRAME)
+        items = torch.empty(len(indices), FRAME, FRAME)
         for few, place in zip(indices.split(_AT_ONCE), items.split(_AT_ONCE), strict=True):
-            frames = self._sound(few).add_(_SILENCE).div_(256).view(-1, _FRAME, _FRAME)
-            place.copy_(self.normalize(frames).transpose(1, 2))
+            place.copy_(self.item(self._sound(few)))
         return items, self.targets[indices]
 
     def _sound(self, indices: Tensor) -> Tensor:
-        """Return the recordings [B, 16384] of `indices` [B] as amplitudes -128..127."""
+        """Return the recordings [B, 16384] of `indices` [B] as amplitudes -128..128."""
         rows = self.rows[indices]
-        sound = self.source.data[rows].to(torch.float32).sub_(_SILENCE)
+        stored = self.source.data[rows]
+        sound = stored.to(torch.float32)
+        sound = sound.div_(256) if stored.dtype == torch.int16 else sound.sub_(SILENCE)
         if self.augment:
             moving = ~self.validates[indices]
             for place in moving.nonzero()[:, 0].tolist():
@@ -158,7 +160,7 @@ def kws_get_datasets(
 
     `mixers` are those of the two sets.
     """
-    source = prepared(Path(data[0]) / "KWS")
+    source = prepared(Path(data[0]) / "KWS", selection.exact)
     choose = partial(_choose, source, selection, args=data[1])
     train = test = None
     if load_train:
@@ -180,6 +182,7 @@ SELECTIONS = (
     Selection("KWS_12_benchmark", _TEN, 0.056, test=OFFICIAL_TEST, librispeech=False),
     Selection("KWS_20", TWENTY, 0.07),
     Selection("KWS_35", _WORDS, 0.07),
+    Selection("KWS_35_unquantized", _WORDS, 0.07, exact=True),
 )
 
 
@@ -187,7 +190,7 @@ def record(selection: Selection, loader: Callable[..., Any]) -> dict[str, Any]:
     """Return what train.py needs to know of a set."""
     return {
         "name": selection.name,
-        "input": (_FRAME, _FRAME),
+        "input": (FRAME, FRAME),
         "output": selection.classes,
         "weight": (*(1 for _ in selection.words), selection.unknown_weight),
         "loader": partial(loader, selection),

@@ -3,6 +3,7 @@
 The file holds four tensors: bytes uint8 [n, 16384], class uint8 [n, 1], part uint8 [n, 1] (0
 training, 1 test, 2 validation, 3 official test) and limits of the shift int16 [n, 2], in samples.
 It is several gigabytes large, so that it is written from a file and mapped into memory for reading.
+`KWS/processed/unquantized.pt` is the same with the 16 bits of the recordings, int16 [n, 16384].
 Source: docs/datasets.md, "Keywords".
 """
 
@@ -10,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +29,7 @@ from datasets.audio import (
     random_shift,
     read_wav,
     to_bytes,
+    to_words,
 )
 from datasets.progress import progress
 from datasets.speech_files import TRAIN, VALIDATION, Recording, recordings
@@ -35,8 +37,7 @@ from datasets.speech_files import TRAIN, VALIDATION, Recording, recordings
 SHIFT = RATE // 10  # a tenth of a second
 NOISE_DB = (-5, 20)  # whole decibels, both ends included
 _COPIES = 2
-_KINDS = (
-    (torch.uint8, (LENGTH,)),
+_COLUMNS = (
     (torch.uint8, (1,)),
     (torch.uint8, (1,)),
     (torch.int16, (2,)),
@@ -52,12 +53,16 @@ class Prepared(NamedTuple):
     limits: Tensor
 
 
-def prepared(folder: Path) -> Prepared:
-    """Return the prepared recordings of `folder` (KWS); make them first if need be."""
-    path = folder / "processed" / "dataset.pt"
+def prepared(folder: Path, exact: bool = False) -> Prepared:
+    """Return the prepared recordings of `folder` (KWS); make them first if need be.
+
+    They are bytes or, with `exact`, words of 16 bits.
+    """
+    path = folder / "processed" / ("unquantized.pt" if exact else "dataset.pt")
     if not path.is_file():
-        _prepare(recordings(folder), path)
-    return Prepared(*cache.load(path, _KINDS, "the folder raw beside it", len(_KINDS)))
+        _prepare(recordings(folder), path, exact)
+    kinds = ((torch.int16 if exact else torch.uint8, (LENGTH,)), *_COLUMNS)
+    return Prepared(*cache.load(path, kinds, "the folder raw beside it", len(kinds)))
 
 
 def speeds(copies: int) -> list[float]:
@@ -65,12 +70,13 @@ def speeds(copies: int) -> list[float]:
     return [1 + 0.2 * (i % 2 - 0.5) / (1 + i // 2) for i in range(copies)]
 
 
-def _prepare(found: list[Recording], path: Path) -> None:
+def _prepare(found: list[Recording], path: Path, exact: bool) -> None:
     """Write the file at once, from a temporary one that keeps the bytes out of memory."""
     copies = [_COPIES + 1 if r.part in (TRAIN, VALIDATION) else 1 for r in found]
     count = sum(copies)
-    with cache.bytes_on_disk(path.parent, (count, LENGTH)) as data:
-        _fill(data, found)
+    with cache.bytes_on_disk(path.parent, (count, LENGTH * (1 + exact))) as scratch:
+        data: npt.NDArray[Any] = scratch.view(np.int16) if exact else scratch
+        _fill(data, found, to_words if exact else to_bytes)
         columns = (
             torch.tensor(np.repeat([values], copies, axis=1).T.astype(np.uint8))
             for values in ([r.label for r in found], [r.part for r in found])
@@ -79,10 +85,14 @@ def _prepare(found: list[Recording], path: Path) -> None:
         cache.store(path, (torch.from_numpy(data), *columns, limits))
 
 
-def _fill(data: npt.NDArray[np.uint8], found: list[Recording]) -> None:
+def _fill(
+    data: npt.NDArray[Any],
+    found: list[Recording],
+    stored: Callable[[Samples], npt.NDArray[Any]],
+) -> None:
     with progress("Preparing the recordings, once", len(found)) as advance:
         for row, samples in enumerate(_items(found, advance)):
-            data[row] = to_bytes(samples)
+            data[row] = stored(samples)
 
 
 def _items(found: Iterable[Recording], advance: Callable[[int], None]) -> Iterator[Samples]:

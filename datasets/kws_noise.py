@@ -18,7 +18,7 @@ from datasets.audio import LENGTH, read_wav
 from datasets.errors import DatasetError
 from datasets.kws import TWENTY, KeywordDataset, Selection, kws_get_datasets, record
 
-_LAYOUT = (
+LAYOUT = (
     "Expected in the folder MSnoise/raw of --data: noise_train and noise_test, full of WAV files "
     "(16 kHz, 16 bits, mono). Source: https://github.com/microsoft/MS-SNSD."
 )
@@ -71,10 +71,10 @@ def read_noises(folder: Path) -> tuple[Tensor, ...]:
     Raises DatasetError E620 without the folder, E621 when it has no WAV files.
     """
     if not folder.is_dir():
-        raise DatasetError("E620", "the folder of noises is missing", str(folder), _LAYOUT)
+        raise DatasetError("E620", "the folder of noises is missing", str(folder), LAYOUT)
     files = sorted(folder.glob("*.wav"))
     if not files:
-        raise DatasetError("E621", "the folder has no WAV files", str(folder), _LAYOUT)
+        raise DatasetError("E621", "the folder has no WAV files", str(folder), LAYOUT)
     noises = []
     for path in files:
         levels = (read_wav(path) * 32768).astype(np.int16)

@@ -383,3 +383,18 @@ def test_a_full_disk_is_reported_before_anything_is_prepared(
         _loaded("KWS_20", tmp_path, args)
     assert info.value.filename == str(tmp_path / "KWS" / "processed")
     assert list((tmp_path / "KWS" / "processed").iterdir()) == []
+
+
+def test_exact_recordings_keep_sixteen_bits(
+    data: Path, args: Namespace, integers: Namespace, tmp_path: Path
+) -> None:
+    (tmp_path / "KWS").symlink_to(data / "KWS")
+    _, test = _loaded("KWS_35_unquantized", tmp_path, args)
+    _, coarse = _loaded("KWS_35", tmp_path, args)
+    exact, item = test[3][0], coarse[3][0]
+    assert not torch.equal(exact * 128, (exact * 128).round())
+    assert torch.equal(exact * 32768, (exact * 32768).round())
+    assert float((exact - item).abs().max()) <= 0.5 / 128
+    assert test[3][1] == coarse[3][1]
+    _, rounded = _loaded("KWS_35_unquantized", tmp_path, integers)
+    assert torch.equal(rounded[0][0], rounded[0][0].round())
