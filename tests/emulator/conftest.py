@@ -10,13 +10,32 @@ import pytest
 
 pytest.importorskip("unicorn", reason="the emulator needs unicorn (requirements-emulator.txt)")
 
+from commands.emulate.arguments import parse
+from commands.emulate.emulate import emulate
+from emulator import EmulatorError
+
 PROJECT = Path(__file__).resolve().parent / "project"
+Emulate = Callable[..., tuple[int, str]]
 
 
 @pytest.fixture(scope="session")
 def project() -> Path:
     """A correct project: one layer on MAX78000."""
     return PROJECT
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Emulate:
+    """Run emulate.py; return its status and what it prints, errors with their remedy included."""
+
+    def call(*words: str | Path) -> tuple[int, str]:
+        try:
+            status = emulate(parse([str(word) for word in words]))
+            return status, capsys.readouterr().out
+        except EmulatorError as error:
+            return 1, f"{capsys.readouterr().out}{error.code} {error.message}\n{error.remedy}"
+
+    return call
 
 
 @pytest.fixture

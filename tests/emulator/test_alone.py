@@ -10,15 +10,14 @@ import numpy as np
 import pytest
 
 from commands.emulate.arguments import parse
-from commands.emulate.emulate import emulate
 from commands.emulate.inputs import read_inputs
 from emulator import EmulatorError, NetworkAlone
 from tests.conftest import ROOT
+from tests.emulator.conftest import Emulate
 from tests.emulator.trees import c_files, generate
 
 ONLY = "--accelerator-only"
 SHAPE = (1, 8, 8)
-Emulate = Callable[..., tuple[int, str]]
 
 
 @pytest.fixture(scope="module")
@@ -29,18 +28,6 @@ def bare(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("main.c", "softmax.c", "sampledata.h", "sampleoutput.h"):
         (bare / name).unlink()
     return bare
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Emulate:
-    def call(*words: str | Path) -> tuple[int, str]:
-        try:
-            status = emulate(parse([str(word) for word in words]))
-            return status, capsys.readouterr().out
-        except EmulatorError as error:
-            return 1, f"{capsys.readouterr().out}{error.code} {error.message}\n{error.remedy}"
-
-    return call
 
 
 def sample() -> np.ndarray:

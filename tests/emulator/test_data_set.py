@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from commands.emulate.arguments import parse
-from commands.emulate.emulate import emulate
-from emulator import EmulatorError, LoadedNetwork
+from emulator import LoadedNetwork
 from tests.conftest import ROOT
+from tests.emulator.conftest import Emulate
 from tests.emulator.trees import c_files, change, generate
 
-Emulate = Callable[..., tuple[int, str]]
 COUNT = 6
 
 
@@ -32,18 +30,6 @@ def samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
     images[0] = np.load(ROOT / "tests" / "sample_digits.npy").reshape(1, 8, 8)
     np.save(path, images.astype(np.int8))
     return path
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Emulate:
-    def call(*words: str | Path) -> tuple[int, str]:
-        try:
-            status = emulate(parse([str(word) for word in words]))
-            return status, capsys.readouterr().out
-        except EmulatorError as error:
-            return 1, f"{capsys.readouterr().out}{error.code} {error.message}\n{error.remedy}"
-
-    return call
 
 
 def predictions(project: Path, samples: Path) -> np.ndarray:

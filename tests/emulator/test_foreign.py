@@ -8,33 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from commands.emulate.arguments import parse
-from commands.emulate.emulate import emulate
-from emulator import EmulatorError
+from tests.emulator.conftest import Emulate
 from tests.emulator.trees import c_files, change, generate, one_file
 
 DEMOS = Path(__file__).with_name("demos.c")
-Emulate = Callable[..., tuple[int, str]]
 
 
 @pytest.fixture(scope="module")
 def digits(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A generated project for MAX78000."""
     return generate(tmp_path_factory.mktemp("generated") / "digits", "--softmax", "--timer", "0")
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Emulate:
-    """Run emulate.py; return its status and what it prints, errors with their remedy included."""
-
-    def call(*words: str | Path) -> tuple[int, str]:
-        try:
-            status = emulate(parse([str(word) for word in words]))
-            return status, capsys.readouterr().out
-        except EmulatorError as error:
-            return 1, f"{capsys.readouterr().out}{error.code} {error.message}\n{error.remedy}"
-
-    return call
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -21,6 +20,7 @@ from emulator.report.timeline import CoreActivity, Timeline, timeline
 from emulator.report.trace_events import trace_events
 from emulator.report.vcd import value_changes
 from emulator.state.clocks import CLOCK_DIVIDER, WORD_CYCLES, accelerator_mhz, word_microseconds
+from tests.emulator.conftest import Emulate
 from tests.emulator.trees import c_files, change, generate
 
 MEASURED = "Approximate inference time: "
@@ -292,18 +292,7 @@ def test_a_long_recording_has_a_slower_clock(
     assert ticks == sum(span.cycles // 10 for span in found.layers)
 
 
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str]]:
-    def call(*words: str | Path) -> tuple[int, str]:
-        status = emulate(parse([str(word) for word in words]))
-        return status, capsys.readouterr().out
-
-    return call
-
-
-def test_options_write_both_files(
-    digits: Path, run: Callable[..., tuple[int, str]], tmp_path: Path
-) -> None:
+def test_options_write_both_files(digits: Path, run: Emulate, tmp_path: Path) -> None:
     status, _ = run(digits, "--profile", tmp_path / "t.json", "--vcd", tmp_path / "t.vcd")
     assert status == 0
     assert json.loads((tmp_path / "t.json").read_text())["traceEvents"]
