@@ -88,9 +88,7 @@ class Trainer:
             check_patterns(self.passes.model, options)
         epochs = options.epochs
         if start >= epochs:
-            raise InputError(
-                "E606", f"{epochs} is too low: the checkpoint has done {start} epochs", "--epochs"
-            )
+            self._refuse_no_epochs(start)
         if self.rates is not None:
             of_loss = next(iter(self.passes.task.optimizers()), None)
             outcomes: list[Outcome | None] = [self._outcome(e.scores) for e in self.progress.epochs]
@@ -100,11 +98,22 @@ class Trainer:
             if self._stalled():
                 self.log.say(f"Early stop: no better epoch in the last {options.early_stop}")
                 break
-            if self.policy is not None and epoch == self.policy["start_epoch"]:
-                self._begin_qat()
+            self._begin_epoch(epoch)
             self._epoch(epoch)
         self._test()
         self.log.save_metrics()
+
+    def _refuse_no_epochs(self, done: int) -> None:
+        raise InputError(
+            "E606",
+            f"{self.options.epochs} is too low: the checkpoint has done {done} epochs",
+            "--epochs",
+        )
+
+    def _begin_epoch(self, epoch: int) -> None:
+        """Change what an epoch begins with."""
+        if self.policy is not None and epoch == self.policy["start_epoch"]:
+            self._begin_qat()
 
     def _stalled(self) -> bool:
         """Return whether the best epoch is too long ago; never before QAT that is still to come."""
@@ -243,24 +252,19 @@ class Trainer:
         """Train, validate, save and step the learning rate."""
         log, data = self.log, self.data
         assert data.train is not None
-        assert data.validation is not None
         began = time.perf_counter()
         seed_everything(derived(self.progress.seed, epoch, self.passes.share.rank))
         rate = self.optimizer.param_groups[0]["lr"]
         optimizers = [self.optimizer, *self.passes.task.optimizers()]
         trained = train_epoch(self.passes, data.train, optimizers, epoch)
-        log.say(f"--- validate (epoch={epoch})-----------")
-        log.say(f"{data.validation.samples} samples ({self.options.batch_size} per mini-batch)")
-        scores = evaluate(self.passes.judged, data.validation, epoch)
-        log.scalars("Performance/Validation", {"Loss": scores.loss, **scores.values}, epoch)
+        scores, validation = self._validate(epoch, trained)
         seconds = time.perf_counter() - began
-        report(self.passes, scores)
         metrics = {
             "epoch": epoch,
             "qat": self.qat,
             "learning_rate": rate,
             "training": trained.as_dict(),
-            "validation": scores.as_dict(),
+            "validation": validation,
             "seconds": round(seconds, 2),
         }
         log.metrics["epochs"].append(metrics)
@@ -269,19 +273,40 @@ class Trainer:
         self._save(epoch, scores)
         self.schedule.end_epoch(epoch, self.passes.share.agree(self._outcome(scores)))
 
+    def _validate(self, epoch: int, trained: Scores) -> tuple[Scores, Any]:  # noqa: ARG002
+        """Return the scores on the validation set, and as they stand in metrics.json."""
+        log, validation = self.log, self.data.validation
+        assert validation is not None
+        log.say(f"--- validate (epoch={epoch})-----------")
+        log.say(f"{validation.samples} samples ({self.options.batch_size} per mini-batch)")
+        scores = evaluate(self.passes.judged, validation, epoch)
+        log.scalars("Performance/Validation", {"Loss": scores.loss, **scores.values}, epoch)
+        report(self.passes, scores)
+        return scores, scores.as_dict()
+
     def _outcome(self, scores: Scores) -> Outcome:
         """Return the results that may control the learning rate."""
         return Outcome(scores.loss, self.passes.task.rank(scores)[0])
 
     def _history(self) -> list[Epoch]:
         """Return the epochs of this stage, the best first; of equals the later one."""
-        stage = [
+        rank = self.passes.task.rank
+        return sorted(self._of_stage(), key=lambda e: (*rank(e.scores), e.number), reverse=True)
+
+    def _of_stage(self) -> list[Epoch]:
+        """Return the epochs of this stage."""
+        return [
             epoch
             for epoch in self.progress.epochs
             if epoch.qat == self.qat and epoch.number >= self.stage_start
         ]
-        rank = self.passes.task.rank
-        return sorted(stage, key=lambda e: (*rank(e.scores), e.number), reverse=True)
+
+    def _extras(self) -> dict[str, Any]:
+        """Return what a checkpoint says besides its quality."""
+        extras: dict[str, Any] = {KEY: self.progress.as_dict()}
+        if self.passes.average is not None:
+            extras |= self.passes.average.extras(self.passes.model)
+        return extras
 
     def _path(self, name: str) -> Path:
         """Return the name of a checkpoint in the log folder."""
@@ -301,9 +326,7 @@ class Trainer:
         names = ["best", "checkpoint"] if best.number == epoch else ["checkpoint"]
         paths = [self._path(name) for name in names]
         extras = task.extras(scores, best.scores) | {"best_epoch": best.number}
-        extras[KEY] = self.progress.as_dict()
-        if self.passes.average is not None:
-            extras |= self.passes.average.extras(self.passes.model)
+        extras |= self._extras()
         log.say(f"Saving checkpoint to: {', '.join(map(str, paths))}")
         checkpoints.write(
             paths,
