@@ -1,0 +1,1 @@
+"""Networks of elastic depth, width and kernel size, from which smaller networks are taken."""
