@@ -28,8 +28,13 @@ def main() -> int:
     # PyTorch takes seconds to import: --help needs none of it, and `run` reports Ctrl-C meanwhile.
     from training import session
 
-    if trains(options):
+    if trains(options) and not options.nas:
         print_fits(options)
+    if options.nas:
+        from commands.train.search import ChipDeployment
+
+        session.run(options, deployment=lambda: ChipDeployment(options.device))
+        return 0
     if firmware is None:
         session.run(options)
         return 0

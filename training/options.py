@@ -110,6 +110,11 @@ class TrainingOptions:
     kd_start_epoch: int = 0
     kd_relationbased: bool = False
 
+    nas: bool = False
+    nas_policy: str = str(SOURCES / "policies" / "nas_policy.yaml")
+    nas_kd_resume_from: str | None = None
+    nas_stage_transition_list: str | None = None
+
     dr: int | None = None
     scaf_lr: float = 1e-4
     scaf_scale: float = 64.0

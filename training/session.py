@@ -47,6 +47,9 @@ from training.policies.schedule import ScheduleFile
 from training.saving import checkpoints
 from training.saving.logs import Log
 from training.saving.progress import Progress, progress_of, settings_of
+from training.search.choice import Deployment, Search
+from training.search.preparing import prepared_search
+from training.search.trainer import SearchTrainer
 from training.tasks.choice import check_fit, check_teacher, task_of
 from training.tasks.classification import Classification
 from training.tasks.embedding import Embedding
@@ -77,12 +80,18 @@ class Prepared:
     loaded: checkpoints.Loaded | None
     surplus: list[str]
     progress: Progress
+    search: Search | None = None
 
 
-def run(options: TrainingOptions, around: Around | None = None) -> None:
+def run(
+    options: TrainingOptions,
+    around: Around | None = None,
+    deployment: Callable[[], Deployment] | None = None,
+) -> None:
     """Train or evaluate as the options say.
 
-    With `around`, what it makes of the model is evaluated in its place.
+    With `around`, what it makes of the model is evaluated in its place. `deployment` knows the
+    chip, for an architecture search.
 
     Raises InputError (and what data sets raise) for unusable files and options.
     """
@@ -94,6 +103,10 @@ def run(options: TrainingOptions, around: Around | None = None) -> None:
     device = compute_device(options, share)
     with connected(share, device):
         prepared = prepare(options, share)
+        if options.nas:
+            assert deployment is not None
+            search = prepared_search(prepared.model, options, deployment(), share)
+            prepared = replace(prepared, search=search)
         if export.wanted(options):
             entry = prepared.models[options.arch]
             arguments = prepared.model, entry, prepared.dataset, prepared.policy, options
@@ -146,7 +159,9 @@ def _compute(
             _evaluate_only(passes, data, options)
         else:
             resumed = prepared.loaded if options.resume_from else None
-            trainer = Trainer(passes, data, prepared.policy, prepared.rates, prepared.progress)
+            parts = passes, data, prepared.policy, prepared.rates, prepared.progress
+            search = prepared.search
+            trainer = Trainer(*parts) if search is None else SearchTrainer(search, *parts)
             trainer.run(resumed)
         for observer in watching:
             observer.ended(log.metrics)
@@ -184,7 +199,7 @@ def prepare(options: TrainingOptions, share: Share) -> Prepared:
     ai8x.set_device(options.device, options.act_mode_8bit, options.avg_pool_rounding, verbose=False)
     model = build_model(entry, dataset, options)
     policy = None
-    if options.qat_policy is not None and not options.evaluate:
+    if options.qat_policy is not None and not (options.evaluate or options.nas):
         policy = qat.read_policy(options.qat_policy)
         refuse_foreign(model, "be quantized in training", "--model")
         qat.check_layers(policy, model, options.qat_policy)

@@ -58,7 +58,6 @@ def _parameters(**sections: str) -> None:
         ),
         ("tinyclassifier", "tinyclasses", ("--gpus", "99,0"), 1, ["no CUDA device 99"]),
         ("tinyclassifier", "tinyclasses", ("--gpus", "a"), 2, ["--gpus"]),
-        ("tinyclassifier", "tinyclasses", ("--nas",), 2, ["--nas", "not searched for here"]),
         ("tinyclassifier", "tinyclasses", ("--sense", "filter"), 2, ["no sparse kernels"]),
         ("tinyclassifier", "tinyclasses", ("--obj-detection",), 2, ["add --obj-detection-params"]),
         ("tinyclassifier", "tinyclasses", (*OBJECTS, "--confusion"), 2, ["--confusion"]),

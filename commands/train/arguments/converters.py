@@ -93,12 +93,13 @@ def network(text: str) -> str:
 def policy_file(text: str) -> str:
     """Return the path of a policy; one that is not there may be among those beside train.py.
 
-    Existing scripts name `policies/FILE` and `parameters/FILE` from wherever they are started.
+    Existing scripts name `policies/FILE`, `parameters/FILE` and `nas/FILE` from wherever they are
+    started.
     """
     path = Path(text)
     if text.lower() == "none" or path.exists():
         return text
     shipped = SOURCES / "policies" / path.name
-    if path.parent.name in ("policies", "parameters") and shipped.is_file():
+    if path.parent.name in ("policies", "parameters", "nas") and shipped.is_file():
         return str(shipped)
     return text

@@ -9,19 +9,14 @@ from typing import Any
 
 from commands.arguments import Parser, Refused
 from commands.train.arguments import converters as values
-from commands.train.arguments import displays, refinements
+from commands.train.arguments import displays, refinements, searching
 from device import names_where
 from training.options import TrainingOptions
 from values import frozen
 
 DEFAULTS = TrainingOptions(arch="", dataset="")
-_NAS = "networks are not searched for here: train the network that a search has found"
 _SPARSE = "the accelerator has no sparse kernels, so that pruning saves nothing"
 _REFUSED = {
-    "--nas": _NAS,
-    "--nas-policy": _NAS,
-    "--nas-kd-resume-from": _NAS,
-    "--nas-stage-transition-list": _NAS,
     "--sense": _SPARSE,
     "--sense-range": _SPARSE,
     "--masks-sparsity": _SPARSE,
@@ -246,7 +241,8 @@ def arguments() -> Parser:
     )
     for add in (
         _device_and_data, _training, refinements.add_options, _checkpoints, _display,
-        displays.add_options, _detection, _distillation, _embedding, _compatibility,
+        displays.add_options, _detection, _distillation, searching.add_options, _embedding,
+        _compatibility,
     ):  # fmt: skip
         add(parser)
     return parser
@@ -284,6 +280,7 @@ def _check(parser: argparse.ArgumentParser, found: argparse.Namespace) -> None:
         found.kd_teacher is not None and found.kd_distill_wt == found.kd_student_wt == 0,
         **displays.conflicts(found),
         **refinements.conflicts(found),
+        **searching.conflicts(found),
     }  # fmt: skip
     for message, applies in wrong.items():
         if applies:

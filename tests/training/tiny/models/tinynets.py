@@ -6,6 +6,7 @@ import torch
 from torch import nn
 
 import ai8x
+import ai8x_nas
 
 
 class Classifier(nn.Module):
@@ -55,6 +56,18 @@ class Detector(nn.Module):
         return tuple(part(x).flatten(2).transpose(1, 2) for part in (self.loc, self.cl))
 
 
+class Elastic(ai8x_nas.OnceForAll2DSequentialModel):
+    def __init__(self, num_classes, num_channels, dimensions, bias, **_):
+        super().__init__(
+            num_classes, num_channels, dimensions, bias, n_units=2, depth_list=(2, 2),
+            width_list=(8, 8), kernel_list=(3, 3),
+        )  # fmt: skip
+
+
+def tinyelastic(pretrained=False, **keywords):
+    return Elastic(**keywords)
+
+
 def tinyclassifier(pretrained=False, **keywords):
     return Classifier(**keywords)
 
@@ -88,5 +101,6 @@ models = [
         "tinysegmenter",
         "tinyfolded",
         "tinydetector",
+        "tinyelastic",
     )
 ]

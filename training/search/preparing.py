@@ -1,0 +1,40 @@
+"""Checks of a search before any data is read."""
+
+from __future__ import annotations
+
+from torch import nn
+
+from ai8x_nas import OnceForAllSequentialModel
+from diagnostics.errors import InputError
+from training.compute.distributed import Share
+from training.options import TrainingOptions
+from training.search.choice import Deployment, Search
+from training.search.policy import read_search_policy
+from training.search.stages import plan_of, plan_of_text
+
+
+def prepared_search(
+    model: nn.Module, options: TrainingOptions, deployment: Deployment, share: Share
+) -> Search:
+    """Return policy and stages of a search; InputError E69x for what cannot be searched."""
+    if share.divided:
+        raise InputError(
+            "E695", "each batch trains another part of the network, which processes cannot share",
+            "--nas", "Start train.py without torchrun.",
+        )  # fmt: skip
+    if not isinstance(model, OnceForAllSequentialModel):
+        raise InputError(
+            "E695", f"{options.arch} is not elastic: there is nothing to choose from", "--nas",
+            "Derive a model from OnceForAll2DSequentialModel or OnceForAll1DSequentialModel of "
+            "ai8x_nas, or choose one of models/ai85nasnet.py.",
+        )  # fmt: skip
+    policy = read_search_policy(options.nas_policy)
+    if options.nas_kd_resume_from is not None and policy.teacher is None:
+        raise InputError(
+            "E694", "the policy has no kd_params: the network learns from no teacher",
+            "--nas-kd-resume-from",
+            f"Leave out the option, or add kd_params to {options.nas_policy}.",
+        )  # fmt: skip
+    text = options.nas_stage_transition_list
+    plan = plan_of(policy, model.space) if text is None else plan_of_text(text, model.space, policy)
+    return Search(policy, plan, deployment)
