@@ -9,6 +9,7 @@ from pathlib import Path
 from commands.arguments import Parser, chip
 from device import Chip, names_where
 from device.chip import ACCELERATOR_ALIGNMENT, DEFAULT_APB_BASE, HIGHEST_APB_BASE
+from emulator.cpu.architecture import ARCHITECTURES
 from emulator.project.tree import TreeOptions
 from values import frozen
 
@@ -36,6 +37,8 @@ class EmulateOptions:
     Otherwise the program's functions run on each of `input`, or with `fast` the accelerator alone;
     `labels` tell what is right, and the first `compare` outputs are compared with the simulation.
     `gdb` is the port on which a debugger may connect; `profile` and `vcd` take the estimated times.
+    `core` names a core that runs the program without accelerator, compiled with the level
+    `optimization`; with `count` its instructions are counted.
     `tree` says how a project's folder is understood; `dump` takes data memory after recorded words,
     `trace` the registers field by field.
     """
@@ -59,6 +62,9 @@ class EmulateOptions:
     labels: Path | None = None
     fast: bool = False
     compare: int = COMPARED
+    core: str | None = None
+    count: bool = False
+    optimization: str = "3"
 
 
 def parse(words: Sequence[str] | None = None) -> EmulateOptions:
@@ -85,6 +91,9 @@ def parse(words: Sequence[str] | None = None) -> EmulateOptions:
         labels=Path(args.labels) if args.labels else None,
         fast=args.fast,
         compare=args.compare,
+        core=args.core,
+        count=args.count,
+        optimization=args.optimization,
         tree=TreeOptions(
             include=tuple(Path(folder) for folder in args.include),
             exclude=tuple(args.exclude),
@@ -106,6 +115,8 @@ def _check(parser: Parser, args: argparse.Namespace) -> None:
         parser.error("--accelerator-only needs PROJECT_DIR")
     if args.input and args.words:
         parser.error("--input needs PROJECT_DIR")
+    if args.core and (alone or args.gdb is not None or args.profile or args.vcd):
+        parser.error("--core needs PROJECT_DIR, and runs neither gdb nor the accelerator")
     if (args.fast or args.labels) and (not args.input or args.accelerator_only):
         parser.error("--fast and --labels need --input, without --accelerator-only")
 
@@ -205,6 +216,13 @@ def arguments() -> Parser:
         metavar="PORT",
         help="wait for gdb on this port of the machine (0: any), and let it run the program",
     )
+    option("--core", choices=sorted(ARCHITECTURES), metavar="NAME",
+           help="run a program without accelerator on this core: "
+           f"{', '.join(ARCHITECTURES)} (default: the core in plan.json)")  # fmt: skip
+    option("--count", action="store_true",
+           help="with --core: count instructions per function and multiply-accumulate")  # fmt: skip
+    option("--optimization", choices=("0", "1", "2", "3", "s", "z"), default="3", metavar="LEVEL",
+           help="with --core: the compiler's level, 0 to 3, s or z (default: 3)")  # fmt: skip
     option("--cycles", action="store_true", help="estimate how long each layer takes")
     option("-v", "--verbose", action="store_true", help="show what each layer does")
     return parser

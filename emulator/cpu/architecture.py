@@ -45,7 +45,9 @@ class Architecture:
     """One kind of core. `title` is what messages call it.
 
     `gcc_options` are the machine options of GNU compilers, `zig_options` those of the compiler in
-    ziglang, `unicorn_model` is unicorn's number of the core.
+    ziglang, `unicorn_model` is unicorn's number of the core. `registers` are its integer registers
+    and `lacks` the kinds of instructions and extensions that it does not have; unicorn executes
+    them all the same.
     """
 
     title: str
@@ -53,6 +55,8 @@ class Architecture:
     gcc_options: tuple[str, ...]
     zig_options: tuple[str, ...]
     unicorn_model: int
+    registers: int = 32
+    lacks: frozenset[str] = frozenset()
 
 
 _ARM = Family(
@@ -91,23 +95,30 @@ _RISCV = Family(
 )
 
 
-def _cortex(title: str, name: str, zig: str, model: int) -> Architecture:
+def _cortex(
+    title: str, name: str, zig: str, model: int, lacks: tuple[str, ...] = ()
+) -> Architecture:
     return Architecture(
         title=title,
         family=_ARM,
         gcc_options=(f"-mcpu={name}", "-mthumb", "-mfloat-abi=soft"),
         zig_options=("-target", "thumb-freestanding-eabi", f"-mcpu={zig}"),
         unicorn_model=model,
+        lacks=frozenset(lacks),
     )
 
 
-def _riscv(title: str, march: str, abi: str, zig: str) -> Architecture:
+def _riscv(
+    title: str, march: str, abi: str, zig: str, registers: int = 32, lacks: tuple[str, ...] = ()
+) -> Architecture:
     return Architecture(
         title=title,
         family=_RISCV,
         gcc_options=(f"-march={march}", f"-mabi={abi}"),
         zig_options=("-target", "riscv32-freestanding-none", f"-mcpu=generic_rv32{zig}"),
         unicorn_model=riscv_const.UC_CPU_RISCV32_ANY,
+        registers=registers,
+        lacks=frozenset(lacks),
     )
 
 
@@ -119,15 +130,29 @@ RISCV = _riscv("RISC-V", "rv32imc_zicsr", "ilp32", "+m+c+zicsr")
 ARCHITECTURES = {
     # unicorn has no Cortex-M0+, which executes the same instructions as its Cortex-M0
     "cortex-m0plus": _cortex(
-        "Cortex-M0+", "cortex-m0plus", "cortex_m0plus", arm_const.UC_CPU_ARM_CORTEX_M0
+        "Cortex-M0+",
+        "cortex-m0plus",
+        "cortex_m0plus",
+        arm_const.UC_CPU_ARM_CORTEX_M0,
+        ("Thumb-2", "the DSP extension", "division"),
     ),
-    "cortex-m3": _cortex("Cortex-M3", "cortex-m3", "cortex_m3", arm_const.UC_CPU_ARM_CORTEX_M3),
+    "cortex-m3": _cortex(
+        "Cortex-M3",
+        "cortex-m3",
+        "cortex_m3",
+        arm_const.UC_CPU_ARM_CORTEX_M3,
+        ("the DSP extension",),
+    ),
     "cortex-m4": CORTEX_M4,
     "cortex-m7": _cortex(
         "Cortex-M7", "cortex-m7", "cortex_m7+soft_float", arm_const.UC_CPU_ARM_CORTEX_M7
     ),
     "rv32imc": RISCV,
-    "rv32ec": _riscv("RV32EC", "rv32ec_zicsr", "ilp32e", "+e+c+zicsr"),
-    "rv32emc": _riscv("RV32EmC", "rv32ec_zmmul_zicsr", "ilp32e", "+e+c+zmmul+zicsr"),
+    "rv32ec": _riscv(
+        "RV32EC", "rv32ec_zicsr", "ilp32e", "+e+c+zicsr", 16, ("multiplication", "division")
+    ),
+    "rv32emc": _riscv(
+        "RV32EmC", "rv32ec_zmmul_zicsr", "ilp32e", "+e+c+zmmul+zicsr", 16, ("division",)
+    ),
 }
 """By the name that options and profiles give a core."""

@@ -9,9 +9,11 @@ alone.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from unicorn import (
+    UC_HOOK_BLOCK,
     UC_HOOK_CODE,
     UC_HOOK_MEM_INVALID,
     UC_HOOK_MEM_READ,
@@ -138,6 +140,24 @@ class Core:
     def write_memory(self, address: int, data: bytes) -> None:
         """Place bytes in flash or RAM."""
         self._uc.mem_write(address, data)
+
+    def watch_blocks(self, enter: Callable[[int, int], None]) -> None:
+        """Have a function called with address and size of each block of code before it runs.
+
+        An exception that it raises ends the run and is raised again outside.
+        """
+
+        def on_block(_uc: Any, address: int, size: int, _data: object) -> None:
+            try:
+                enter(address, size)
+            except Exception as exc:
+                self._fail(exc)
+
+        self._uc.hook_add(UC_HOOK_BLOCK, on_block)
+
+    def return_address(self) -> int:
+        """Return where the function that has just been called will return to."""
+        return int(self._uc.reg_read(self._family.link)) & ~self._family.code_bit
 
     def addresses_read(self, name: str, *, time_limit: float = DEFAULT_SECONDS) -> set[int]:
         """Call a function, as `call` does, and return the addresses in flash and RAM it reads."""

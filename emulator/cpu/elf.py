@@ -8,6 +8,7 @@ from __future__ import annotations
 import struct
 from bisect import bisect_right
 from collections.abc import Iterator
+from dataclasses import field
 from pathlib import Path
 
 from emulator.cpu.architecture import Architecture
@@ -40,6 +41,8 @@ class Image:
     """Address, size in bytes and name of arrays and variables."""
     file: bytes = b""
     """The whole file, as debuggers read it."""
+    function_bytes: dict[str, int] = field(default_factory=dict)
+    """Size of each function."""
 
     def function_at(self, address: int) -> str:
         """Name of the function that holds the instruction at `address`."""
@@ -59,6 +62,9 @@ def read_image(path: Path, architecture: Architecture) -> Image:
     if machine != architecture.family.elf_machine:
         raise EmulatorError("E804", f"not a program for the {architecture.title} core", str(path))
     symbols, functions, objects = _symbols(data)
+    function_bytes = {
+        name: size for name, _, size, info, _ in _entries(data) if info % _KINDS == _STT_FUNC
+    }
     segments, areas = _segments(data)
     return Image(
         tuple(segments),
@@ -68,6 +74,7 @@ def read_image(path: Path, architecture: Architecture) -> Image:
         architecture,
         tuple(sorted(objects)),
         data,
+        function_bytes,
     )
 
 
@@ -115,6 +122,12 @@ def _entries(data: bytes) -> Iterator[tuple[str, int, int, int, int]]:
             name, value, length, info, _, section = struct.unpack_from("<IIIBBH", data, position)
             start = names + name
             yield data[start : data.index(b"\0", start)].decode(), value, length, info, section
+
+
+def function_names(path: Path) -> frozenset[str]:
+    """Return the names of the functions in a compiled file, static ones included."""
+    kinds = ((name, info % _KINDS) for name, _, _, info, _ in _entries(path.read_bytes()))
+    return frozenset(name for name, kind in kinds if kind == _STT_FUNC)
 
 
 @frozen

@@ -1,0 +1,78 @@
+"""A program without accelerator on a core of one's choice: `emulate.py DIR --core NAME`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+from commands.emulate.arguments import EmulateOptions
+from emulator.cpu.architecture import ARCHITECTURES
+from emulator.cpu.counting import NOTHING, Cost
+from emulator.plain import PlainProgram, PlainRun, compile_plain, run_plain
+
+_PLAN = "plan.json"
+_SHOWN = 12
+
+
+def core_of(options: EmulateOptions) -> str | None:
+    """Return the core that the options name, or the plan of the project; None if it has none."""
+    if options.core is not None or options.project is None:
+        return options.core
+    try:
+        plan = json.loads((Path(options.project) / _PLAN).read_text())
+    except (OSError, ValueError):
+        return None
+    core = plan.get("core") if isinstance(plan, dict) else None
+    return core if isinstance(core, str) and core in ARCHITECTURES else None
+
+
+def emulate_plain(project: Path, core: str, options: EmulateOptions) -> int:
+    """Run a program on a core; return 0 if it says that its result is right."""
+    program = compile_plain(project, ARCHITECTURES[core], f"-O{options.optimization}")
+    run = run_plain(
+        program,
+        count=options.count,
+        time_limit=options.time_limit_s,
+        show=lambda text: print(text, end="", flush=text == "\n"),
+    )
+    print("\n".join(_report(program, run)))
+    if run.passed is None:
+        print(f"NOT PASSED: the program ended without a result (status {run.status})")
+    else:
+        print("PASS" if run.passed else "FAIL")
+    return 0 if run.passed else 1
+
+
+def _report(program: PlainProgram, run: PlainRun) -> Iterator[str]:
+    """Yield what a program took, line by line."""
+    yield f"Core: {program.image.architecture.title}"
+    yield (
+        f"Flash: {run.flash_bytes} bytes, of which code of the network {run.code_bytes}; "
+        f"RAM: {run.ram_bytes} bytes of variables"
+    )
+    if run.arena_bytes is not None:
+        yield f"Arena: {run.arena_used} of {run.arena_bytes} bytes written"
+    yield f"Stack: {run.stack_bytes} bytes at most"
+    if run.functions is not None:
+        yield from _counts(run.functions, program.macs)
+
+
+def _counts(functions: dict[str, Cost], macs: int | None) -> Iterator[str]:
+    """Yield the table of functions; cycles are called what they are."""
+    total = sum(functions.values(), NOTHING)
+    yield f"{'instructions':>14} {'share':>6} {'cycles (estimate)':>18}  function"
+    shown = list(functions.items())[:_SHOWN]
+    for name, cost in shown:
+        share = 100 * cost.instructions / max(total.instructions, 1)
+        yield f"{cost.instructions:14} {share:5.1f}% {cost.cycles:18.0f}  {name}"
+    others = list(functions.values())[_SHOWN:]
+    if others:
+        rest = sum(others, NOTHING)
+        yield f"{rest.instructions:14} {'':6} {rest.cycles:18.0f}  {len(others)} others"
+    yield f"{total.instructions:14} {'':6} {total.cycles:18.0f}  all of an inference"
+    if macs:
+        yield (
+            f"Per multiply-accumulate ({macs}): {total.instructions / macs:.2f} instructions, "
+            f"{total.cycles / macs:.2f} cycles (estimate)"
+        )

@@ -1,0 +1,10 @@
+"""Programs without accelerator and without board: any core, flash, RAM and a console.
+
+`compile_plain` makes a program of C files for a core, `run_plain` runs it and measures what it
+takes. Source: docs/emulator.md, "Cores without an accelerator".
+"""
+
+from emulator.plain.compiling import PlainProgram, compile_plain
+from emulator.plain.running import PlainRun, run_plain
+
+__all__ = ["PlainProgram", "PlainRun", "compile_plain", "run_plain"]

@@ -1,0 +1,8 @@
+#ifndef PLAIN_STRING_H
+#define PLAIN_STRING_H
+#include <stddef.h>
+void *memcpy(void *to, const void *from, size_t size);
+void *memmove(void *to, const void *from, size_t size);
+void *memset(void *to, int value, size_t size);
+int memcmp(const void *a, const void *b, size_t size);
+#endif

@@ -1,0 +1,108 @@
+"""Running a program on a core, and measuring instructions, stack and arena."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from emulator.cpu.core import Core
+from emulator.cpu.counting import Cost, Counter
+from emulator.cpu.elf import Image
+from emulator.cpu.io import Unobserved
+from emulator.cpu.memory_map import CoreMemory
+from emulator.plain.compiling import PlainProgram
+from values import frozen
+
+NETWORK = "cnn_run"
+"""The function whose instructions are counted, with what it calls."""
+_ARENA = "cnn_arena"
+_PAINT = 0xA5
+_STACK_BYTES = 0x10000
+_PASS, _FAIL = "*** PASS ***", "FAIL"
+
+
+@frozen
+class PlainRun:
+    """What a program printed and returned, and what it took.
+
+    `passed` is its own verdict, None if it has none. `functions` are what `cnn_run` executed, None
+    if not counted. Stack is measured in bytes from the top that the whole program used; of the
+    arena, `arena_used` bytes of `arena_bytes` up to the last that was written. `flash_bytes` and
+    `ram_bytes` are sizes of the program with its console; `code_bytes` those of the functions
+    of the project without main().
+    """
+
+    status: int | None
+    text: str
+    passed: bool | None
+    functions: dict[str, Cost] | None
+    stack_bytes: int
+    arena_bytes: int | None
+    arena_used: int | None
+    flash_bytes: int
+    ram_bytes: int
+    code_bytes: int
+
+
+class _Console(Unobserved):
+    def __init__(self, show: Callable[[str], None] | None) -> None:
+        self.characters: list[str] = []
+        self._show = show
+
+    def text(self, character: str) -> None:
+        self.characters.append(character)
+        if self._show is not None:
+            self._show(character)
+
+
+def run_plain(
+    program: PlainProgram,
+    *,
+    count: bool = False,
+    time_limit: float = 60.0,
+    show: Callable[[str], None] | None = None,
+    memory: CoreMemory | None = None,
+) -> PlainRun:
+    """Run main() from reset; `show` gets what it prints, character by character.
+
+    Raises EmulatorError: it does not fit (E813), accesses nothing or executes what the core does
+    not have (E820, E827), does not end in time (E822).
+    """
+    image, memory = program.image, memory or CoreMemory()
+    console = _Console(show)
+    core = Core(image, observer=console, memory=memory)
+    within = NETWORK if count and core.has(NETWORK) else None
+    counter = Counter(core, within)
+    top = memory.sram_base + memory.sram_bytes
+    free = min(_STACK_BYTES, memory.sram_bytes - memory.sram_use(image))
+    core.write_memory(top - free, bytes([_PAINT]) * free)
+    arena = _object(image, _ARENA)
+    if arena is not None:
+        core.write_memory(arena[0], bytes([_PAINT]) * arena[1])
+    status = core.run(time_limit)
+    text = "".join(console.characters)
+    return PlainRun(
+        status=status,
+        text=text,
+        passed=_verdict(text, status),
+        functions=counter.by_function() if count else None,
+        stack_bytes=len(core.read_memory(top - free, free).lstrip(bytes([_PAINT]))),
+        arena_bytes=arena[1] if arena else None,
+        arena_used=len(core.read_memory(*arena).rstrip(bytes([_PAINT]))) if arena else None,
+        flash_bytes=memory.flash_use(image),
+        ram_bytes=memory.sram_use(image),
+        code_bytes=sum(
+            size for name, size in image.function_bytes.items() if name in program.own - {"main"}
+        ),
+    )
+
+
+def _verdict(text: str, status: int | None) -> bool | None:
+    """Return the verdict that a program prints; one that fails in its status has not passed."""
+    if _PASS in text:
+        return status == 0
+    return False if _FAIL in text or status else None
+
+
+def _object(image: Image, name: str) -> tuple[int, int] | None:
+    """Address and bytes of an array."""
+    return next(((a, size) for a, size, called in image.objects if called == name), None)

@@ -1,0 +1,151 @@
+"""Programs without accelerator on every core: output, verdict, counts, water marks, refusals."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from commands.emulate.arguments import parse
+from commands.emulate.emulate import emulate
+from emulator import EmulatorError
+from emulator.cpu.architecture import ARCHITECTURES, Architecture
+from emulator.cpu.instructions import Kind, instructions
+from emulator.plain import compile_plain, run_plain
+
+NETWORK = """
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+static int8_t cnn_arena[1000];
+static volatile int sink, seven = 7;
+__attribute__((noinline)) static int touch(int depth)
+{
+    volatile uint8_t room[40];
+    room[depth] = (uint8_t)depth;
+    return room[depth] + (depth ? touch(depth - 1) : 0);
+}
+__attribute__((noinline)) int cnn_run(void)
+{
+    memset(cnn_arena, 1, 500);
+    return touch(19) * seven / 10;
+}
+int main(void)
+{
+    sink = 3 * seven;
+    int result = cnn_run();
+    printf("%d|%5d|%-4u|%08x|%s|%c|%%\\n", -12, result, 7u, 0xbeefu, "text", 'x');
+    puts(result == 133 ? "*** PASS ***" : "!!! FAIL !!!");
+    return result != 133;
+}
+"""
+
+
+def project(folder: Path, text: str = NETWORK) -> Path:
+    (folder / "main.c").write_text(text)
+    (folder / "cnn.h").write_text("#define CNN_MACS 1000\n")
+    return folder
+
+
+@pytest.mark.parametrize("core", ARCHITECTURES.values(), ids=ARCHITECTURES)
+def test_program_prints_passes_and_is_measured(core: Architecture, tmp_path: Path) -> None:
+    program = compile_plain(project(tmp_path), core)
+    run = run_plain(program, count=True)
+    assert run.text == "-12|  133|7   |0000beef|text|x|%\n*** PASS ***\n"
+    assert run.passed and run.status == 0
+    assert (run.arena_bytes, run.arena_used) == (1000, 500)
+    assert 20 * 40 < run.stack_bytes < 4000
+    assert program.macs == 1000
+    assert run.functions is not None and "touch" in run.functions
+    assert "main" not in run.functions and "printf" not in run.functions
+    assert 20 * 4 < run.functions["touch"].instructions < 20 * 30
+    assert run.functions["touch"].cycles > run.functions["touch"].instructions
+    assert run.code_bytes < run.flash_bytes
+
+
+def test_counting_changes_nothing_and_is_exact(tmp_path: Path) -> None:
+    """Five instructions and one that returns, by hand."""
+    body = '"movs r0, #3\\n1: subs r0, #1\\nbne 1b\\nbx lr"'
+    text = (
+        f"__attribute__((naked)) int cnn_run(void) {{ __asm__ volatile({body}); }}"
+        "int main(void) { return cnn_run(); }"
+    )
+    program = compile_plain(project(tmp_path, text), ARCHITECTURES["cortex-m4"], "-O0")
+    run = run_plain(program, count=True)
+    assert run.functions is not None
+    assert run.functions["cnn_run"].instructions == 1 + 3 * 2 + 1
+    assert run.functions["cnn_run"].cycles == 1 + 3 * (1 + 3) + 3
+    assert run.status == 0 and run.passed is None
+
+
+REFUSED = {
+    "cortex-m0plus: division": ("cortex-m0plus", ".inst.w 0xfb91f0f2"),
+    "cortex-m0plus: Thumb-2": ("cortex-m0plus", ".inst.w 0xf44f7080"),
+    "cortex-m3: smlad": ("cortex-m3", ".inst.w 0xfb210002"),
+    "cortex-m3: sxtb16": ("cortex-m3", ".inst.w 0xfa2ff080"),
+    "rv32ec: multiplication": ("rv32ec", ".word 0x02b50533"),
+    "rv32ec: x16": ("rv32ec", ".word 0x00180813"),
+    "rv32emc: division": ("rv32emc", ".word 0x02b54533"),
+}
+
+
+@pytest.mark.parametrize(("name", "code"), REFUSED.values(), ids=REFUSED)
+def test_instruction_that_a_core_does_not_have_is_refused(
+    name: str, code: str, tmp_path: Path
+) -> None:
+    text = (
+        f'__attribute__((noinline)) void lacking(void) {{ __asm__ volatile("{code}"); }}'
+        "int main(void) { lacking(); return 0; }"
+    )
+    program = compile_plain(project(tmp_path, text), ARCHITECTURES[name], "-O1")
+    with pytest.raises(EmulatorError, match=r"\(\) makes the .*which it does not have") as caught:
+        run_plain(program)
+    assert caught.value.code == "E827"
+
+
+def test_instructions_are_decoded_as_their_manuals_say() -> None:
+    thumb = ARCHITECTURES["cortex-m4"].family
+    code = bytes.fromhex(
+        "0068 0160 0fb4 0fbd 48d0 fee7 4843 90e80f00 d0e90001 50f8041b 90fbf1f0 21fb0200 00f000f8"
+    )
+    found = [(i.size, i.kind, i.transfers) for i in instructions(code, thumb)]
+    assert found == [
+        (2, Kind.LOAD, 0),
+        (2, Kind.STORE, 0),
+        (2, Kind.MULTIPLE, 4),
+        (2, Kind.MULTIPLE, 5),
+        (2, Kind.BRANCH, 0),
+        (2, Kind.JUMP, 0),
+        (2, Kind.MULTIPLY, 0),
+        (4, Kind.MULTIPLE, 4),
+        (4, Kind.MULTIPLE, 2),
+        (4, Kind.LOAD, 0),
+        (4, Kind.DIVIDE, 0),
+        (4, Kind.MULTIPLY, 0),
+        (4, Kind.JUMP, 0),
+    ]
+    riscv = ARCHITECTURES["rv32imc"].family
+    code = bytes.fromhex("0545 0841 23a0b500 3305b502 3345b502 63 00b500 8280".replace(" ", ""))
+    kinds = [i.kind for i in instructions(code, riscv)]
+    assert kinds == [
+        *(Kind.PLAIN, Kind.LOAD, Kind.STORE, Kind.MULTIPLY, Kind.DIVIDE, Kind.BRANCH, Kind.JUMP),
+    ]
+
+
+def test_command_reports_and_judges(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = str(project(tmp_path))
+    assert emulate(parse([folder, "--core", "rv32imc", "--count"])) == 0
+    printed = capsys.readouterr().out
+    assert "Core: RISC-V" in printed and "Arena: 500 of 1000 bytes written" in printed
+    assert "cycles (estimate)" in printed and "Per multiply-accumulate (1000): " in printed
+    assert printed.endswith("\nPASS\n")
+
+
+def test_core_comes_from_the_plan_and_failure_has_status_1(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    project(tmp_path, NETWORK.replace("133", "134"))
+    (tmp_path / "plan.json").write_text('{"core": "cortex-m3"}')
+    assert emulate(parse([str(tmp_path)])) == 1
+    printed = capsys.readouterr().out
+    assert "Core: Cortex-M3" in printed and printed.endswith("\nFAIL\n")
