@@ -157,7 +157,8 @@ class Core:
 
     def return_address(self) -> int:
         """Return where the function that has just been called will return to."""
-        return int(self._uc.reg_read(self._family.link)) & ~self._family.code_bit
+        core = self._family
+        return int(self._uc.reg_read(core.link)) & ~core.code_bit
 
     def addresses_read(self, name: str, *, time_limit: float = DEFAULT_SECONDS) -> set[int]:
         """Call a function, as `call` does, and return the addresses in flash and RAM it reads."""

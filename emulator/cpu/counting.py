@@ -116,7 +116,8 @@ class Counter:
         return sum(self.by_function().values(), NOTHING)
 
     def _address(self, name: str) -> int:
-        return self._image.symbols[name] & ~self._image.architecture.family.code_bit
+        family = self._image.architecture.family
+        return self._image.symbols[name] & ~family.code_bit
 
     def _enter(self, address: int, size: int) -> None:
         if self._entry is not None:

@@ -20,6 +20,7 @@ number looks like a word. In the others arrays of truth values are, and addresse
 
 HELPERS = {
     "emulator/bits.py": "bytes of words, signed values, sets of numbers; no registers",
+    "emulator/cpu/instructions.py": "decodes instructions of the cores; no registers",
 }
 """Modules whose subject is the arithmetic on bits."""
 
@@ -31,6 +32,8 @@ ALLOWED = {
     ("emulator/cpu/gdb/packets.py", "byte ^ _ESCAPED_BY"): "so gdb's protocol escapes bytes",
     ("emulator/cpu/core.py", "uc.reg_read(core.position) & ~core.code_bit"): "the same",
     ("emulator/cpu/core.py", "position | core.code_bit"): "the same",
+    ("emulator/cpu/core.py", "int(self._uc.reg_read(core.link)) & ~core.code_bit"): "the same",
+    ("emulator/cpu/counting.py", "self._image.symbols[name] & ~family.code_bit"): "the same",
     ("emulator/cpu/architecture.py", "UC_MODE_THUMB | UC_MODE_MCLASS"): "flags of unicorn",
 }  # fmt: skip
 """Why an expression is not a word that is made or taken apart by hand."""
