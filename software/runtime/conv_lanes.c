@@ -1,0 +1,355 @@
+#include "nn_kernels.h"
+
+/* Convolution with two products per multiplication, for cores without SIMD instructions: blocks of
+ * two pixels by two filters on Armv6-M, of four pixels elsewhere.
+ *
+ * Two pixels share a word, v = x0 + x1 * 2^16, so a sum of v * w modulo 2^32 holds a sum of each
+ * pixel in its halves. Both must be 16-bit numbers whenever they are taken out, which happens after
+ * `flush` inputs; that they are is proven from the weights when these are packed. Sums begin with
+ * 2^15 in both halves, so that the lower one never borrows from the upper one.
+ *
+ * Weights: int8_t in the order filter, kernel row, kernel column, channel; filters are even in
+ * number and a multiple of `flush` long, with zeros at the end. Scratch: a word for each of these and
+ * two pixels.
+ */
+
+#define NN_LANES_HALF 0x8000u
+#define NN_LANES_BIAS 0x80008000u
+
+typedef uint32_t NN_ALIAS nn_lanes;
+
+/* Of a word of two pixels and a filter: the sum of all words that were taken out, and of their upper
+ * halves. */
+typedef struct {
+    uint32_t words, uppers;
+} nn_lanes_sum;
+
+#if defined(__ARM_ARCH_6M__)
+
+#define NN_LANES_WORDS 1 /* of two pixels */
+#define NN_LANES_FILTERS 2
+
+/* `data` has `length` words, a multiple of `flush`, which is 16 at most; `weights` are followed by
+ * those of the second filter. */
+__attribute__((naked, noinline)) static void
+nn_lanes_block(const nn_lanes *data, const int8_t *weights, uint32_t length, uint32_t flush,
+             nn_lanes_sum *sums)
+{
+    __asm__ volatile(
+#define NN_LANES_STEP                                                                              \
+    "ldmia r0!, {r4}\n"                                                                            \
+    "ldrsb r5, [r1, r3]\n"                                                                         \
+    "muls r5, r4, r5\n"                                                                            \
+    "adds r6, r6, r5\n"                                                                            \
+    "ldrsb r5, [r2, r3]\n"                                                                         \
+    "muls r5, r4, r5\n"                                                                            \
+    "adds r7, r7, r5\n"                                                                            \
+    "adds r3, r3, #1\n"
+#define NN_LANES_4_STEPS NN_LANES_STEP NN_LANES_STEP NN_LANES_STEP NN_LANES_STEP
+        "push {r4, r5, r6, r7, lr}\n"
+        "mov r4, r8\n"
+        "mov r5, r9\n"
+        "mov r6, r10\n"
+        "mov r7, r11\n"
+        "push {r4, r5, r6, r7}\n"
+        "adds r1, r1, r2\n" /* behind the first filter, which is counted up to */
+        "lsls r3, r3, #4\n" /* a step has 16 bytes */
+        "ldr r4, 4f\n"
+        "subs r4, r4, r3\n"
+        "mov r12, r4\n" /* where the steps of a run begin */
+        "rsbs r3, r2, #0\n"
+        "adds r2, r1, r2\n"
+        "movs r4, #0\n"
+        "mov r8, r4\n"
+        "mov r9, r4\n"
+        "mov r10, r4\n"
+        "mov r11, r4\n"
+        "ldr r4, 5f\n"
+        "mov lr, r4\n"
+        "mov r6, lr\n"
+        "mov r7, lr\n"
+        "bx r12\n"
+        ".balign 4\n"
+        "4: .word 2f + 1\n"
+        "5: .word 0x80008000\n" NN_LANES_4_STEPS NN_LANES_4_STEPS NN_LANES_4_STEPS NN_LANES_4_STEPS
+        "2:\n"
+        "add r8, r6\n"
+        "lsrs r5, r6, #16\n"
+        "add r9, r5\n"
+        "add r10, r7\n"
+        "lsrs r5, r7, #16\n"
+        "add r11, r5\n"
+        "mov r6, lr\n"
+        "mov r7, lr\n"
+        "cmp r3, #0\n"
+        "beq 3f\n"
+        "bx r12\n"
+        "3:\n"
+        "ldr r0, [sp, #36]\n"
+        "mov r4, r8\n"
+        "mov r5, r9\n"
+        "mov r6, r10\n"
+        "mov r7, r11\n"
+        "stmia r0!, {r4, r5, r6, r7}\n"
+        "pop {r4, r5, r6, r7}\n"
+        "mov r8, r4\n"
+        "mov r9, r5\n"
+        "mov r10, r6\n"
+        "mov r11, r7\n"
+        "pop {r4, r5, r6, r7, pc}\n");
+#undef NN_LANES_4_STEPS
+#undef NN_LANES_STEP
+}
+
+#else
+
+#define NN_LANES_WORDS 2
+#if defined(__riscv) && !defined(__riscv_32e)
+#define NN_LANES_FILTERS 2
+#else
+#define NN_LANES_FILTERS 1 /* the registers do not suffice for more */
+#endif
+
+/* Keeps compilers from loading ahead more than the registers hold. */
+#if defined(__GNUC__)
+#define NN_LANES_IN_ORDER __asm__ volatile("" ::: "memory")
+#else
+#define NN_LANES_IN_ORDER (void)0
+#endif
+
+/* Runs of a length that the compiler knows; words of the pixels follow each other for each input. */
+#define NN_LANES_RUNS(flush)                                                                       \
+    case flush:                                                                                    \
+        for (; data != end; data += 2 * flush, first += flush) {                                   \
+            uint32_t sum[2 * NN_LANES_FILTERS];                                                    \
+            unsigned i;                                                                            \
+            for (i = 0; i < 2 * NN_LANES_FILTERS; i++) {                                           \
+                sum[i] = NN_LANES_BIAS;                                                            \
+            }                                                                                      \
+            for (i = 0; i < flush; i++) {                                                          \
+                NN_LANES_STEP                                                                      \
+                NN_LANES_IN_ORDER;                                                                 \
+            }                                                                                      \
+            for (i = 0; i < 2 * NN_LANES_FILTERS; i++) {                                           \
+                words[i] += sum[i];                                                                \
+                uppers[i] += sum[i] >> 16;                                                         \
+            }                                                                                      \
+        }                                                                                          \
+        break;
+#if NN_LANES_FILTERS == 1
+#define NN_LANES_STEP                                                                              \
+    uint32_t weight = (uint32_t)(int32_t)first[i];                                                 \
+    sum[0] += data[2 * i] * weight;                                                                \
+    sum[1] += data[2 * i + 1] * weight;
+#else
+#define NN_LANES_STEP                                                                              \
+    uint32_t weight = (uint32_t)(int32_t)first[i], other = (uint32_t)(int32_t)first[i + length];   \
+    sum[0] += data[2 * i] * weight;                                                                \
+    sum[1] += data[2 * i + 1] * weight;                                                            \
+    sum[2] += data[2 * i] * other;                                                                 \
+    sum[3] += data[2 * i + 1] * other;
+#endif
+
+static void nn_lanes_block(const nn_lanes *data, const int8_t *weights, uint32_t length,
+                           uint32_t flush, nn_lanes_sum *sums)
+{
+    const nn_lanes *end = data + 2 * length;
+    const int8_t *first = weights;
+    uint32_t words[2 * NN_LANES_FILTERS] = {0}, uppers[2 * NN_LANES_FILTERS] = {0};
+    unsigned number;
+
+    switch (flush) {
+        NN_LANES_RUNS(1)
+        NN_LANES_RUNS(2)
+        NN_LANES_RUNS(3)
+        NN_LANES_RUNS(4)
+        NN_LANES_RUNS(6)
+        NN_LANES_RUNS(8)
+        NN_LANES_RUNS(12)
+    default:
+        NN_LANES_RUNS(16)
+    }
+    for (number = 0; number < 2 * NN_LANES_FILTERS; number++) {
+        sums[number].words = words[number];
+        sums[number].uppers = uppers[number];
+    }
+}
+
+#endif
+
+#define NN_LANES_PIXELS (2 * NN_LANES_WORDS)
+
+/* Joins `size` values of pixels that are `channels` apart; bit p of `inside` tells that pixel p is
+ * part of the row. */
+static nn_lanes *nn_lanes_join(nn_lanes *to, const int8_t *from, uint32_t size, uint32_t channels,
+                               unsigned inside)
+{
+    nn_lanes *end = to + NN_LANES_WORDS * size;
+
+    if (inside == (1u << NN_LANES_PIXELS) - 1) {
+        const int8_t *second = from + channels;
+#if NN_LANES_WORDS == 2
+        const int8_t *third = second + channels, *fourth = third + channels;
+#endif
+        while (to != end) {
+            *to++ = (uint32_t)(int32_t)*from++ + ((uint32_t)(int32_t)*second++ << 16);
+#if NN_LANES_WORDS == 2
+            *to++ = (uint32_t)(int32_t)*third++ + ((uint32_t)(int32_t)*fourth++ << 16);
+#endif
+        }
+        return to;
+    }
+    for (; to != end; from++) {
+        const int8_t *value = from;
+        unsigned bit;
+
+        for (bit = 1; bit < 1u << NN_LANES_PIXELS; bit <<= 2) {
+            uint32_t word = inside & bit ? (uint32_t)(int32_t)*value : 0;
+
+            value += channels;
+            word += inside & (bit << 1) ? (uint32_t)(int32_t)*value << 16 : 0;
+            value += channels;
+            *to++ = word;
+        }
+    }
+    return to;
+}
+
+/* Gathers the patches under the kernel at column `x` and at those that follow. */
+static void nn_lanes_patch(const nn_conv *conv, const int8_t *const *rows, int32_t x,
+                           nn_lanes *to, unsigned pixels)
+{
+    const uint32_t channels = conv->channels;
+    const int32_t columns = conv->kernel_columns, step = conv->dilation, width = conv->width;
+    unsigned row, all = (1u << pixels) - 1;
+
+    x -= conv->pad;
+    for (row = 0; row < conv->kernel_rows; row++) {
+        const int8_t *data = rows[row];
+        int32_t column, place = x;
+
+        if (data == NULL) {
+            to = nn_lanes_join(to, NULL, (uint32_t)columns * channels, 0, 0);
+        } else if (step == 1 && x >= 0 && x + columns + (int32_t)pixels - 1 <= width) {
+            to = nn_lanes_join(to, data + (uint32_t)x * channels, (uint32_t)columns * channels,
+                               channels, all);
+        } else {
+            for (column = 0; column < columns; column++, place += step) {
+                unsigned inside = all, pixel;
+
+                for (pixel = 0; pixel < pixels; pixel++) {
+                    if (place + (int32_t)pixel < 0 || place + (int32_t)pixel >= width) {
+                        inside &= ~(1u << pixel);
+                    }
+                }
+                to = nn_lanes_join(to, data + place * (int32_t)channels, channels, channels,
+                                   inside);
+            }
+        }
+    }
+}
+
+static inline int8_t nn_lanes_narrow(uint32_t sum, int32_t right, int32_t low)
+{
+    int32_t value = (int32_t)sum >> right;
+
+    value = value > 127 ? 127 : value;
+    return (int8_t)(value < low ? low : value);
+}
+
+/* Stores what a filter gives for all pixels of a block, `size` bytes apart. */
+static inline void nn_lanes_put_all(const nn_lanes_sum *sums, uint32_t start, int32_t right,
+                                    int32_t low, int8_t *pixel, uint32_t size)
+{
+    unsigned word;
+
+    for (word = 0; word < NN_LANES_WORDS; word++, pixel += 2 * size) {
+        const uint32_t uppers = sums[word].uppers;
+
+        pixel[0] = nn_lanes_narrow(start + sums[word].words - (uppers << 16), right, low);
+        pixel[size] = nn_lanes_narrow(start + uppers, right, low);
+    }
+}
+
+/* The same for some pixels, whatever becomes of sums. */
+static void nn_lanes_put(const nn_conv *conv, const nn_lanes_sum *sums, uint32_t start,
+                         int8_t *pixel, uint32_t size, uint32_t filter, unsigned pixels)
+{
+    unsigned number;
+
+    for (number = 0; number < pixels; number++, pixel += size) {
+        uint32_t sum = start + sums->uppers;
+
+        if (number % 2 == 0) {
+            sum = start + sums->words - (sums->uppers << 16);
+        } else {
+            sums++;
+        }
+        nn_store(conv, pixel, filter, (int32_t)sum);
+    }
+}
+
+/* One pixel: its data are numbers in words of their own, which need no lanes. */
+static void nn_lanes_single(const nn_conv *conv, const nn_lanes *data, uint32_t length,
+                            int8_t *pixel)
+{
+    const int8_t *weights = (const int8_t *)conv->weights;
+    uint32_t filter;
+
+    for (filter = 0; filter < conv->filters; filter++, weights += length) {
+        uint32_t sum = (uint32_t)conv->start[filter], i;
+
+        for (i = 0; i < length; i++) {
+            sum += data[NN_LANES_WORDS * i] * (uint32_t)(int32_t)weights[i];
+        }
+        nn_store(conv, pixel, filter, (int32_t)sum);
+    }
+}
+
+void nn_conv_lanes(const nn_conv *conv, const int8_t *const *rows, unsigned x, unsigned count,
+                   void *out, void *scratch)
+{
+    const uint32_t size = conv->filters * (conv->flags & NN_WIDE ? sizeof(int32_t) : 1);
+    const uint32_t inputs = conv->channels * conv->kernel_rows * conv->kernel_columns;
+    const int simple = conv->flags == 0 && conv->right >= 0;
+    nn_lanes *data = (nn_lanes *)scratch;
+    int8_t *pixel = (int8_t *)out;
+    uint32_t length = 0, halves = 0, i;
+
+    for (; length < inputs; length += conv->flush) {
+        halves += NN_LANES_HALF;
+    }
+    for (i = NN_LANES_WORDS * inputs; i < NN_LANES_WORDS * length; i++) {
+        data[i] = 0;
+    }
+    while (count) {
+        const int8_t *weights = (const int8_t *)conv->weights;
+        const unsigned pixels = count < NN_LANES_PIXELS ? count : NN_LANES_PIXELS;
+        uint32_t filter, part;
+
+        nn_lanes_patch(conv, rows, (int32_t)x, data, pixels);
+        if (pixels == 1) {
+            nn_lanes_single(conv, data, length, pixel);
+        }
+        for (filter = 0; filter < conv->filters && pixels > 1; filter += NN_LANES_FILTERS) {
+            nn_lanes_sum sums[NN_LANES_WORDS * NN_LANES_FILTERS];
+
+            nn_lanes_block(data, weights, length, conv->flush, sums);
+            weights += NN_LANES_FILTERS * length;
+            for (part = 0; part < NN_LANES_FILTERS && filter + part < conv->filters; part++) {
+                const nn_lanes_sum *sum = sums + part * NN_LANES_WORDS;
+                const uint32_t start = (uint32_t)conv->start[filter + part] - halves;
+
+                if (simple && pixels == NN_LANES_PIXELS) {
+                    nn_lanes_put_all(sum, start, conv->right, conv->low, pixel + filter + part,
+                                     size);
+                } else {
+                    nn_lanes_put(conv, sum, start, pixel, size, filter + part, pixels);
+                }
+            }
+        }
+        x += pixels;
+        count -= pixels;
+        pixel += pixels * size;
+    }
+}
