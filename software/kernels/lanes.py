@@ -106,8 +106,20 @@ def _suits(conv: Convolution, core: Core) -> bool:
     return core.multiplier and conv.groups == 1 and conv.spread == 1
 
 
+def _suits_small(conv: Convolution, core: Core) -> bool:
+    return core.name == "cortex-m0plus" and _suits(conv, core)
+
+
 def _scratch_bytes(conv: Convolution) -> int:
     return 8 * _padded(conv, _length(conv))
 
 
+def _scratch_bytes_small(conv: Convolution) -> int:
+    return 4 * _padded(conv, _length(conv))
+
+
 LANES = Kernel("nn_conv_lanes", "conv_lanes.c", _suits, _pack, _scratch_bytes, pixels=4)
+SMALL_LANES = Kernel(
+    "nn_conv_lanes", "conv_lanes.c", _suits_small, _pack, _scratch_bytes_small, pixels=2
+)
+"""The same on Armv6-M, which has the registers for blocks of two pixels."""

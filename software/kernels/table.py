@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from software.graph import Convolution
 from software.kernels.dsp import DSP
-from software.kernels.lanes import LANES
+from software.kernels.lanes import LANES, SMALL_LANES
 from software.kernels.registry import PORTABLE, Core, Kernel
 
-KERNELS: tuple[Kernel, ...] = (DSP, LANES, PORTABLE)
+KERNELS: tuple[Kernel, ...] = (DSP, SMALL_LANES, LANES, PORTABLE)
 
 
 def choose(conv: Convolution, core: Core, wanted: frozenset[str] | None = None) -> Kernel:
