@@ -16,7 +16,7 @@ from frontends.modules.frames import NoFramesError, trace_frames
 
 class _Shapes(fx.Interpreter):
     """Records the shape of each node's result as `meta["shape"]`; `meta["parts"]`: it has several
-    tensors.
+    tensors; `meta["value"]` is what it is if that is a size.
     """
 
     def run_node(self, n: Node) -> Any:
@@ -26,6 +26,8 @@ class _Shapes(fx.Interpreter):
         n.meta["parts"] = isinstance(result, list | tuple) and any(
             isinstance(part, Tensor) for part in result
         )
+        if isinstance(result, int | torch.Size):
+            n.meta["value"] = result if isinstance(result, int) else tuple(result)
         return result
 
 

@@ -16,14 +16,21 @@ from synthesis.arrange.bounds import witness_of
 from synthesis.arrange.decode import Decoded
 from synthesis.arrange.dropping import GivenKey, culprits, given_keys, unkept
 from synthesis.arrange.keeping import UnreachableError
+from synthesis.arrange.links import TiedLayerError
 from synthesis.arrange.nominal import errors_anywhere
 from synthesis.arrange.polish import polished, simplified
 from synthesis.arrange.problem import problem_of
 from synthesis.arrange.result import layout_of
-from synthesis.arrange.rewrites import merged, with_copies, with_filled_passes
+from synthesis.arrange.rewrites import (
+    merged,
+    with_copies,
+    with_filled_passes,
+    with_possible_pooling,
+)
 from synthesis.arrange.search import TRIES, search
 from synthesis.arrange.streams import obstacle, rings_of
 from synthesis.arrange.suitability import unsuited
+from synthesis.arrange.untying import untied
 from synthesis.arrange.values import Choice, Problem
 from synthesis.check import check
 from synthesis.layout import InputPort, Layout
@@ -63,9 +70,9 @@ def arrange(
     """
     refuse_errors(tuple(unsuited(network, fixed)))
     network, fixed = merged(network, fixed, chip)
+    network, fixed, pooled = with_possible_pooling(network, fixed, chip)
     network, fixed, filled = with_filled_passes(network, fixed)
-    network, fixed, notices = with_copies(network, fixed, chip)
-    attempts = tuple(attempts_of(network, fixed, chip, options))
+    network, fixed, notices, attempts = _attempts(network, fixed, chip, options)
     last = attempts[-1]
     if last.problem is None or last.found is None:
         refuse_errors(tuple(errors_anywhere(network, chip)))
@@ -78,7 +85,29 @@ def arrange(
         obstacles = tuple(a.failure for a in attempts if a.failure)
         reasons = reasons_of(last.problem, last.found, layout, fixed, obstacles)
         layout = replace(layout, reasons=reasons)
-    return network, layout, (*filled, *notices, *_notes(network, layout))
+    return network, layout, (*pooled, *filled, *notices, *_notes(network, layout))
+
+
+def _attempts(
+    bare: Network, given: Layout, chip: Chip, options: PlaceOptions
+) -> tuple[Network, Layout, tuple[Diagnostic, ...], tuple[Attempt, ...]]:
+    """Try a network with the copies that it needs; with more where ties cannot be kept."""
+    network, fixed, notices = with_copies(bare, given, chip)
+    stuck: TiedLayerError | None = None
+    attempts: tuple[Attempt, ...] = ()
+    try:
+        attempts = tuple(attempts_of(network, fixed, chip, options))
+    except TiedLayerError as exc:
+        stuck = exc
+    if stuck is None and attempts[-1].found is not None:
+        return network, fixed, notices, attempts
+    changed, open_, moved = untied(bare, given, chip)
+    if moved:
+        network, fixed, notices = with_copies(changed, open_, chip)
+        attempts, notices = tuple(attempts_of(network, fixed, chip, options)), (*moved, *notices)
+    elif stuck is not None:
+        raise stuck
+    return network, fixed, notices, attempts
 
 
 def attempts_of(

@@ -7,7 +7,7 @@ Source: docs/placement.md, "Proofs that nothing fits".
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import chain, pairwise
 
 from device.channels import channels_per_pass
 from device.chip import GROUPS, INSTANCES, PROCESSORS
@@ -169,6 +169,11 @@ def _out_of_order(problem: Problem, parts: tuple[int, ...], before: int, after: 
         "join, combine or pass them on keep the second from standing behind the first",
         (reader.index,),
     )
+
+
+def tied_in_vain(problem: Problem) -> Witness | None:
+    """Return what is wrong with ties and the order of joined parts alone, None if nothing is."""
+    return next(chain(_starts(problem), _order(problem)), None)
 
 
 def _instances(problem: Problem, tensor: int) -> int:

@@ -10,9 +10,8 @@ from dataclasses import replace
 from device.channels import passes
 from device.chip import GROUPS, PROCESSORS, PROCESSORS_PER_GROUP
 from device.masks import lowest_bit
-from diagnostics import DiagnosticError
 from synthesis.arrange.graph import Reading, pass_places, reading, refusal
-from synthesis.arrange.links import Distances, Offsets, Role, TiedError
+from synthesis.arrange.links import Distances, Offsets, Role, TiedError, TiedLayerError
 from synthesis.arrange.values import Tensor, Tie
 from synthesis.network import Layer, Network
 
@@ -62,13 +61,14 @@ def link_sources(
                     {p: Role(count, e) for p, (e, _) in zip(parts, places, strict=True)}
                 )
     except TiedError:
-        raise DiagnosticError(
+        raise TiedLayerError(
             refusal(
                 layer,
                 "what it reads would have to stand in two places at once",
                 ("in_sequences", "eltwise", "op"),
-                "Copy one of the sources with a Passthrough layer.",
-            )
+                "Copy one of the sources with 1x1 kernels (copy_channels).",
+            ),
+            layer.index,
         ) from None
 
 
@@ -92,14 +92,15 @@ def tie_result(
         links.tie(parts[0], result, 0, f"{layer} leaves them in their processors")
         return _in_lanes(tensors[result], source.pattern, source.starts)
     except TiedError:
-        raise DiagnosticError(
+        raise TiedLayerError(
             refusal(
                 layer,
                 "the result stays in the processors of what is read, where something else has to "
                 "stand",
                 ("in_sequences", "op"),
                 "Put a convolution in between.",
-            )
+            ),
+            layer.index,
         ) from None
 
 

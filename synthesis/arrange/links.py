@@ -5,11 +5,20 @@ Source: docs/placement.md, "Places that are left open".
 
 from __future__ import annotations
 
+from diagnostics import Diagnostic, DiagnosticError
 from values import frozen
 
 
 class TiedError(Exception):
     """Two tensors would have to stand in two places at once."""
+
+
+class TiedLayerError(DiagnosticError):
+    """What a layer reads or writes would have to stand in two places at once."""
+
+    def __init__(self, diagnostic: Diagnostic, layer: int) -> None:
+        super().__init__(diagnostic)
+        self.layer = layer
 
 
 class Distances:

@@ -170,3 +170,20 @@ class Digits(nn.Module):
 def Separable() -> nn.Sequential:
     """A depthwise and a pointwise convolution: 3x8x8."""
     return nn.Sequential(separable(3, 8), nn.Flatten(), nn.Linear(512, 4))
+
+
+class Enlarging(nn.Module):
+    """Enlarged in the two ways of U-Nets, a map of more than 1024 values, sizes from the data."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(3, 40, 3, padding=1)
+        self.up = nn.ConvTranspose2d(40, 20, 2, stride=2)
+        self.twice = nn.Upsample(scale_factor=2)
+        self.fc = nn.Linear(20 * 256, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = functional.max_pool2d(torch.relu(self.conv(x)), 2)
+        x = self.twice(functional.avg_pool2d(self.up(x), x.shape[-1] // 2))
+        x = functional.interpolate(x, scale_factor=2.0)
+        return self.fc(x.flatten(1))

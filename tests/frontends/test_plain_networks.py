@@ -60,6 +60,8 @@ def lively(network: nn.Module) -> nn.Module:
         (plain.Series, (8, 64), 85, 4, 0),
         (plain.Hourglass, (3, 16, 16), 85, 3, 1),
         (plain.Digits, (1, 8, 8), 85, 7, 2),
+        (plain.Enlarging, (3, 16, 16), 85, 6, 2),
+        (plain.Enlarging, (3, 16, 16), 87, 6, 2),
     ],
 )
 @torch.no_grad()
@@ -153,11 +155,14 @@ class Function(nn.Module):
 MODULES = [
     (nn.Conv2d(3, 4, 5), "0: its kernel is 5x5\n  Use two 3x3 convolutions"),
     (nn.Conv2d(3, 4, (3, 1)), "0: its kernel is 3x1\n  Use a 3x3 kernel."),
-    (nn.Conv2d(3, 4, 3, padding=3), "0: padding=3; MAX78000 allows"),
+    (nn.Conv2d(3, 4, 3, padding=3), "0: padding=3; MAX78000 allows 0, 1, 2\n  Use a padding"),
     (nn.Conv2d(3, 4, 3, padding=(1, 0)), "0: its padding is 1x0\n  Use one padding"),
     (nn.Conv2d(3, 4, 3, padding_mode="reflect"), "0: padding_mode is 'reflect'"),
     (nn.Conv2d(3, 4, 3, dilation=2), "0: its dilation is 2x2"),
-    (nn.ConvTranspose2d(3, 4, 2, stride=2), "0: its kernel_size is 2x2\n  Use nn.ConvTrans"),
+    (nn.ConvTranspose2d(3, 4, 4, stride=2), "0: its kernel_size is 4x4\n  Use nn.ConvTrans"),
+    (nn.Upsample(scale_factor=3), "0: it makes 48x48 of 16x16 (mode nearest)\n  Use mode="),
+    (nn.Upsample(scale_factor=2, mode="bilinear"), "0: it makes 32x32 of 16x16 (mode bilinear)"),
+    (nn.PixelShuffle(1), "0: the accelerator has no PixelShuffle\n  Use ConvTranspose2d"),
     (nn.BatchNorm2d(3), "0: batch normalization that follows no layer"),
     (nn.MaxPool2d(3, 2, 1), "0: its padding is 1x1, pooling has none"),
     (nn.MaxPool2d(3, 2, ceil_mode=True), "0: ceil_mode makes 8x8 of what is 7x7"),
@@ -175,7 +180,7 @@ FUNCTIONS: list[tuple[Callable[[Tensor], Tensor], str]] = [
     (lambda x: torch.cat([x, x], 2), "cat: it joins along axis 2"),
     (lambda x: torch.sigmoid(x), "sigmoid: the accelerator has no sigmoid\n  Use ReLU inside"),
     (lambda x: torch.softmax(x, 1), "softmax: the accelerator has no softmax"),
-    (lambda x: functional.interpolate(x, scale_factor=2), "interpolate: the accelerator has no"),
+    (lambda x: functional.interpolate(x, scale_factor=3), "interpolate: it makes 42x42 of 14x14"),
     (lambda x: x.mean(1, keepdim=True).expand(-1, 4, -1, -1), "mean: it averages other axes"),
     (lambda x: x.chunk(2, 1)[0].repeat(1, 2, 1, 1), "chunk: the accelerator has no chunk"),
 ]  # fmt: skip

@@ -97,6 +97,35 @@ def test_written_description_gives_the_same_words(tmp_path: Path, counts: tuple[
     assert ("copy_channels: [48, 48]" in text) == (counts == (48, 96))
 
 
+def test_pooling_of_several_passes_goes_behind_or_into_kernels_that_copy(tmp_path: Path) -> None:
+    pool = {**PASS, "max_pool": 2, "pool_stride": 2}
+    end = {**ONE, "output_width": 32, "activate": None}
+    kernels = kernels_of((96, 3, 3, 3), (4, 96, 1, 1), (4, 96, 1, 1))
+    several = ({**CONV, "name": "a"}, {**pool, "name": "pool"},
+               {**end, "in_sequences": "pool", "output": True},
+               {**end, "in_sequences": "pool", "output": True})  # fmt: skip
+    found = arranged(tmp_path, *several, shape=(3, 6, 6), kernels=kernels)
+    assert [layer.pooling.active for layer in found.made.network.layers] == [False, True, True]
+    flat = kernels_of((96, 3, 3, 3), (4, 96 * 9))
+    found = arranged(tmp_path, CONV, pool, FLAT, shape=(3, 6, 6), kernels=flat)
+    assert "N428" in found.codes and found.made.network.layers[1].has_weights
+
+
+@BOTH
+def test_ties_that_cannot_be_kept_are_cut_by_copies(tmp_path: Path, chip: Chip) -> None:
+    """Maps that are joined in passes, and one after the other elsewhere."""
+    layers = [{**ONE, "name": "m0"}]
+    for number in range(1, 5):
+        read = ", ".join(f"m{i}" for i in range(number))
+        layers.append({**ONE, "name": f"m{number}", "in_sequences": f"[{read}]"})
+    layers.append({**ONE, "name": "last", "in_sequences": "[m0, m1, m2, m3, m4]"})
+    sizes = (24, 12, 12, 12, 12)
+    shapes = [(n, sum(sizes[:i]) or 8, 1, 1) for i, n in enumerate(sizes)]
+    kernels = kernels_of(*shapes, (4, 72, 1, 1))
+    found = arranged(tmp_path, *layers, shape=(8, 4, 4), kernels=kernels, chip=chip)
+    assert "N428" in found.codes
+
+
 @given(counts=st.lists(st.integers(1, 200), min_size=2, max_size=6))
 def test_packed_parts_stand_in_one_pass_each(counts: list[int]) -> None:
     found = packed(counts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -48,7 +49,9 @@ def make_layer(
     try:
         layer, before, after = _constructed(op, norm if kept else None, settings)
     except AssertionError as exc:
-        return Refusal(path, str(exc).partition(": ")[2] or str(exc))
+        why = str(exc).partition(": ")[2] or str(exc)
+        remedy = next((r for begin, r in _REMEDIES.items() if why.startswith(begin)), None)
+        return Refusal(path, why) if remedy is None else Refusal(path, why, remedy)
     _fill(layer.op, op)
     if kept:
         _fill_norm(layer.bn, norm)
@@ -57,15 +60,29 @@ def make_layer(
     return MadeLayer(layer, before, after)
 
 
+_REMEDIES = {
+    "padding with more": "Use padding=0 here, or at most 64 input channels.",
+    "padding": "Use a padding of 0, 1 or 2; more layers reach further.",
+    "(kernel_size-1)*dilation": "Use smaller kernels or dilation, or padding=0 and 3 values.",
+    "kernel_size": "Use kernels of at most 9 values; pooling or more layers reach further.",
+    "in_channels": "Use fewer channels in the layer before.",
+    "out_channels": "Use fewer channels, or two layers that are concatenated.",
+    "out_features": "Use fewer outputs.",
+}
+"""What to use instead of a value beyond a limit, by the beginning of what is said of it."""
+
+
 def _constructed(op: Any, norm: Any, settings: dict[str, Any]) -> tuple[Any, int, int]:
     """Return an ai8x layer of the shape of an operator, and decimations before and behind it."""
     if isinstance(op, nn.Linear):
-        return ai8x.Linear(op.in_features, op.out_features, **settings), 1, 1
+        return _linear(op, settings), 1, 1
     if norm is not None:
         settings |= {"batchnorm": "Affine", "eps": norm.eps, "momentum": norm.momentum or 0.1}
-    shape = (op.in_channels, op.out_channels, op.kernel_size[0])
+    size = 3 if _enlarges_simply(op) else op.kernel_size[0]
+    shape = (op.in_channels, op.out_channels, size)
     settings |= {"padding": _padding(op)[0], "groups": op.groups}
     if isinstance(op, nn.ConvTranspose2d):
+        settings["padding"] = 1 if _enlarges_simply(op) else settings["padding"]
         layer = ai8x.Conv2d(*shape, op="ConvTranspose2d", stride=2, **settings)
         return layer, 1, 1
     stride = op.stride[0]
@@ -75,6 +92,35 @@ def _constructed(op: Any, norm: Any, settings: dict[str, Any]) -> tuple[Any, int
     else:
         layer = ai8x.Conv2d(*shape, stride=1, **settings)
     return (layer, stride, 1) if pointwise else (layer, 1, stride)
+
+
+def _linear(op: Any, settings: Mapping[str, Any]) -> Any:
+    """Return a fully connected layer.
+
+    Flattened maps may have more values than a layer of ai8x takes channels: the chip's limits are
+    1024 channels of 256 pixels, which the loader tests.
+    """
+    layer: Any = ai8x.Linear(min(op.in_features, _CHANNELS), op.out_features, **settings)
+    if op.in_features > _CHANNELS:
+        whole: Any = nn.Linear(op.in_features, op.out_features, layer.op.bias is not None)
+        for name in ("stride", "padding", "dilation", "groups"):
+            setattr(whole, name, None)
+        layer.op = whole
+    return layer
+
+
+_CHANNELS = 1024
+
+
+def _enlarges_simply(op: Any) -> bool:
+    """Return whether a transposed convolution writes 2x2 pixels for each, without overlaps.
+
+    That is what 3x3 kernels with padding 1 do whose first row and column are zero.
+    """
+    shape = {"kernel_size": (2, 2), "stride": (2, 2), "padding": (0, 0), "output_padding": (0, 0)}
+    return isinstance(op, nn.ConvTranspose2d) and all(
+        tuple(getattr(op, name)) == value for name, value in shape.items()
+    )
 
 
 def _padding(op: Any) -> tuple[int, ...]:
@@ -101,7 +147,7 @@ def refusal_of(step: Step) -> Refusal | None:
     if isinstance(op, nn.ConvTranspose2d):
         return _transposed_refusal(path, op)
     if len(set(kernel)) > 1:
-        return Refusal(path, f"its kernel is {times(kernel)}", "Use a 3x3 kernel.")
+        return Refusal(path, f"its kernel is {times(kernel)}", _instead_of_oblong(max(kernel)))
     if isinstance(op, nn.Conv2d) and kernel[0] not in (1, 3):
         return Refusal(path, f"its kernel is {times(kernel)}", _instead_of_kernel(kernel[0]))
     if isinstance(op, nn.Conv2d) and set(op.dilation) != {1}:
@@ -132,14 +178,25 @@ def _groups_refusal(path: str, op: Any) -> Refusal | None:
 
 
 def _transposed_refusal(path: str, op: Any) -> Refusal | None:
+    if _enlarges_simply(op):
+        return _groups_refusal(path, op) if op.groups > 1 else None
     wanted = {"kernel_size": 3, "stride": 2, "output_padding": 1, "dilation": 1}
     odd = [n for n, value in wanted.items() if set(getattr(op, n)) != {value}]
     if odd or len(set(op.padding)) > 1:
         return Refusal(
             path, f"its {odd[0] if odd else 'padding'} is {times(getattr(op, odd[0]))}",
-            "Use nn.ConvTranspose2d(..., 3, stride=2, padding=1, output_padding=1).",
+            "Use nn.ConvTranspose2d(..., 3, stride=2, padding=1, output_padding=1), or "
+            "kernel_size=2 with stride=2.",
         )  # fmt: skip
     return _groups_refusal(path, op) if op.groups > 1 else None
+
+
+def _instead_of_oblong(size: int) -> str:
+    """Return what to use instead of a kernel with unequal sides."""
+    if size <= 3:
+        return "Use a 3x3 kernel."
+    count = -(-(size - 1) // 2)
+    return f"Use a 3x3 kernel; {count} of them, or fewer with pooling in between, reach as far."
 
 
 def _instead_of_kernel(size: int) -> str:
@@ -153,7 +210,11 @@ def _instead_of_kernel(size: int) -> str:
 @torch.no_grad()
 def _fill(ours: Any, theirs: Any) -> None:
     """Carry weights and bias over; a bias that they lack is 0."""
-    ours.weight.copy_(theirs.weight)
+    if _enlarges_simply(theirs):
+        ours.weight.zero_()
+        ours.weight[:, :, 1:, 1:] = theirs.weight
+    else:
+        ours.weight.copy_(theirs.weight)
     if ours.bias is not None:
         ours.bias.zero_() if theirs.bias is None else ours.bias.copy_(theirs.bias)
 
@@ -190,6 +251,25 @@ def rectifier(channels: int, images: bool, keywords: Mapping[str, Any], activati
     layer = kind(channels, channels, 1, bias=False, activation=name, **keywords)
     weight = torch.zeros_like(layer.op.weight)
     weight[range(channels), range(channels)] = EXACTLY_ONE
+    layer.op.weight.copy_(weight)
+    layer.op.weight.requires_grad_(False)
+    return layer
+
+
+@torch.no_grad()
+def doubler(channels: int, keywords: Mapping[str, Any]) -> Any:
+    """Return a layer that repeats each pixel in 2x2: transposed kernels that are exactly one."""
+    chip = ai8x.dev
+    assert chip is not None
+    groups = channels if chip.limits.has_depthwise else 1
+    layer: Any = ai8x.Conv2d(
+        channels, channels, 3, op="ConvTranspose2d", stride=2, padding=1, bias=False,
+        groups=groups, **keywords,
+    )  # fmt: skip
+    weight = torch.zeros_like(layer.op.weight)
+    own = 0 if groups > 1 else range(channels)
+    for row, column in itertools.product((1, 2), (1, 2)):
+        weight[range(channels), own, row, column] = EXACTLY_ONE
     layer.op.weight.copy_(weight)
     layer.op.weight.requires_grad_(False)
     return layer

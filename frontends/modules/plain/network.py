@@ -16,7 +16,7 @@ from torch import Tensor, fx, nn
 
 import ai8x
 from frontends.layers import Refusal, refuse
-from frontends.modules.plain.layers import make_layer, rectifier, refusal_of
+from frontends.modules.plain.layers import doubler, make_layer, rectifier, refusal_of
 from frontends.modules.plain.steps import Kind, Step, read_step
 from frontends.modules.tracing import Node, trace
 
@@ -138,6 +138,8 @@ class _Builder:
             return self.graph.call_function(torch.cat, (parts, 1))
         if step.kind is Kind.SOFTMAX:
             return self._softmax(step, sources[0])
+        if step.kind is Kind.DOUBLING:
+            return self._doubled(step, sources[0])
         return self._reshaped(step, sources[0])
 
     def _call(self, target: str, module: nn.Module, arguments: tuple[Any, ...]) -> Any:
@@ -213,6 +215,17 @@ class _Builder:
             "kernels that are one"
         )
         return self._call(f"{step.node.name}_activation", layer, (source,))
+
+    def _doubled(self, step: Step, source: Any) -> Any:
+        """Write a layer that repeats pixels."""
+        channels = step.taken[0]
+        try:
+            layer = doubler(channels, self._keywords)
+        except AssertionError as exc:
+            self.refusals.append(Refusal(step.path, str(exc), "Use ConvTranspose2d."))
+            return None
+        self.notes.append(f"{step.path}: pixels are repeated by transposed kernels that are one")
+        return self._call(f"{step.node.name}_doubling", layer, (source,))
 
     def _pooled(self, step: Step, source: Any) -> Any:
         """Write a pooling."""

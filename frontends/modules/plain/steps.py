@@ -32,6 +32,7 @@ class Kind(enum.Enum):
     RESHAPING = enum.auto()
     PASSING = enum.auto()
     SOFTMAX = enum.auto()
+    DOUBLING = enum.auto()
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +86,8 @@ _INSTEAD = {
     "mul": "Use addition or concatenation: the chip multiplies by weights only",
     "imul": "Use addition or concatenation: the chip multiplies by weights only",
     "matmul": "Use nn.Linear: the chip multiplies by weights only",
-    "interpolate": "Use ConvTranspose2d with stride 2", "upsample": "Use ConvTranspose2d",
+    "pixelshuffle": "Use ConvTranspose2d with stride 2",
+    "pixel_shuffle": "Use ConvTranspose2d with stride 2",
     "conv2d": "Use the module nn.Conv2d, so that the weights have a name",
     "conv1d": "Use the module nn.Conv1d, so that the weights have a name",
     "linear": "Use the module nn.Linear, so that the weights have a name",
@@ -110,6 +112,10 @@ def read_step(node: Node, model: nn.Module) -> Step | Refusal:
     if node.op == "call_module":
         return _module_step(node, model.get_submodule(node.target), taken, given)
     name = str(getattr(node.target, "__name__", node.target)).lower()
+    if name in ("interpolate", "upsample"):
+        names = ("size", "scale_factor", "mode")
+        return _doubling(node, dict(zip(names, node.args[1:], strict=False)) | node.kwargs,
+                         taken, given)  # fmt: skip
     if name in _FUNCTIONS:
         step = Step(node, _FUNCTIONS[name], taken, given)
         return _refusal_of_operands(step) or step
@@ -123,12 +129,29 @@ def _module_step(
     for kinds, kind in _MODULES.items():
         if type(module) in kinds:
             return Step(node, kind, taken, given, module)
+    if isinstance(module, nn.Upsample):
+        return _doubling(node, vars(module), taken, given, module)
     name = type(module).__name__
     if "Pool" in name:
         found = _pooling(node, name.lower(), vars(module), taken, given, module)
         if found is not None:
             return found
     return _unknown(node, name.lower(), name)
+
+
+def _doubling(
+    node: Node,
+    arguments: Mapping[str, Any],
+    taken: tuple[int, ...],
+    given: tuple[int, ...],
+    module: Any = None,
+) -> Step | Refusal:
+    """Return the step of an enlargement by two, which repeats each pixel."""
+    mode = arguments.get("mode") or "nearest"
+    if mode == "nearest" and len(taken) == 3 and given[1:] == (2 * taken[1], 2 * taken[2]):
+        return Step(node, Kind.DOUBLING, taken, given, module)
+    how = f"it makes {times(given[1:])} of {times(taken[1:])} (mode {mode})"
+    return Refusal(_path(node), how, "Use mode='nearest' with scale_factor=2, or ConvTranspose2d.")
 
 
 def _unknown(node: Node, key: str, shown: str) -> Refusal:
@@ -185,7 +208,8 @@ def _pooling_function(
     names = ["kernel_size", "stride", "padding", fourth]
     if "adaptive" in name:
         names = ["output_size"]
-    given_arguments = dict(zip(names, node.args[1:], strict=False)) | dict(node.kwargs)
+    stated = dict(zip(names, node.args[1:], strict=False)) | dict(node.kwargs)
+    given_arguments = {key: _value(value) for key, value in stated.items()}
     return _pooling(node, name.replace("_", ""), given_arguments, taken, given)
 
 
@@ -240,6 +264,13 @@ def _global(node: Node, taken: tuple[int, ...], given: tuple[int, ...]) -> Step:
     one = (1,) * len(taken[1:])
     settings = {"average": True, "window": taken[1:], "stride": one, "dilation": one}
     return Step(node, Kind.POOLING, taken, given, None, settings)
+
+
+def _value(argument: Any) -> Any:
+    """Return an argument; of one that the network computes from sizes what it is for its input."""
+    if isinstance(argument, list | tuple):
+        return tuple(map(_value, argument))
+    return argument.meta.get("value") if hasattr(argument, "meta") else argument
 
 
 def _each(value: Any, taken: tuple[int, ...]) -> tuple[int, ...]:

@@ -29,10 +29,11 @@ def inserted(
     return _renumbered(network, fixed, order, number)
 
 
-def removed(network: Network, fixed: Layout, gone: int, changed: Layer) -> tuple[Network, Layout]:
-    """Take a layer out; `changed` takes the place of the one that did its work as well."""
+def removed(network: Network, fixed: Layout, gone: int, *changed: Layer) -> tuple[Network, Layout]:
+    """Take a layer out; the `changed` ones, by index, do its work as well."""
     stated = [replace(x, sources=sources(network, x)) for x in network.layers]
-    stated[changed.index] = changed
+    for layer in changed:
+        stated[layer.index] = layer
     order = [x for x in stated if x.index != gone]
     number = {x.index: i for i, x in enumerate(order)}
     return _renumbered(network, fixed, order, number)

@@ -9,9 +9,7 @@ Source: docs/placement.md, "Layers that are added or merged".
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
-
-import numpy as np
+from itertools import pairwise
 
 from device.channels import channels_per_pass, passes
 from device.chip import PROCESSORS, PROCESSORS_PER_INSTANCE
@@ -20,30 +18,17 @@ from synthesis.arrange.graph import (
     Reading,
     channels_of,
     pass_places,
-    pixels_of,
     reading,
     sources,
 )
-from synthesis.arrange.rewrites.edit import inserted
+from synthesis.arrange.rewrites.copying import Part, copied
 from synthesis.arrange.rewrites.zero_outputs import makers, with_zero_outputs
 from synthesis.layout import Layout
-from synthesis.network import DATA_BUFFER, NETWORK_INPUT, Layer, Network, Operator
-from synthesis.zeros import COPYING_SHIFT, copying_weights
+from synthesis.network import Layer, Network
 from values import frozen
 
 _STEPS = 256
 """At most so many layers are filled or added."""
-_NARROW = 2
-"""Bits of kernels that copy, where narrow weights are possible."""
-
-
-@frozen
-class Part:
-    """Channels of a source, from `first` on, and how many they become with those that are zero."""
-
-    first: int
-    count: int
-    filled: int
 
 
 @frozen
@@ -151,19 +136,60 @@ def _up(count: int) -> int:
 def packed(counts: Sequence[int]) -> tuple[tuple[Part, ...], ...]:
     """Return the parts of joined sources so that none crosses from one pass into the next.
 
-    Sources of more than 64 channels come in several parts. All passes are equally full.
+    All passes are equally full. Sources of more than 64 channels come in several parts; others do
+    where that takes fewer passes and all are copied anyway.
     """
-    rows: list[list[tuple[int, int, int]]] = [[]]  # source, first channel, count
-    for source, count in enumerate(counts):
-        pieces = passes(count)
-        size = _up(-(-count // pieces))
-        for first in range(0, count, size):
-            piece = min(size, count - first)
-            filled = sum(_up(c) for _, _, c in rows[-1])
-            if rows[-1] and filled + _up(piece) > PROCESSORS:
+    rows = [_rows(counts, _evenly(counts)), _rows(counts, _at_borders(counts))]
+    return min((_filled_up(counts, r) for r in rows if r is not None), key=_cost)
+
+
+Row = list[tuple[int, int, int]]
+"""What stands in a pass: source, first channel, count."""
+
+
+def _cost(parts: Sequence[Sequence[Part]]) -> tuple[int, int]:
+    """Return how many copies parts need, and how many channels they become."""
+    copies = sum(len(row) for row in parts if len(row) > 1)
+    return copies, sum(part.filled for row in parts for part in row)
+
+
+def _evenly(counts: Sequence[int]) -> list[list[int]]:
+    """Return the channels of the parts of each source: few and equal ones."""
+    found = []
+    for count in counts:
+        size = _up(-(-count // passes(count)))
+        found.append([min(size, count - first) for first in range(0, count, size)])
+    return found
+
+
+def _at_borders(counts: Sequence[int]) -> list[list[int]]:
+    """Return the channels of the parts of each source, divided where a pass ends."""
+    share, begin = channels_per_pass(sum(counts)), 0
+    found: list[list[int]] = []
+    for count in counts:
+        borders = [b - begin for b in range(0, begin + count, share) if b > begin]
+        found.append([b - a for a, b in pairwise((0, *borders, count))])
+        begin += count
+    return found
+
+
+def _rows(counts: Sequence[int], pieces: Sequence[Sequence[int]]) -> list[Row] | None:
+    """Return what stands in each pass, one part behind the other."""
+    rows: list[Row] = [[]]
+    for source, sizes in enumerate(pieces):
+        first = 0
+        for size in sizes:
+            taken = sum(_up(count) for _, _, count in rows[-1])
+            if rows[-1] and taken + _up(size) > PROCESSORS:
                 rows.append([])
-            rows[-1].append((source, first, piece))
-    share = max(sum(_up(c) for _, _, c in row) for row in rows)
+            rows[-1].append((source, first, size))
+            first += size
+    return rows if len(rows) > 1 or sum(counts) <= PROCESSORS else None
+
+
+def _filled_up(counts: Sequence[int], rows: Sequence[Row]) -> tuple[tuple[Part, ...], ...]:
+    """Return the parts with the zeros that make all passes equally full."""
+    share = max(sum(_up(count) for _, _, count in row) for row in rows)
     least = PROCESSORS * (len(rows) - 1) // len(rows)
     share = max(share, _up(least + 1))
     found: list[list[Part]] = [[] for _ in counts]
@@ -188,7 +214,7 @@ def _met(
             filled = _filled(network, fixed, need, place, notices)
             if filled is not None:
                 return filled, fixed
-        return _copied(network, fixed, need, place, notices)
+        return copied(network, fixed, need.reader, place, parts, need.reason, notices)
     return None
 
 
@@ -214,76 +240,3 @@ def _filled(
             )
         )
     return changed
-
-
-def _copied(
-    network: Network, fixed: Layout, need: Need, place: int, notices: list[Diagnostic]
-) -> tuple[Network, Layout] | None:
-    """Put layers in front of the reader that copy a source, part by part."""
-    reader = need.reader
-    owner = sources(network, reader)[place]
-    if owner == DATA_BUFFER or fixed.layers[reader.index].processors is not None:
-        return None
-    parts = need.parts[place]
-    for number, part in enumerate(parts):
-        copy = copying_layer(network, owner, reader, part, number)
-        network, fixed = inserted(network, fixed, copy, reader.index + number, {})
-        notices.append(
-            reader.diagnostic(
-                "N428",
-                f"'{copy.name}' copies channels {part.first} to {part.first + part.count - 1}: "
-                f"{need.reason}",
-                ("in_sequences", "op"),
-                severity=Severity.NOTICE,
-            )
-        )
-    changed = network.layer(reader.index + len(parts))
-    read = list(sources(network, changed))
-    read[place : place + 1] = range(reader.index, changed.index)
-    network = _with(network, replace(changed, sources=tuple(read)))
-    zeros = {
-        reader.index + number: part.filled - part.count
-        for number, part in enumerate(parts)
-        if part.filled > part.count
-    }
-    found = with_zero_outputs(network, fixed, zeros) if zeros else network
-    return None if found is None else (found, fixed)
-
-
-def _with(network: Network, layer: Layer) -> Network:
-    layers = tuple(layer if x.index == layer.index else x for x in network.layers)
-    return replace(network, layers=layers)
-
-
-def copying_layer(network: Network, owner: int, reader: Layer, part: Part, number: int) -> Layer:
-    """Return a layer whose 1x1 kernels copy channels of a source exactly."""
-    if owner == NETWORK_INPUT:
-        name, dim = "input", network.first.in_dim
-    else:
-        source = network.layer(owner)
-        name, dim = source.name or f"layer{owner}", source.out_dim
-    taken = {layer.name for layer in network.layers}
-    unique = f"{name}_part{number}" if number or part.first else f"{name}_filled"
-    while unique in taken:
-        unique += "_"
-    channels = channels_of(network, owner)
-    full = channels == passes(channels) * channels_per_pass(channels)
-    bits = _NARROW if full else 8
-    copied = (part.first, part.count)
-    series = dim[1] == 1 and pixels_of(network, owner) > 1
-    return Layer(
-        index=reader.index,
-        name=unique,
-        place=reader.place,
-        operator=Operator.CONV1D if series else Operator.CONV2D,
-        in_channels=channels,
-        out_channels=part.count,
-        in_dim=dim,
-        pooled_dim=dim,
-        out_dim=dim,
-        weight_bits=bits,
-        shift=COPYING_SHIFT + 8 - bits,
-        weights=np.ascontiguousarray(copying_weights(channels, copied, 0, bits)),
-        sources=(owner,),
-        copied=copied,
-    )

@@ -35,11 +35,11 @@ def _candidates(network: Network, fixed: Layout, chip: Chip) -> Iterator[tuple[i
     """Yield layers that can go, each with what its only reader becomes."""
     for layer in network.executed():
         reader = _only_reader(network, layer)
-        if layer.has_weights or reader is None or _is_special(layer) or _is_special(reader):
+        if layer.has_weights or reader is None or is_special(layer) or is_special(reader):
             continue
         if fixed.layers[layer.index] != LayerLayout():
             continue
-        taken = _taken_in(layer, reader, chip)
+        taken = taken_in(layer, reader, chip)
         if taken is not None:
             yield layer.index, replace(taken, sources=sources(network, layer))
 
@@ -54,13 +54,13 @@ def _only_reader(network: Network, layer: Layer) -> Layer | None:
     return readers[0]
 
 
-def _is_special(layer: Layer) -> bool:
+def is_special(layer: Layer) -> bool:
     """Whether more than pooling and combining is done with the data that a layer reads."""
     buffer = layer.buffer_shift or layer.buffer_insert
     return bool(buffer or layer.channel_skip or any(layer.in_crop) or layer.bypass)
 
 
-def _taken_in(layer: Layer, reader: Layer, chip: Chip) -> Layer | None:
+def taken_in(layer: Layer, reader: Layer, chip: Chip) -> Layer | None:
     """Return the reader that also does the work of a layer; None if it cannot."""
     same = layer.out_channels == reader.in_channels and layer.out_dim == reader.in_dim
     if not same or layer.output_width != 8 or reader.combination or reader.depthwise:
