@@ -84,8 +84,10 @@ from layers.training_steps import (
     initiate_qat,
     update_model,
     update_optimizer,
+    use_ranges,
     use_thresholds,
 )
+from layers.weight_ranges import fit_ranges, refit_ranges, settle_quantiles
 
 globals().update(NAMED_CLASSES)
 globals().update(DEVICE_CLASSES)

@@ -13,16 +13,20 @@ from checkpoint.errors import CheckpointError
 from checkpoint.values import Array
 
 THRESHOLD, FINAL_SCALE, CLAMP = "activation_threshold", "final_scale", "clamp_activation"
+RANGE = "range_exponent"
+"""In files of this project: 2^range_exponent is the range of a layer's weights, and its bias has 8
+bits in steps of the weights, outside of it."""
 ADDED_KEYS = (THRESHOLD, FINAL_SCALE, CLAMP)
 _KNOWN_ENTRIES = frozenset(
     {
         *ADDED_KEYS,
+        RANGE,
         *("output_shift", "weight_bits", "bias_bits", "quantize_activation"),
         *("adjust_output_shift", "shift_quantile"),
         *("w_zero_point", "b_zero_point", "base_b_q"),  # of files of 2020
     }
 )
-_LARGEST = {THRESHOLD: 60, FINAL_SCALE: 15}
+_LARGEST = {THRESHOLD: 60, FINAL_SCALE: 15, RANGE: 15}
 """Magnitudes: parameters are at most 2^60, a scaled result of 32 bits has no room for more."""
 _LARGEST_SHIFT = 15
 """What the accelerator's output shift can be, either way, for weights of 8 bits."""
@@ -49,7 +53,7 @@ def unknown_entries(state: Iterable[str]) -> list[str]:
 
 
 def exponent(state: Mapping[str, Array], layer: str, what: str) -> int:
-    """Return a layer's threshold or final scale, the exponent of a power of two; 0 if absent.
+    """Return the exponent of a layer's threshold, final scale or range; 0 if it is absent.
 
     Raises CheckpointError E516 for anything but a whole number in range.
     """

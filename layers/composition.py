@@ -19,6 +19,7 @@ from layers.generations import (
     BOOKKEEPING,
     CLAMP,
     FINAL_SCALE,
+    RANGE,
     THRESHOLD,
     exponent,
 )
@@ -41,7 +42,9 @@ class QuantizationAwareModule(nn.Module):
     Layers of the second generation of QAT (`use_thresholds`, or loading such a checkpoint) have
     `activation_threshold` and `final_scale`, exponents of powers of two of shape (), and
     `clamp_activation`: they are not limited before QAT, and their output is divided by
-    2^activation_threshold.
+    2^activation_threshold. Layers with a range of their own (`use_range`) have `range_exponent`, of
+    shape () as well: weights lie within -2^range_exponent..2^range_exponent, and a bias of 8 bits
+    in steps of the weights need not.
 
     Raises AssertionError for a combination of `weight_bits`, `bias_bits` and
     `quantize_activation` other than (None, None, False) or (1|2|4|8, 1|2|4|8, True).
@@ -93,6 +96,7 @@ class QuantizationAwareModule(nn.Module):
     ) -> None:
         """Set the bookkeeping parameters anew (except shift, threshold, scale) and the arithmetic.
 
+        The weights have no range of their own afterwards (see `use_range`).
         With `export` only `weight_bits` changes. `clamp_activation` is for layers of the second
         generation; programs of the first leave it out, (…, shift_quantile, export), which is
         understood as well.
@@ -118,6 +122,7 @@ class QuantizationAwareModule(nn.Module):
         self.adjust_output_shift = _constant(quantized and not self.simulate, place)
         quantile = 1.0 if shift_quantile is None else float(shift_quantile)
         self.shift_quantile = _constant(quantile, place)
+        self._parameters.pop(RANGE, None)
         if self.has_thresholds:
             self.clamp_activation = _constant(bool(clamp_activation), place)
         self.set_functions()
@@ -138,13 +143,33 @@ class QuantizationAwareModule(nn.Module):
             held[CLAMP] = _constant(bool(self.quantize_activation.item()), place)
         self._parameters.clear()
         for name in BOOKKEEPING:
-            if wanted or name not in ADDED:
+            if name in held and (wanted or name not in ADDED):
                 self._parameters[name] = held[name]
+        self.set_functions()
+
+    @property
+    def has_range(self) -> bool:
+        """Whether the range of the weights is stored, not derived from them."""
+        return RANGE in self._parameters
+
+    def use_range(self, range_exponent: float | None) -> None:
+        """Let weights have the range 2^range_exponent and the bias 8 bits, until the next change.
+
+        With None the range follows the magnitudes of weights and bias in every forward pass.
+        """
+        place = self.output_shift.device
+        if range_exponent is None:
+            self._parameters.pop(RANGE, None)
+        else:
+            self._parameters[RANGE] = exponent(float(range_exponent), place)
+            self.bias_bits.data.fill_(_BIAS_BITS)
         self.set_functions()
 
     def _load_from_state_dict(self, state_dict: Any, prefix: str, *args: Any) -> None:
         """Become of the generation of the file that is loaded."""
         self.use_thresholds(f"{prefix}{THRESHOLD}" in state_dict)
+        if self.has_range != (f"{prefix}{RANGE}" in state_dict):
+            self.use_range(None if self.has_range else 0)
         super()._load_from_state_dict(state_dict, prefix, *args)
 
     def set_functions(self) -> None:
@@ -164,6 +189,7 @@ class QuantizationAwareModule(nn.Module):
         self._quantile = float(self.shift_quantile.item())
         later = self.has_thresholds
         self._threshold = float(self.activation_threshold.item()) if later else 0.0
+        self._own_range = float(self.range_exponent.item()) if self.has_range else None
         self._bn_factor = 1.0 if later else 0.25
         self._final_factor = 2.0 ** float(self.final_scale.item()) if later else 1.0
         clamped = not later or self.simulate or bool(self.clamp_activation.item())
@@ -179,6 +205,8 @@ class QuantizationAwareModule(nn.Module):
         else:
             self._weight_rounding = _signed_fraction(bits) if bits else None
             self._bias_rounding = _signed_fraction(bias_bits) if bias_bits else None
+            if bits and self.has_range:
+                self._bias_rounding = _wide_bias(bits)
 
     def _scale_of(self, shift: float) -> float:
         """Return the factor on the result for an output shift that is known."""
@@ -228,11 +256,14 @@ class QuantizationAwareModule(nn.Module):
         """Return the factors 2^-s on weights and bias and 2^s on the result.
 
         In quantization-aware training s follows the weights in each forward pass, so that they
-        fill the range of the integers; otherwise it is `output_shift`, and weights stay as they
-        are.
+        fill the range of the integers, unless they have a range of their own; otherwise it is
+        `output_shift`, and weights stay as they are.
         """
         if not self._automatic_shift:
             return 1.0, self._fixed_scale
+        if self._own_range is not None:
+            up = max(-15.0, min(15.0, self._own_range - self._threshold))
+            return 2.0**-self._own_range, 2.0**up
         with torch.no_grad():
             magnitude = self._magnitude()
             up_exponent = (1 / magnitude).log2_().floor_().clamp_(-15, 15)
@@ -327,6 +358,7 @@ class _Rounding:
 
 
 _UNLIMITED = (-math.inf, math.inf)
+_BIAS_BITS = 8  # what the accelerator has, whatever the width of the weights
 _WHOLE_NUMBERS = Grid("half up")
 
 
@@ -335,6 +367,13 @@ def _signed_fraction(bits: int) -> _Rounding:
     """Return the rounding to fractions in [-1, 1) of `bits` bits."""
     steps = 2.0 ** (bits - 1)
     return _Rounding(steps, Grid("half up", -steps, steps - 1), 1 / steps)
+
+
+@functools.cache
+def _wide_bias(bits: int) -> _Rounding:
+    """Return the rounding to 8-bit multiples of the step of weights of `bits` bits."""
+    steps, limit = 2.0 ** (bits - 1), 2.0 ** (_BIAS_BITS - 1)
+    return _Rounding(steps, Grid("half up", -limit, limit - 1), 1 / steps)
 
 
 def _as_held(

@@ -169,6 +169,18 @@ class OutputShiftLimit(nn.Module):
         return output_shift_of(quantile(params.detach().abs(), self.shift_quantile))
 
 
+class OutputShiftOfRange(nn.Module):
+    """The output shift of weights that have a range of their own."""
+
+    def __init__(self, range_exponent: float) -> None:
+        super().__init__()
+        self.range_exponent = range_exponent
+
+    def forward(self, _params: Tensor, shift: Tensor) -> Tensor:
+        """Return the exponent of the range in the shape of `shift`."""
+        return torch.full_like(shift, self.range_exponent)
+
+
 def output_shift_of(magnitude: Tensor) -> Tensor:
     """Return the output shift for a largest magnitude of weights and bias."""
     return -(1 / magnitude).log2().floor().clamp(-15, 15)

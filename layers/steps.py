@@ -25,7 +25,9 @@ from layers.elementary import (
     One,
     OutputScale,
     OutputShiftLimit,
+    OutputShiftOfRange,
     OutputShiftPassthrough,
+    Quantize,
     Scaler,
     WeightScale,
     get_activation,
@@ -71,6 +73,9 @@ def make_step(layer: Any, name: str) -> nn.Module:
     rounded = bool(layer.quantize_activation.item())
     automatic = bool(layer.adjust_output_shift.item()) and not chip.simulate
     clamped = not layer.has_thresholds or bool(layer.clamp_activation.item())
+    if name in ("quantize_bias", "clamp_bias") and layer.has_range and not chip.simulate and bits:
+        step = 2.0 ** (1 - bits)  # of the weights; the bias has 8 bits of it
+        return Quantize(bits) if name == "quantize_bias" else Clamp(-128 * step, 127 * step)
     if name in PARAMETER_STEPS:
         made = quantize_clamp_parameters(bits, layer.bias_bits.item(), chip=chip)
         return made[PARAMETER_STEPS.index(name)]
@@ -84,6 +89,8 @@ def make_step(layer: Any, name: str) -> nn.Module:
         return pool[name == "clamp_pool"]
     if name == "activate":
         return get_activation(layer.activation)
+    if name == "calc_out_shift" and automatic and layer.has_range:
+        return OutputShiftOfRange(layer.range_exponent.item())
     if name == "calc_out_shift" and automatic:
         return OutputShiftLimit(layer.shift_quantile.item())
     if name == "scale":

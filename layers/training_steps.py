@@ -6,7 +6,7 @@ Source: docs/layers.md, "Functions for whole models".
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import Any
 
 import torch
@@ -14,6 +14,7 @@ from torch import nn
 
 from layers.composition import QuantizationAwareModule
 from layers.elementwise import Eltwise
+from layers.generations import RANGE
 
 
 def quantized_modules(m: nn.Module) -> Iterator[tuple[str, QuantizationAwareModule]]:
@@ -75,6 +76,13 @@ def fuse_bn_layers(m: nn.Module) -> None:
         else:
             op.bias.copy_(fused)
         layer.bn = None
+
+
+def use_ranges(m: nn.Module, names: Container[str]) -> None:
+    """Make layers with `range_exponent` of those that have one among the `names` of tensors."""
+    for name, layer in quantized_modules(m):
+        if f"{name}.{RANGE}".lstrip(".") in names and not layer.has_range:
+            layer.use_range(0)
 
 
 def initiate_qat(m: nn.Module, qat_policy: dict[str, Any], export: bool = False) -> None:

@@ -95,12 +95,15 @@ def quantize_weights(weights: Float32s, scale: np.float32, bits: int) -> Float32
     return _round(weights * (np.float32(2 ** (bits - 1)) * scale), bits)
 
 
-def quantize_bias(bias: Float32s, scale: np.float32, bits: int) -> Float32s:
-    """Return the bias rounded like a weight, in the units of the checkpoint.
+def quantize_bias(
+    bias: Float32s, scale: np.float32, bits: int, held_bits: int | None = None
+) -> Float32s:
+    """Return the bias in steps of weights of `bits` bits, limited to integers of `held_bits` bits.
 
-    8 bits: multiples of 128 in -16384..16256; fewer bits: multiples of 128·2^(bits-8).
+    Without `held_bits` it is limited as the weights are. It is in the units of the
+    checkpoint: multiples of 128·2^(bits-8).
     """
-    rounded = _round((bias * scale) * np.float32(2 ** (bits - 1)), bits)
+    rounded = _round((bias * scale) * np.float32(2 ** (bits - 1)), held_bits or bits)
     return rounded * np.float32(2.0 ** (bits - 8) * BIAS_UNIT)
 
 

@@ -11,7 +11,7 @@ from typing import Any, assert_never
 import numpy as np
 
 from checkpoint import Array, Checkpoint
-from checkpoint.generations import THRESHOLD, exponent, limited_shift
+from checkpoint.generations import RANGE, THRESHOLD, exponent, limited_shift
 from diagnostics.errors import InputError
 from quantization.arithmetic import (
     BIAS_UNIT,
@@ -249,10 +249,12 @@ class _Conversion:
         self._reports.append(measure(layer.weight_name, layer.weights, integers, how))
         if layer.biases is None:
             return _Stored(integers, None, layer.bits, shift)
-        bias = quantize_bias(layer.biases, found.scale, layer.bits)
+        held = BIAS_BITS if self._has_range(layer) else layer.bits
+        bias = quantize_bias(layer.biases, found.scale, layer.bits, held)
         steps = bias / np.float32(2.0 ** (layer.bits - 8) * BIAS_UNIT)
+        how = replace(how, bits=held)
         self._reports.append(measure(layer.bias_name, layer.biases, steps, how))
-        return _Stored(integers, bias, layer.bits, shift)
+        return _Stored(integers, bias, held, shift)
 
     def _output_shift(self, layer: _Layer, shift: float) -> float:
         """Return the shift that also divides the output by the range of the layer's activations."""
@@ -300,6 +302,9 @@ class _Conversion:
 
     def _power_of_two(self, layer: _Layer) -> _Range:
         """Return the scale that quantization-aware training uses."""
+        if self._has_range(layer):
+            shift = np.float32(-exponent(self._original, layer.name, RANGE))
+            return _Range(np.exp2(shift), shift, True)
         parts = [layer.weights] if layer.biases is None else [layer.weights, layer.biases]
         parameters = np.abs(np.concatenate([part.ravel() for part in parts]))
         q = self._single(f"{layer.name}.shift_quantile")
@@ -308,6 +313,10 @@ class _Conversion:
         largest = quantile(parameters, np.float32(1 if q is None else q))
         shift = shift_of_range(largest, layer.bits)
         return _Range(np.exp2(shift), shift, q is not None)
+
+    def _has_range(self, layer: _Layer) -> bool:
+        """Whether the file says which range the weights have, and that the bias has 8 bits."""
+        return f"{layer.name}.{RANGE}" in self._original
 
     def _single(self, name: str) -> float | None:
         """Return a bookkeeping number of the checkpoint, None if absent."""

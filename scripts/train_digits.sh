@@ -9,4 +9,4 @@ python=.venv/bin/python
 exec "$python" train.py --device MAX78000 --model ai85digitsnet --dataset digits --deterministic \
     --epochs 40 --batch-size 64 --optimizer Adam --lr 0.003 --wd 0 \
     --compress policies/schedule-digits.yaml \
-    --qat-policy policies/qat_policy_digits.yaml --confusion "$@"
+    --qat-policy policies/qat_policy_digits.yaml --qat-range vendor --confusion "$@"

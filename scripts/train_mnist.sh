@@ -9,4 +9,4 @@ python=.venv/bin/python
 exec "$python" train.py --device MAX78000 --model ai85net5 --dataset MNIST --deterministic \
     --epochs 12 --batch-size 128 --optimizer Adam --lr 0.002 --wd 0 \
     --compress policies/schedule_mnist_short.yaml \
-    --qat-policy policies/qat_policy_mnist_short.yaml --confusion "$@"
+    --qat-policy policies/qat_policy_mnist_short.yaml --qat-range vendor --confusion "$@"

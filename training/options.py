@@ -52,6 +52,7 @@ class TrainingOptions:
     weight_decay: float = 1e-4
     compress: str | None = None
     qat_version: int | None = None
+    qat_range: Literal["fit", "vendor"] | None = None
     qat_policy: str | None = str(SOURCES / "policies" / "qat_policy.yaml")
     deterministic: bool = False
     seed: int = 0

@@ -208,6 +208,8 @@ class Trainer:
         self.optimizer = renewed_optimizer(model, self.optimizer, self.options)
         self.schedule.use(self.optimizer)
         ai8x.initiate_qat(model, self.policy)
+        if qat.fits_ranges(self.options.qat_range, self.policy):
+            ai8x.fit_ranges(model)
         forward = forward_of(model, self.passes.device, self.options, share)
         self.passes = replace(self.passes, forward=forward, mixed_precision=False)
         if self.passes.average is not None:
@@ -254,6 +256,8 @@ class Trainer:
         assert data.train is not None
         began = time.perf_counter()
         seed_everything(derived(self.progress.seed, epoch, self.passes.share.rank))
+        if self.qat and epoch != self.stage_start:
+            ai8x.refit_ranges(self.passes.model)
         rate = self.optimizer.param_groups[0]["lr"]
         optimizers = [self.optimizer, *self.passes.task.optimizers()]
         trained = train_epoch(self.passes, data.train, optimizers, epoch)

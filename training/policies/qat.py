@@ -64,6 +64,16 @@ def version_of(policy: dict[str, Any] | None) -> int:
     return 2 if policy is not None and any(key in policy for key in _LATER_KEYS) else 1
 
 
+def fits_ranges(wanted: str | None, policy: dict[str, Any]) -> bool:
+    """Return whether weights have ranges of their own, not those of the largest magnitudes.
+
+    `wanted` is the choice "fit" or "vendor"; without it a policy with quantiles is for the latter.
+    """
+    entries = (policy, *policy.get("overrides", {}).values())
+    quantiles = any(entry.get("shift_quantile", 1.0) != 1.0 for entry in entries)
+    return wanted == "fit" or (wanted is None and not quantiles)
+
+
 def begun(model: torch.nn.Module) -> bool:
     """Return whether the weights of any layer are quantized in training already."""
     return any(int(getattr(module, "weight_bits", 0) or 0) for module in model.modules())

@@ -70,6 +70,7 @@ def load_into(model: nn.Module, checkpoint: Loaded) -> list[str]:
     ai8x.use_thresholds(model, has_thresholds(checkpoint.state))
     if not any(".bn." in f".{name}" for name in checkpoint.state):
         ai8x.fuse_bn_layers(model)
+    ai8x.use_ranges(model, checkpoint.state)
     own = model.state_dict()
     state = dict(checkpoint.state)
     for name in own:
@@ -108,6 +109,7 @@ def write(
 
     With `safetensors`, its twin in that format lies beside each.
     """
+    ai8x.settle_quantiles(model)
     state = _plain(model.state_dict())
     content = {
         "epoch": epoch,

@@ -84,6 +84,10 @@ def _training(parser: argparse.ArgumentParser) -> None:
     add("--qat-version", type=int, choices=(1, 2), metavar="N",
         help="generation of quantization-aware training: 2 measures the range of every "
         "activation before it begins (default: 2 if the policy has its keys, else 1)")  # fmt: skip
+    add("--qat-range", choices=("fit", "vendor"),
+        help="range of the weights in QAT: the power of two with the least squared error, and "
+        "biases of 8 bits outside of it (fit), or that of the largest magnitude or shift_quantile "
+        "(vendor; default: vendor if the policy has shift_quantile, else fit)")  # fmt: skip
     add("--regression", action="store_true",
         help="learn numbers by their mean squared error; chosen by itself for data sets that say "
         "so or have one class")  # fmt: skip
