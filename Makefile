@@ -32,7 +32,7 @@ ifneq ($(shell $(PYTHON) -c 'print("runs")' 2>/dev/null),runs)
 .PHONY: $(RUNTIME)
 endif
 
-.PHONY: help setup demo rtl-demo test test-fast properties lint format docs kat kat-selection qat-kat emulator-kat bit-flips core-memory fault-table c-faults fuzz benchmarks clean arrange-table arrange-loads arrange-properties
+.PHONY: help setup demo rtl-demo test test-fast properties lint format docs kat kat-selection qat-kat emulator-kat bit-flips core-memory fault-table c-faults fuzz benchmarks clean recipes arrange-table arrange-loads arrange-properties
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -55,6 +55,9 @@ test-fast: $(DEVELOPMENT) ## run the tests that take less than ten seconds each
 properties: $(DEVELOPMENT) ## test many more random networks (FACTOR=20 times the default)
 	@AI8X_PROPERTIES=$(FACTOR) $(PYTHON) -m pytest -n $(JOBS) --hypothesis-show-statistics \
 		tests/synthesis/test_random_networks.py $(ARGS)
+
+recipes: $(DEVELOPMENT) ## command lines of users of the vendor's tools: how many get as far as the data
+	@$(PYTHON) -m tests.recipes $(ARGS)
 
 arrange-table: $(DEVELOPMENT) ## networks with places by hand, arranged without: cycles, memory, seconds
 	@$(PYTHON) -m tests.arranging.table --kat $(KAT) $(ARGS)

@@ -18,7 +18,7 @@ import ai8x_blocks
 class AI85FaceIDNet(nn.Module):
     """Eight convolutions and an average over the rest of the image: 176336 parameters.
 
-    Input [N, num_channels, 160, 120], output [N, 512, 1, 1].
+    Input [N, 3 or 6, 160, 120], of which the first three channels count; output [N, 512, 1, 1].
     """
 
     def __init__(
@@ -30,8 +30,9 @@ class AI85FaceIDNet(nn.Module):
         **kwargs: Any,
     ) -> None:
         super().__init__()
+        self.channels = min(num_channels, 3)
         rows = (
-            ("conv1", "FusedConv2dReLU", num_channels, 16, 3, 1, {"bias": False}),  # 160x120
+            ("conv1", "FusedConv2dReLU", self.channels, 16, 3, 1, {"bias": False}),  # 160x120
             ("conv2", "FusedMaxPoolConv2dReLU", 16, 32, 3, 1, {"bias": False}),  # 80x60
             ("conv3", "FusedMaxPoolConv2dReLU", 32, 32, 3, 1),  # 40x30
             ("conv4", "FusedMaxPoolConv2dReLU", 32, 64, 3, 1),  # 20x15
@@ -45,7 +46,7 @@ class AI85FaceIDNet(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the vectors."""
-        x = self.conv4(self.conv3(self.conv2(self.conv1(x))))
+        x = self.conv4(self.conv3(self.conv2(self.conv1(x[:, : self.channels]))))
         return self.avgpool(self.conv8(self.conv7(self.conv6(self.conv5(x)))))
 
 

@@ -68,7 +68,7 @@ class _Unit(nn.Module):
 
 
 class Backbone(nn.Module):
-    """A face [N, 3, H, W], with H and W multiples of 16, as 512 features [N, 512]."""
+    """A face [N, 3, H, W] as 512 features [N, 512]."""
 
     def __init__(self, depth: int, squeeze: bool, dimensions: tuple[int, int]) -> None:
         super().__init__()
@@ -81,7 +81,7 @@ class Backbone(nn.Module):
                 units.append(_Unit(inputs, outputs, 1 if number else 2, squeeze))
                 inputs = outputs
         self.body = nn.Sequential(*units)
-        rest = (dimensions[0] // 16) * (dimensions[1] // 16)
+        rest = -(-dimensions[0] // 16) * -(-dimensions[1] // 16)
         self.output_layer = nn.Sequential(
             nn.BatchNorm2d(512),
             nn.Dropout(),
@@ -118,7 +118,6 @@ class FaceTeacher(nn.Module):
     ) -> None:
         super().__init__()
         assert num_channels in (3, 6), f"{num_channels} channels: faces have 3 or 6"
-        assert not (dimensions[0] % 16 or dimensions[1] % 16), f"{dimensions}: no multiples of 16"
         self.backbone = Backbone(depth, squeeze, dimensions)
         self.reduction = nn.Linear(_FEATURES, dimensionality, bias=bias)
         self.frozen = backbone_checkpoint is not None

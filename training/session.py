@@ -38,7 +38,7 @@ from training.loop.epochs import FAST_LAYOUT, Pass, measure
 from training.loop.observers import Context, Observer
 from training.loop.trainer import Trainer
 from training.network.building import build_model, teach
-from training.network.distillation import Distillation, NoLoss
+from training.network.distillation import Distillation, NoLoss, output_length
 from training.network.fitting import expected, refuse
 from training.options import TrainingOptions
 from training.policies import qat
@@ -310,11 +310,16 @@ def _distillation(
     prepared: Prepared, task: Task, data: Data, options: TrainingOptions
 ) -> Distillation | None:
     """Return the teacher with its weights if one is asked for; it always computes in floating
-    point."""
+    point. One that lets the length of its output be chosen gives as many numbers as the network
+    that learns its outputs."""
     if options.kd_teacher is None or (options.evaluate and not options.kd_relationbased):
         return None
     entry = choose(prepared.models, options.kd_teacher, "--kd-teacher")
-    own = replace(options, arch=entry.name, act_mode_8bit=False, dr=None, backbone_checkpoint=None)
+    chosen = entry.dr and options.kd_relationbased
+    length = output_length(prepared.model, data.item[0]) if chosen else None
+    own = replace(
+        options, arch=entry.name, act_mode_8bit=False, dr=length, backbone_checkpoint=None
+    )
     ai8x.set_device(options.device, False, options.avg_pool_rounding, verbose=False)
     teacher = build_model(entry, prepared.dataset, own)
     if options.kd_resume is not None:

@@ -69,3 +69,12 @@ class NoLoss(nn.Module):
     def forward(self, outputs: Tensor, _targets: Any) -> Tensor:
         """Return 0."""
         return 0 * outputs.sum()
+
+
+def output_length(model: nn.Module, x: Tensor) -> int | None:
+    """Return how many numbers a network gives for a sample; None if not in a single tensor."""
+    training = model.training
+    with torch.no_grad():
+        outputs = model.eval()(x[None])
+    model.train(training)
+    return outputs.numel() if isinstance(outputs, Tensor) else None
