@@ -3,6 +3,10 @@
 
 from __future__ import annotations
 
+import interrupts  # noqa: F401 - before all else
+
+# isort: split
+
 import gc
 import os
 import sys

@@ -8,7 +8,6 @@ from __future__ import annotations
 import io
 import json
 import zipfile
-import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -25,6 +24,8 @@ from answer.content import (
     StoredBiases,
 )
 from answer.errors import AnswerError
+from reading.archives import ArchiveError, read_members
+from reading.npy import NpyError, arrays_of
 
 VERSION = 1
 _FORMAT = "open-max78000-toolchain answer"
@@ -69,21 +70,21 @@ def read_answer(path: Path) -> Answer:
     Raises AnswerError: damaged (E850), of a newer version (E851); OSError.
     """
     try:
-        with path.open("rb") as file, zipfile.ZipFile(file) as archive:
-            header = json.loads(archive.read(_HEADER))
-            if header["format"] != _FORMAT:
-                raise ValueError("another format")
-            if header["version"] > VERSION:
-                raise AnswerError(
-                    "E851",
-                    f"the file has version {header['version']}, this tool reads {VERSION}",
-                    str(path),
-                    "Update the tool, or leave the file with --no-answer.",
-                )
-            return _answer(header, _arrays(archive))
+        members = read_members(path, _is_part, most_bytes=_MOST_BYTES)
+        header = json.loads(members.pop(_HEADER))
+        if header["format"] != _FORMAT:
+            raise ValueError("another format")
+        if header["version"] > VERSION:
+            raise AnswerError(
+                "E851",
+                f"the file has version {header['version']}, this tool reads {VERSION}",
+                str(path),
+                "Update the tool, or leave the file with --no-answer.",
+            )
+        return _answer(header, _arrays(members))
     except (
         ValueError, KeyError, TypeError, AttributeError, IndexError, EOFError, OverflowError,
-        zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError,
+        ArchiveError, NpyError, RecursionError,
     ) as exc:  # fmt: skip
         raise AnswerError(
             "E850",
@@ -134,16 +135,12 @@ def _archive(header: Mapping[str, Any], arrays: Arrays) -> bytes:
     return content.getvalue()
 
 
-def _arrays(archive: zipfile.ZipFile) -> Arrays:
-    infos = [info for info in archive.infolist() if info.filename.endswith(".npy")]
-    if sum(info.file_size for info in infos) > _MOST_BYTES:
-        raise ValueError("the arrays are too large")
-    return {
-        info.filename.removesuffix(".npy"): np.load(
-            io.BytesIO(archive.read(info)), allow_pickle=False
-        )
-        for info in infos
-    }
+def _is_part(name: str) -> bool:
+    return name == _HEADER or name.endswith(".npy")
+
+
+def _arrays(members: Mapping[str, bytes]) -> Arrays:
+    return {name.removesuffix(".npy"): arrays_of(data, 1)[0] for name, data in members.items()}
 
 
 def _answer(header: Mapping[str, Any], arrays: Arrays) -> Answer:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import collections
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -97,10 +97,10 @@ def printable(text: str, limit: int = 80) -> str:
     return shown + ("..." if len(text) > limit else "")
 
 
-def look_up(module: str, name: str) -> Any:
+def look_up(module: str, name: str, known: Mapping[tuple[str, str], Any]) -> Any:
     """Return the meaning of a name; raise CheckpointError E504 naming it when it is not known."""
     try:
-        return KNOWN[module, name]
+        return known[module, name]
     except KeyError:
         raise CheckpointError(
             "E504",

@@ -14,6 +14,7 @@ from checkpoint.values import Array, Checkpoint, Value
 from reading import ForeignFileError, read_bytes
 
 MAX_FILE_BYTES = 1 << 30
+MAX_NAME = 250
 
 
 def read_checkpoint(path: str | os.PathLike[str], *, bare: bool = False) -> Checkpoint:
@@ -73,6 +74,9 @@ def _entries(root: Value) -> dict[str, Value]:
     for key, kind in (("epoch", int), ("arch", str), ("extras", dict)):
         if not isinstance(root.get(key), kind | None):
             raise _misused(f"{key} is of type {kind.__name__}", root[key])
+    arch = root.get("arch")
+    if arch is not None and (len(arch) > MAX_NAME or not arch.isprintable()):
+        raise CheckpointError("E506", f"arch is {printable(arch)!r}; names are short, plain text")
     return dict(root)
 
 

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import collections
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 from checkpoint.errors import CheckpointError
 from checkpoint.known_objects import (
+    KNOWN,
     Constructor,
     NumberType,
     StorageRecord,
@@ -41,8 +42,12 @@ class Unpickler:
     `storages` lists every storage the pickle mentioned, by key.
     """
 
+    names: Mapping[tuple[str, str], Any] = KNOWN
+    """What the names of the file mean."""
+    most_bytes = MAX_PICKLE_BYTES
+
     def __init__(self, data: bytes | memoryview, position: int = 0) -> None:
-        self.data = memoryview(data)[: position + MAX_PICKLE_BYTES]
+        self.data = memoryview(data)[: position + self.most_bytes]
         self.position = position
         self.storages: dict[str, StorageRecord] = {}
         self._stack: list[Any] = []
@@ -181,13 +186,13 @@ class Unpickler:
 
     def _global(self) -> None:
         module = self._line()
-        self._push(look_up(module, self._line()))
+        self._push(look_up(module, self._line(), self.names))
 
     def _stack_global(self) -> None:
         name, module = self._stack.pop(), self._stack.pop()
         if not isinstance(name, str) or not isinstance(module, str):
             raise TypeError
-        self._push(look_up(module, name))
+        self._push(look_up(module, name, self.names))
 
     def _reduce(self) -> None:
         arguments, function = self._stack.pop(), self._stack.pop()
@@ -219,7 +224,14 @@ class Unpickler:
                 raise TypeError  # before hashing: of a nested tuple it takes hours, or the stack
             target.order = order
         elif not isinstance(target, collections.OrderedDict):
-            raise TypeError
+            self.attach(target, state)
+
+    def attach(self, target: Any, state: Any) -> None:  # noqa: ARG002 - for other kinds of files
+        """Attach state to an object that only a kind of files has; TypeError where there is none.
+
+        What the state holds is of unknown type.
+        """
+        raise TypeError
 
     def _persistent(self) -> None:
         """Push the storage that a tuple ('storage', type, key, location, count, [view]) names."""
@@ -294,6 +306,8 @@ _INSTRUCTIONS: dict[int, Instruction] = {
     ord("G"): _number(">d"),
     0x8A: _long(1),
     0x8B: _long(4),
+    ord("U"): lambda m: m._push(str(m._take(m._unsigned(1)), "latin-1")),  # texts of Python 2
+    ord("T"): lambda m: m._push(str(m._take(m._unsigned(4)), "latin-1")),
     ord("X"): _text(4),
     0x8C: _text(1),
     0x8D: _text(8),

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import os
 import re
 import sys
 from collections.abc import Container, Iterator, Sequence
 from typing import Any, NoReturn
 
 from device import Chip, UnknownDeviceError, chip_named
-from diagnostics import Diagnostic, Place, as_json
-from diagnostics.errors import InputError
+from diagnostics import DEBUG_REPORT, Diagnostic, Place, as_json
+from reading.text import is_plain, line
 
 _OPTION = r"(?<!\S)--?[A-Za-z0-9][\w-]*"
+_UNKNOWN = "unrecognized arguments: "
 _REQUIRED = "the following arguments are required: "
 
 
@@ -26,6 +26,15 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, *, json: bool = False, **settings: Any) -> None:
         super().__init__(**settings)
+        self.add_argument(
+            DEBUG_REPORT,
+            action=_Noted,
+            metavar="FILE",
+            dest=argparse.SUPPRESS,
+            default=argparse.SUPPRESS,
+            help="write what developers need to see about a failure: versions, names of options, "
+            "the code of the message and places in the source; no data",
+        )
         self._json = json
         self._refused: list[Diagnostic] = []
         self._typed: set[str] = set()
@@ -36,6 +45,8 @@ class Parser(argparse.ArgumentParser):
         """Do what argparse does, then refuse."""
         self._refused = []
         self._typed = {text.split("=")[0] for text in (sys.argv[1:] if args is None else args)}
+        for word in sys.argv[1:] if args is None else args:
+            self._check(word)
         found = super().parse_args(args)
         if self._refused:
             self._end(self._refused)
@@ -46,13 +57,31 @@ class Parser(argparse.ArgumentParser):
         """Words of the command line that was read, options without their values."""
         return tuple(sorted(self._typed))
 
+    def _check(self, word: str) -> None:
+        """Refuse text that would forge lines or steer a terminal wherever it is shown."""
+        undecodable = word.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+        if not is_plain(undecodable.replace("\ufffd", "?")):
+            self.error(f"control characters are not possible in an option: {line(word, 80)}")
+
     def refuse(self, option: str, reason: str) -> None:
         """Note an option that ends the run once the whole command line is read."""
         self._refused.append(_complain_of_usage(reason, option))
 
     def error(self, message: str) -> NoReturn:
         """Say what is wrong and end the run."""
-        self._end([*self._refused, *_usages(message, self._typed)])
+        self._end([*self._refused, *_usages(self._with_closest(message), self._typed)])
+
+    def _with_closest(self, message: str) -> str:
+        """Add what may have been meant by options that do not exist."""
+        if not message.startswith(_UNKNOWN):
+            return message
+        from difflib import get_close_matches  # only for messages
+
+        known = [o for a in self._actions if a.help != argparse.SUPPRESS for o in a.option_strings]
+        words = [word.partition("=")[0] for word in message.removeprefix(_UNKNOWN).split()]
+        closest = [get_close_matches(w, known, 1) for w in words if w.startswith("--")]
+        meant = ", ".join(option for found in closest for option in found)
+        return f"{message}; did you mean {meant}?" if meant else message
 
     def _end(self, found: Sequence[Diagnostic]) -> NoReturn:
         if self._json:
@@ -61,6 +90,13 @@ class Parser(argparse.ArgumentParser):
         lines = dict.fromkeys(_line(d, found) for d in found)
         text = "".join(f"{self.prog}: error: {line}\n" for line in lines)
         self.exit(2, f"{text}  See {self.prog} --help.\n")
+
+
+class _Noted(argparse.Action):
+    """An option that is for whoever runs the tool, which looks for it on its own."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *given: Any) -> None:
+        """Do nothing."""
 
 
 class Refused(argparse.Action):
@@ -106,14 +142,3 @@ def chip(text: str) -> Chip:
         return chip_named(text)
     except UnknownDeviceError as exc:
         raise argparse.ArgumentTypeError(str(exc)) from None
-
-
-def refuse_same_file(source: str, destination: str) -> None:
-    """Raise InputError (E704) if writing the destination would replace the source."""
-    if os.path.realpath(source) == os.path.realpath(destination):
-        raise InputError(
-            "E704",
-            "input and output are the same file; the trained weights would be lost",
-            destination,
-            "Name another output.",
-        )

@@ -13,10 +13,12 @@ import torch
 
 from datasets.errors import REPLACE, DatasetError
 from datasets.images import ImageDataset
+from reading import read_bytes
 
 _SAMPLES = 22
 _FILES = ("zeros.bit", "ones.bit")
 _TRAIN_SHARE = 0.75
+_MAX_BYTES = 256 << 20
 _LAYOUT = (
     "Expected in the folder of --data: AFSK/bits/zeros.bit and ones.bit, 22 bytes for each bit. "
     "Source: recordings of your own, of an audio frequency-shift keying modem."
@@ -27,7 +29,7 @@ def _read(path: Path) -> torch.Tensor:
     """Return the bits of a file, uint8 [N, 1, 22]."""
     if not path.is_file():
         raise DatasetError("E620", "the recordings are missing", str(path), _LAYOUT)
-    content = np.frombuffer(path.read_bytes(), np.uint8)
+    content = np.frombuffer(read_bytes(path, _MAX_BYTES), np.uint8)
     if not len(content) or len(content) % _SAMPLES:
         raise DatasetError(
             "E625",

@@ -15,8 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from datasets.errors import REPLACE, DatasetError, library
+from reading import open_file
 
 RATE = 16000  # samples per second
+MAX_BYTES = 256 << 20
 LENGTH = 16384  # samples of an item: 128 frames of 128
 _FRAME = 128
 _FRAMES_BEFORE = 30  # of a cut, before the frame in which somebody speaks
@@ -32,7 +34,7 @@ def read_wav(path: Path) -> Samples:
     Raises DatasetError: E613 when it is damaged, E625 unless it is 16 kHz, mono, 16 bits.
     """
     try:
-        with path.open("rb") as stream, wave.open(stream) as file:
+        with open_file(path, MAX_BYTES) as stream, wave.open(stream) as file:
             kind = (file.getframerate(), file.getnchannels(), 8 * file.getsampwidth())
             count = file.getnframes()
             content = file.readframes(count)
@@ -55,7 +57,7 @@ def read_flac(path: Path) -> Samples:
     """Return the samples of a FLAC file as float32 [n] in -1..1; raises what `read_wav` does."""
     soundfile = library("soundfile", "reads the FLAC files of LibriSpeech", str(path))
     try:
-        with path.open("rb") as stream:
+        with open_file(path, MAX_BYTES) as stream:
             samples, rate = soundfile.read(stream, dtype="float32", always_2d=True)
     except soundfile.LibsndfileError as exc:
         raise _damaged(path, f"it is no FLAC file ({exc})") from exc

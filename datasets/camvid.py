@@ -9,6 +9,7 @@ Source: docs/datasets.md, "Images in folders".
 from __future__ import annotations
 
 import csv
+import io
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
@@ -27,6 +28,7 @@ from datasets.errors import REPLACE, DatasetError
 from datasets.image_files import image_files, opened, read_image
 from datasets.images import fold_batch
 from datasets.progress import progress
+from reading import read_text
 
 _HEIGHT, _WIDTH = 720, 960
 _LABEL = 3  # plane of a prepared picture behind red, green and blue
@@ -38,6 +40,7 @@ CLASSES = tuple(
     Truck_Bus Tunnel VegetationMisc Void Wall None""".split()  # noqa: SIM905
 )
 _THREE = ("Building", "Sky", "Tree")  # all others are class 3
+MAX_TABLE_BYTES = 1 << 20
 _LAYOUT = (
     "Expected in the folder CamVid of --data: pictures of 960x720 pixels in train and test, those "
     "of their classes, named NAME_L.png, in train_labels and test_labels, and class_dict.csv with "
@@ -152,11 +155,11 @@ def _read_colours(path: Path) -> dict[int, int]:
     if not path.is_file():
         raise DatasetError("E620", "the table of the colours is missing", str(path), _LAYOUT)
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            found = {
-                int(row["r"]) << 16 | int(row["g"]) << 8 | int(row["b"]): row["name"].strip()
-                for row in csv.DictReader(file, skipinitialspace=True)
-            }
+        file = io.StringIO(read_text(path, MAX_TABLE_BYTES, "utf-8-sig"), newline="")
+        found = {
+            int(row["r"]) << 16 | int(row["g"]) << 8 | int(row["b"]): row["name"].strip()
+            for row in csv.DictReader(file, skipinitialspace=True)
+        }
     except (KeyError, ValueError, TypeError, AttributeError, csv.Error) as exc:
         raise DatasetError(
             "E613", f"it is no table of name, r, g, b ({exc!r})", str(path), _LAYOUT

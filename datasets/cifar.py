@@ -7,8 +7,7 @@ Source: docs/datasets.md, "Images in memory".
 
 from __future__ import annotations
 
-import pickle
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -18,11 +17,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from checkpoint import CheckpointError, ClassReference
+from checkpoint.known_objects import Constructor, NumberType
+from checkpoint.unpickler import Unpickler
 from datasets.downloads import Download, fetch, unpack
 from datasets.errors import ANEW_FOLDER, REPLACE, DatasetError
 from datasets.images import ImageDataset, RandomCrop, train_and_test
+from reading import read_bytes
 
 _SIZE = (3, 32, 32)
+_MAX_FILE_BYTES = 256 << 20
+"""The largest file of CIFAR has 155 MB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,58 +43,84 @@ class Collection:
     names: tuple[str, ...]
 
 
+@dataclass(slots=True)
 class _Array:
-    """Takes the place of an array in a pickle: keeps the shape, the type's name and the bytes."""
+    """Takes the place of an array in a pickle: shape, type and bytes arrive after it."""
 
-    def __setstate__(self, state: tuple[Any, ...]) -> None:
-        _, self.shape, self.dtype, self.columns_first, self.content = state
+    state: tuple[Any, ...] = ()
 
     def values(self) -> np.ndarray[Any, Any]:
         """Return the array; raises ValueError unless its elements are bytes in C order."""
-        if self.dtype.name not in ("u1", "|u1") or self.columns_first:
-            raise ValueError(f"an array of type {self.dtype.name}")
-        content = self.content
+        if len(self.state) != 5:
+            raise ValueError("an array without content")
+        _, shape, kind, columns_first, content = self.state
+        name = kind.code if isinstance(kind, NumberType) else "O"
+        if name != "u1" or columns_first:
+            raise ValueError(f"an array of type {name}")
         raw = content.encode("latin1") if isinstance(content, str) else content
-        return np.frombuffer(raw, np.uint8).reshape(self.shape)
+        if not isinstance(raw, bytes) or not isinstance(shape, tuple):
+            raise ValueError("an array without bytes or shape")
+        if not all(type(size) is int and 0 <= size <= len(raw) for size in shape):
+            raise ValueError("an array of an impossible shape")
+        return np.frombuffer(raw, np.uint8).reshape(shape)
 
 
-class _Dtype:
-    """Takes the place of the type of an array's elements."""
-
-    def __init__(self, name: str, *_rest: Any) -> None:
-        self.name = name
-
-    def __setstate__(self, state: Any) -> None:
-        """Byte order and alignment do not matter for bytes."""
+@dataclass(frozen=True, slots=True)
+class _OtherType:
+    """Takes the place of a type of elements that no picture has."""
 
 
-def _reconstruct(*_arguments: Any) -> _Array:
+def _number_type(arguments: tuple[Any, ...]) -> Any:
+    name = arguments[0] if arguments and isinstance(arguments[0], str) else ""
+    return NumberType(name.lstrip("|<>=")) if name else _OtherType()
+
+
+def _encode(arguments: tuple[Any, ...]) -> bytes:
+    """Take the place of the function by which Python 3 stores bytes in old protocols."""
+    if not arguments or not isinstance(arguments[0], str):
+        raise ValueError("bytes that are no text")
+    return arguments[0].encode("latin1")
+
+
+def _array(_arguments: tuple[Any, ...]) -> _Array:
     """Take the place of NumPy's function that makes an array."""
     return _Array()
 
 
-def _encode(text: str, *_encoding: Any) -> bytes:
-    """Take the place of the function by which Python 3 stores bytes in old protocols."""
-    return text.encode("latin1")
-
-
-_KNOWN: Mapping[tuple[str, str], Callable[..., Any]] = {
-    ("numpy.core.multiarray", "_reconstruct"): _reconstruct,
-    ("numpy._core.multiarray", "_reconstruct"): _reconstruct,
-    ("numpy", "ndarray"): _Array,
-    ("numpy", "dtype"): _Dtype,
-    ("_codecs", "encode"): _encode,
+_ARRAY_CLASS = ClassReference("numpy", "ndarray")
+_KNOWN: Mapping[tuple[str, str], Any] = {
+    ("numpy.core.multiarray", "_reconstruct"): Constructor("_reconstruct", _array),
+    ("numpy._core.multiarray", "_reconstruct"): Constructor("_reconstruct", _array),
+    ("numpy", "ndarray"): _ARRAY_CLASS,
+    ("numpy", "dtype"): Constructor("dtype", _number_type),
+    ("_codecs", "encode"): Constructor("encode", _encode),
 }
 
 
-class _Unpickler(pickle.Unpickler):
-    """Reads pickles of plain containers and arrays of bytes."""
+class _Unpickler(Unpickler):
+    """Reads pickles of plain containers and arrays of bytes; nothing in them is executed."""
 
-    def find_class(self, module: str, name: str) -> Any:
-        """Return the stand-in of what a file asks for."""
-        if (module, name) not in _KNOWN:
-            raise pickle.UnpicklingError(f"it asks for {module}.{name}")
-        return _KNOWN[module, name]
+    names = _KNOWN
+    most_bytes = _MAX_FILE_BYTES
+
+    def attach(self, target: Any, state: Any) -> None:
+        """Keep what an array holds; the state of a type does not matter for bytes."""
+        if isinstance(target, _Array) and isinstance(state, tuple):
+            target.state = state
+        elif not isinstance(target, NumberType | _OtherType):
+            raise TypeError
+
+
+def _content(value: Any, labels: str) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Return images and labels of a batch; nothing in it is of a known type yet."""
+    if not isinstance(value, dict):
+        raise TypeError("no dictionary")
+    images, found = value["data"], value[labels]
+    if not isinstance(images, _Array):
+        raise TypeError("no array of images")
+    if not isinstance(found, list) or not all(type(n) is int and abs(n) < 1 << 31 for n in found):
+        raise ValueError("labels are whole numbers")
+    return images.values().reshape(-1, *_SIZE), np.array(found, dtype=np.int64)
 
 
 def read_batch(path: Path, labels: str, classes: int) -> tuple[Tensor, Tensor]:
@@ -99,20 +130,13 @@ def read_batch(path: Path, labels: str, classes: int) -> tuple[Tensor, Tensor]:
     """
     if not path.exists():
         raise DatasetError("E620", "the file is missing", str(path), ANEW_FOLDER)
-    with path.open("rb") as file:
-        try:
-            content = _Unpickler(file, encoding="latin1").load()
-            images = content["data"].values().reshape(-1, *_SIZE)
-            targets = np.array(content[labels], dtype=np.int64)
-        except OSError:
-            raise
-        except Exception as exc:  # a damaged pickle can raise anything
-            raise DatasetError(
-                "E613",
-                f"it is no batch of CIFAR: {type(exc).__name__}: {exc}",
-                str(path),
-                REPLACE,
-            ) from exc
+    data = read_bytes(path, _MAX_FILE_BYTES)
+    try:
+        images, targets = _content(_Unpickler(data).run(), labels)
+    except (CheckpointError, ValueError, TypeError, KeyError) as exc:
+        raise DatasetError(
+            "E613", f"it is no batch of CIFAR: {type(exc).__name__}: {exc}", str(path), REPLACE
+        ) from exc
     if targets.shape != (len(images),) or not len(images):
         raise DatasetError(
             "E613",

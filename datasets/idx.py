@@ -16,8 +16,11 @@ from torch import Tensor
 
 from datasets.downloads import Download, fetch
 from datasets.errors import ANEW, DatasetError
+from reading import ForeignFileError, open_file
 
 SIZE = (28, 28)
+MAX_BYTES = 256 << 20
+"""The images of MNIST have 47 MB."""
 CLASSES = 10
 _PARTS = {True: "train", False: "t10k"}
 
@@ -51,9 +54,13 @@ def read_idx(path: Path) -> Tensor:
     Raises DatasetError when it is damaged.
     """
     try:
-        data = path.read_bytes()
-        if path.suffix == ".gz":
-            data = gzip.decompress(data)
+        with open_file(path, MAX_BYTES) as stream:
+            file = gzip.GzipFile(fileobj=stream) if path.suffix == ".gz" else stream
+            data = file.read(MAX_BYTES + 1)
+        if len(data) > MAX_BYTES:
+            raise _damaged(path, f"it unpacks to more than {MAX_BYTES} bytes")
+    except ForeignFileError as exc:
+        raise _damaged(path, str(exc.strerror)) from exc
     except (gzip.BadGzipFile, EOFError, zlib.error) as exc:
         raise _damaged(path, f"the compressed data is damaged ({exc})") from exc
     if len(data) < 4 or data[:3] != b"\0\0\x08":

@@ -12,10 +12,12 @@ import torch
 from torch import Tensor
 
 from datasets.errors import REPLACE, DatasetError
+from reading import open_file
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
+MAX_BYTES = 256 << 20
 _SUFFIXES = frozenset({".bmp", ".jpeg", ".jpg", ".png", ".ppm", ".webp"})
 
 
@@ -37,7 +39,7 @@ def opened(path: Path) -> Iterator[Image]:
     """Open a picture for the block; what Pillow cannot read becomes DatasetError E613."""
     from PIL import Image, UnidentifiedImageError
 
-    with path.open("rb") as stream:
+    with open_file(path, MAX_BYTES) as stream:
         try:
             with Image.open(stream) as image:
                 yield image

@@ -6,6 +6,8 @@ import contextlib
 import sys
 from collections.abc import Callable, Iterator
 
+from reading.streams import terminal
+
 
 @contextlib.contextmanager
 def progress(title: str, total: int | None) -> Iterator[Callable[[int], None]]:
@@ -20,6 +22,6 @@ def progress(title: str, total: int | None) -> Iterator[Callable[[int], None]]:
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    with Progress(*columns, console=Console(file=terminal(sys.stderr)), transient=True) as bar:
         task = bar.add_task(title, total=total)
         yield lambda steps: bar.update(task, advance=steps)

@@ -8,6 +8,7 @@ Source: docs/datasets.md, "Signals".
 
 from __future__ import annotations
 
+import io
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -22,7 +23,9 @@ from torch.utils.data import Dataset
 import ai8x
 from datasets.errors import REPLACE, DatasetError, library
 from datasets.progress import progress
+from reading import read_text
 
+MAX_BYTES = 256 << 20
 _FOLDER = Path("SampleMotorDataLimerick", "SpectraQuest_Rig_Data_Voyager_3", "Data_ADXL356C")
 _HEALTHY = "_GoB_GS_BaLo_WA_"  # good bearing and shaft, balanced load, well aligned
 _DECIMATION = 10  # 20 kHz to 2 kHz
@@ -80,7 +83,7 @@ def read_acceleration(path: Path) -> Values:
     at rest. Raises DatasetError E613 or, when it is too short, E625.
     """
     try:
-        with path.open(encoding="utf-8") as file:
+        with io.StringIO(read_text(path, MAX_BYTES)) as file:
             first = [float(text) for text in file.readline().split(";") if text.strip()]
             if len(first) < 4:
                 raise ValueError(f"{len(first)} columns")

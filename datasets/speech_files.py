@@ -21,6 +21,7 @@ from datasets.audio import LENGTH, read_flac, read_wav, speech_cuts, write_wav
 from datasets.downloads import Download, fetch, unpack
 from datasets.errors import DatasetError
 from datasets.progress import progress
+from reading import MIB, read_text
 
 COMMANDS = Download(
     "http://download.tensorflow.org/data/speech_commands_v0.02.tar.gz",
@@ -103,7 +104,7 @@ def _files(folder: Path) -> list[Path]:
 def _listed(raw: Path, name: str) -> frozenset[str]:
     """Return the names (word/file) of a list."""
     try:
-        return frozenset((raw / name).read_text(encoding="utf-8").split())
+        return frozenset(read_text(raw / name, 64 * MIB).split())
     except FileNotFoundError:
         raise DatasetError("E620", "the list is missing", str(raw / name), _LAYOUT) from None
     except UnicodeDecodeError as exc:

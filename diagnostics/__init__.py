@@ -19,10 +19,11 @@ from diagnostics.diagnostic import (
     has_errors,
     refuse_errors,
 )
-from diagnostics.guard import diagnostics_of, leave, run
+from diagnostics.guard import DEBUG_REPORT, diagnostics_of, leave, run
 from diagnostics.printing import as_json, print_diagnostics
 
 __all__ = [
+    "DEBUG_REPORT",
     "NO_EFFECTS",
     "Diagnostic",
     "DiagnosticError",

@@ -6,28 +6,41 @@ import contextlib
 import errno
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
 from typing import NoReturn
 
 import diagnostics.printing as printing
 from diagnostics.diagnostic import Diagnostic, DiagnosticError, Place
 from diagnostics.errors import ToolError
 from diagnostics.printing import print_diagnostics
+from diagnostics.signals import Terminated, ending_as_interrupts
+from reading import ForeignFileError
+from reading.streams import clean_streams, silence
+from reading.text import line
 
 
 def run(main: Callable[[], int | None], *, as_json: bool = False) -> int:
     """Call `main` and return the exit status of the script.
 
     0: done; 1: refused or failed, with diagnostics on standard error; 2 is left to argparse.
-    Errors of the operating system (missing file, full disk) and Ctrl-C become diagnostics too. A
-    defect of the tool itself is reported as such in one line; set `AI8X_TRACEBACK=1` to see where.
-    With `as_json` diagnostics go to standard output as a JSON list, whatever their origin.
+    Errors of the operating system (missing file, full disk), Ctrl-C and SIGTERM become diagnostics
+    too. A defect of the tool itself is reported as such in one line; set `AI8X_TRACEBACK=1` to see
+    where. With `as_json` diagnostics go to standard output as a JSON list, whatever their origin.
+    What is printed meanwhile is cleaned of control characters.
     """
-    try:
-        return _run(main, as_json)
-    except BrokenPipeError:
-        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - keeps the interpreter's exit quiet
-    return 1
+    words = tuple(sys.argv)
+    with clean_streams():
+        found: list[Diagnostic] = []
+        status, cause = _status(main, as_json, found)
+        file = _report_file(words)
+        if file is not None and status != _USAGE:
+            from diagnostics import debug_report  # rarely wanted
+
+            debug_report.write(file, debug_report.report(words, status, found, cause))
+        if isinstance(cause, SystemExit):
+            raise cause
+    return status
 
 
 def leave(status: int) -> NoReturn:
@@ -44,19 +57,37 @@ def leave(status: int) -> NoReturn:
     os._exit(status)
 
 
-def _run(main: Callable[[], int | None], as_json: bool) -> int:
-    """Do what `run` does, except that a closed pipe raises BrokenPipeError."""
+def _status(
+    main: Callable[[], int | None], as_json: bool, found: list[Diagnostic]
+) -> tuple[int, BaseException | None]:
+    """Return the exit status and what ended `main` early; diagnostics go to `found`."""
+    try:
+        with ending_as_interrupts():
+            return _run(main), None
+    except BrokenPipeError as exc:  # whoever reads has seen enough
+        silence(sys.stdout)
+        return 1, exc
+    except SystemExit as exc:
+        return (exc.code if isinstance(exc.code, int) else 0 if exc.code is None else 1), exc
+    except (KeyboardInterrupt, Exception) as exc:
+        found.extend(diagnostics_of(exc))
+        try:
+            _print(found, as_json)
+            sys.stdout.flush()
+        except OSError:
+            silence(sys.stdout)
+        return 1, exc
+
+
+def _run(main: Callable[[], int | None]) -> int:
+    """Return the status of `main` once what it printed has been written."""
     try:
         status = main() or 0
-        if sys.stdout is not None:  # None: whoever started the program closed it
-            sys.stdout.flush()  # a full disk or a closed pipe is told here, not at the exit
-        return status
-    except BrokenPipeError:
-        raise
-    except (KeyboardInterrupt, Exception) as exc:
-        _print(diagnostics_of(exc), as_json)
+    except SystemExit:
         sys.stdout.flush()
-    return 1
+        raise
+    sys.stdout.flush()  # a full disk or a closed pipe is told here, not at the exit
+    return status
 
 
 def _print(diagnostics: Iterable[Diagnostic], as_json: bool) -> None:
@@ -72,9 +103,8 @@ def diagnostics_of(exc: BaseException) -> tuple[Diagnostic, ...]:
         case DiagnosticError():
             return exc.diagnostics
         case KeyboardInterrupt():
-            found = Diagnostic(
-                "E001", "interrupted", remedy="Nothing was left half-written; run it again."
-            )
+            what = "ended from outside" if isinstance(exc, Terminated) else "interrupted"
+            found = Diagnostic("E001", what, remedy=str(exc) or _AGAIN)
         case OSError():
             found = _os_diagnostic(exc)
         case MemoryError():
@@ -88,10 +118,33 @@ def diagnostics_of(exc: BaseException) -> tuple[Diagnostic, ...]:
                 raise exc
             found = Diagnostic(
                 "E009",
-                f"defect in the tool: {type(exc).__name__}: {exc}",
-                remedy="Set AI8X_TRACEBACK=1 to see where, and report it with the command line.",
+                f"defect in the tool: {type(exc).__name__}: {_text_of(exc)}",
+                remedy=f"Run it again with {DEBUG_REPORT} FILE and report the defect with "
+                "this file; it holds versions, options and places in the source, no data.",
             )
     return (found,)
+
+
+_AGAIN = "Nothing was left half-written; run it again."
+_USAGE = 2
+DEBUG_REPORT = "--debug-report"
+
+
+def _report_file(words: Sequence[str]) -> str | None:
+    """Return the file that a command line names for the report; None if it names none."""
+    for word, following in pairwise((*words, "")):
+        name, equals, value = word.partition("=")
+        if name == DEBUG_REPORT:
+            return (value if equals else following) or None
+    return None
+
+
+def _text_of(exc: BaseException) -> str:
+    """Return what an exception says, in a line; some cannot say it."""
+    try:
+        return line(str(exc))
+    except ValueError:  # a number with too many digits
+        return "(no text)"
 
 
 def _place(name: str | None) -> Place | None:
@@ -126,7 +179,8 @@ _OUTPUT_REMEDY = (
 def _os_diagnostic(exc: OSError) -> Diagnostic:
     """Return the file and the system's answer, with a remedy for the usual causes."""
     place = _place(str(exc.filename)) if exc.filename is not None else None
-    remedy = _OS_REMEDIES.get(exc.errno or 0)
+    remedy = exc.remedy if isinstance(exc, ForeignFileError) else None
+    remedy = remedy or _OS_REMEDIES.get(exc.errno or 0)
     if exc.filename is None and exc.errno in _FULL:
         remedy = _OUTPUT_REMEDY
     return Diagnostic("E002", exc.strerror or str(exc), place, remedy)

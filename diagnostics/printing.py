@@ -8,7 +8,12 @@ from collections.abc import Iterable
 from typing import TextIO
 
 from diagnostics.diagnostic import Diagnostic, Severity
+from reading.streams import terminal
+from reading.text import cleaned
 
+MOST_SHOWN = 100
+"""As many complaints at once are read; what is wrong everywhere would hide the rest."""
+MOST_CHARACTERS = 4000
 _STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "yellow", Severity.NOTICE: "green"}
 
 
@@ -20,21 +25,33 @@ def print_diagnostics(diagnostics: Iterable[Diagnostic], stream: TextIO | None =
     """
     stream = stream or sys.stderr
     found = tuple(diagnostics)
+    shown = found[:MOST_SHOWN]
     if not stream.isatty():
-        stream.writelines(f"{d}\n" for d in found)
-        return
+        stream.writelines(f"{_cut(cleaned(str(d)))}\n" for d in shown)
+    else:
+        _print_in_colours(shown, terminal(stream))
+    if len(found) > len(shown):
+        stream.write(f"... and {len(found) - len(shown)} more, which may follow from these\n")
+
+
+def _print_in_colours(found: Iterable[Diagnostic], stream: TextIO) -> None:
     from rich.console import Console
     from rich.text import Text
 
     console = Console(file=stream, highlight=False, soft_wrap=True)
     for diagnostic in found:
-        text = Text(f"{diagnostic.place}: " if diagnostic.place else "", style="bold")
+        text = Text(cleaned(f"{diagnostic.place}: ") if diagnostic.place else "", style="bold")
         text.append(f"{diagnostic.severity}: ", style=_STYLES[diagnostic.severity])
-        text.append(diagnostic.message, style="default")
+        text.append(_cut(cleaned(diagnostic.message)), style="default")
         text.append(f" [{diagnostic.code}]", style="dim")
         if diagnostic.remedy:
-            text.append(f"\n  {diagnostic.remedy}", style="default")
+            text.append(f"\n  {cleaned(diagnostic.remedy)}", style="default")
         console.print(text)
+
+
+def _cut(text: str) -> str:
+    """Shorten what nobody reads to its end."""
+    return text if len(text) <= MOST_CHARACTERS else text[:MOST_CHARACTERS] + "..."
 
 
 def as_json(diagnostics: Iterable[Diagnostic]) -> str:

@@ -5,6 +5,6 @@ that fills the memory. Every reader of such a file opens it here. What is in it 
 before a person sees it.
 """
 
-from reading.files import MIB, ForeignFileError, open_file, read_bytes, read_text
+from reading.files import MIB, ForeignFileError, open_file, read_bytes, read_text, source_text
 
-__all__ = ["MIB", "ForeignFileError", "open_file", "read_bytes", "read_text"]
+__all__ = ["MIB", "ForeignFileError", "open_file", "read_bytes", "read_text", "source_text"]

@@ -8,6 +8,8 @@ import stat
 from typing import BinaryIO
 
 MIB = 1 << 20
+MAX_SOURCE_BYTES = 64 * MIB
+"""Of a source or makefile; samples as C arrays have some megabytes."""
 _STEP = 1 << 16
 _KINDS = {
     stat.S_IFIFO: "a pipe",
@@ -71,6 +73,11 @@ def read_text(
     """
     text = read_bytes(path, limit).decode(encoding, errors)
     return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def source_text(path: str | os.PathLike[str], errors: str = "replace") -> str:
+    """Return the text of a source or makefile, whatever its encoding; raises as `open_file`."""
+    return read_text(path, MAX_SOURCE_BYTES, errors=errors)
 
 
 def _check(status: os.stat_result, name: str, limit: int) -> None:

@@ -7,11 +7,17 @@ invisible characters make a text look like another; line ends forge lines.
 from __future__ import annotations
 
 import re
+from functools import cache
 
 _BREAKS = "\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029"
 _HIDDEN = "\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
 _OTHER = "\ud800-\udfff\ue000-\uf8ff\ufffe\uffff\U000e0000-\U000e0fff\U000f0000-\U0010ffff"
-_UNFIT = re.compile(f"[{_BREAKS}{_HIDDEN}{_OTHER}]")
+
+
+@cache
+def _unfit() -> re.Pattern[str]:
+    """Return what is escaped; only texts with unusual characters need it."""
+    return re.compile(f"[{_BREAKS}{_HIDDEN}{_OTHER}]")
 
 
 def cleaned(text: str) -> str:
@@ -20,9 +26,9 @@ def cleaned(text: str) -> str:
     Newlines and tabs stay. Escaped are control characters, marks of direction, invisible
     characters, halves of surrogate pairs and characters for private use.
     """
-    if text.isascii() and text.isprintable():
+    if text.isascii() and text.replace("\n", "").isprintable():
         return text
-    return _UNFIT.sub(_escape, text)
+    return _unfit().sub(_escape, text)
 
 
 def line(text: str, most: int = 200) -> str:

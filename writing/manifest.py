@@ -32,6 +32,11 @@ def stale_files(folder: Path, current: Collection[str]) -> tuple[str, ...]:
     )
 
 
+def listed_files(folder: Path) -> tuple[str, ...]:
+    """Return the names of all files that the list of a folder has; none if there is no list."""
+    return tuple(name for name, _ in _entries(folder))
+
+
 def _entries(folder: Path) -> Iterator[tuple[str, str]]:
     """Yield name and digest of each line of the list; nothing of one that is not readable."""
     try:

@@ -18,6 +18,7 @@ from commands.emulate.scores import result_lines
 from commands.emulate.simulation import Simulation, simulation_of
 from emulator import NetworkAlone
 from emulator.firmware.data_set import KEEPS_ARRAYS, FirmwareOnData
+from reading.streams import terminal
 from values import frozen
 
 Integers = NDArray[np.int64]
@@ -99,10 +100,12 @@ def _values(firmware: FirmwareOnData, images: NDArray[np.int8]) -> Integers:
     for first in range(0, len(images), size):
         results.append(firmware.run(images[first : first + size]))
         if sys.stderr.isatty() and time.monotonic() > shown:
-            print(f"\r{first} of {len(images)} inputs", end="", file=sys.stderr, flush=True)
+            print(
+                f"\r{first} of {len(images)} inputs", end="", file=terminal(sys.stderr), flush=True
+            )
             shown = time.monotonic() + 1
     if sys.stderr.isatty():
-        print("\r\033[K", end="", file=sys.stderr)
+        print("\r\033[K", end="", file=terminal(sys.stderr))
     return np.concatenate(results)
 
 

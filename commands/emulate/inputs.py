@@ -9,8 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from emulator import EmulatorError
+from reading import open_file
+from reading.npy import NpyError, read_array
 
 Image = NDArray[np.int8]
+MAX_BYTES = 256 << 20
 _PICTURES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".pgm", ".ppm", ".webp", ".tif", ".tiff")
 _MODES = {1: "L", 3: "RGB", 4: "RGBA"}
 """How Pillow calls pictures, by the number of their channels."""
@@ -41,12 +44,11 @@ def read_labels(path: Path, count: int) -> NDArray[np.int64]:
     Raises EmulatorError (E863) for anything else, and OSError.
     """
     try:
-        array = np.load(path, allow_pickle=False)
-    except (ValueError, EOFError) as exc:
+        array = read_array(path)
+    except NpyError as exc:
         raise EmulatorError("E863", f"not a NumPy array: {exc}", str(path)) from None
-    if not isinstance(array, np.ndarray) or not np.issubdtype(array.dtype, np.integer):
-        kind = getattr(array, "dtype", "an archive")
-        raise EmulatorError("E863", f"labels must be integers, not {kind}", str(path))
+    if not np.issubdtype(array.dtype, np.integer):
+        raise EmulatorError("E863", f"labels must be integers, not {array.dtype}", str(path))
     if array.size != count or array.size != max((1, *array.shape)):
         raise EmulatorError(
             "E863",
@@ -58,12 +60,11 @@ def read_labels(path: Path, count: int) -> NDArray[np.int64]:
 
 def _arrays(path: Path, shape: tuple[int, int, int]) -> list[Image]:
     try:
-        array = np.load(path, allow_pickle=False)
-    except (ValueError, EOFError) as exc:
+        array = read_array(path)
+    except NpyError as exc:
         raise _refused(path, f"not a NumPy array: {exc}") from None
-    if not isinstance(array, np.ndarray) or not np.issubdtype(array.dtype, np.integer):
-        kind = getattr(array, "dtype", "an archive")
-        raise _refused(path, f"the input must be integers, not {kind}")
+    if not np.issubdtype(array.dtype, np.integer):
+        raise _refused(path, f"the input must be integers, not {array.dtype}")
     if array.size and not (array.min() >= _LOWEST and array.max() <= _HIGHEST):
         raise _refused(
             path,
@@ -98,7 +99,7 @@ def _picture(path: Path, shape: tuple[int, int, int]) -> Image:
             f"Arrange it yourself and use a .npy file of {_text(shape)}.",
         )
     try:
-        with Pictures.open(path) as picture:
+        with open_file(path, MAX_BYTES) as stream, Pictures.open(stream) as picture:
             if picture.size != (columns, rows):
                 raise _refused(
                     path,
@@ -108,16 +109,22 @@ def _picture(path: Path, shape: tuple[int, int, int]) -> Image:
             values = np.asarray(picture.convert(mode), np.int16)
     except UnidentifiedImageError:
         raise _refused(path, "not a picture that Pillow can read") from None
+    except (SyntaxError, ValueError, EOFError, Pictures.DecompressionBombError) as exc:
+        raise _refused(path, f"the picture is damaged: {exc}") from None
+    except OSError as exc:  # of Pillow, without a number; that of the system is told as such
+        if exc.errno is not None:
+            raise
+        raise _refused(path, f"the picture is damaged: {exc}") from None
     return (values.reshape(rows, columns, channels).transpose(2, 0, 1) + _LOWEST).astype(np.int8)
 
 
 def _sound(path: Path, shape: tuple[int, int, int]) -> Image:
     """Read a sound; sample n goes to channel n % channels, position n // channels."""
     try:
-        with wave.open(str(path), "rb") as file:
+        with open_file(path, MAX_BYTES) as stream, wave.open(stream) as file:
             width, tracks = file.getsampwidth(), file.getnchannels()
             data = file.readframes(file.getnframes())
-    except (wave.Error, EOFError) as exc:
+    except (wave.Error, EOFError, RuntimeError) as exc:
         raise _refused(path, f"not a sound: {exc}") from None
     if tracks != 1 or width not in (1, 2):
         raise _refused(path, f"the sound must be mono with 8 or 16 bits, not {tracks} tracks")

@@ -22,6 +22,7 @@ from diagnostics import DiagnosticError
 from emulator.comparison.words import compare_words
 from emulator.firmware.data_set import FirmwareOnData
 from emulator.firmware.repeated import ResultPlaces
+from reading import source_text
 from synthesis.network import Network
 from synthesis.simulate import simulate
 from values import frozen
@@ -77,7 +78,7 @@ def _command(project: Path) -> str | None:
     for name in _FILES:
         path = project / name
         if path.is_file():
-            found = _COMMAND.search(path.read_text(errors="replace"))
+            found = _COMMAND.search(source_text(path))
             if found:
                 return found[1]
     return None

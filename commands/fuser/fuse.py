@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from checkpoint import read_checkpoint, write_checkpoint
-from commands.arguments import refuse_same_file
 from commands.fuser.arguments import FuserOptions
+from commands.same_files import refuse_overwriting
 from diagnostics.errors import InputError
 from quantization import fuse_batchnorm, refuse_foreign
 
 
 def fuse(options: FuserOptions) -> None:
     """Read one checkpoint and write the other, completely or not at all."""
-    refuse_same_file(options.input, options.output)
+    refuse_overwriting([(options.output, options.output)], (options.input,))
     checkpoint = read_checkpoint(options.input)
     try:
         refuse_foreign(checkpoint, "be fused")

@@ -13,6 +13,7 @@ from commands.loader.configuration import check_configuration, write_configurati
 from commands.loader.messages import print_line, print_messages, visible
 from commands.loader.options import LoaderOptions
 from commands.loader.soundness import last_line, refuse_unsound, sentence, unsound
+from commands.same_files import refuse_overwriting
 from diagnostics import (
     Diagnostic,
     DiagnosticError,
@@ -50,6 +51,7 @@ def create_project(options: LoaderOptions) -> int:
         return create_software(options, options.software)
     check_report(options)
     check_configuration(options)
+    refuse_overwriting(pages(options), inputs(options))
     if options.output.fits is not None:
         from commands.loader.model_sources import show_fits
 
@@ -87,6 +89,20 @@ def create_project(options: LoaderOptions) -> int:
     return 0
 
 
+def pages(options: LoaderOptions) -> list[tuple[str, str | None]]:
+    """Return the files beside the project that options ask for."""
+    output = options.output
+    return [("--report", output.report), ("--write-config", output.configuration)]
+
+
+def inputs(options: LoaderOptions) -> list[str | None]:
+    """Return the files that are read."""
+    chosen = options.resolve
+    described = options.config_file if isinstance(options.config_file, str) else None
+    sources = (chosen.checkpoint_file, chosen.sample_input, chosen.weight_input, chosen.bias_input)
+    return [described, *sources]
+
+
 def complaints_of_options(options: LoaderOptions) -> list[Diagnostic]:
     """Return what speaks against the options before the network is known."""
     complaints = [*options.usage, *check_options(options.text)]
@@ -118,6 +134,8 @@ def write_embedded(options: LoaderOptions, result: Synthesis) -> None:
     texts = emit_project(result.program, result.summary, text)
     files = texts | emit_arrays(result.summary, text)
     files[FILE_NAME] = answer_file(options, result, files)
+    project = ((str(folder / name), str(folder / name)) for name in files)
+    refuse_overwriting((*pages(options), *project), inputs(options))
     write_project(files, folder, overwrite=options.overwrite)
     write_report(options, result.network, result.placement, shown, result)
     print_messages(shown, messages)

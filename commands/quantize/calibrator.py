@@ -20,6 +20,7 @@ from diagnostics.errors import InputError
 from frontends.modules.foreign import refuse_foreign
 from quantization import Calibration
 from quantization.calibration import LayerChoice, calibrate
+from reading.streams import terminal
 from training.catalog.discovery import DatasetEntry, ModelEntry, choose, find_datasets, find_models
 from training.catalog.imported import imported
 from training.catalog.own_file import named_model, plain_name
@@ -124,7 +125,7 @@ def _progress(names: Sequence[str]) -> Iterable[str]:
     from rich.console import Console
     from rich.progress import track
 
-    console = Console(stderr=True)
+    console = Console(file=terminal(sys.stderr))
     return track(
         names, "Calibrating", console=console, transient=True, disable=not sys.stderr.isatty()
     )

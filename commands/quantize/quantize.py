@@ -7,13 +7,13 @@ from dataclasses import replace
 
 from checkpoint import Checkpoint, read_checkpoint, twin_of, write_checkpoint, write_safetensors
 from checkpoint.safetensors import SUFFIX
-from commands.arguments import refuse_same_file
 from commands.quantize.arguments import (
     ALIASES,
     DEFAULT_DEVIATIONS,
     DEFAULT_SCALE,
     QuantizeOptions,
 )
+from commands.same_files import refuse_overwriting
 from diagnostics import Diagnostic, DiagnosticError, Place, Severity, print_diagnostics
 from diagnostics.errors import InputError
 from quantization import (
@@ -33,7 +33,9 @@ from quantization import (
 
 def quantize(options: QuantizeOptions) -> None:
     """Read the input, quantize it and write the output, completely or not at all."""
-    refuse_same_file(options.input, options.output)
+    refuse_overwriting(
+        [(path, path) for path in outputs(options)], (options.input, options.config_file)
+    )
     print(f"Configuring device: {options.chip.name}")
     numeric = quantization_options(options)
     print(f"Converting checkpoint file {options.input} to {options.output}")
@@ -89,9 +91,7 @@ def outputs(options: QuantizeOptions) -> list[str]:
     """Return the files to write: OUTPUT, and its twin beside it with --safetensors."""
     if not options.safetensors or options.output.endswith(SUFFIX):
         return [options.output]
-    twin = twin_of(options.output)
-    refuse_same_file(options.input, twin)
-    return [options.output, twin]
+    return [options.output, twin_of(options.output)]
 
 
 def quantization_options(options: QuantizeOptions) -> QuantizationOptions:

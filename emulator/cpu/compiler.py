@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import resource
 import shutil
 import subprocess
 import sys
@@ -18,6 +19,8 @@ from emulator.cpu.architecture import Architecture
 from emulator.cpu.elf import Image, read_image
 from emulator.errors import EmulatorError
 
+_COMPILER_BYTES = 8 << 30
+"""Address space; a usual program takes one gibibyte of it."""
 COMPILE_SECONDS = 120
 
 
@@ -92,7 +95,7 @@ def run_compiler(
     `place` is what messages name. With `keep` the result may be kept in the user's cache. Raises
     EmulatorError: no compiler (E810), it takes too long (E811).
     """
-    environment = {**os.environ, "LC_ALL": "C"}
+    environment = {**os.environ, "LC_ALL": "C", "TMPDIR": str(folder)}
     if not keep:
         environment["ZIG_LOCAL_CACHE_DIR"] = str(folder / "local")
     if not os.access(os.environ.get("HOME", ""), os.W_OK):  # where the compiler's cache would be
@@ -107,12 +110,18 @@ def run_compiler(
             text=True,
             errors="replace",
             timeout=COMPILE_SECONDS,
+            preexec_fn=_limit_memory,
             check=False,
         )
     except subprocess.TimeoutExpired:
         message = f"the compiler does not finish within {COMPILE_SECONDS} s"
         raise EmulatorError("E811", message, str(place)) from None
     return result.returncode, result.stderr
+
+
+def _limit_memory() -> None:
+    """Keep a source whose macros grow without end from taking all memory; runs in the child."""
+    resource.setrlimit(resource.RLIMIT_AS, (_COMPILER_BYTES, _COMPILER_BYTES))
 
 
 def _first_error(messages: str) -> str:

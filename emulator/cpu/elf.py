@@ -13,8 +13,10 @@ from pathlib import Path
 
 from emulator.cpu.architecture import Architecture
 from emulator.errors import EmulatorError
+from reading import read_bytes
 from values import frozen
 
+MAX_BYTES = 256 << 20
 _IDENTIFICATION = b"\x7fELF\x01\x01"  # 32 bit, little-endian
 _PT_LOAD = 1
 _SHT_SYMTAB = 2
@@ -55,7 +57,7 @@ def read_image(path: Path, architecture: Architecture) -> Image:
 
     Raises EmulatorError (E804) if it is not a 32-bit little-endian ELF file for such a core.
     """
-    data = path.read_bytes()
+    data = read_bytes(path, MAX_BYTES)
     if not data.startswith(_IDENTIFICATION):
         raise EmulatorError("E804", "not a 32-bit little-endian ELF file", str(path))
     (machine,) = struct.unpack_from("<H", data, 18)
@@ -142,7 +144,7 @@ class ObjectSymbols:
 def read_object(path: Path) -> ObjectSymbols:
     """Return the names in a compiled, not yet linked file."""
     defined, weak, needed = set(), set(), set()
-    for name, _, _, info, section in _entries(path.read_bytes()):
+    for name, _, _, info, section in _entries(read_bytes(path, MAX_BYTES)):
         binding = info // _KINDS
         if not name or binding not in (_STB_GLOBAL, _STB_WEAK):
             continue

@@ -23,6 +23,7 @@ from emulator.machine.accelerator import NetworkRun
 from emulator.project.network import NetworkSources
 from emulator.project.tree import TreeOptions
 from emulator.words.addresses import refuse_device
+from reading import source_text
 
 _OK = 1
 _BUFFER, _BUFFER_FILL = RAM + MEMORY_BYTES // 2, 0xA5
@@ -178,7 +179,7 @@ class NetworkAlone:
 
     def _sample(self) -> dict[int, list[int]]:
         path = self.sources.samples
-        return sample_words(path.read_text(errors="replace")) if path else {}
+        return sample_words(source_text(path)) if path else {}
 
     def _compare(self) -> bool | None:
         """Tell whether the output is as the project expects it; None if it does not tell."""
@@ -189,7 +190,7 @@ class NetworkAlone:
                     board.bus.reads = []
                     return board.core.call(name, time_limit=self.time_limit) == _OK
         path = self.sources.results
-        expected = expected_words(path.read_text(errors="replace")) if path else []
+        expected = expected_words(source_text(path)) if path else []
         if not expected:
             return None
         words = board.bus.words
@@ -198,4 +199,4 @@ class NetworkAlone:
 
 def _mentions_sample(sources: NetworkSources) -> bool:
     """Whether the network's own files load the sample."""
-    return any("INPUT_" in path.read_text(errors="replace") for path in sources.files)
+    return any("INPUT_" in source_text(path) for path in sources.files)

@@ -19,6 +19,7 @@ from emulator.project.headers import SDK
 from emulator.project.sources import SourceCompiler
 from emulator.project.standins import is_sdk_name, stand_in_functions
 from emulator.project.tree import ProjectTree
+from reading import source_text
 from values import frozen
 
 _LINK_FLAGS = ("-Wl,--gc-sections", "-Wl,--entry=reset_handler", "-T", str(SDK / "link.ld"))
@@ -116,7 +117,7 @@ def _definitions(compiler: SourceCompiler, names: Iterable[str]) -> list[Path]:
             re.MULTILINE,
         )
         for path in candidates:
-            if definition.search(path.read_text(errors="replace")):
+            if definition.search(source_text(path)):
                 found[path.resolve()] = path
                 break
     known = {source.resolve() for source in (*compiler.objects, *tree.wrappers)}
@@ -194,13 +195,13 @@ def _is_declared(tree: ProjectTree, name: str) -> bool:
         re.MULTILINE,
     )
     files = [*tree.files("*.h"), *tree.files("*.c")]
-    return any(declaration.search(path.read_text(errors="replace")) for path in files)
+    return any(declaration.search(source_text(path)) for path in files)
 
 
 def _use(tree: ProjectTree, source: Path, name: str) -> str:
     """Return where a source names something: file and line."""
     pattern = re.compile(rf"\b{re.escape(name)}\b")
-    for number, line in enumerate(source.read_text(errors="replace").splitlines(), 1):
+    for number, line in enumerate(source_text(source).splitlines(), 1):
         if pattern.search(line):
             return tree.place(source, number)
     return tree.shown(source)

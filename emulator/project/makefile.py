@@ -12,11 +12,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from emulator.project.make_functions import FUNCTIONS, substitute
+from reading import source_text
 
 MAX_CHARACTERS = 200_000
 """No text of a makefile becomes longer than this when variables are put in."""
 _MAX_DEPTH = 40
-_ASSIGNMENT = re.compile(r"\s*([^\s:#=!?+]+)\s*(=|:=|::=|:::=|\?=|\+=|!=)\s*(.*)", re.DOTALL)
+_ASSIGNMENT = re.compile(r"[ \t]*([^\s:#=!?+]+)[ \t]*(=|:=|::=|:::=|\?=|\+=|!=)\s*(.*)", re.DOTALL)
 _MODIFIERS = re.compile(r"\s*(?:override|export|unexport|private)\s+(?=\S)")
 _CONDITION = re.compile(r"\s*(ifeq|ifneq|ifdef|ifndef)\b\s*(.*)")
 _COMPARISON = re.compile(
@@ -67,7 +68,7 @@ class Makefile:
             raise MakefileError(f"{path.name} includes itself")
         branches: list[tuple[bool, bool]] = []  # whether lines count, whether a branch has counted
         in_definition = False
-        for line in _logical_lines(path.read_text(errors="replace")):
+        for line in _logical_lines(source_text(path)):
             word = line.split(maxsplit=1)[0] if line.strip() else ""
             if in_definition or word == "define":
                 in_definition = word != "endef"

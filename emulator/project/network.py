@@ -12,6 +12,7 @@ from pathlib import Path
 
 from emulator.errors import EmulatorError
 from emulator.project.tree import ProjectTree
+from reading import source_text
 from values import frozen
 
 _DEFINITION = r"^[A-Za-z_][\w \t*]*\b{}\s*\([^;{{]*\)\s*\{{"
@@ -43,7 +44,7 @@ def network_sources(tree: ProjectTree) -> NetworkSources:
 
     Raises EmulatorError (E814): no file defines such functions, or several networks do.
     """
-    texts = {path: path.read_text(errors="replace") for path in (*tree.sources, *tree.others)}
+    texts = {path: source_text(path) for path in (*tree.sources, *tree.others)}
     named = {path: found for path, text in texts.items() if (found := _prefixes(text))}
     chosen = {path: found for path, found in named.items() if path in tree.sources} or named
     prefixes = sorted({prefix for found in chosen.values() for prefix in found})

@@ -16,6 +16,7 @@ from emulator.project.loops import repeated_calls, shorten_loops
 from emulator.project.messages import CompilerMessage, Complaint, compiler_messages
 from emulator.project.standins import StandIns, is_sdk_name
 from emulator.project.tree import ProjectTree
+from reading import source_text
 
 _COMMON_FLAGS = (
     *("-c", "-std=gnu11", "-O2", "-ffreestanding", "-fno-builtin", "-fno-strict-aliasing", "-w"),
@@ -107,7 +108,7 @@ class SourceCompiler:
 
     def _text(self, source: Path, copy: Path) -> Path:
         """Return the file to compile: the source, or a copy of it with its loops shortened."""
-        text = source.read_text(errors="surrogateescape")
+        text = source_text(source, "surrogateescape")
         loops = repeated_calls(text)
         for loop in loops:
             calls = " and ".join(f"{name}()" for name in loop.calls)

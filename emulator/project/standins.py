@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from emulator.project.messages import CompilerMessage, Complaint
+from reading import source_text
 
 _FIRST_CONSTANT = 0x7000
 _BLOCK_ADDRESS, _BLOCK_BYTES = 0x400F8000, 256  # peripherals' memory where the chips have nothing
@@ -155,7 +156,7 @@ class StandIns:
 def _following(message: CompilerMessage) -> str:
     """Return what follows in the source on the name that a message complains of."""
     try:
-        line = message.file.read_text(errors="replace").splitlines()[message.line - 1]
+        line = source_text(message.file).splitlines()[message.line - 1]
     except (OSError, IndexError):
         return ""
     rest = line[message.column - 1 :]
@@ -168,7 +169,7 @@ def add_member(headers: Path, owner: str, member: str) -> bool:
     pattern = re.compile(rf"\}}(\s*{re.escape(owner)};)")
     tagged = re.compile(rf"(struct {re.escape(owner)} \{{)")
     for header in sorted(headers.glob("*.h")):
-        text = header.read_text()
+        text = source_text(header)
         for expression, replacement in (
             (pattern, rf"    {volatile}unsigned int {member};\n}}\1"),
             (tagged, rf"\1\n    {volatile}unsigned int {member};"),

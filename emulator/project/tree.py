@@ -17,6 +17,7 @@ from device import Chip, UnknownDeviceError, chip_named
 from emulator.cpu.architecture import CORTEX_M4, RISCV, Architecture
 from emulator.errors import EmulatorError
 from emulator.project.makefile import Makefile, MakefileError
+from reading import source_text
 from values import frozen
 
 _MAKEFILES = ("Makefile", "makefile", "GNUmakefile", "project.mk")
@@ -156,7 +157,7 @@ def _project_folder(root: Path) -> Path:
         return root
     if any(any((root / name).glob("*.c")) for name in _SOURCE_FOLDERS):
         return root
-    mains = [f for f in _files(root, "*.c") if _MAIN.search(f.read_text(errors="replace"))]
+    mains = [f for f in _files(root, "*.c") if _MAIN.search(source_text(f))]
     folders = _unique(main.parent for main in mains)
     if len(folders) > 1:
         names = ", ".join(os.path.relpath(folder, root) for folder in folders[:8])

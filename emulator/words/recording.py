@@ -9,7 +9,6 @@ of later phases are not applied.
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -19,9 +18,13 @@ from numpy.typing import NDArray
 from emulator.bits import WORD_LIMIT
 from emulator.errors import EmulatorError
 from emulator.words.writes import Writes
+from reading import MIB
+from reading.archives import ArchiveError, read_members
+from reading.npy import NpyError, arrays_of
 from values import frozen
 
 LAST_PHASE = 6
+MAX_BYTES = 512 * MIB
 _ARRAYS = ("phase", "size", "addr", "value")
 _EXPECTED = ("expected_addr", "expected_value", "expected_mask")
 
@@ -47,21 +50,18 @@ class RecordedWords:
 
 def read_words(path: Path) -> RecordedWords:
     """Read a recording. Raises EmulatorError (E801) if it is not one."""
-    with path.open("rb") as file:  # a missing file is an OSError
-        if not zipfile.is_zipfile(file):
-            raise EmulatorError("E801", "not a NumPy archive (.npz)", str(path))
+    files = {f"{name}.npy": name for name in (*_ARRAYS, *_EXPECTED, "expected")}
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            names = set(archive.files)
-            missing = [name for name in _ARRAYS if name not in names]
-            if missing:
-                raise EmulatorError(
-                    "E801", f"the recording lacks the array {missing[0]}", str(path)
-                )
-            wanted = names & {*_ARRAYS, *_EXPECTED, "expected"}
-            arrays = {name: _words(name, archive[name], path) for name in wanted}
-    except (ValueError, TypeError, zipfile.BadZipFile, EOFError) as exc:
-        raise EmulatorError("E801", f"not a recording of words: {exc}", str(path)) from None
+        members = read_members(path, files.__contains__, most_bytes=MAX_BYTES)
+        arrays = {
+            files[file]: _words(files[file], _array(files[file], data), path)
+            for file, data in members.items()
+        }
+    except (ArchiveError, NpyError) as exc:
+        raise EmulatorError("E801", f"not a NumPy archive (.npz): {exc}", str(path)) from None
+    missing = [name for name in _ARRAYS if name not in arrays]
+    if missing:
+        raise EmulatorError("E801", f"the recording lacks the array {missing[0]}", str(path))
     phase, size, address, value = (arrays[name] for name in _ARRAYS)
     if len({array.shape for array in (phase, size, address, value)}) != 1 or phase.ndim != 1:
         raise EmulatorError("E801", "the arrays of the recording differ in length", str(path))
@@ -70,6 +70,16 @@ def read_words(path: Path) -> RecordedWords:
         raise EmulatorError("E801", f"a write of {wrong} bytes: 1, 2 or 4 are possible", str(path))
     chosen = phase <= LAST_PHASE
     return RecordedWords(Writes(size, address, value).where(chosen), _expected(arrays, path))
+
+
+def _array(name: str, data: bytes) -> NDArray[np.generic]:
+    """Return the array of a member; NpyError, which names it."""
+    try:
+        return arrays_of(data, 1)[0]
+    except NpyError as exc:
+        raise NpyError(f"the array {name}: {exc}") from None
+    except IndexError:
+        raise NpyError(f"the array {name} is empty") from None
 
 
 def _words(name: str, array: NDArray[np.generic], path: Path) -> NDArray[np.int64]:

@@ -12,6 +12,7 @@ from typing import Any, Protocol, TypeAlias
 
 import yaml
 
+from reading.text import is_plain, line
 from synthesis.parse.closest import closest
 from synthesis.parse.nodes import kind_of, scalar
 from values import frozen
@@ -135,6 +136,15 @@ class Flag:
         return {"enum": [True, False, 1, 0]}
 
 
+def _plain(value: str) -> str:
+    """Return a name as it is; names stand in messages, logs and sources."""
+    if not is_plain(value):
+        raise KindError(
+            f"is the text '{line(value, 40)}', which has control characters", "Take them out."
+        )
+    return value
+
+
 @frozen
 class Text:
     """A text; `numbers` says whether a number may stand without quotes (parts of file names)."""
@@ -151,7 +161,7 @@ class Text:
             )
         if len(value) > _LONGEST_TEXT:
             raise KindError(f"has {len(value)} characters, the limit is {_LONGEST_TEXT}")
-        return value
+        return _plain(value)
 
     def expected(self) -> str:  # noqa: D102 - see Kind
         return "a text"
@@ -293,7 +303,7 @@ class Reference:
     def _one(self, node: yaml.Node) -> int | str:
         value = _scalar(node)
         if isinstance(value, str) and value:
-            return self.words.get(value.lower(), value)
+            return self.words.get(value.lower(), _plain(value))
         if isinstance(value, bool) or not isinstance(value, int):
             raise KindError(f"is {kind_of(node)}")
         return value

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 import yaml
 
 from diagnostics import NO_EFFECTS, Diagnostic, DiagnosticError, Effects, Place
+from reading import ForeignFileError, read_bytes
+from reading.text import line
 
 _CORE = "tag:yaml.org,2002:"
 _SCALAR_TAGS = {_CORE + kind for kind in ("null", "bool", "int", "float", "str", "timestamp")}
@@ -34,8 +35,16 @@ MAX_KEY_LENGTH = 80
 def read_text(path: str) -> str:
     """Return a description file's text; a missing or undecodable file is a DiagnosticError."""
     try:
-        with Path(path).open("rb") as file:
-            data = file.read(MAX_FILE_BYTES + 1)  # what is no regular file may never end
+        data = read_bytes(path, MAX_FILE_BYTES)
+    except ForeignFileError as exc:
+        raise DiagnosticError(
+            Diagnostic(
+                "E101",
+                f"cannot read the network description: {exc.strerror}",
+                Place(path, 1, 1) if exc.size else Place(file=path),
+                "Name a network description; the largest ones have a few kilobytes.",
+            )
+        ) from None
     except OSError as exc:
         raise DiagnosticError(
             Diagnostic(
@@ -45,15 +54,6 @@ def read_text(path: str) -> str:
                 "Check the path given to --config-file.",
             )
         ) from None
-    if len(data) > MAX_FILE_BYTES:
-        raise DiagnosticError(
-            Diagnostic(
-                "E101",
-                f"the file has more than {MAX_FILE_BYTES} bytes",
-                Place(path, 1, 1),
-                "Name a network description; the largest ones have a few kilobytes.",
-            )
-        )
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as exc:
@@ -209,7 +209,7 @@ def kind_of(node: yaml.Node) -> str:
 
 
 def _short(text: str, most: int = 40) -> str:
-    return text if len(text) <= most else text[: most - 3] + "..."
+    return line(text) if len(text) <= most else line(text[: most - 3]) + "..."
 
 
 def scalar(node: yaml.Node) -> int | float | bool | str | None:

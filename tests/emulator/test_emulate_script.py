@@ -245,7 +245,10 @@ def test_expected_words_may_come_as_columns_and_without_masks(
         (lambda path: change(path, size=None), "lacks the array size"),
         (lambda path: change(path, size=[4]), "differ in length"),
         (lambda path: change(path, size=lambda size: 0 * size + 3), "a write of 3 bytes"),
-        (lambda path: change(path, addr=np.array(["a"])), "the array addr has the type <U1"),
+        (
+            lambda path: change(path, addr=np.array(["a"])),
+            "array addr: it holds '<U1', not",
+        ),
         (lambda path: change(path, value=lambda v: v * 0.5), "array value has the type float64"),
         (lambda path: change(path, value=lambda v: v + 2**40), "integers of 32 bits without sign"),
         (lambda path: change(path, addr=lambda a: -a), "array addr has values from -13"),

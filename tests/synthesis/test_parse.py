@@ -203,7 +203,9 @@ def test_folder_instead_of_a_file_is_refused(tmp_path: Path) -> None:
 def test_huge_file_is_refused_before_it_is_parsed(tmp_path: Path) -> None:
     path = tmp_path / "huge.yaml"
     path.write_bytes(b"#" * (MAX_FILE_BYTES + 1))
-    with pytest.raises(DiagnosticError, match=f"has more than {MAX_FILE_BYTES} bytes"):
+    with pytest.raises(
+        DiagnosticError, match=f"has {MAX_FILE_BYTES + 1} bytes, the limit is {MAX_FILE_BYTES}"
+    ):
         parse_file(str(path))
 
 
