@@ -22,6 +22,7 @@ from commands.emulate.plain import core_of, emulate_plain
 from commands.emulate.runs import WRONG_REGISTERS, show_run
 from commands.emulate.timing import describe_times, write_time_files
 from commands.emulate.verdict import judge
+from commands.same_files import refuse_overwriting, refuse_project_files
 from emulator import (
     Accelerator,
     AddressMap,
@@ -48,6 +49,13 @@ SHOWN_MISMATCHES = 10
 
 def emulate(options: EmulateOptions) -> int:
     """Run what the options name; return 0 if the result is right."""
+    written = [("--trace", options.trace), ("--dump", options.dump)]
+    written += [("--profile", options.profile), ("--vcd", options.vcd)]
+    refuse_overwriting(
+        [(option, None if path is None else str(path)) for option, path in written],
+        (options.words, options.input, options.labels),
+    )
+    refuse_project_files(written, options.project)
     if options.words is not None:
         return emulate_words(Path(options.words), options)
     assert options.project is not None, "the command line names one of both"
