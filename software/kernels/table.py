@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from software.graph import Convolution
+from software.kernels.depthwise import DEPTHWISE
 from software.kernels.dsp import DSP
 from software.kernels.lanes import LANES, SMALL_LANES
+from software.kernels.nomul import BUCKETS
 from software.kernels.registry import PORTABLE, Core, Kernel
 
-KERNELS: tuple[Kernel, ...] = (DSP, SMALL_LANES, LANES, PORTABLE)
+KERNELS: tuple[Kernel, ...] = (DEPTHWISE, DSP, SMALL_LANES, LANES, BUCKETS, PORTABLE)
 
 
 def choose(conv: Convolution, core: Core, wanted: frozenset[str] | None = None) -> Kernel:

@@ -1,0 +1,155 @@
+#include "nn_kernels.h"
+
+/* Convolution on cores that do not multiply: data are added up in buckets, by the nibbles of weights.
+ *
+ * A weight is 16 * h + l with l in 0..15 and h in -8..7. All data whose weights have the same l go to
+ * one bucket, those with the same h to another; at the end a bucket counts as often as its nibble
+ * says, which running sums do without multiplying. Two pixels share a word, v = x0 + x1 * 2^16; after
+ * at most 256 inputs the sums in both halves still are 16-bit numbers, whatever the data are.
+ *
+ * Weights: uint8_t in the order filter, kernel row, kernel column, channel. `flush` is the number of
+ * nibbles that weights have: 2, or 1 if all of them are in -8..7. Scratch: a word for each input.
+ */
+
+#define NN_NOMUL_LONGEST 256u
+
+typedef uint32_t NN_ALIAS nn_nomul_pair;
+
+/* Adds to the sums of both pixels each bucket as often as its number says, and empties all. Where
+ * nibbles are signed, bucket 8 is -8. */
+static void nn_nomul_empty(uint32_t *buckets, uint32_t *sums, int negative, unsigned left)
+{
+    uint32_t run0 = 0, run1 = 0, sum0 = 0, sum1 = 0, less0 = 0, less1 = 0;
+    unsigned bucket;
+
+    for (bucket = 15; bucket > 0; bucket--) {
+        const uint32_t pair = buckets[bucket];
+        const uint32_t lower = (uint32_t)(int32_t)(int16_t)(pair & 0xffff);
+
+        buckets[bucket] = 0;
+        run0 += lower;
+        run1 += (uint32_t)((int32_t)(pair - lower) >> 16);
+        sum0 += run0;
+        sum1 += run1;
+        if (bucket == 8) {
+            less0 = run0;
+            less1 = run1;
+        }
+    }
+    buckets[0] = 0;
+    if (negative) {
+        sum0 -= less0 << 4;
+        sum1 -= less1 << 4;
+    }
+    sums[0] += sum0 << left;
+    sums[1] += sum1 << left;
+}
+
+/* Sums of two pixels by a filter; `low` are 32 buckets, which are empty before and after. */
+static void nn_nomul_filter(const nn_nomul_pair *data, const uint8_t *weights, uint32_t inputs,
+                            unsigned nibbles, uint32_t *low, uint32_t *sums)
+{
+    uint32_t *const high = low + 16;
+
+    while (inputs) {
+        const uint32_t length = inputs < NN_NOMUL_LONGEST ? inputs : NN_NOMUL_LONGEST;
+        const uint8_t *end = weights + length;
+
+        inputs -= length;
+        if (nibbles == 2) {
+            for (; weights != end; data++) {
+                const uint32_t pair = *data;
+                const unsigned weight = *weights++;
+
+                low[weight & 15] += pair;
+                high[weight >> 4] += pair;
+            }
+            nn_nomul_empty(low, sums, 0, 0);
+            nn_nomul_empty(high, sums, 1, 4);
+        } else {
+            for (; weights != end; data++) {
+                low[*weights++ & 15] += *data;
+            }
+            nn_nomul_empty(low, sums, 1, 0);
+        }
+    }
+}
+
+/* Joins `size` values of two pixels; bit p of `inside` tells that pixel p is part of the row. */
+static nn_nomul_pair *nn_nomul_join(nn_nomul_pair *to, const int8_t *first, const int8_t *second,
+                                    uint32_t size, unsigned inside)
+{
+    nn_nomul_pair *end = to + size;
+
+    for (; to != end; first++, second++) {
+        uint32_t pair = inside & 1 ? (uint32_t)(int32_t)*first : 0;
+
+        *to++ = pair + (inside & 2 ? (uint32_t)(int32_t)*second << 16 : 0);
+    }
+    return to;
+}
+
+static void nn_nomul_patch(const nn_conv *conv, const int8_t *const *rows, int32_t x,
+                           nn_nomul_pair *to, unsigned pixels)
+{
+    const uint32_t channels = conv->channels;
+    const int32_t columns = conv->kernel_columns, step = conv->dilation, width = conv->width;
+    const uint32_t size = (uint32_t)columns * channels, jump = (uint32_t)step * channels;
+    unsigned row;
+
+    x -= conv->pad;
+    for (row = 0; row < conv->kernel_rows; row++) {
+        const int8_t *first = rows[row], *second;
+        int32_t column, place = x;
+
+        if (first == NULL) {
+            to = nn_nomul_join(to, NULL, NULL, size, 0);
+            continue;
+        }
+        first += x * (int32_t)channels;
+        second = first + channels;
+        if (pixels == 2 && step == 1 && x >= 0 && x + columns < width) {
+            to = nn_nomul_join(to, first, second, size, 3);
+            continue;
+        }
+        for (column = 0; column < columns; column++, place += step) {
+            unsigned inside = place >= 0 && place < width;
+
+            inside |= pixels == 2 && place >= -1 && place + 1 < width ? 2 : 0;
+            to = nn_nomul_join(to, first, second, channels, inside);
+            first += jump;
+            second += jump;
+        }
+    }
+}
+
+void nn_conv_nomul(const nn_conv *conv, const int8_t *const *rows, unsigned x, unsigned count,
+                   void *out, void *scratch)
+{
+    const uint32_t size = conv->filters << (conv->flags & NN_WIDE ? 2 : 0);
+    const uint32_t inputs = conv->channels * conv->kernel_rows * conv->kernel_columns;
+    nn_nomul_pair *data = (nn_nomul_pair *)scratch;
+    int8_t *pixel = (int8_t *)out;
+    uint32_t buckets[32] = {0};
+
+    while (count) {
+        const uint8_t *weights = (const uint8_t *)conv->weights;
+        const unsigned pixels = count > 1 ? 2 : 1;
+        uint32_t filter;
+
+        nn_nomul_patch(conv, rows, (int32_t)x, data, pixels);
+        for (filter = 0; filter < conv->filters; filter++, weights += inputs) {
+            uint32_t sums[2];
+
+            sums[0] = sums[1] = (uint32_t)conv->start[filter];
+            nn_nomul_filter(data, weights, inputs, conv->flush, buckets, sums);
+            nn_store(conv, pixel, filter, (int32_t)sums[0]);
+            if (pixels == 2) {
+                nn_store(conv, pixel + size, filter, (int32_t)sums[1]);
+            }
+        }
+        x += pixels;
+        count -= pixels;
+        pixel += pixels == 2 ? 2 * size : size;
+    }
+}
