@@ -30,9 +30,11 @@ from layers.elementary import (
     ID3,
     Abs,
     AvgPoolFloor,
+    AvgPoolFloorFunction,
     Clamp,
     Empty,
     Floor,
+    FloorFunction,
     FloorQat,
     One,
     OutputScale,
@@ -41,6 +43,7 @@ from layers.elementary import (
     QuantizationFunction,
     Quantize,
     Round,
+    RoundFunction,
     RoundQat,
     Scaler,
     WeightScale,
@@ -91,6 +94,7 @@ from layers.weight_ranges import fit_ranges, refit_ranges, settle_quantiles
 
 globals().update(NAMED_CLASSES)
 globals().update(DEVICE_CLASSES)
+Device = Dev  # what the vendor's module calls it
 
 
 class _Ai8x(types.ModuleType):

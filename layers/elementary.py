@@ -35,6 +35,38 @@ class _StraightThrough(torch.autograd.Function):
         return gradient, None
 
 
+class FloorFunction(torch.autograd.Function):
+    """The function behind `Floor`: apply(x)."""
+
+    @staticmethod
+    def forward(_ctx: Any, x: Tensor) -> Tensor:
+        """Round down."""
+        return x.floor()
+
+    @staticmethod
+    def backward(_ctx: Any, gradient: Tensor) -> Tensor:
+        """Pass the gradient unchanged."""
+        return gradient
+
+
+class RoundFunction(FloorFunction):
+    """The function behind `Round`: apply(x)."""
+
+    @staticmethod
+    def forward(_ctx: Any, x: Tensor) -> Tensor:
+        """Round half to even."""
+        return x.round()
+
+
+class AvgPoolFloorFunction(FloorFunction):
+    """The function behind `AvgPoolFloor`: apply(x)."""
+
+    @staticmethod
+    def forward(_ctx: Any, x: Tensor) -> Tensor:
+        """Round toward zero."""
+        return x.trunc()
+
+
 class Rounding(nn.Module):
     """Move values onto a grid; base of the modules that round."""
 

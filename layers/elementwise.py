@@ -19,15 +19,15 @@ from layers.generations import THRESHOLD, exponent
 
 
 class Eltwise(nn.Module):
-    """Combine tensors of one shape by `function`, from the left; the result is clamped once.
+    """Combine tensors of one shape by `f`, from the left; the result is clamped once.
 
     In networks of the second generation of QAT it has an `activation_threshold`, which decides the
     ranges of its operands (`apply_scales`), and is clamped from the beginning of QAT on.
     """
 
-    def __init__(self, function: Callable[[Tensor, Tensor], Tensor]) -> None:
+    def __init__(self, f: Callable[[Tensor, Tensor], Tensor]) -> None:
         super().__init__()
-        self.function = function
+        self.f = f
         self.clamp: nn.Module = activation_clamp(chosen_chip())
         self.delivered_factor = 1.0
 
@@ -58,7 +58,7 @@ class Eltwise(nn.Module):
 
     def forward(self, *x: Tensor) -> Tensor:
         """Return the clamped combination of the operands."""
-        result: Tensor = self.clamp(functools.reduce(self.function, x))
+        result: Tensor = self.clamp(functools.reduce(self.f, x))
         return result if self.delivered_factor == 1.0 else result * self.delivered_factor
 
 

@@ -43,11 +43,11 @@ class fold:
         return torch.cat([img[:, i::r, j::r] for i in range(r) for j in range(r)])
 
 
-def unfold_batch(batch: Tensor, fold_ratio: int) -> Tensor:
+def unfold_batch(img_batch: Tensor, fold_ratio: int) -> Tensor:
     """Undo `fold` for a batch: (N, C*r*r, h, w) to (N, C, h*r, w*r)."""
     r = fold_ratio
-    n, channels, height, width = batch.shape
-    blocks = batch.view(n, r, r, channels // (r * r), height, width)
+    n, channels, height, width = img_batch.shape
+    blocks = img_batch.view(n, r, r, channels // (r * r), height, width)
     return blocks.permute(0, 3, 4, 1, 5, 2).reshape(n, channels // (r * r), height * r, width * r)
 
 

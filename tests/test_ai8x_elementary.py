@@ -167,17 +167,38 @@ def test_software_layers_divide_by_128_in_simulation(
 
 def test_every_name_of_the_reference_is_there() -> None:
     names = """
-        Abs Add AvgPoolFloor BitwiseOr BitwiseXor Clamp Conv1d Conv2d DevAI84 DevAI85 DevAI87
-        Eltwise Empty Floor FloorONNX FloorQat FloorQatONNX FusedSoftwareLinearReLU ID3 Linear
+        Abs Add AvgPoolFloor AvgPoolFloorFunction BitwiseOr BitwiseXor Clamp Conv1d Conv2d DevAI84
+        DevAI85 DevAI87 Device Eltwise Empty Floor FloorFunction FloorONNX
+        FloorQat FloorQatONNX FusedSoftwareLinearReLU ID3 Linear
         One Or OutputScale OutputScaleONNX OutputShiftLimit OutputShiftONNX
         OutputShiftPassthrough QuantizationAwareModule QuantizationFunction Quantize QuantizeONNX
-        Round RoundQat RoundQatONNX Scaler ScalerONNX SoftwareLinear Sub WeightScale
+        Round RoundFunction RoundQat RoundQatONNX Scaler ScalerONNX SoftwareLinear Sub WeightScale
         WeightScaleONNX Xor bayer_filter dev fold fuse_bn_layers get_activation initiate_qat
         interp normalize onnx_export_prep quantile quantize_clamp quantize_clamp_parameters
         quantize_clamp_pool set_device unfold_batch update_model update_optimizer
         MaxPool1d MaxPool2d AvgPool1d AvgPool2d
     """
     assert [name for name in names.split() if not hasattr(ai8x, name)] == []
+
+
+def test_functions_and_keywords_of_the_reference() -> None:
+    x = torch.tensor([-1.5, -0.5, 0.5, 1.5], requires_grad=True)
+    for function, expected in (
+        (ai8x.FloorFunction, [-2, -1, 0, 1]),
+        (ai8x.RoundFunction, [-2, 0, 0, 2]),
+        (ai8x.AvgPoolFloorFunction, [-1, 0, 0, 1]),
+    ):
+        x.grad = None
+        result = function.apply(x)
+        result.backward(torch.tensor([1.0, 2, 3, 4]))
+        assert result.tolist() == expected
+        assert x.grad is not None
+        assert x.grad.tolist() == [1, 2, 3, 4]
+    assert isinstance(ai8x.dev, ai8x.Device)
+    assert ai8x.unfold_batch(img_batch=torch.zeros(1, 8, 3, 2), fold_ratio=2).shape == (1, 2, 6, 4)
+    layer = ai8x.Eltwise(f=torch.sub)
+    assert layer(torch.tensor(0.5), torch.tensor(0.25)).item() == 0.25
+    assert layer.f is torch.sub
 
 
 # Gradients

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from diagnostics.errors import InputError
+from training.catalog.discovery import find_models
 
 Train = Callable[..., Any]
 
@@ -167,3 +171,37 @@ def test_replaced_names_are_noticed(own: Train) -> None:
     for kind, name in (("models", "ownnet"), ("datasets", "owndata")):
         first, last = (str(Path(kind, file).resolve()) for file in ("own.py", "zz.py"))
         assert f"{name} is that of {last}, not of {first}" in done.log
+
+
+@pytest.mark.parametrize(
+    ("name", "remedy"),
+    [
+        ("utils", "put that folder beside the folder of your file"),
+        ("datasets.utils", "datasets/ here has other helpers"),
+        ("distiller", "take the import out"),
+        ("absent", "move it out of models/"),
+    ],
+)
+def test_modules_of_the_vendors_tool_are_explained(
+    name: str, remedy: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models" / "own.py").write_text(f"import {name}\n")
+    with pytest.raises(InputError, match="No module named") as info:
+        find_models()
+    assert remedy in str(info.value.remedy)
+
+
+def test_modules_beside_the_folder_are_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.delitem(sys.modules, "helpers_of_mine", raising=False)
+    (tmp_path / "models").mkdir()
+    (tmp_path / "helpers_of_mine.py").write_text("import torchvision\n")
+    code = "import helpers_of_mine, torchvision.ops\n"
+    (tmp_path / "models" / "own.py").write_text(code + MODEL)
+    assert "ownnet" in find_models()

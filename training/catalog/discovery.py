@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 from diagnostics.errors import InputError
 from training.catalog.own_code import SOURCES as SOURCES
-from training.catalog.own_code import folders, place_of
+from training.catalog.own_code import folders, place_of, ready_for, remedy_of
 from training.catalog.records import check_dataset, check_model, records_of
 
 Entry = TypeVar("Entry")
@@ -141,6 +141,7 @@ def _import(file: Path, kind: str) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:
+        ready_for(file)
         spec.loader.exec_module(module)
     except Exception as exc:
         del sys.modules[name]
@@ -148,7 +149,7 @@ def _import(file: Path, kind: str) -> ModuleType:
             "E602",
             f"the file cannot be imported: {type(exc).__name__}: {exc}",
             place_of(exc) or str(file),
-            f"Correct it, or move it out of {kind}/.",
+            remedy_of(exc, f"Correct it, or move it out of {kind}/."),
         ) from exc
     return module
 

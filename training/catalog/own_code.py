@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.util
+import sys
 import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from datasets.torchvision_access import torchvision
 from diagnostics.errors import InputError, ToolError
 
 SOURCES = Path(__file__).resolve().parents[2]
@@ -16,6 +19,35 @@ KINDS = ("models", "datasets")
 def folders(kind: str) -> list[Path]:
     """Return the folders that are searched for `kind`; later ones win."""
     return list(dict.fromkeys([SOURCES / kind, Path.cwd() / kind]))
+
+
+_OF_THE_VENDOR = {
+    "utils": "`utils` belongs to the vendor's training tool: put that folder beside the folder of "
+    "your file, or take one of the networks here, which do not need it (--model).",
+    "datasets.utils": "`datasets.utils` belongs to the vendor's training tool; datasets/ here has "
+    "other helpers (docs/datasets.md).",
+    "distiller": "`distiller` belongs to the vendor's training tool: take the import out.",
+    "torchvision": "Install it in the version that belongs to your torch: pip install torchvision",
+}
+"""Modules that files written for the vendor's tool import, and what to do about each."""
+
+
+def ready_for(file: Path) -> None:
+    """Prepare what a file is going to import: what lies beside its folder is found last, and
+    torchvision must be known before its first use."""
+    beside = str(file.resolve().parent.parent)
+    if beside not in sys.path:
+        sys.path.append(beside)
+    if b"torchvision" in file.read_bytes() and importlib.util.find_spec("torchvision"):
+        torchvision()
+
+
+def remedy_of(exc: Exception, otherwise: str) -> str:
+    """Return what to do about a file that cannot be imported."""
+    if isinstance(exc, ModuleNotFoundError) and exc.name:
+        names = (exc.name, exc.name.partition(".")[0])
+        return next((_OF_THE_VENDOR[n] for n in names if n in _OF_THE_VENDOR), otherwise)
+    return otherwise
 
 
 def place_of(exc: BaseException) -> str | None:

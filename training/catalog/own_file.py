@@ -17,7 +17,7 @@ from typing import Any
 
 from diagnostics.errors import InputError
 from training.catalog.discovery import ModelEntry, choose
-from training.catalog.own_code import complains_itself, first_line
+from training.catalog.own_code import complains_itself, first_line, ready_for, remedy_of
 
 _MARK = ".py:"
 LAYER_KEYWORDS = ("weight_bits", "bias_bits", "quantize_activation")
@@ -94,6 +94,7 @@ def _import(file: Path, name: str) -> ModuleType:
     sys.modules[key] = module
     sys.path.insert(0, str(file.resolve().parent))
     try:
+        ready_for(file)
         spec.loader.exec_module(module)
     except Exception as exc:
         del sys.modules[key]
@@ -101,7 +102,7 @@ def _import(file: Path, name: str) -> ModuleType:
             "E671",
             f"the file cannot be imported: {type(exc).__name__}: {first_line(exc)}",
             place_in(file, exc),
-            "Correct the file; it is executed as it stands.",
+            remedy_of(exc, "Correct the file; it is executed as it stands."),
         ) from exc
     finally:
         sys.path.pop(0)

@@ -39,7 +39,7 @@ class _Unlimited(fx.Interpreter):
         """Compute a layer: pooling, operator, activation."""
         module: Any = self.module.get_submodule(target)
         if isinstance(module, ai8x.Eltwise):
-            return functools.reduce(module.function, args)
+            return functools.reduce(module.f, args)
         if not isinstance(module, ai8x.QuantizationAwareModule):
             return super().call_module(target, args, kwargs)
         (x,) = args
