@@ -105,7 +105,9 @@ def run(
         prepared = prepare(options, share)
         if options.nas:
             assert deployment is not None
-            search = prepared_search(prepared.model, options, deployment(), share)
+            search = prepared_search(
+                prepared.model, prepared.dataset.input, options, deployment(), share
+            )
             prepared = replace(prepared, search=search)
         if export.wanted(options):
             entry = prepared.models[options.arch]

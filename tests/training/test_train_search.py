@@ -107,6 +107,24 @@ def test_checkpoint_of_other_stages_is_refused(tiny: Train) -> None:
 
 
 @pytest.mark.parametrize(
+    ("constraints", "message"),
+    [
+        ("{max_cycles: 5}", "max_cycles is 5, it has"),
+        ("{width_options: [5]}", "The layers of this network have widths 2, 4, 6, 8"),
+    ],
+)
+def test_constraints_that_nothing_meets_are_refused_before_training(
+    constraints: str, message: str, tiny: Train
+) -> None:
+    Path("hard.yaml").write_text(POLICY.replace("TEACHER", "full_model").replace(
+        "{max_cycles: 2500}", constraints
+    ))  # fmt: skip
+    done = _search(tiny, "--nas-policy", "hard.yaml")
+    assert (done.status, message in done.error) == (1, True), done.error
+    assert not Path("logs").exists()
+
+
+@pytest.mark.parametrize(
     ("model", "options", "status", "message"),
     [
         ("tinyclassifier", ("--nas",), 1, "tinyclassifier is not elastic"),

@@ -61,7 +61,7 @@ class Search:
         if policy is None:
             log.say("The policy has no evolution_search: no network is looked for")
             return
-        found = _allowed(space, policy)
+        found = allowed(space, policy)
         log.say(f"--- architecture search: {len(found):,} networks")
         model: Any = passes.model
         kept = copy.deepcopy(model.state_dict())
@@ -139,7 +139,7 @@ def _first(
             return
 
 
-def _allowed(space: SearchSpace, policy: EvolutionPolicy) -> SearchSpace:
+def allowed(space: SearchSpace, policy: EvolutionPolicy) -> SearchSpace:
     """Return the part of a space whose widths the policy allows."""
     if not policy.constraints.widths:
         return space

@@ -6,7 +6,7 @@ Source: docs/architecture-search.md, "The search".
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
@@ -94,6 +94,13 @@ class Evolution:
             generation = self._judge(self._descendants(parents), number)
             yield generation
 
+    def check(self) -> None:
+        """Raise InputError E692 if neither the smallest nor the largest network can be chosen."""
+        limits = self._policy.constraints
+        least, most = (self._cost(one) for one in (self._space.smallest(), self._space.largest()))
+        if least.excess(replace(limits, min_weights=0)) or most.weights < limits.min_weights:
+            raise self._nothing()
+
     def _descendants(self, parents: list[Candidate]) -> list[Architecture]:
         policy, random = self._policy, self._random
         kept = [parent.architecture for parent in parents]
@@ -141,13 +148,15 @@ class Evolution:
         return sorted(candidates, key=lambda c: (c.rank, -c.cost.cycles), reverse=True)
 
     def _nothing(self) -> InputError:
-        smallest = self._space.smallest()
-        cost = self._cost(smallest)
-        excess = cost.excess(self._policy.constraints)
-        said = f"the smallest, {smallest}: {excess}" if excess else "the smallest one would"
+        limits = self._policy.constraints
+        parts = {"smallest": self._space.smallest(), "largest": self._space.largest()}
+        said = [
+            f"of the {name}, {one}: {self._cost(one).excess(limits) or 'all are met'}"
+            for name, one in parts.items()
+        ]
         return InputError(
             "E692",
-            f"none of {len(self._costs):,} networks meets the constraints; {said}",
+            f"no network meets the constraints; {'; '.join(said)}",
             "--nas-policy",
             "Loosen evolution_search: constraints, or choose a larger or smaller elastic network.",
         )

@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
+from random import Random
+
+import torch
 from torch import nn
 
 from ai8x_nas import OnceForAllSequentialModel
 from diagnostics.errors import InputError
 from training.compute.distributed import Share
 from training.options import TrainingOptions
-from training.search.choice import Deployment, Search
+from training.search.choice import Deployment, Search, allowed
+from training.search.evolution import Evolution, Judges
 from training.search.policy import read_search_policy
 from training.search.stages import plan_of, plan_of_text
 
 
 def prepared_search(
-    model: nn.Module, options: TrainingOptions, deployment: Deployment, share: Share
+    model: nn.Module,
+    shape: tuple[int, ...],
+    options: TrainingOptions,
+    deployment: Deployment,
+    share: Share,
 ) -> Search:
-    """Return policy and stages of a search; InputError E69x for what cannot be searched."""
+    """Return policy and stages of a search for inputs of a shape (C, H, W) or (C, L, 1).
+
+    Raises InputError E69x for what cannot be searched, and for constraints that no network meets:
+    not only after hours of training.
+    """
     if share.divided:
         raise InputError(
             "E695", "each batch trains another part of the network, which processes cannot share",
@@ -37,4 +49,9 @@ def prepared_search(
         )  # fmt: skip
     text = options.nas_stage_transition_list
     plan = plan_of(policy, model.space) if text is None else plan_of_text(text, model.space, policy)
+    if policy.evolution is not None:
+        space = allowed(model.space.at(*plan.reached(options.epochs)), policy.evolution)
+        example = torch.zeros(1, *shape[: model.fixed.axes + 1])
+        judges = Judges(lambda one: deployment.cost(model.network(one), example), lambda _: (0.0,))
+        Evolution(space, policy.evolution, judges, Random(0)).check()
     return Search(policy, plan, deployment)

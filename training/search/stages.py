@@ -49,6 +49,11 @@ class StagePlan:
         """Return the level that an epoch belongs to."""
         return [t for t in self.transitions if t.epoch <= epoch][-1]
 
+    def reached(self, epochs: int) -> tuple[Stage, int]:
+        """Return stage and level at the end of a run of so many epochs."""
+        last = self.at(epochs - 1)
+        return last.stage, last.level
+
     def begins(self, epoch: int) -> bool:
         """Return whether an epoch is the first of a level."""
         return self.at(epoch).epoch == epoch
