@@ -19,6 +19,7 @@ FACTOR ?= 20
 # Known answers: their folder, the cases of `make kat`, and those of `make kat-selection`
 KAT ?= ../shared/kat
 QAT_V2 ?= ../shared/qat-v2
+KAT_SOFTWARE ?= ../shared/kat-software
 KAT_GLOBS ?= *
 KAT_SELECTION := max78000-mnist max78000-cifar-10 opt-*-mnist pooling* mlp* burnin* conv1x1 nonsquare*
 # Cases of the selection that are not for MAX78000
@@ -32,7 +33,7 @@ ifneq ($(shell $(PYTHON) -c 'print("runs")' 2>/dev/null),runs)
 .PHONY: $(RUNTIME)
 endif
 
-.PHONY: help setup demo rtl-demo test test-fast properties lint format docs kat kat-selection qat-kat emulator-kat bit-flips core-memory fault-table c-faults fuzz benchmarks clean recipes arrange-table arrange-loads arrange-properties
+.PHONY: help setup demo rtl-demo test test-fast properties lint format docs kat kat-selection qat-kat emulator-kat bit-flips core-memory fault-table c-faults fuzz benchmarks clean recipes arrange-table arrange-loads arrange-properties software-kat software-images software-properties
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -95,6 +96,15 @@ qat-kat: $(DEVELOPMENT) ## check the second generation of QAT against known answ
 
 emulator-kat: $(DEVELOPMENT) ## execute the recorded words of the known answers in the emulator
 	@$(PYTHON) -m tests.emulator.known_answers --kat $(KAT) $(ARGS)
+
+software-kat: $(DEVELOPMENT) ## known answers of programs without the accelerator, in Python and C (KAT_SOFTWARE=DIR)
+	@$(PYTHON) -m tests.software.known_answers $(KAT_SOFTWARE) $(ARGS)
+
+software-images: $(DEVELOPMENT) ## known answers of the accelerator with --device MCU, compiled for this computer
+	@$(PYTHON) -m tests.software.images --kat $(KAT) --jobs $(JOBS) $(ARGS)
+
+software-properties: $(DEVELOPMENT) ## 2,000 random networks: plans, executor, and the C of 200 with sanitizers
+	@$(PYTHON) -m tests.software.properties $(ARGS)
 
 fault-table: $(DEVELOPMENT) ## damage single words of ten networks: what the answer file tells of them
 	@$(PYTHON) -m tests.emulator.faults $(ARGS)

@@ -18,30 +18,39 @@ _ATTEMPTS = 150
 def place(blocks: Sequence[Block], overlaps: Iterable[Overlap]) -> tuple[tuple[Block, ...], int]:
     """Return the blocks with their offsets, and the bytes that they take together."""
     allowed = {(one.data, one.result): one.distance for one in overlaps}
+    pairs = _pairs(blocks, allowed)
+    numbers = range(len(blocks))
+    order = sorted(numbers, key=lambda i: (-blocks[i].size, blocks[i].first, i))
     orders = [
-        sorted(range(len(blocks)), key=lambda i: (-blocks[i].size, blocks[i].first, i)),
-        sorted(range(len(blocks)), key=lambda i: (blocks[i].first, -blocks[i].size, i)),
-        sorted(range(len(blocks)), key=lambda i: (-blocks[i].last, -blocks[i].size, i)),
+        sorted(numbers, key=lambda i: (blocks[i].first, -blocks[i].size, i)),
+        sorted(numbers, key=lambda i: (-blocks[i].last, -blocks[i].size, i)),
     ]
-    best = _placed(blocks, orders[0], allowed)
-    peak = _peak(best)
-    least = lower_bound(blocks) if not allowed else 0
+    best = _placed(blocks, order, pairs)
+    peak, least = _peak(blocks, best), lower_bound(blocks, allowed)
     generator = random.Random(1)
-    order = orders[0]
-    for attempt in range(len(orders) - 1 + _ATTEMPTS):
-        if peak <= least or len(blocks) < 2:
+    for attempt in range(len(orders) + _ATTEMPTS):
+        if peak <= aligned(least) or len(blocks) < 2:
             break
-        tried = orders[attempt + 1] if attempt + 1 < len(orders) else _swapped(order, generator)
-        placed = _placed(blocks, tried, allowed)
-        if _peak(placed) <= peak:
-            best, peak, order = placed, _peak(placed), tried
-    return best, peak
+        tried = orders[attempt] if attempt < len(orders) else _swapped(order, generator)
+        placed = _placed(blocks, tried, pairs)
+        if _peak(blocks, placed) <= peak:
+            best, peak, order = placed, _peak(blocks, placed), tried
+    return tuple(b.at(offset) for b, offset in zip(blocks, best, strict=True)), peak
 
 
-def lower_bound(blocks: Sequence[Block]) -> int:
-    """Return the most bytes that live at the same time."""
-    moments = {block.first for block in blocks}
-    return max((sum(b.size for b in blocks if b.first <= m <= b.last) for m in moments), default=0)
+def lower_bound(blocks: Sequence[Block], allowed: Mapping[tuple[int, int], int]) -> int:
+    """Return the most bytes that live at the same time, whatever the arrangement."""
+    by_tensor = {block.tensor: block for block in blocks if block.tensor is not None}
+    most = 0
+    for moment in {block.first for block in blocks}:
+        total = sum(b.size for b in blocks if b.first <= moment <= b.last)
+        for (data, result), distance in allowed.items():
+            one, other = by_tensor[data], by_tensor[result]
+            if one.last == moment == other.first:
+                total -= one.size + other.size - max(one.size + max(distance, 0), other.size)
+                break  # a step consumes the data of one source only, as far as this can tell
+        most = max(most, total)
+    return most
 
 
 def aligned(size: int, to: int = ALIGNMENT) -> int:
@@ -64,30 +73,60 @@ def _tensor(block: Block) -> int:
     return -1 if block.tensor is None else block.tensor
 
 
-def _placed(
-    blocks: Sequence[Block], order: Sequence[int], allowed: Mapping[tuple[int, int], int]
-) -> tuple[Block, ...]:
-    placed: dict[int, Block] = {}
+_Pairs = list[list[tuple[int, int | None, int | None]]]
+"""For each block those that live with it, with the distance at which it may begin below them as
+their result, and that at which they may begin below it."""
+
+
+def _pairs(blocks: Sequence[Block], allowed: Mapping[tuple[int, int], int]) -> _Pairs:
+    def distance(data: Block, result: Block) -> int | None:
+        at_once = data.last == result.first
+        return allowed.get((_tensor(data), _tensor(result))) if at_once else None
+
+    return [
+        [
+            (number, distance(other, one), distance(one, other))
+            for number, other in enumerate(blocks)
+            if other is not one and one.lives_with(other)
+        ]
+        for one in blocks
+    ]
+
+
+def _placed(blocks: Sequence[Block], order: Sequence[int], pairs: _Pairs) -> list[int]:
+    """Return the offsets of blocks that are put at the lowest free place in this order."""
+    offsets = [-1] * len(blocks)
     for index in order:
-        block = blocks[index]
-        near = [other for other in placed.values() if block.lives_with(other)]
-        candidates = {0, *(aligned(other.end) for other in near)}
-        for other in near:
-            down = allowed.get((_tensor(other), _tensor(block)))
-            up = allowed.get((_tensor(block), _tensor(other)))
-            if down is not None:
-                candidates.add((other.offset - down) // ALIGNMENT * ALIGNMENT)
+        size = blocks[index].size
+        near = [
+            (offsets[n], offsets[n] + blocks[n].size, down, up)
+            for n, down, up in pairs[index]
+            if offsets[n] >= 0
+        ]
+        candidates = {0}
+        for start, end, down, up in near:
+            candidates.add(aligned(end))
+            if down is not None and start >= down:
+                candidates.add((start - down) // ALIGNMENT * ALIGNMENT)
             if up is not None:
-                candidates.add(aligned(other.offset + up))
-        tried = (block.at(offset) for offset in sorted(candidates) if offset >= 0)
-        placed[index] = next(
-            at for at in tried if not any(conflict(at, other, allowed) for other in near)
+                candidates.add(aligned(start + max(up, 0)))
+        offsets[index] = next(
+            at
+            for at in sorted(candidates)
+            if all(
+                at >= end
+                or start >= at + size
+                or (down is not None and at + down <= start)
+                or (up is not None and start + up <= at)
+                for start, end, down, up in near
+            )
         )
-    return tuple(placed[index] for index in range(len(blocks)))
+    return offsets
 
 
-def _peak(blocks: Sequence[Block]) -> int:
-    return max((block.end for block in blocks), default=0)
+def _peak(blocks: Sequence[Block], offsets: Sequence[int]) -> int:
+    ends = (o + block.size for block, o in zip(blocks, offsets, strict=True))
+    return max(ends, default=0)
 
 
 def _swapped(order: Sequence[int], generator: random.Random) -> list[int]:

@@ -39,7 +39,7 @@ def plan(graph: Graph, core: Core, scheme: Scheme, kernels: frozenset[str] | Non
     return Plan(
         graph=graph, scheme=scheme, core=core, segments=segments, rings=rings, kernels=chosen,
         outputs=outputs, blocks=placed, overlaps=overlaps, arena_bytes=aligned(peak),
-        lower_bound=lower_bound(blocks),
+        lower_bound=lower_bound(blocks, {(o.data, o.result): o.distance for o in overlaps}),
     )  # fmt: skip
 
 

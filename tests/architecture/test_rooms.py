@@ -56,7 +56,7 @@ def strings_besides_docstrings(file: Path) -> Iterator[tuple[int, str]]:
 
 
 @pytest.mark.parametrize(
-    "room", ["device", "checkpoint", "diagnostics", "synthesis", "writing", "emulator"]
+    "room", ["device", "checkpoint", "diagnostics", "synthesis", "writing", "emulator", "software"]
 )
 def test_importing_a_whole_room_does_not_load_torch(room: str) -> None:
     modules = [
@@ -84,8 +84,8 @@ def test_exactly_one_module_imports_torchvision() -> None:
 def test_values_of_tools_that_start_quickly_are_declared_with_frozen() -> None:
     """`values.frozen` instead of a frozen dataclass, which costs each start three times as much."""
     rooms = (
-        "checkpoint", "commands", "device", "diagnostics", "emulator", "quantization", "synthesis",
-        "writing",
+        "checkpoint", "commands", "device", "diagnostics", "emulator", "quantization", "software",
+        "synthesis", "writing",
     )  # fmt: skip
     found = [
         f"{file.relative_to(ROOT)}:{node.lineno}"

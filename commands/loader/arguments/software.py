@@ -12,7 +12,7 @@ from diagnostics import Diagnostic, Place, Severity
 MCU = "MCU"
 """--device: any microcontroller, without the accelerator."""
 
-_SHARED = frozenset({
+SHARED = frozenset({
     "device", "mcu", "scheme", "kernels", "l1", "flash", "plan_report", "config_file", "model",
     "dataset", "input_shape", "checkpoint_file", "sample_input", "weight_input", "bias_input",
     "no_bias", "ignore_activation", "ignore_bn", "stop_after", "skip_checkpoint_layers",
@@ -22,7 +22,7 @@ _SHARED = frozenset({
     "version_check_interval", "upstream", "yamllint", "fits",
 })  # fmt: skip
 """Options that mean the same for every target."""
-_PLACING = frozenset({
+PLACING = frozenset({
     "overlap_data", "deduplicate", "input_offset", "weight_start", "start_layer",
     "ignore_streaming", "allow_streaming", "streaming_layers", "read_ahead", "calcx4",
     "ignore_bias_groups", "ignore_hw_limits", "no_error_stop", "ignore_energy_warning",
@@ -84,7 +84,7 @@ def software_options(parser: Parser, args: argparse.Namespace) -> SoftwareOption
         args.l1,
         args.flash,
         args.plan_report,
-        tuple(_said(dest, option) for dest, option in names.items() if dest not in _SHARED),
+        tuple(_said(dest, option) for dest, option in names.items() if dest not in SHARED),
     )
 
 
@@ -106,7 +106,7 @@ def _given(parser: Parser) -> dict[str, str]:
 
 def _said(dest: str, option: str) -> Diagnostic:
     """Return what is said of an option of the accelerator."""
-    if dest in _PLACING:
+    if dest in PLACING:
         return Diagnostic("N907", "it only places things in the accelerator and changes nothing "
                           "here", Place(option=option), severity=Severity.NOTICE)  # fmt: skip
     return Diagnostic("E907", "only the accelerator has this", Place(option=option),

@@ -1,0 +1,114 @@
+"""ai8xize.py --device MCU: what it writes, and what it refuses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from commands.loader.arguments import parse
+from commands.loader.create import create_project
+from diagnostics import DiagnosticError
+from tests.conftest import ROOT
+from tests.software.compiled import compiler, passed, run_project
+
+DIGITS = [
+    "--config-file", str(ROOT / "networks/digits-chw-ai85.yaml"),
+    "--checkpoint-file", str(ROOT / "trained/digits-ai85digitsnet-qat8-q.pth.tar"),
+    "--sample-input", str(ROOT / "tests/sample_digits.npy"),
+]  # fmt: skip
+
+
+def create(folder: Path, *words: str, device: str = "MCU") -> int:
+    line = ["--device", device, *DIGITS, "--prefix", "net", "--test-dir", str(folder), *words]
+    return create_project(parse(line))
+
+
+def refusal(folder: Path, *words: str) -> str:
+    with pytest.raises(DiagnosticError) as caught:
+        create(folder, *words)
+    assert not (folder / "net").exists()
+    return str(caught.value)
+
+
+@pytest.mark.skipif(compiler() is None, reason="there is no C compiler")
+@pytest.mark.parametrize(("scheme", "optimization"), [("resident", "-O3"), ("rows", "-O0")])
+def test_digits_pass_on_this_computer(scheme: str, optimization: str, tmp_path: Path) -> None:
+    assert create(tmp_path, "--mcu", "rp2040", "--scheme", scheme) == 0
+    files = {path.name: path.read_text() for path in (tmp_path / "net").iterdir()}
+    assert ("cnn_run_rows" in files["cnn.h"]) == (scheme == "rows")
+    result = run_project(files, tmp_path / "built", [optimization])
+    assert passed(result), result.stderr
+    assert "*** PASS ***" in result.stdout
+    data = files["sampledata.h"].replace("OUTPUT_DATA { \\\n", "OUTPUT_DATA { \\\n 1 +")
+    assert data != files["sampledata.h"]
+    changed = files | {"sampledata.h": data}
+    wrong = run_project(changed, tmp_path / "wrong", [optimization])
+    assert "!!! FAIL !!!" in wrong.stdout and wrong.returncode == 1
+
+
+def test_plan_and_page_are_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = tmp_path / "plan.html"
+    assert create(tmp_path, "--mcu", "nrf52832", "--plan-report", "--report", str(page)) == 0
+    told = capsys.readouterr().out
+    assert "Plan: resident" in told and "Flash: " in told
+    assert "<svg" in page.read_text() and "scratch" in page.read_text()
+
+
+def test_a_network_that_does_not_fit_is_refused_with_the_deciding_tensor(tmp_path: Path) -> None:
+    told = refusal(tmp_path, "--mcu", "ch32v003")
+    assert "E906" in told and "bytes of flash" in told
+    assert "alone takes" in refusal(tmp_path, "--mcu", "stm32f103c8", "--l1", "1500")
+
+
+def test_unknown_microcontroller_names_the_nearest(tmp_path: Path) -> None:
+    assert "stm32f103c8" in refusal(tmp_path, "--mcu", "stm32f103")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("core: cortex-m4\nflash: 64K\nl1: 20K\nstak: 1K\n", ":4:1: error: unknown key 'stak'"),
+        ("core: cortex-m4\nflash: -64K\nl1: 20K\n", ":2:8: error: flash is -65536"),
+        ("core: cortex-m5\nflash: 64K\nl1: 20K\n", ":1:7: error: core 'cortex-m5'"),
+        ("core: cortex-m0plus\nflash: 64K\nl1: 2K\nsimd: dsp\n", ":4:7: error: cortex-m0plus has"),
+        ("core: rv32ec\nflash: 64K\nl1: 2K\nstack: 4K\n", ":4:8: error: a stack of 4096"),
+        ("core: rv32ec\nflash: 64K\nl1: 2K\nbw21: 4\n", ":4:7: error: bw21 is said of l2"),
+        ("core: rv32ec\nflash: 64K\n", "'l1' is missing"),
+        ("core: [\n", "it is not YAML"),
+        ("core: rv32ec\ncore: rv32ec\nflash: 64K\nl1: 2K\n", ":2:1: error: 'core' is there twice"),
+    ],
+)
+def test_profile_with_a_mistake_names_line_and_column(text: str, said: str, tmp_path: Path) -> None:
+    file = tmp_path / "mine.yaml"
+    file.write_text(text)
+    assert said in refusal(tmp_path, "--mcu", str(file))
+
+
+@pytest.mark.parametrize("option", [["--fifo"], ["--riscv"], ["--timer", "0"], ["--verify"]])
+def test_options_of_the_accelerator_are_refused_by_name(option: list[str], tmp_path: Path) -> None:
+    told = refusal(tmp_path, "--mcu", "rp2040", *option)
+    assert f"option {option[0]}: error: only the accelerator has this" in told
+
+
+def test_options_that_only_place_are_accepted_with_a_notice(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert create(tmp_path, "--mcu", "rp2040", "--overlap-data") == 0
+    captured = capsys.readouterr()
+    assert "option --overlap-data: notice" in captured.out + captured.err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--device", "MCU", "--mcu", "rp2040", "--rtl"], "no RTL without the accelerator"),
+        (["--device", "MCU"], "--mcu: is required"),
+        (["--device", "MAX78000", "--mcu", "rp2040"], "--mcu: is for --device MCU"),
+    ],
+)
+def test_wrong_usage(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        parse([*words, *DIGITS, "--prefix", "net", "--test-dir", "out"])
+    assert caught.value.code == 2
+    assert said in capsys.readouterr().err
