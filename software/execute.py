@@ -252,7 +252,8 @@ def _mean(sums: Int64, pool: Pool) -> Int64:
     size = np.abs(sums)
     rounded = pool.kind is PoolKind.ROUNDED
     size = (2 * size + count) // (2 * count) if rounded else size // count
-    return (np.sign(sums) * size).clip(-128, 127)
+    found: Int64 = (np.sign(sums) * size).clip(-128, 127)
+    return found
 
 
 def _joined(join: Join, rows: Sequence[Bytes]) -> Int64:
