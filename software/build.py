@@ -23,6 +23,8 @@ from values import frozen
 CODE_BYTES = 6144
 """Flash for the code of the network besides its weights: an estimate."""
 _COUNTER_BYTES = 2
+_NO_SCRATCH: frozenset[str] = frozenset()
+"""Sets of kernels: only the one that needs no memory of its own."""
 
 
 @frozen
@@ -82,14 +84,22 @@ def build(
 def choose(
     graph: Graph, profile: Profile, schemes: Sequence[Scheme], kernels: frozenset[str] | None
 ) -> tuple[Plan, Need]:
-    """Return the first plan that fits a microcontroller."""
+    """Return the first plan that fits a microcontroller.
+
+    Where fast kernels need too much memory beside the data, the one that needs none is tried.
+    """
     tried: list[tuple[Plan, Need]] = []
-    for scheme in schemes:
-        made = plan(graph, profile.core, scheme, kernels)
-        tried.append((made, need_of(made, profile)))
-        if tried[-1][1].ram <= profile.l1:
-            break
-    made, need = min(tried, key=lambda one: (one[1].ram > profile.l1, one[1].ram))
+    for wanted in (kernels, _NO_SCRATCH):
+        for scheme in schemes:
+            made = plan(graph, profile.core, scheme, wanted)
+            tried.append((made, need_of(made, profile)))
+            if tried[-1][1].ram <= profile.l1:
+                return _fitting(*tried[-1], profile)
+    return _fitting(*min(tried, key=lambda one: one[1].ram), profile)
+
+
+def _fitting(made: Plan, need: Need, profile: Profile) -> tuple[Plan, Need]:
+    """Return a plan that fits; raise DiagnosticError with all that it lacks."""
     problems = [*_too_large(need, profile), *_too_small(made, need, profile)]
     if problems:
         raise DiagnosticError(problems)

@@ -232,7 +232,8 @@ def _products(data: Int64, weights: Int64, step: Convolution) -> Int64:
     """Return what one tap adds: data [column, channel], weights [filter, channel of the group]."""
     grouped = data.reshape(len(data), step.groups, -1)
     filters = weights.reshape(step.groups, -1, weights.shape[1])
-    return np.einsum("xgi,gfi->xgf", grouped, filters).reshape(len(data), -1)
+    found: Int64 = np.einsum("xgi,gfi->xgf", grouped, filters).reshape(len(data), -1)
+    return found
 
 
 def _finished(total: Int64, step: Convolution) -> NDArray[np.int8] | NDArray[np.int32]:

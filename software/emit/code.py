@@ -21,7 +21,7 @@ from software.graph import (
 )
 from software.kernels import Packed
 from software.plan.plan import Plan, Scheme
-from software.plan.planner import sums_of, window_bytes
+from software.plan.planner import sums_of, window_bytes, windows_at_once
 from software.plan.streaming import rows_of, streams
 
 _ABSOLUTE, _WIDE, _LIMITED = 1, 2, 4
@@ -146,7 +146,7 @@ class Code:
             "image": self.image(step.source, step.in_size[0]),
             "base": self.base(step.source),
             "pooled": step.pool is not None,
-            "scratch": f"cnn_arena + {scratch + window_bytes(step)}"
+            "scratch": f"cnn_arena + {scratch + window_bytes(step, kernel)}"
             if kernel.scratch_bytes(step)
             else "NULL",
         }
@@ -162,6 +162,7 @@ class Code:
             "stride_rows": pool.stride[0],
             "stride_columns": pool.stride[1],
             "pool_width": pool.out_size[1],
+            "windows": windows_at_once(step, self.plan.kernels[step.target]),
             "pixels": f"cnn_arena + {scratch}",
             "sums": self.base(sums_of(step)) if average else "",
             "rounded": int(pool.kind is PoolKind.ROUNDED),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from math import lcm
 
 from software.graph import Combine, Convolution, Graph, Pool, PoolKind, Step, sources_of
 from software.kernels import Core, Kernel, choose
@@ -177,14 +178,29 @@ def sums_bytes(step: Convolution) -> int:
     return 2 * step.pool.out_size[1] * step.filters
 
 
-def window_bytes(step: Convolution) -> int:
-    """Return the bytes of the pixels of a row of a window, which are pooled at once."""
-    return aligned(step.pool.window[1] * step.filters) if step.pool else 0
+def windows_at_once(step: Convolution, kernel: Kernel) -> int:
+    """Return how many windows of a row are computed together, so that whole blocks of pixels are.
+
+    Windows with pixels between them are computed one by one.
+    """
+    pool = step.pool
+    if pool is None or pool.stride[1] != pool.window[1]:
+        return 1
+    wanted = lcm(kernel.pixels, pool.window[1]) // pool.window[1]
+    return min(wanted, pool.out_size[1])
+
+
+def window_bytes(step: Convolution, kernel: Kernel) -> int:
+    """Return the bytes of the pixels of a row of windows that are pooled at once."""
+    if step.pool is None:
+        return 0
+    return aligned(windows_at_once(step, kernel) * step.pool.window[1] * step.filters)
 
 
 def scratch_bytes(step: Convolution, kernels: Mapping[int, Kernel]) -> int:
     """Return what a step needs only while it works on a part of a row."""
-    return window_bytes(step) + aligned(kernels[step.target].scratch_bytes(step))
+    kernel = kernels[step.target]
+    return window_bytes(step, kernel) + aligned(kernel.scratch_bytes(step))
 
 
 def _overlaps(

@@ -93,7 +93,15 @@ static inline int8_t nn_divide(int32_t sum, int32_t count, int rounded)
 {
     int32_t size = sum < 0 ? -sum : sum;
 
-    size = rounded ? (2 * size + count) / (2 * count) : size / count;
+    size = rounded ? 2 * size + count : size;
+    count = rounded ? 2 * count : count;
+    if ((count & (count - 1)) == 0) { /* many cores divide slowly, or not at all */
+        for (; count > 1; count >>= 1) {
+            size >>= 1;
+        }
+    } else {
+        size /= count;
+    }
     return (int8_t)nn_clip(sum < 0 ? -size : size, -128, 127);
 }
 
