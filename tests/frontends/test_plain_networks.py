@@ -60,8 +60,8 @@ def lively(network: nn.Module) -> nn.Module:
         (plain.Series, (8, 64), 85, 4, 0),
         (plain.Hourglass, (3, 16, 16), 85, 3, 1),
         (plain.Digits, (1, 8, 8), 85, 7, 2),
-        (plain.Enlarging, (3, 16, 16), 85, 6, 2),
-        (plain.Enlarging, (3, 16, 16), 87, 6, 2),
+        (plain.Enlarging, (3, 16, 16), 85, 5, 2),
+        (plain.Enlarging, (3, 16, 16), 87, 5, 2),
     ],
 )
 @torch.no_grad()
