@@ -76,13 +76,14 @@ def create_project(options: LoaderOptions) -> int:
     result = synthesized(options)
     if options.output.strict:
         refuse_unsound((*complaints, *result.warnings))
-    write_configuration(options, result.network, result.placement.layout)
     if options.output.verify_project is not None:
+        write_configuration(options, result.network, result.placement.layout)
         return compare_project(options, Path(options.output.verify_project), result)
     if options.rtl is not None:
         from commands.loader.rtl_test import create_test
 
         shown = create_test(options, options.rtl, result, complaints)
+        write_configuration(options, result.network, result.placement.layout)
         write_report(options, result.network, result.placement, shown, result)
     else:
         write_embedded(options, result)
@@ -136,6 +137,7 @@ def write_embedded(options: LoaderOptions, result: Synthesis) -> None:
     files[FILE_NAME] = answer_file(options, result, files)
     project = ((str(folder / name), str(folder / name)) for name in files)
     refuse_overwriting((*pages(options), *project), inputs(options))
+    write_configuration(options, result.network, result.placement.layout)
     write_project(files, folder, overwrite=options.overwrite)
     write_report(options, result.network, result.placement, shown, result)
     print_messages(shown, messages)

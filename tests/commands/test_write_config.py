@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,13 +17,15 @@ from tests.synthesis.networks import describe, files, sample
 LAYER = {**CONV, "out_offset": None}
 
 
-def run(folder: Path, config: str, *words: str) -> int:
-    """Run the loader on a description of two layers."""
+def run(folder: Path, config: str, *words: str, flash: int | None = None) -> int:
+    """Run the loader on a description of two layers; `flash` are the bytes that the chip has."""
     options = parse([
         "--device", "MAX78000", "--config-file", str(folder / config), "--prefix", "net",
         "--test-dir", str(folder / "out"), "--sample-input", str(folder / "sample.npy"),
         "--weight-input", str(folder / "weights.npy"), "--overwrite", *words,
     ])  # fmt: skip
+    if flash is not None:
+        options = replace(options, chip=replace(options.chip, flash_bytes=flash))
     return create_project(options)
 
 
@@ -53,6 +56,13 @@ def test_a_refused_network_writes_nothing(folder: Path) -> None:
     with pytest.raises(DiagnosticError):
         run(folder, "net.yaml", "--write-config", str(folder / "a.yaml"))
     assert not (folder / "a.yaml").exists()
+
+
+def test_a_project_that_does_not_fit_the_flash_writes_nothing(folder: Path) -> None:
+    with pytest.raises(DiagnosticError) as caught:
+        run(folder, "net.yaml", "--write-config", str(folder / "a.yaml"), flash=4000)
+    assert "E414" in [d.code for d in caught.value.diagnostics]
+    assert not (folder / "a.yaml").exists() and not (folder / "out").exists()
 
 
 def test_a_folder_in_place_of_the_file_is_refused(folder: Path) -> None:
