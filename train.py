@@ -39,6 +39,11 @@ def main() -> int:
 
         session.run(options, deployment=lambda: ChipDeployment(options.device))
         return 0
+    if options.yaml_template is not None:
+        from commands.train.template import complete_description
+
+        session.run(options, complete=complete_description)
+        return 0
     if firmware is None:
         session.run(options)
         return 0

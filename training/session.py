@@ -87,11 +87,12 @@ def run(
     options: TrainingOptions,
     around: Around | None = None,
     deployment: Callable[[], Deployment] | None = None,
+    complete: Callable[..., Any] | None = None,
 ) -> None:
     """Train or evaluate as the options say.
 
     With `around`, what it makes of the model is evaluated in its place. `deployment` knows the
-    chip, for an architecture search.
+    chip, for an architecture search; `complete` chooses the places of --yaml-template.
 
     Raises InputError (and what data sets raise) for unusable files and options.
     """
@@ -114,7 +115,7 @@ def run(
             arguments = prepared.model, entry, prepared.dataset, prepared.policy, options
             for notice in filter(None, (entry.notice, prepared.dataset.notice)):
                 print(f"NOTICE: {notice}")
-            print(export.export(*arguments))
+            print(export.export(*arguments, complete))
             return
         _compute(prepared, device, share, options, around)
 

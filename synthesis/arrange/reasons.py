@@ -38,6 +38,8 @@ def reasons_of(
                 chosen["processors"] = starts[number[NETWORK_INPUT]]
         if layer.place == _place_of_reader(problem, layer) and not layer.places:
             chosen[WHOLE] = _copied(problem, layer)
+        if layer.zero_outputs and "zero_outputs" not in layer.places:
+            chosen["zero_outputs"] = "they fill a pass of a layer behind this one"
         reasons[layer.index] = {
             key: text for key, text in chosen.items() if not _is_given(given, key)
         }
@@ -58,6 +60,11 @@ def _place_of_reader(problem: Problem, layer: Layer) -> object:
 
 def _copied(problem: Problem, layer: Layer) -> str:
     reader = problem.network.following(layer)
+    if layer.copied is not None:
+        first, count = layer.copied
+        return (
+            f"added: channels {first} to {first + count - 1}, copied to where {reader} needs them"
+        )
     return f"added: what {reader} reads here is needed without gaps elsewhere"
 
 

@@ -73,6 +73,11 @@ def build_report(
         memory=steps,
         instances=_instance_uses(steps),
         diagnostics=tuple(diagnostics),
+        reasons=tuple(
+            (layer.index, key, text)
+            for layer in network.executed()
+            for key, text in placement.layout.reasons.get(layer.index, {}).items()
+        ),
     )
 
 

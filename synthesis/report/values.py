@@ -105,6 +105,8 @@ class Report:
     memory: tuple[MemoryStep, ...]
     instances: tuple[InstanceUse, ...]
     diagnostics: tuple[Diagnostic, ...]
+    reasons: tuple[tuple[int, str, str], ...] = ()
+    """Layer, key (empty: the layer as a whole) and why it was chosen so."""
 
     @property
     def refused(self) -> bool:

@@ -13,6 +13,9 @@ from hypothesis import strategies as st
 from device import MAX78000, MAX78002, Chip
 from device.channels import channels_per_pass, passes
 from synthesis.arrange.rewrites.filling import packed
+from synthesis.emit.report import report_page
+from synthesis.options import EncodeOptions
+from synthesis.report import build_report
 from tests.synthesis.arranged import ADD, CONV, ONE, PASS, arranged, kernels_of
 from tests.synthesis.test_arrange import refused, written
 
@@ -124,6 +127,19 @@ def test_ties_that_cannot_be_kept_are_cut_by_copies(tmp_path: Path, chip: Chip) 
     kernels = kernels_of(*shapes, (4, 72, 1, 1))
     found = arranged(tmp_path, *layers, shape=(8, 4, 4), kernels=kernels, chip=chip)
     assert "N428" in found.codes
+
+
+def test_report_tells_why_places_were_chosen(tmp_path: Path) -> None:
+    layers, shapes = joined(32, 64)
+    encode = EncodeOptions(explain=True)
+    made = arranged(
+        tmp_path, *layers, shape=(3, 6, 6), kernels=kernels_of(*shapes), encode=encode
+    ).made  # fmt: skip
+    report = build_report(made.network, made.placement, made.chip, encode, name="net")
+    page = report_page(report)
+    assert "<h2>Why the loader chose these places</h2>" in page
+    assert "<td>zero_outputs</td><td>they fill a pass of a layer behind this one</td>" in page
+    assert "<td>out_offset</td>" in page
 
 
 @given(counts=st.lists(st.integers(1, 200), min_size=2, max_size=6))

@@ -130,9 +130,10 @@ def test_template_of_a_shipped_network(tiny: Train) -> None:
     assert (found["arch"], found["dataset"]) == ("ai85net5", "MNIST")
     assert [layer.get("quantization") for layer in found["layers"]] == [None, 4, 4, 4, 4]
     assert found["layers"][3] == {
-        "name": "conv4", "op": "Conv2d", "processors": "0x00ff.ffff.ffff.ffff", "out_offset": 0,
-        "avg_pool": 2, "pool_stride": 2, "kernel_size": "3x3", "pad": 1, "activate": "ReLU",
-        "quantization": 4,
+        "name": "conv4", "op": "Conv2d", "weights": "conv4", "avg_pool": 2, "pool_stride": 2,
+        "kernel_size": "3x3", "pad": 1, "activate": "ReLU", "quantization": 4,
+        "processors": "0x00ff.ffff.ffff.ffff", "output_processors": "0x0000.0000.0000.0fff",
+        "in_offset": 0x400, "out_offset": 0,
     }  # fmt: skip
     assert found["layers"][4]["flatten"] is True
     assert found["layers"][4]["output_width"] == 32

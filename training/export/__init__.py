@@ -25,18 +25,20 @@ def export(
     dataset: DatasetEntry,
     policy: dict[str, Any] | None,
     options: TrainingOptions,
+    complete: Any = None,
 ) -> str:
     """Write what the options ask for and return what to print about it.
 
-    `policy` is the policy of quantization or None. The network is changed and must not be used
-    afterwards. Raises InputError for what cannot be made of this network.
+    `complete` chooses the places of a description (`template.Complete`). `policy` is the policy of
+    quantization or None. The network is changed and must not be used afterwards. Raises InputError
+    for what cannot be made of this network.
     """
     model.eval()
     example = torch.zeros(1, *dataset.input[: entry.dim + 1])
     if options.yaml_template is not None:
         from training.export.template import write_template
 
-        return write_template(model, example, policy, options)
+        return write_template(model, example, policy, options, complete)
     from training.export import summaries
 
     return summaries.summarize(model, example, options)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from torch import Tensor, nn
 
 import ai8x
 from checkpoint import atomic
-from device import MAX78000, chip_of_die
+from device import MAX78000, Chip, chip_of_die
 from device.chip import PROCESSORS
 from diagnostics.errors import InputError
 from frontends.layers import DescribedLayer, times
@@ -24,22 +25,45 @@ from training.policies import qat
 FILL_IN = "FILL IN"
 
 
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A complete description of `layers` layers, or None and the reason why there is none."""
+
+    text: str | None
+    reason: str
+    layers: int = 0
+
+
+Complete = Callable[[nn.Module, Tensor, Chip, TrainingOptions], Written]
+"""Chooses all places of a network, as the network loader does."""
+
+
 def write_template(
-    model: nn.Module, example: Tensor, policy: dict[str, Any] | None, options: TrainingOptions
+    model: nn.Module,
+    example: Tensor,
+    policy: dict[str, Any] | None,
+    options: TrainingOptions,
+    complete: Complete | None = None,
 ) -> str:
     """Write the layers of the network as a description, and return what is left to be done.
 
     Batch normalization is fused. The bits of weights are those of the checkpoint that fills the
     network, if it was trained with quantization, else the policy's; 8 bits are not written, so that
-    the loader takes what the quantized checkpoint says. Processors and offsets are legal starting
-    values, or marked with FILL IN. Raises InputError for a network whose data flow cannot be traced
-    or that has no layer.
+    the loader takes what the quantized checkpoint says. `complete` chooses processors and offsets.
+    Where it cannot, they are starting values, or marked with FILL IN. Raises InputError for a
+    network whose data flow cannot be traced or that has no layer.
     """
     assert options.yaml_template is not None
     ai8x.fuse_bn_layers(model)
     if policy is not None and not qat.begun(model):
         ai8x.initiate_qat(model, policy, export=True)
     chip = chip_of_die(options.device) or MAX78000
+    written = None if complete is None else complete(model, example, chip, options)
+    if written is not None and written.text is not None:
+        atomic.write_bytes(options.yaml_template, written.text.encode())
+        return (
+            f"Saved {written.layers} layers as {options.yaml_template}; nothing is left to fill in"
+        )
     walk = Walk(model, trace(model, example), chip)
     entries = walk.entries
     if not entries:
@@ -58,7 +82,8 @@ def write_template(
     left = text.count(FILL_IN) - 1
     places_left = "1 place is" if left == 1 else f"{left} places are"
     rest = f"{places_left} marked with {FILL_IN}" if left else "nothing is left to fill in"
-    return f"Saved {len(entries)} layers as {options.yaml_template}; {rest}"
+    saved = f"Saved {len(entries)} layers as {options.yaml_template}; {rest}"
+    return saved if written is None else f"{saved}\nThe loader chooses no places: {written.reason}"
 
 
 def template_text(

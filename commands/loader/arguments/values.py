@@ -185,7 +185,7 @@ def encode_options(args: argparse.Namespace) -> EncodeOptions:
         keep_pass_sums=args.debug_computation,
         latency_terms=args.debug_latency,
         cross_check=args.debug,
-        explain=args.write_config is not None,
+        explain=args.write_config is not None or args.report is not None,
         ready_select_fifo=args.ready_sel_fifo,
         fifo_go=args.fifo_go,
         override_start=args.override_start,
