@@ -165,6 +165,7 @@ def _fitting(
         except InputError as exc:
             refusal = refusal or exc
             continue
+        ai8x.use_ranges(model, state)
         own = expected(model, state)
         found = differences(own, state)
         if not found.fatal and not found.surplus:
