@@ -33,7 +33,7 @@ ifneq ($(shell $(PYTHON) -c 'print("runs")' 2>/dev/null),runs)
 .PHONY: $(RUNTIME)
 endif
 
-.PHONY: help setup demo rtl-demo test test-fast properties lint format docs kat kat-selection qat-kat emulator-kat bit-flips core-memory fault-table c-faults fuzz benchmarks clean recipes arrange-table arrange-loads arrange-properties software-kat software-images software-properties
+.PHONY: faults help setup demo rtl-demo test test-fast properties lint format docs kat kat-selection qat-kat emulator-kat bit-flips core-memory fault-table c-faults fuzz benchmarks clean recipes arrange-table arrange-loads arrange-properties software-kat software-images software-properties
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -120,6 +120,9 @@ bit-flips: $(DEVELOPMENT) build/digits build/mnist ## flip each bit of the layer
 
 build/digits build/mnist:
 	@scripts/gen_$(notdir $@).sh
+
+faults: $(DEVELOPMENT) ## a kill, a full disk and an I/O error at every step of writing of each tool
+	@$(PYTHON) -m tests.writing.all_tools $(ARGS)
 
 fuzz: $(DEVELOPMENT) ## run the network loader on thousands of damaged inputs
 	@$(PYTHON) -m tests.robustness --jobs $(JOBS) $(ARGS)

@@ -10,7 +10,7 @@ from checkpoint.errors import CheckpointError
 from checkpoint.reader import read_checkpoint
 from checkpoint.safetensors import twin_of, write_safetensors
 from checkpoint.values import Array, Checkpoint, ClassReference, Value
-from checkpoint.writer import write_checkpoint
+from checkpoint.writer import write_checkpoint, write_with_twin
 
 __all__ = [
     "Array",
@@ -22,4 +22,5 @@ __all__ = [
     "twin_of",
     "write_checkpoint",
     "write_safetensors",
+    "write_with_twin",
 ]

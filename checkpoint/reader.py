@@ -29,14 +29,24 @@ def read_checkpoint(path: str | os.PathLike[str], *, bare: bool = False) -> Chec
     Source: docs/checkpoints.md.
     """
     try:
-        root, container = read_container(_file_bytes(Path(path)))
+        data = _file_bytes(Path(path))
+    except CheckpointError as exc:
+        exc.place = str(path)
+        raise
+    return parse_checkpoint(data, str(path), bare=bare)
+
+
+def parse_checkpoint(data: bytes, place: str, *, bare: bool = False) -> Checkpoint:
+    """Return what the bytes of a checkpoint file hold; raises what `read_checkpoint` does."""
+    try:
+        root, container = read_container(data)
         if bare and _is_state(root):
             root = {"state_dict": root}
         checkpoint = Checkpoint(_entries(root), container)
         for name, tensor in checkpoint.state_dict.items():
             _check_finite(name, tensor)
     except CheckpointError as exc:
-        exc.place = str(path)
+        exc.place = place
         raise
     return checkpoint
 

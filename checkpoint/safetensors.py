@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from checkpoint.atomic import atomic_file
+from checkpoint.atomic import write_bytes
 from checkpoint.errors import CheckpointError
 from checkpoint.known_objects import MAX_DIMENSIONS, checked_shape, malformed, printable
 from checkpoint.plain import from_plain, to_plain
@@ -79,15 +79,18 @@ def write_safetensors(path: str | os.PathLike[str], checkpoint: Checkpoint) -> N
     Kept are all entries but the optimizer's and those that are None. Raises CheckpointError E508
     for what the format does not have, OSError when the disk refuses.
     """
+    write_bytes(path, safetensors_bytes(path, checkpoint))
+
+
+def safetensors_bytes(path: str | os.PathLike[str], checkpoint: Checkpoint) -> bytes:
+    """Return the file of a checkpoint; CheckpointError E508, which names `path`."""
     try:
         header, tensors = _plan(checkpoint)
     except CheckpointError as exc:
         exc.place = str(path)
         raise
-    with atomic_file(path) as file:
-        file.write(struct.pack("<Q", len(header)) + header)
-        for tensor in tensors:
-            file.write(tensor.astype(tensor.dtype.newbyteorder("<")).tobytes())
+    parts = (tensor.astype(tensor.dtype.newbyteorder("<")).tobytes() for tensor in tensors)
+    return b"".join((struct.pack("<Q", len(header)), header, *parts))
 
 
 def _header(data: bytes) -> tuple[dict[str, Any], int]:

@@ -8,15 +8,17 @@ Source: docs/checkpoints.md, "What is written".
 from __future__ import annotations
 
 import collections
+import io
 import os
 import struct
 from typing import BinaryIO
 
 import numpy as np
 
-from checkpoint.atomic import atomic_file
+from checkpoint.atomic import write_bytes, write_pair
 from checkpoint.errors import CheckpointError
 from checkpoint.known_objects import KNOWN, STORAGE_DTYPES
+from checkpoint.safetensors import safetensors_bytes, twin_of
 from checkpoint.values import Array, Checkpoint, ClassReference, Value
 
 ROOT = "archive"
@@ -33,15 +35,27 @@ def write_checkpoint(path: str | os.PathLike[str], checkpoint: Checkpoint) -> No
     keep their order. numpy numbers become Python numbers. Raises CheckpointError E508 for values
     the format does not have, OSError when the disk refuses.
     """
+    write_bytes(path, checkpoint_bytes(path, checkpoint))
+
+
+def write_with_twin(path: str | os.PathLike[str], checkpoint: Checkpoint) -> None:
+    """Write a checkpoint and its twin in the safetensors format: both or none."""
+    twin = twin_of(path)
+    one, other = checkpoint_bytes(path, checkpoint), safetensors_bytes(twin, checkpoint)
+    write_pair(path, one, twin, other)
+
+
+def checkpoint_bytes(path: str | os.PathLike[str], checkpoint: Checkpoint) -> bytes:
+    """Return the file of a checkpoint; CheckpointError E508, which names `path`."""
     pickler = _Pickler()
     try:
         pickle = pickler.dump(dict(checkpoint.entries))
     except CheckpointError as exc:
         exc.place = str(path)
         raise
-    entries = {"data.pkl": pickle, "byteorder": b"little"}
-    with atomic_file(path) as file:
-        _write_archive(file, entries, pickler.tensors)
+    file = io.BytesIO()
+    _write_archive(file, {"data.pkl": pickle, "byteorder": b"little"}, pickler.tensors)
+    return file.getvalue()
 
 
 def _write_archive(file: BinaryIO, entries: dict[str, bytes], tensors: list[Array]) -> None:

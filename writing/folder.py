@@ -6,14 +6,22 @@ Source: docs/generated-project.md, "Files".
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import shutil
 import tempfile
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
-from checkpoint.atomic import umask
+from checkpoint.atomic import (
+    alone_in,
+    remove_litter,
+    sync_folder,
+    temporary_prefix,
+    umask,
+)
 from diagnostics import Diagnostic, DiagnosticError, Place
+from writing.exchange import can_exchange, carry_over, exchange
 from writing.manifest import MANIFEST, manifest, stale_files
 
 KEPT = frozenset({"project.mk"})  # the user's own settings: written once, never replaced
@@ -67,8 +75,9 @@ def write_project(
     They are written to a temporary folder beside it first, which then becomes the project; in a
     folder that exists they replace the files of the same names, and those that were generated
     before, but no longer are, disappear unless they were edited. Other files and project.mk stay.
-    If anything fails, Ctrl-C included, everything is as it was before. Files among `executables`
-    are programs; `empty_folders` are made as well.
+    If anything fails, Ctrl-C included, everything is as it was before; where the system can let
+    two folders change places, even a run that is killed leaves the old project or the new one.
+    Files among `executables` are programs; `empty_folders` are made as well.
 
     Raises DiagnosticError as `check_folder` does, and OSError if the disk refuses.
     """
@@ -79,16 +88,89 @@ def write_project(
         for name, content in files.items()
     }
     contents[MANIFEST] = manifest(contents, KEPT).encode()
+    before = _state(target)
     with _new_parents(target.parent), _staging(target) as staging:
-        _fill(staging, contents)
-        for name in executables:
-            (staging / name).chmod(0o777 & ~umask())
+        _fill(staging, contents, executables)
+        if before is None:
+            _make_all(staging, empty_folders)
+            _sync_folders(staging)
+            _appear(staging, target)
+        elif not _holds_all(target, contents, empty_folders):
+            _take_place(staging, target.resolve(), contents, empty_folders, before)
+
+
+def _state(folder: Path) -> tuple[int, int, int] | None:
+    """Return what changes when another run writes a folder; None if there is none."""
+    try:
+        whole = folder.stat()
+    except OSError:
+        return None
+    try:
+        listed = (folder / MANIFEST).stat()
+    except OSError:
+        return whole.st_dev, whole.st_ino, 0
+    return whole.st_dev, whole.st_ino, listed.st_mtime_ns
+
+
+def _appear(staging: Path, target: Path) -> None:
+    """Give a new folder its name, unless another run was quicker."""
+    try:
+        staging.rename(target)
+    except OSError:
         if target.is_dir():
-            _replace(staging, target.resolve(), contents, empty_folders)
-        else:
-            for name in empty_folders:
-                (staging / name).mkdir(exist_ok=True)
-            staging.rename(target)
+            raise _written_meanwhile(target) from None
+        raise
+    sync_folder(target.parent)
+
+
+def _take_place(
+    staging: Path,
+    target: Path,
+    contents: Mapping[str, bytes],
+    empty_folders: Collection[str],
+    before: tuple[int, int, int],
+) -> None:
+    """Let the new files replace those of a folder: all at once, where the system can do that."""
+    for name in contents:
+        if (target / name).is_dir():
+            raise _refusal("E061", target / name, "it is a folder, not a file", "Move it away.")
+    stale = stale_files(target, {*contents, *KEPT})
+    if not can_exchange(staging):
+        _replace(staging, target, contents, empty_folders, stale)
+        return
+    carry_over(target, staging, {*contents, *stale} - KEPT)
+    _make_all(staging, empty_folders)
+    _sync_folders(staging)
+    with alone_in(target.parent):
+        if _state(target) != before:
+            raise _written_meanwhile(target)
+        exchange(staging, target)
+    sync_folder(target.parent)
+
+
+def _written_meanwhile(target: Path) -> DiagnosticError:
+    return _refusal(
+        "E062", target, "another run has written the folder meanwhile; it is as that run left it",
+        "Run this one again, or choose another --prefix.",
+    )  # fmt: skip
+
+
+def _make_all(folder: Path, names: Collection[str]) -> None:
+    for name in names:
+        (folder / name).mkdir(parents=True, exist_ok=True)
+
+
+def _holds_all(target: Path, contents: Mapping[str, bytes], empty_folders: Collection[str]) -> bool:
+    """Whether a folder is already what it is to become: then it is left alone."""
+    try:
+        same = all(
+            (name in KEPT and (target / name).is_file()) or (target / name).read_bytes() == content
+            for name, content in contents.items()
+        )
+    except OSError:
+        return False
+    stale = stale_files(target, {*contents, *KEPT})
+    return same and not stale and all((target / name).is_dir() for name in empty_folders)
 
 
 def _refusal(code: str, path: Path, message: str, remedy: str) -> DiagnosticError:
@@ -114,7 +196,13 @@ def _staging(target: Path) -> Iterator[Path]:
     """Create a temporary folder beside the target and remove what is left of it."""
     parent = target.resolve().parent
     try:
-        staging = Path(tempfile.mkdtemp(prefix=f".{target.name[:100]}.", dir=parent))
+        with alone_in(parent):
+            remove_litter(parent, target.name)
+            prefix = temporary_prefix(target.name)
+            staging = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
+            handle = os.open(staging, os.O_RDONLY)
+            with contextlib.suppress(OSError):  # of a file system without locks
+                fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except OSError as exc:
         exc.filename = str(target)  # name the folder the user asked for
         raise
@@ -126,25 +214,36 @@ def _staging(target: Path) -> Iterator[Path]:
             exc.filename = str(target)
         raise
     finally:
+        os.close(handle)
         shutil.rmtree(staging, ignore_errors=True)
 
 
-def _fill(staging: Path, contents: Mapping[str, bytes]) -> None:
+def _fill(staging: Path, contents: Mapping[str, bytes], executables: Collection[str]) -> None:
     for parent in dict.fromkeys((staging / name).parent for name in contents):
         parent.mkdir(parents=True, exist_ok=True)
     for name, content in contents.items():
-        (staging / name).write_bytes(content)
+        mode = 0o777 if name in executables else 0o666
+        handle = os.open(staging / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+
+
+def _sync_folders(staging: Path) -> None:
+    for folder, _, _ in os.walk(staging):
+        sync_folder(folder)
 
 
 def _replace(
-    staging: Path, target: Path, files: Collection[str], empty_folders: Collection[str]
+    staging: Path,
+    target: Path,
+    files: Collection[str],
+    empty_folders: Collection[str],
+    stale: Collection[str],
 ) -> None:
     """Move new files into an existing folder and stale ones away; undo it all if that fails."""
-    for name in files:
-        if (target / name).is_dir():
-            raise _refusal("E061", target / name, "it is a folder, not a file", "Move it away.")
     backup = staging / ".replaced"
-    stale = stale_files(target, {*files, *KEPT})
     moved: list[tuple[Path, Path | None]] = []
     created: list[Path] = []
     try:

@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from checkpoint import Checkpoint, read_checkpoint, twin_of, write_checkpoint, write_safetensors
+from checkpoint import (
+    Checkpoint,
+    read_checkpoint,
+    twin_of,
+    write_checkpoint,
+    write_safetensors,
+    write_with_twin,
+)
 from checkpoint.safetensors import SUFFIX
 from commands.quantize.arguments import (
     ALIASES,
@@ -61,9 +68,12 @@ def quantize(options: QuantizeOptions) -> None:
         warn_about_counts(weight_names(checkpoint), len(numeric.layer_bits), options.config_file)
     if options.verbose:
         print_report(quantized)
-    for path in outputs(options):
-        write = write_safetensors if path.endswith(SUFFIX) else write_checkpoint
-        write(path, quantized.checkpoint)
+    if len(outputs(options)) > 1:
+        write_with_twin(options.output, quantized.checkpoint)
+    elif options.output.endswith(SUFFIX):
+        write_safetensors(options.output, quantized.checkpoint)
+    else:
+        write_checkpoint(options.output, quantized.checkpoint)
 
 
 def read_trained(options: QuantizeOptions) -> Checkpoint:

@@ -99,7 +99,7 @@ def test_failed_write_leaves_nothing(
     def full(*_: object) -> int:
         raise error
 
-    monkeypatch.setattr(Path, "write_bytes", full)
+    monkeypatch.setattr("os.fsync", full)
     with pytest.raises(type(error)) as caught:
         write_project(FILES, tmp_path / "new" / "net")
     assert list(tmp_path.iterdir()) == []
@@ -117,6 +117,7 @@ def test_failed_replacement_restores_everything(
     before = everything(tmp_path)
     new = dict.fromkeys([*FILES, "sub/new.c"], "new")
     with monkeypatch.context() as patched:
+        patched.setattr("writing.folder.can_exchange", lambda _folder: False)
         fail_at(patched, "replace", number, error)
         with pytest.raises(type(error)):
             write_project(new, target, overwrite=True)
@@ -216,6 +217,7 @@ def test_folders_of_a_failed_run_disappear_again(
 ) -> None:
     target = tmp_path / "net"
     write_project(FILES, target)
+    monkeypatch.setattr("writing.folder.can_exchange", lambda _folder: False)
     fail_at(monkeypatch, "replace", 2, OSError(28, "No space left on device"))
     with pytest.raises(OSError, match="No space"):
         write_project(FILES, target, overwrite=True, empty_folders=["output"])

@@ -11,7 +11,6 @@ from torch import nn
 from torch.optim import Optimizer
 
 import ai8x
-from checkpoint import atomic
 from checkpoint.errors import CheckpointError
 from diagnostics.errors import InputError, ToolError
 from training.catalog.own_file import plain_name
@@ -186,9 +185,7 @@ class Trainer:
             try:
                 if checkpoints.read(str(path)).epoch == best:
                     kept = self._path("best")
-                    atomic.write_bytes(kept, path.read_bytes())
-                    if self.options.safetensors:
-                        checkpoints.write_twin(kept)
+                    checkpoints.write_file(kept, path.read_bytes(), self.options.safetensors)
                     return
             except (CheckpointError, OSError):
                 continue

@@ -16,8 +16,10 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 import ai8x
-from checkpoint import atomic, read_checkpoint, twin_of, write_safetensors
+from checkpoint import atomic, read_checkpoint, twin_of
 from checkpoint.generations import ADDED_KEYS, has_thresholds
+from checkpoint.reader import parse_checkpoint
+from checkpoint.safetensors import safetensors_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,11 +125,14 @@ def write(
     buffer = io.BytesIO()
     torch.save(content, buffer)
     for path in paths:
-        atomic.write_bytes(path, buffer.getvalue())
-        if safetensors:
-            write_twin(path)
+        write_file(path, buffer.getvalue(), safetensors)
 
 
-def write_twin(path: Path) -> None:
-    """Write a copy of a checkpoint beside it as a safetensors file."""
-    write_safetensors(twin_of(path), read_checkpoint(path))
+def write_file(path: Path, data: bytes, safetensors: bool) -> None:
+    """Write a checkpoint from its bytes, and if wanted its twin: both or none."""
+    if not safetensors:
+        atomic.write_bytes(path, data)
+        return
+    twin = twin_of(path)
+    other = safetensors_bytes(twin, parse_checkpoint(data, str(path)))
+    atomic.write_pair(path, data, twin, other)

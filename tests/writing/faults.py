@@ -1,0 +1,111 @@
+"""A disk that refuses, and a kill, at every write, rename and fsync of a piece of work."""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from writing import exchange as exchanging
+from writing import folder
+
+KILLED = 9
+_CALLS = ("replace", "rename", "fsync", "link", "mkdir", "unlink", "chmod")
+KINDS = ("kill", "ENOSPC", "EIO")
+
+
+class _Raw(io.FileIO):
+    """A file each of whose writes may fail."""
+
+    step: Callable[[], None]
+
+    def write(self, data: Any) -> int | None:
+        """Write, unless the fault is due."""
+        self.step()
+        return super().write(data)
+
+
+def outcomes(
+    work: Callable[[], object], kind: str, prepare: Callable[[], None]
+) -> Iterator[tuple[int, str]]:
+    """Do a piece of work with a fault at its first, second, ... step until it is done without.
+
+    `prepare` restores what the work starts from. Yields the number of the step and what the work
+    ended with: killed, refused, survived (a step that may fail) or at last done, without a fault.
+    """
+    number = 0
+    while True:
+        prepare()
+        ended = _with_fault(work, kind, number)
+        yield number, ended
+        if ended == "done":
+            return
+        number += 1
+
+
+def _with_fault(work: Callable[[], object], kind: str, number: int) -> str:
+    child = os.fork()
+    if child == 0:
+        status = 3
+        try:
+            fired = _arm(kind, number)
+            work()
+            status = 4 if fired() else 0
+        except OSError:
+            status = 1
+        except BaseException as exc:
+            print(repr(exc), file=sys.__stderr__)
+        finally:
+            os._exit(status)
+    _, status = os.waitpid(child, 0)
+    ended = {0: "done", 1: "refused", 4: "survived", KILLED: "killed"}
+    return ended[os.waitstatus_to_exitcode(status)]
+
+
+def _arm(kind: str, number: int) -> Callable[[], bool]:
+    """Let the step of this number fail; return what tells whether it came to that.
+
+    A disk that is full stays so; it still removes files.
+    """
+    count = 0
+
+    def step(permanent: bool = True) -> None:
+        nonlocal count
+        count += 1
+        if count <= number:
+            return
+        if kind == "kill":
+            os._exit(KILLED)
+        if count == number + 1 or (kind == "ENOSPC" and permanent):
+            raise OSError(getattr(errno, kind), os.strerror(getattr(errno, kind)))
+
+    def faulty(name: str) -> Callable[..., Any]:
+        call = getattr(os, name)
+        permanent = name in ("fsync", "link", "mkdir")
+
+        def replaced(*arguments: Any, **named: Any) -> Any:
+            step(permanent)
+            return call(*arguments, **named)
+
+        return replaced
+
+    def opened(handle: int, mode: str) -> io.BufferedWriter:
+        raw = _Raw(handle, mode)
+        raw.step = step
+        return io.BufferedWriter(raw, 4096)
+
+    call = exchanging.exchange
+    for name in _CALLS:
+        setattr(os, name, faulty(name))
+    os.fdopen = opened  # type: ignore[assignment]
+
+    def exchange(one: Path, other: Path) -> None:
+        step(permanent=False)
+        call(one, other)
+
+    folder.exchange = exchange
+    return lambda: count > number
