@@ -93,7 +93,11 @@ def _arm(kind: str, number: int) -> Callable[[], bool]:
 
         return replaced
 
-    def opened(handle: int, mode: str) -> io.BufferedWriter:
+    plain = os.fdopen
+
+    def opened(handle: int, mode: str = "r", *arguments: Any, **named: Any) -> Any:
+        if "w" not in mode:
+            return plain(handle, mode, *arguments, **named)
         raw = _Raw(handle, mode)
         raw.step = step
         return io.BufferedWriter(raw, 4096)
