@@ -33,7 +33,7 @@ ifneq ($(shell $(PYTHON) -c 'print("runs")' 2>/dev/null),runs)
 .PHONY: $(RUNTIME)
 endif
 
-.PHONY: faults help setup demo rtl-demo test test-fast properties lint format docs kat kat-selection qat-kat emulator-kat bit-flips core-memory fault-table c-faults fuzz benchmarks clean recipes arrange-table arrange-loads arrange-properties software-kat software-images software-properties
+.PHONY: faults help setup demo rtl-demo test test-fast properties lint format docs kat kat-selection qat-kat qat-table emulator-kat bit-flips core-memory fault-table c-faults fuzz benchmarks clean recipes arrange-table arrange-loads arrange-properties software-kat software-images software-properties
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -93,6 +93,9 @@ kat-selection: $(RUNTIME) $(KAT)/check.py ## the known answers of the basic feat
 
 qat-kat: $(DEVELOPMENT) ## check the second generation of QAT against known answers (QAT_V2=DIR)
 	@$(PYTHON) $(QAT_V2)/check_qat_v2.py . $(ARGS)
+
+qat-table: $(DEVELOPMENT) ## accuracy of QAT by bits, generation and rule (ARGS="digits", "mnist --data DIR", "net5 --data DIR")
+	@$(PYTHON) tools/qat_table.py $(or $(ARGS),digits)
 
 emulator-kat: $(DEVELOPMENT) ## execute the recorded words of the known answers in the emulator
 	@$(PYTHON) -m tests.emulator.known_answers --kat $(KAT) $(ARGS)

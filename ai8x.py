@@ -22,6 +22,7 @@ import sys
 import types
 
 from layers import chips
+from layers.bias_correction import correct_biases
 from layers.chips import DEVICE_CLASSES, Dev, set_device
 from layers.choices import quantize_clamp, quantize_clamp_parameters, quantize_clamp_pool
 from layers.composition import QuantizationAwareModule

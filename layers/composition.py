@@ -313,10 +313,10 @@ class QuantizationAwareModule(nn.Module):
 
     def _operate(self, x: Tensor, down: Tensor | float, up: Tensor | float) -> Tensor:
         """Apply the operator with the parameters as the accelerator holds them, times `up`."""
-        weight = _as_held(self.op.weight, self._weight_rounding, down, up)
+        weight = as_held(self.op.weight, self._weight_rounding, down, up)
         bias = self.op.bias
         if bias is not None:
-            bias = _as_held(bias, self._bias_rounding, down, up)
+            bias = as_held(bias, self._bias_rounding, down, up)
         return operate(self.op, x, weight, bias)
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -376,7 +376,7 @@ def _wide_bias(bits: int) -> _Rounding:
     return _Rounding(steps, Grid("half up", -limit, limit - 1), 1 / steps)
 
 
-def _as_held(
+def as_held(
     parameter: Tensor, rounding: _Rounding | None, down: Tensor | float, up: Tensor | float
 ) -> Tensor:
     """Return round(parameter * down) * up, unrounded when `rounding` is None."""

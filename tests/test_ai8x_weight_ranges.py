@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -148,6 +149,46 @@ def test_range_follows_the_weights_only_where_that_is_clearly_better() -> None:
         model.conv.op.weight.mul_(4)
     ai8x.refit_ranges(model)
     assert int(model.conv.range_exponent) == held + 2
+
+
+@pytest.mark.parametrize("generation", [1, 2])
+@pytest.mark.parametrize("bits", [1, 2])
+def test_corrected_biases_restore_the_means(bits: int, generation: int) -> None:
+    torch.manual_seed(1)
+    trained = Small()
+    ai8x.use_thresholds(trained, generation == 2)
+    if generation == 2:
+        trained.conv.activation_threshold.data.fill_(1)
+        trained.fc.final_scale.data.fill_(2)
+        trained.conv.set_functions(), trained.fc.set_functions()
+    x = torch.rand(64, 3, 4, 4)
+    with torch.no_grad():
+        for parameter in trained.parameters():
+            if parameter.ndim > 1:
+                parameter.uniform_(-0.1, 0.01)  # most are not near an integer
+    model = copy.deepcopy(trained)
+    ai8x.initiate_qat(model, {"weight_bits": bits})
+    ai8x.fit_ranges(model)
+
+    def means(changed: Any) -> Tensor:
+        # of what the output layer sums up, with the data that the layer before delivers
+        return operate_fc(changed, changed.conv(x.clone()).flatten(1)).mean(0)
+
+    def operate_fc(changed: Any, data: Tensor) -> Tensor:
+        scores: Tensor = changed.fc(data)
+        held = getattr(changed.fc, KEY, None)
+        return scores if held is None else scores * 2.0 ** float(held)
+
+    wanted, before = means(trained).detach(), means(model).detach()
+    ai8x.correct_biases(model, trained, [x[:32], x[32:]])
+    step = 2.0 ** (float(model.fc.range_exponent) + 1 - bits)
+    scale = 2.0 ** float(model.fc.final_scale) if generation == 2 else 1.0
+    after = float((means(model).detach() - wanted).abs().max())
+    assert after <= (step / 2 + 1e-5) * scale
+    if bits == 1:  # two bits may hit the means by chance
+        assert float((before - wanted).abs().max()) > 4 * after
+    assert model.training
+    assert trained.training
 
 
 @pytest.mark.parametrize("count", [2, 3, 40, 5000])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +19,7 @@ from training.compute.devices import forward_of
 from training.compute.randomness import derived, seed_everything
 from training.data.batches import Data
 from training.loop.averaging import KEY as AVERAGE
+from training.loop.beginning_qat import choose_integers
 from training.loop.epochs import Pass, evaluate, measure, report, train_epoch
 from training.loop.metrics import Scores
 from training.loop.optimizing import (
@@ -204,9 +206,11 @@ class Trainer:
             self._measure_ranges()
         self.optimizer = renewed_optimizer(model, self.optimizer, self.options)
         self.schedule.use(self.optimizer)
+        trained = copy.deepcopy(model)
         ai8x.initiate_qat(model, self.policy)
         if qat.fits_ranges(self.options.qat_range, self.policy):
-            ai8x.fit_ranges(model)
+            assert self.data.train is not None
+            choose_integers(self.passes, trained, self.data.train, self.policy["start_epoch"])
         forward = forward_of(model, self.passes.device, self.options, share)
         self.passes = replace(self.passes, forward=forward, mixed_precision=False)
         if self.passes.average is not None:

@@ -1,0 +1,309 @@
+"""Quantization-aware training by bits, generation and rule for ranges: accuracies in tables.
+
+    python tools/qat_table.py digits            # four layers, 597 test images, minutes
+    python tools/qat_table.py mnist --data DIR  # a small network, both generations
+    python tools/qat_table.py net5 --data DIR   # ai85net5 at 8, 2 and 1 bits
+
+Each run starts from a network that was trained in floating point with the same seed (`net5`: with
+seed 0, or the one of --checkpoint) and trains with QAT. Results and trained networks are kept in
+--cache, so that an interrupted table continues; --runs N ends after N runs. Accuracies are those of
+the whole test set in the arithmetic of QAT, which quantized networks have bit by bit. The images,
+seeds and order of batches are fixed; other processors round sums in another order.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import json
+import math
+import statistics
+import sys
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import ai8x
+from datasets.mnist import mnist_get_datasets
+from models.ai85net import ai85net5, ai85netextrasmall
+from training.saving import checkpoints
+
+RULES = ("vendor", "fit")
+STATISTICS = 2048  # samples that tell the ranges of activations
+MEANS = 256  # samples that tell the means of results
+WARM_UP = 20  # steps
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Steps of `batch` samples with Adam, its rate falling along half a cosine wave."""
+
+    steps: int
+    rate: float
+    batch: int = 128
+
+
+@dataclass(frozen=True)
+class Run:
+    """One training with QAT; `first` are the bits of the first layer."""
+
+    experiment: str
+    bits: int
+    first: int
+    generation: int
+    rule: str
+    seed: int
+    recipe: Recipe
+
+
+@dataclass(frozen=True)
+class Data:
+    """Images and classes for training, by indices, and for the test."""
+
+    train: Callable[[Tensor], tuple[Tensor, Tensor]]
+    samples: int
+    test: tuple[Tensor, Tensor]
+
+
+def four_layers() -> nn.Module:
+    """Make three normalized convolutions and a fully connected layer, for 8x8 images."""
+    normalized: Any = {"bias": True, "batchnorm": "Affine", "padding": 1}
+    halved = {"pool_size": 2, "pool_stride": 2, **normalized}
+    layers = {
+        "conv1": ai8x.FusedConv2dBNReLU(1, 16, 3, **normalized),
+        "conv2": ai8x.FusedMaxPoolConv2dBNReLU(16, 24, 3, **halved),
+        "conv3": ai8x.FusedConv2dBNReLU(24, 16, 3, **normalized),
+        "flatten": nn.Flatten(),
+        "fc": ai8x.Linear(256, 10, bias=True, wide=True),
+    }
+    return nn.Sequential(OrderedDict(layers))
+
+
+def digits(_folder: str) -> Data:
+    """Return the images that come with scikit-learn: 1,200 for training, 597 for the test."""
+    from sklearn.datasets import load_digits
+
+    collection = load_digits()
+    order = np.random.default_rng(0).permutation(len(collection.target))
+    images = torch.from_numpy(collection.images[order].astype(np.float32)).unsqueeze(1)
+    images = ((images / 8 - 1) * 128).round().clamp(-128, 127) / 128
+    classes = torch.from_numpy(collection.target[order].astype(np.int64))
+    x, y = images[597:], classes[597:]
+    return Data(lambda part: (x[part], y[part]), len(x), (images[:597], classes[:597]))
+
+
+def mnist(folder: str) -> Data:
+    """Return MNIST; images for training are turned, sheared and shifted at random."""
+    args = SimpleNamespace(act_mode_8bit=False, truncate_testset=False)
+    train, test = mnist_get_datasets((folder, args))
+    assert train is not None
+    assert test is not None
+    return Data(train.batch, len(train), test.batch(torch.arange(len(test))))
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A network with its data, how it is trained in floating point, and its runs."""
+
+    make: Callable[[], nn.Module]
+    data: Callable[[str], Data]
+    floating: Recipe
+    runs: tuple[Run, ...]
+    shared_start: bool = False
+
+
+def every(name: str, recipe: Recipe, seeds: int) -> tuple[Run, ...]:
+    """Return runs of both generations and rules with 8, 4 and 2 bits."""
+    return tuple(
+        Run(name, bits, bits, generation, rule, seed, recipe)
+        for bits in (8, 4, 2)
+        for generation in (1, 2)
+        for rule in RULES
+        for seed in range(seeds)
+    )
+
+
+EXPERIMENTS = {
+    "digits": Experiment(
+        four_layers, digits, Recipe(228, 0.003, 32),
+        every("digits", Recipe(228, 0.001, 32), seeds=10),
+    ),
+    "mnist": Experiment(
+        lambda: ai85netextrasmall(num_channels=1, bias=True),
+        mnist, Recipe(938, 0.004), every("mnist", Recipe(469, 0.002), seeds=3),
+    ),
+    "net5": Experiment(
+        lambda: ai85net5(num_channels=1, bias=True),
+        mnist, Recipe(2532, 0.002),
+        (
+            *(Run("net5", 2, 8, 2, "fit", seed, Recipe(300, 0.001)) for seed in range(5)),
+            *(Run("net5", 1, 8, 1, "fit", seed, Recipe(300, 0.004)) for seed in range(5)),
+            *(Run("net5", 8, 8, 2, "fit", seed, Recipe(150, 0.0005)) for seed in range(3)),
+        ),
+        shared_start=True,
+    ),
+}  # fmt: skip
+
+
+def train(model: nn.Module, data: Data, recipe: Recipe, seed: int) -> None:
+    """Train by a recipe."""
+    torch.manual_seed(seed)
+    order = torch.Generator().manual_seed(seed)
+    optimizer = torch.optim.Adam(model.parameters(), recipe.rate)
+
+    def factor(step: int) -> float:
+        wave = (1 + math.cos(math.pi * step / recipe.steps)) / 2
+        return min(1.0, (step + 1) / WARM_UP) * (0.01 + 0.99 * wave)
+
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, factor)
+    model.train()
+    for part in endless(data.samples, recipe.batch, recipe.steps, order):
+        x, y = data.train(part)
+        loss = functional.cross_entropy(model(_placed(x)), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        schedule.step()
+
+
+def endless(samples: int, size: int, steps: int, generator: torch.Generator) -> Iterator[Tensor]:
+    """Yield the indices of so many batches, epoch after epoch in a new order."""
+    done = 0
+    while True:
+        for part in torch.randperm(samples, generator=generator).split(size):
+            if done == steps:
+                return
+            done += 1
+            yield part
+
+
+def accuracy(model: nn.Module, data: Data) -> float:
+    """Return the percentage of test images that are classified right."""
+    model.eval()
+    images, classes = data.test
+    parts = zip(images.split(500), classes.split(500), strict=True)
+    with torch.no_grad():
+        right = sum(int((model(_placed(x)).argmax(1) == y).sum()) for x, y in parts)
+    return 100 * right / len(classes)
+
+
+def begin(model: nn.Module, data: Data, run: Run) -> None:
+    """Switch to QAT as train.py does."""
+    ai8x.fuse_bn_layers(model)
+    torch.manual_seed(0)
+    if run.generation == 2:
+        parts = torch.arange(min(STATISTICS, data.samples)).split(256)
+        batches = [(_placed(data.train(part)[0]), None) for part in parts]
+        ai8x.pre_qat(model, batches, SimpleNamespace(device="cpu"), {})
+    trained = copy.deepcopy(model)
+    ai8x.initiate_qat(model, {
+        "weight_bits": run.bits, "overrides": {"conv1": {"weight_bits": run.first}},
+    })  # fmt: skip
+    if run.rule == "fit":
+        ai8x.fit_ranges(model)
+        ai8x.correct_biases(model, trained, [_placed(data.train(torch.arange(MEANS))[0])])
+
+
+def floating(experiment: Experiment, name: str, run: Run, data: Data, options: Any) -> nn.Module:
+    """Return the network as trained in floating point, trained now if it was not before."""
+    seed = 0 if experiment.shared_start else run.seed
+    torch.manual_seed(seed)
+    model = experiment.make().to(memory_format=torch.channels_last)
+    ai8x.use_thresholds(model, run.generation == 2)
+    path = Path(options.cache) / f"{name}-float-{run.generation}-{seed}.pth.tar"
+    given = options.checkpoint[run.generation - 1] if options.checkpoint else None
+    if given is None and not path.exists():
+        train(model, data, experiment.floating, seed)
+        optimizer = torch.optim.Adam(model.parameters())
+        checkpoints.write([path], 0, name, model, optimizer, {})
+        print(f"{path.name}: {accuracy(model, data):.2f} %", flush=True)
+    else:
+        checkpoints.load_into(model, checkpoints.read(given or str(path)))
+    return model
+
+
+def measure(run: Run, data: Data, options: Any) -> dict[str, Any]:
+    """Train and return the accuracies: floating point, at the start of QAT, and after it."""
+    experiment = EXPERIMENTS[run.experiment]
+    ai8x.set_device(85, simulate=False, round_avg=False, verbose=False)
+    model = floating(experiment, run.experiment, run, data, options)
+    started = time.process_time()
+    found = {**asdict(run), "float": accuracy(model, data)}
+    begin(model, data, run)
+    found["before"] = accuracy(model, data)
+    train(model, data, run.recipe, 100 + run.seed)
+    found["after"] = accuracy(model, data)
+    found["seconds"] = round(time.process_time() - started, 1)
+    return found
+
+
+def _placed(x: Tensor) -> Tensor:
+    return x.contiguous(memory_format=torch.channels_last)
+
+
+def table(found: list[dict[str, Any]]) -> str:
+    """Return the means of the seeds as a table."""
+    from tabulate import tabulate
+
+    groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    for one in found:
+        key = tuple(one[name] for name in ("bits", "first", "generation", "rule"))
+        groups.setdefault(key, []).append(one)
+    rows = [
+        (
+            *key,
+            *(f"{statistics.mean(one[name] for one in group):.2f}" for name in ("float", "before")),
+            " ".join(f"{one['after']:.2f}" for one in group),
+            f"{statistics.mean(one['after'] for one in group):.2f}",
+        )
+        for key, group in sorted(groups.items(), key=lambda item: (-item[0][0], *item[0][1:]))
+    ]
+    headers = ("bits", "first layer", "generation", "ranges", "float", "QAT begins", "QAT", "mean")
+    return tabulate(rows, headers, tablefmt="github", disable_numparse=True)
+
+
+def main() -> None:
+    """Run what is missing of a table and print it."""
+    parser = argparse.ArgumentParser(description="QAT by bits, generation and rule for ranges.")
+    parser.add_argument("experiment", choices=EXPERIMENTS)
+    parser.add_argument("--data", default="data", metavar="DIR", help="folder of MNIST")
+    parser.add_argument("--cache", default="build/qat-table", metavar="DIR")
+    parser.add_argument(
+        "--checkpoint", nargs=2, metavar="FILE", help="float networks, of generations 1 and 2"
+    )
+    parser.add_argument("--runs", type=int, metavar="N", help="end after N runs")
+    parser.add_argument("--bits", type=int, action="append", metavar="N", help="only these")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    Path(options.cache).mkdir(parents=True, exist_ok=True)
+    log = Path(options.cache) / f"{options.experiment}.jsonl"
+    lines = log.read_text().splitlines() if log.exists() else []
+    found = [json.loads(line) for line in lines]
+    done = [{k: v for k, v in one.items() if k in Run.__dataclass_fields__} for one in found]
+    missing = [
+        run
+        for run in EXPERIMENTS[options.experiment].runs
+        if asdict(run) not in done and (options.bits is None or run.bits in options.bits)
+    ]
+    data = EXPERIMENTS[options.experiment].data(options.data)
+    for run in missing[: options.runs]:
+        found.append(measure(run, data, options))
+        print(json.dumps(found[-1]), flush=True)
+        with log.open("a") as file:
+            file.write(json.dumps(found[-1]) + "\n")
+    print(table(found))
+
+
+if __name__ == "__main__":
+    main()
