@@ -44,7 +44,8 @@ def emit(plan: Plan, sample: Sample, name: str, command_line: str) -> dict[str, 
         ("main.c", render("software/main.c.j2", name=name, outputs=outputs, shown=shown,
                           demands_rows=plan.takes_rows, twice=plan.takes_rows)),
         ("nn.h", (RUNTIME / "nn.h").read_text()),
-        ("nn_kernels.h", render("software/nn_kernels.h.j2", kernels=code.functions)),
+        ("nn_kernels.h", render("software/nn_kernels.h.j2", kernels=code.functions,
+                                core=_macro(plan.core.name))),
         ("nn_kernels.c", _kernels(code)),
         ("Makefile", render("software/Makefile.j2", name=name)),
         ("plan.json", plan_file(plan, code, name)),
@@ -84,6 +85,10 @@ def _scheme(plan: Plan) -> str:
 def _macros(guard: str, title: str, arrays: Sequence[tuple[str, NDArray[Any]]]) -> str:
     macros = [{"name": name, "lines": lines_of(values)} for name, values in arrays]
     return render("software/macros.h.j2", guard=guard, title=title, macros=macros)
+
+
+def _macro(name: str) -> str:
+    return name.upper().replace("-", "_")
 
 
 def _weights(code: Code) -> list[tuple[str, NDArray[Any]]]:

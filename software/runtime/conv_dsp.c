@@ -12,6 +12,8 @@
  * wrap on the way.
  */
 
+#if defined(__ARM_FEATURE_DSP) && !defined(__ARM_BIG_ENDIAN)
+
 typedef uint32_t NN_ALIAS nn_dsp_pair;
 
 typedef struct {
@@ -356,3 +358,50 @@ void nn_conv_dsp(const nn_conv *conv, const int8_t *const *rows, unsigned x, uns
         nn_dsp_one(conv, &tiles, pixel);
     }
 }
+
+#else
+
+/* The same weights in plain C, so that the program runs on any computer too. */
+static int32_t nn_dsp_sum(const nn_conv *conv, const int8_t *const *rows, int32_t x,
+                          const int8_t *weights, int32_t sum)
+{
+    uint32_t input = 0, channel;
+    unsigned row, column;
+
+    for (row = 0; row < conv->kernel_rows; row++) {
+        for (column = 0; column < conv->kernel_columns; column++) {
+            const int32_t place = x + (int32_t)(column * conv->dilation) - conv->pad;
+            const int inside = rows[row] != NULL && place >= 0 && place < (int32_t)conv->width;
+
+            for (channel = 0; channel < conv->channels; channel++, input++) {
+                if (inside) {
+                    sum += (int32_t)rows[row][(uint32_t)place * conv->channels + channel] *
+                           weights[input / 4 * 8 + input % 4];
+                }
+            }
+        }
+    }
+    return sum;
+}
+
+void nn_conv_dsp(const nn_conv *conv, const int8_t *const *rows, unsigned x, unsigned count,
+                 void *out, void *scratch)
+{
+    const uint32_t quads = (conv->channels * conv->kernel_rows * conv->kernel_columns + 3) / 4;
+    const uint32_t size = conv->filters * (conv->flags & NN_WIDE ? sizeof(int32_t) : 1);
+    int8_t *pixel = (int8_t *)out;
+    uint32_t filter;
+
+    (void)scratch;
+    for (; count; count--, x++, pixel += size) {
+        for (filter = 0; filter < conv->filters; filter++) {
+            const int8_t *weights = (const int8_t *)conv->weights;
+
+            weights += (filter / 2 * quads * 2 + filter % 2) * 4;
+            nn_store(conv, pixel, filter,
+                     nn_dsp_sum(conv, rows, (int32_t)x, weights, conv->start[filter]));
+        }
+    }
+}
+
+#endif

@@ -24,10 +24,37 @@ typedef struct {
     uint32_t words, uppers;
 } nn_lanes_sum;
 
-#if defined(__ARM_ARCH_6M__)
+#if defined(__ARM_ARCH_6M__) || defined(NN_FOR_CORTEX_M0PLUS)
 
 #define NN_LANES_WORDS 1 /* of two pixels */
 #define NN_LANES_FILTERS 2
+
+#if !defined(__ARM_ARCH_6M__)
+
+/* The same in plain C, so that a program for Armv6-M runs on any computer too. */
+static void nn_lanes_block(const nn_lanes *data, const int8_t *weights, uint32_t length,
+                           uint32_t flush, nn_lanes_sum *sums)
+{
+    unsigned filter;
+
+    for (filter = 0; filter < 2; filter++, weights += length) {
+        uint32_t run, i, words = 0, uppers = 0;
+
+        for (run = 0; run < length; run += flush) {
+            uint32_t sum = NN_LANES_BIAS;
+
+            for (i = run; i < run + flush; i++) {
+                sum += data[i] * (uint32_t)(int32_t)weights[i];
+            }
+            words += sum;
+            uppers += sum >> 16;
+        }
+        sums[filter].words = words;
+        sums[filter].uppers = uppers;
+    }
+}
+
+#else
 
 /* `data` has `length` words, a multiple of `flush`, which is 16 at most; `weights` are followed by
  * those of the second filter. */
@@ -100,6 +127,8 @@ nn_lanes_block(const nn_lanes *data, const int8_t *weights, uint32_t length, uin
 #undef NN_LANES_4_STEPS
 #undef NN_LANES_STEP
 }
+
+#endif
 
 #else
 

@@ -75,13 +75,17 @@ def judge(seed: int, folder: Path | None) -> list[str]:
             if not np.array_equal(got, expected):
                 wrong.append(f"{scheme}: the executor differs from the simulation")
         if folder is not None:
-            if core.simd:
-                made = plan(graph, CORES["cortex-m0plus"], scheme)
             files = emit(made, Sample(network.sample, outputs), "random", "")
             result = run_project(files, folder / f"{seed}-{scheme}", SANITIZED)
             if not passed(result):
-                wrong.append(f"{scheme}: C: {result.stdout[-200:]}{result.stderr[-800:]}")
+                wrong.append(f"{scheme}: C: {_reason(result.stdout + result.stderr)}")
     return wrong
+
+
+def _reason(told: str) -> str:
+    """Return the line that says what went wrong."""
+    marks = ("ERROR: AddressSanitizer", "runtime error", "error:", "differs")
+    return next((x for x in told.splitlines() if any(m in x for m in marks)), told[-200:])
 
 
 def main() -> int:
