@@ -279,6 +279,49 @@ static inline void nn_dsp_patch(const nn_conv *conv, const int8_t *const *rows, 
     }
 }
 
+static inline uint32_t nn_dsp_pack(int32_t lower, int32_t upper)
+{
+    return ((uint32_t)lower & 0xffffu) | (uint32_t)upper << 16;
+}
+
+/* The pairs of one pixel of a single channel under 3x3; `at` is 0 or 1, the first of its columns. */
+static inline void nn_dsp_single_pairs(int32_t (*value)[4], unsigned at, nn_dsp_pair *to)
+{
+    to[0] = nn_dsp_pack(value[0][at], value[0][at + 2]);
+    to[1] = nn_dsp_pack(value[0][at + 1], value[1][at]);
+    to[4] = nn_dsp_pack(value[1][at + 1], value[2][at]);
+    to[5] = nn_dsp_pack(value[1][at + 2], value[2][at + 1]);
+    to[8] = nn_dsp_pack(value[2][at + 2], 0);
+    to[9] = 0;
+}
+
+/* Both patches of 3x3 of a single channel, of which at most the outer columns are outside. */
+static void nn_dsp_patch_single(const nn_conv *conv, const int8_t *const *rows, int32_t x,
+                                nn_dsp_pair *pairs)
+{
+    static const int8_t zeros[4];
+    const int left = x < 0, right = x + 3 >= (int32_t)conv->width;
+    int32_t value[3][4];
+    unsigned row;
+
+    for (row = 0; row < 3; row++) {
+        const int8_t *data = rows[row] != NULL ? rows[row] + x : zeros;
+
+        value[row][0] = left ? 0 : data[0];
+        value[row][1] = data[1];
+        value[row][2] = data[2];
+        value[row][3] = right ? 0 : data[3];
+    }
+    nn_dsp_single_pairs(value, 0, pairs);
+    nn_dsp_single_pairs(value, 1, pairs + 2);
+}
+
+static inline int nn_dsp_is_single(const nn_conv *conv, int32_t x)
+{
+    return conv->channels == 1 && conv->kernel_rows == 3 && conv->kernel_columns == 3 &&
+           conv->dilation == 1 && x >= -1 && x + 3 <= (int32_t)conv->width;
+}
+
 /* Computes two pixels; `tiles` holds what is the same for all. */
 static void nn_dsp_two(const nn_conv *conv, nn_dsp_tiles *tiles, int8_t *first, int8_t *second)
 {
@@ -349,8 +392,12 @@ void nn_conv_dsp(const nn_conv *conv, const int8_t *const *rows, unsigned x, uns
     tiles.pairs = pairs;
     tiles.quads = quads;
     for (; count > 1; x += 2, count -= 2, pixel += 2 * size) {
-        nn_dsp_patch(conv, rows, (int32_t)x, pairs, bytes, quads);
-        nn_dsp_patch(conv, rows, (int32_t)x + 1, pairs + 2, bytes, quads);
+        if (nn_dsp_is_single(conv, (int32_t)x - conv->pad)) {
+            nn_dsp_patch_single(conv, rows, (int32_t)x - conv->pad, pairs);
+        } else {
+            nn_dsp_patch(conv, rows, (int32_t)x, pairs, bytes, quads);
+            nn_dsp_patch(conv, rows, (int32_t)x + 1, pairs + 2, bytes, quads);
+        }
         nn_dsp_two(conv, &tiles, pixel, pixel + size);
     }
     if (count) {
