@@ -17,8 +17,10 @@ Int64 = NDArray[np.int64]
 LONGEST = 256
 """Longer runs are not looked for."""
 _LANE = np.iinfo(np.int16)
-_LENGTHS = (1, 2, 3, 4, 6, 8, 12, 16)
+_LENGTHS = (1, 2, 3, 4, 6, 8, 12, 16, 24)
 """Lengths of runs that software/runtime/conv_lanes.c has code for."""
+_SMALL_LENGTHS = tuple(range(1, 17))
+"""The same on Armv6-M."""
 _STEP_COST, _FLUSH_COST = 8, 11
 """Instructions for an input, and for taking sums out, with two filters on a Cortex-M0+."""
 
@@ -79,11 +81,11 @@ def _flat(conv: Convolution) -> NDArray[np.int8]:
     return conv.weights.transpose(0, 2, 3, 1).reshape(conv.filters, -1)
 
 
-def _length(conv: Convolution) -> int:
+def _length(conv: Convolution, lengths: tuple[int, ...] = _LENGTHS) -> int:
     """Return the length of runs that costs least, of those that are proven to fit."""
     flat = _flat(conv)
     low, high = input_bounds(conv.input, conv.kernel[0] * conv.kernel[1])
-    proven = [n for n in _LENGTHS if n == 1 or runs_fit(flat, low, high, n)]
+    proven = [n for n in lengths if n == 1 or runs_fit(flat, low, high, n)]
     inputs = flat.shape[1]
     return min(proven, key=lambda n: -(-inputs // n) * (n * _STEP_COST + _FLUSH_COST))
 
@@ -93,13 +95,21 @@ def _padded(conv: Convolution, length: int) -> int:
     return -(-inputs // length) * length
 
 
-def _pack(conv: Convolution) -> Packed:
+def _pack_runs(conv: Convolution, length: int) -> Packed:
     """Order weights by filter, kernel row, kernel column, channel, with zeros where runs end."""
-    length, flat = _length(conv), _flat(conv)
+    flat = _flat(conv)
     filters = conv.filters + conv.filters % 2
     values = np.zeros((filters, _padded(conv, length)), np.int8)
     values[: conv.filters, : flat.shape[1]] = flat
     return Packed(values.reshape(-1), length)
+
+
+def _pack(conv: Convolution) -> Packed:
+    return _pack_runs(conv, _length(conv))
+
+
+def _pack_small(conv: Convolution) -> Packed:
+    return _pack_runs(conv, _length(conv, _SMALL_LENGTHS))
 
 
 def _suits(conv: Convolution, core: Core) -> bool:
@@ -115,11 +125,11 @@ def _scratch_bytes(conv: Convolution) -> int:
 
 
 def _scratch_bytes_small(conv: Convolution) -> int:
-    return 4 * _padded(conv, _length(conv))
+    return 4 * _padded(conv, _length(conv, _SMALL_LENGTHS))
 
 
 LANES = Kernel("nn_conv_lanes", "conv_lanes.c", _suits, _pack, _scratch_bytes, pixels=4)
 SMALL_LANES = Kernel(
-    "nn_conv_lanes", "conv_lanes.c", _suits_small, _pack, _scratch_bytes_small, pixels=2
+    "nn_conv_lanes", "conv_lanes.c", _suits_small, _pack_small, _scratch_bytes_small, pixels=2
 )
 """The same on Armv6-M, which has the registers for blocks of two pixels."""

@@ -146,18 +146,21 @@ nn_lanes_block(const nn_lanes *data, const int8_t *weights, uint32_t length, uin
 #define NN_LANES_IN_ORDER (void)0
 #endif
 
-/* Runs of a length that the compiler knows; words of the pixels follow each other for each input. */
-#define NN_LANES_RUNS(flush)                                                                       \
+/* Runs of a length that the compiler knows, `unit` inputs of them in a row; words of the pixels follow
+ * each other for each input. */
+#define NN_LANES_RUNS(flush, unit)                                                                 \
     case flush:                                                                                    \
-        for (; data != end; data += 2 * flush, first += flush) {                                   \
+        while (data != end) {                                                                      \
             uint32_t sum[2 * NN_LANES_FILTERS];                                                    \
-            unsigned i;                                                                            \
+            unsigned i, left;                                                                      \
             for (i = 0; i < 2 * NN_LANES_FILTERS; i++) {                                           \
                 sum[i] = NN_LANES_BIAS;                                                            \
             }                                                                                      \
-            for (i = 0; i < flush; i++) {                                                          \
-                NN_LANES_STEP                                                                      \
-                NN_LANES_IN_ORDER;                                                                 \
+            for (left = flush / unit; left; left--, data += 2 * unit, first += unit) {             \
+                for (i = 0; i < unit; i++) {                                                       \
+                    NN_LANES_STEP                                                                  \
+                    NN_LANES_IN_ORDER;                                                             \
+                }                                                                                  \
             }                                                                                      \
             for (i = 0; i < 2 * NN_LANES_FILTERS; i++) {                                           \
                 words[i] += sum[i];                                                                \
@@ -179,6 +182,10 @@ nn_lanes_block(const nn_lanes *data, const int8_t *weights, uint32_t length, uin
     sum[3] += data[2 * i + 1] * other;
 #endif
 
+/* A function of its own gets all registers. */
+#if defined(__GNUC__)
+__attribute__((noinline))
+#endif
 static void nn_lanes_block(const nn_lanes *data, const int8_t *weights, uint32_t length,
                            uint32_t flush, nn_lanes_sum *sums)
 {
@@ -188,15 +195,16 @@ static void nn_lanes_block(const nn_lanes *data, const int8_t *weights, uint32_t
     unsigned number;
 
     switch (flush) {
-        NN_LANES_RUNS(1)
-        NN_LANES_RUNS(2)
-        NN_LANES_RUNS(3)
-        NN_LANES_RUNS(4)
-        NN_LANES_RUNS(6)
-        NN_LANES_RUNS(8)
-        NN_LANES_RUNS(12)
+        NN_LANES_RUNS(1, 1)
+        NN_LANES_RUNS(2, 2)
+        NN_LANES_RUNS(3, 3)
+        NN_LANES_RUNS(4, 4)
+        NN_LANES_RUNS(6, 6)
+        NN_LANES_RUNS(8, 8)
+        NN_LANES_RUNS(12, 6)
+        NN_LANES_RUNS(16, 8)
     default:
-        NN_LANES_RUNS(16)
+        NN_LANES_RUNS(24, 8)
     }
     for (number = 0; number < 2 * NN_LANES_FILTERS; number++) {
         sums[number].words = words[number];
@@ -282,8 +290,10 @@ static inline int8_t nn_lanes_narrow(uint32_t sum, int32_t right, int32_t low)
 {
     int32_t value = (int32_t)sum >> right;
 
-    value = value > 127 ? 127 : value;
-    return (int8_t)(value < low ? low : value);
+    if ((uint32_t)value - (uint32_t)low > (uint32_t)(127 - low)) { /* one comparison for most */
+        value = value < low ? low : 127;
+    }
+    return (int8_t)value;
 }
 
 /* Stores what a filter gives for all pixels of a block, `size` bytes apart. */

@@ -11,7 +11,7 @@ static inline uint32_t nn_keep_max_4(uint32_t a, uint32_t b)
     return a;
 }
 
-static uint32_t nn_keep_max_words(int8_t *out, const int8_t *pixels, unsigned count,
+static uint32_t nn_keep_max_first(int8_t *out, const int8_t *pixels, unsigned count,
                                   uint32_t channels, int again)
 {
     uint32_t channel;
@@ -39,15 +39,30 @@ static uint32_t nn_keep_max_words(int8_t *out, const int8_t *pixels, unsigned co
 
 #else
 
-static uint32_t nn_keep_max_words(int8_t *out, const int8_t *pixels, unsigned count,
+static inline int32_t nn_greater(int32_t a, int32_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Two pixels, as windows of two columns have. */
+static uint32_t nn_keep_max_first(int8_t *out, const int8_t *pixels, unsigned count,
                                   uint32_t channels, int again)
 {
-    (void)out;
-    (void)pixels;
-    (void)count;
-    (void)channels;
-    (void)again;
-    return 0;
+    const int8_t *other = pixels + channels, *end = pixels + channels;
+
+    if (count != 2) {
+        return 0;
+    }
+    if (again) {
+        for (; pixels != end; pixels++, other++, out++) {
+            *out = (int8_t)nn_greater(nn_greater(*pixels, *other), *out);
+        }
+    } else {
+        for (; pixels != end; pixels++, other++, out++) {
+            *out = (int8_t)nn_greater(*pixels, *other);
+        }
+    }
+    return channels;
 }
 
 #endif
@@ -55,7 +70,7 @@ static uint32_t nn_keep_max_words(int8_t *out, const int8_t *pixels, unsigned co
 /* Keeps the greatest value of each channel of `count` pixels, and with `again` of `out` too. */
 void nn_keep_max(int8_t *out, const int8_t *pixels, unsigned count, uint32_t channels, int again)
 {
-    uint32_t channel = nn_keep_max_words(out, pixels, count, channels, again);
+    uint32_t channel = nn_keep_max_first(out, pixels, count, channels, again);
 
     for (; channel < channels; channel++) {
         const int8_t *value = pixels + channel;
