@@ -1,0 +1,28 @@
+"""Weights of 1 to 8 bits for cores without a multiplier: encodings, clipping, packing, statistics.
+
+The formats are those of networks for the smallest RISC-V cores: a code of few bits stands for an
+integer that the engine multiplies by, and codes are packed into words of 32 bits, row by row.
+"""
+
+from quantization.lowbit.clipping import clip_scalar, octav, proportional
+from quantization.lowbit.encodings import BY_IDENTIFIER, ENCODINGS, Encoding, encode, quantized
+from quantization.lowbit.packing import TRITS, pack, packed_inputs, packed_words, unpack
+from quantization.lowbit.statistics import Statistics, statistics
+
+__all__ = [
+    "BY_IDENTIFIER",
+    "ENCODINGS",
+    "Encoding",
+    "TRITS",
+    "Statistics",
+    "clip_scalar",
+    "encode",
+    "octav",
+    "pack",
+    "packed_inputs",
+    "packed_words",
+    "proportional",
+    "quantized",
+    "statistics",
+    "unpack",
+]
