@@ -44,6 +44,12 @@ def _prove_chain(chain: DepthwiseChain) -> None:
         most >>= chain.shift
 
 
+def first_plane_bits(chain: DepthwiseChain) -> int:
+    """Return the bits, with sign, that the results of the first convolution take."""
+    most = 128 * int(np.abs(chain.kernels[0].astype(np.int64)).sum(axis=(1, 2)).max())
+    return (most >> chain.shift).bit_length() + 1
+
+
 def _refuse_beyond(name: str, most: int) -> None:
     if most > _LIMIT:
         raise DiagnosticError(

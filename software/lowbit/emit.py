@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quantization.lowbit import TRITS, Encoding, packed_inputs
-from software.lowbit.bounds import prove_sums
+from software.lowbit.bounds import first_plane_bits, prove_sums
 from software.lowbit.engine import run
 from software.lowbit.network import Dense, DepthwiseChain, LowBitNetwork, Rule, Windows
 from values import frozen
@@ -73,9 +73,13 @@ def _engine(network: LowBitNetwork) -> dict[str, Any]:
     rules = _rules(network)
     names = {rule: f"scale_{number}" for number, rule in enumerate(rules)}
     used = {layer.encoding.name: layer.encoding for layer in dense_layers(network)}
+    rests = {layer.encoding.name for layer in dense_layers(network) if _call(layer)["rest"]}
     kinds = {rule.kind for rule in rules}
     return {
-        "used": [_kernel(encoding, network.fine) for encoding in used.values()],
+        "used": [
+            _kernel(encoding, network.fine) | {"rest": name in rests}
+            for name, encoding in used.items()
+        ],
         "scales": [_scale(rule, name) for rule, name in names.items()],
         "shifts": bool(kinds & {"shift", "max"}),
         "reciprocals": "reciprocal" in kinds,
@@ -161,6 +165,7 @@ def _chain(network: LowBitNetwork, names: dict[Rule, str]) -> dict[str, Any] | N
     if not isinstance(chain, DepthwiseChain):
         return None
     return {"channels": chain.channels, "ids": chain.identifiers, "shift": chain.shift,
+            "plane": "int16_t" if first_plane_bits(chain) <= 16 else "int32_t",
             "scale": names[_plain(network.rule)]}  # fmt: skip
 
 
