@@ -24,7 +24,7 @@ def clip_scalar(
     present: float = 1.0,
     scale: float = 0.25,
 ) -> float:
-    """Return the clip scalar of a layer by name of the algorithm, beginning with the present one."""
+    """Return the clip scalar of a layer by an algorithm that begins with the present one."""
     if algorithm == "prop":
         return proportional(weights, scale)
     return octav(weights, encoding, present, by_levels=algorithm == "octav_cb")

@@ -1,4 +1,4 @@
-"""The encodings of low-bit weights: which integer each code stands for, and which code a weight gets.
+"""The encodings of low-bit weights: the integer of each code, and the code of each weight.
 
 A weight w of a layer with the clip scalar s becomes a level of the encoding, written here as the
 number `u` of the training; the engine multiplies by the integer `value` of its code. Arithmetic is
@@ -77,7 +77,8 @@ def _rounded(
 
     def level(weights: Floats, clip: float) -> NDArray[np.int64]:
         shifted = _scaled(weights, factor, clip) - np.float32(offset)
-        return np.clip(np.rint(shifted), low, high).astype(np.int64)
+        rounded: NDArray[np.int64] = np.clip(np.rint(shifted), low, high).astype(np.int64)
+        return rounded
 
     return level
 
@@ -91,7 +92,8 @@ def _symmetric(bits: int) -> Encoding:
 
     def code(weights: Floats, clip: float) -> Codes:
         found = floor(weights, clip)  # u is found + 0.5: below zero its magnitude is -found - 1
-        return np.where(found < 0, half - 1 - found, found)
+        codes: Codes = np.where(found < 0, half - 1 - found, found)
+        return codes
 
     values = tuple(int(2 * level) for level in levels)
     return Encoding(f"{bits}bitsym", bits, bits, levels, values, half - 0.5, code)
@@ -103,7 +105,8 @@ def _twos_complement(name: str, bits: int, identifier: int, offset: float) -> En
     level = _rounded(half, offset, -half, half - 1)
 
     def code(weights: Floats, clip: float) -> Codes:
-        return level(weights, clip) & (2 * half - 1)
+        codes: Codes = level(weights, clip) & (2 * half - 1)
+        return codes
 
     levels = tuple(integer + offset for integer in integers)
     return Encoding(name, identifier, bits, levels, tuple(integers), half, code)
@@ -114,7 +117,8 @@ def _nearest(name: str, identifier: int, levels: tuple[float, ...]) -> Encoding:
 
     def code(weights: Floats, clip: float) -> Codes:
         scaled = weights.astype(np.float64) / float(clip)
-        return np.abs(scaled[..., None] - np.array(levels)).argmin(axis=-1)
+        nearest: Codes = np.abs(scaled[..., None] - np.array(levels)).argmin(axis=-1)
+        return nearest
 
     bits = len(levels).bit_length() - 1
     values = tuple(round(COARSE * level) for level in levels)
@@ -122,11 +126,13 @@ def _nearest(name: str, identifier: int, levels: tuple[float, ...]) -> Encoding:
 
 
 def _binary(weights: Floats, _clip: float) -> Codes:
-    return (weights - weights.mean() >= 0).astype(np.int64)
+    plus: Codes = (weights - weights.mean() >= 0).astype(np.int64)
+    return plus
 
 
 def _binary_about_zero(weights: Floats, _clip: float) -> Codes:
-    return (weights >= 0).astype(np.int64)
+    plus: Codes = (weights >= 0).astype(np.int64)
+    return plus
 
 
 def _ternary(weights: Floats, _clip: float) -> Codes:
@@ -140,7 +146,8 @@ def _power_of_two(weights: Floats, clip: float) -> Codes:
     magnitude = np.abs(_scaled(weights, 128.0, clip))
     with np.errstate(divide="ignore"):
         exponent = np.clip(np.floor(np.log2(magnitude)), 0, 7).astype(np.int64)
-    return exponent + 8 * (weights < 0)
+    codes: Codes = exponent + 8 * (weights < 0)
+    return codes
 
 
 _POWERS = tuple(float(1 << (code & 7)) * (-1 if code > 7 else 1) for code in range(16))

@@ -25,7 +25,10 @@ def packed_words(inputs: int, outputs: int, encoding: Encoding) -> int:
     return outputs * packed_inputs(inputs, encoding) // per_word
 
 
-def pack(codes: Codes, encoding: Encoding) -> NDArray[np.uint16] | NDArray[np.uint32]:
+Words = NDArray[np.uint16] | NDArray[np.uint32]
+
+
+def pack(codes: Codes, encoding: Encoding) -> Words:
     """Pack codes [outputs, inputs] into words; rows end in codes of the smallest magnitude.
 
     Inputs beyond the last must be zero in the engine. A ternary word holds ten codes as the
@@ -38,9 +41,11 @@ def pack(codes: Codes, encoding: Encoding) -> NDArray[np.uint16] | NDArray[np.ui
     rows[:, :inputs] = codes
     if encoding.name == "Ternary":
         number = rows.reshape(-1, TRITS) @ 3 ** np.arange(TRITS - 1, -1, -1)
-        return ((number * 65536 + _ALL_TRITS - 1) // _ALL_TRITS).astype(np.uint16)
+        trits: NDArray[np.uint16] = (number * 65536 + _ALL_TRITS - 1) // _ALL_TRITS
+        return trits.astype(np.uint16)
     places = _places(encoding)
-    return (rows.reshape(-1, len(places)) << places).sum(axis=1).astype(np.uint32)
+    words: NDArray[np.int64] = (rows.reshape(-1, len(places)) << places).sum(axis=1)
+    return words.astype(np.uint32)
 
 
 def unpack(words: NDArray[np.unsignedinteger], inputs: int, encoding: Encoding) -> Codes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -243,18 +243,20 @@ def _convolutions(chain: DepthwiseChain) -> Iterator[dict[str, Any]]:
         yield {"id": number, "fields": fields} | _array(kernels)
         size -= 2
         if place:
-            fields = {"active": "", "type": "MaxPool2d", "pool_size": 2, "incoming_x": size,
-                      "incoming_y": size, "outgoing_x": size // 2, "outgoing_y": size // 2}  # fmt: skip
+            fields = {
+                "active": "", "type": "MaxPool2d", "pool_size": 2, "incoming_x": size,
+                "incoming_y": size, "outgoing_x": size // 2, "outgoing_y": size // 2,
+            }  # fmt: skip
             size //= 2
             yield {"id": chain.pools[place - 1], "fields": fields, "type": None}
 
 
-def _sample_file(samples: Samples, classes: Sequence[int], title: str) -> str:
+def _sample_file(samples: Samples, classes: NDArray[np.int64], title: str) -> str:
     labels = samples.labels
     return render(
         "software/lowbit/sampledata.h.j2",
         title=title,
         inputs=[", ".join(map(str, row)) for row in samples.inputs.tolist()],
-        classes=", ".join(str(int(found)) for found in classes),
+        classes=", ".join(map(str, classes.tolist())),
         labels=None if labels is None else ", ".join(map(str, labels)),
     )

@@ -45,7 +45,8 @@ def input_codes(image: NDArray[np.floating]) -> NDArray[np.int8]:
     greatest = float(np.abs(image).max())
     if not 0 < greatest < np.inf:
         raise ValueError("a picture needs a value other than zero, and finite ones only")
-    return np.clip(np.rint(127 * image / greatest), -128, 127).astype(np.int8)
+    codes: NDArray[np.int8] = np.clip(np.rint(127 * image / greatest), -128, 127).astype(np.int8)
+    return codes
 
 
 def run(network: LowBitNetwork, inputs: NDArray[np.int8]) -> Run:

@@ -60,7 +60,8 @@ def _shift(greatest: Integers, limit: int) -> Integers:
 
 def _shifted(values: Integers, shift: Integers, rule: Rule) -> Integers:
     half = ((1 << shift) >> 1) if rule.rounds else np.zeros_like(shift)
-    return np.minimum((values + half[:, None]) >> shift[:, None], rule.limit)
+    shifted: Integers = np.minimum((values + half[:, None]) >> shift[:, None], rule.limit)
+    return shifted
 
 
 def reciprocal(greatest: int, limit: int, bits: int) -> tuple[int, int]:

@@ -1,0 +1,155 @@
+"""Low-bit networks: packing, requantization, the C, and known answers where they are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from diagnostics import DiagnosticError
+from quantization.lowbit import ENCODINGS, encode, octav, pack, statistics, unpack
+from software.lowbit.emit import signed_powers
+from software.lowbit.engine import input_codes
+from software.lowbit.network import Dense, DepthwiseChain, LowBitNetwork, Rule, Windows
+from software.lowbit.requantize import reciprocal, requantize
+from tests.software.lowbit_answers import bitnet_cases, lowact_cases, same_in_c
+
+RANDOM = np.random.default_rng(5)
+
+
+def dense(number: int, name: str, inputs: int, outputs: int) -> Dense:
+    encoding = ENCODINGS[name]
+    codes = RANDOM.integers(0, len(encoding.values), (outputs, inputs))
+    return Dense(number, encoding, inputs, outputs, pack(codes, encoding))
+
+
+@pytest.mark.parametrize(
+    ("name", "levels", "word"),
+    [
+        ("4bitsym", [7.5, -7.5, 0.5, -0.5, 1.5, -1.5, 2.5, -2.5], 0x7F08192A),
+        ("2bitsym", [1.5, 0.5, -0.5, -1.5] * 4, 0x4B4B4B4B),
+        ("FP130", [1, 2, 4, 128, -1, -2, -64, -128], 0x012789EF),
+        ("sint4", [0, 1, 7, -8, -1, -2, 3, -4], 0x0178FE3C),
+        ("8bit", [1, -1, 127, -128], 0x01FF7F80),
+        ("Binary", [1, -1] * 16, 0xAAAAAAAA),
+        ("Ternary", [1, -1, 0, 1, 1, 0, -1, -1, 0, 1], 0x304B),
+    ],
+)
+def test_levels_are_packed_from_the_upper_bits_down(
+    name: str, levels: list[float], word: int
+) -> None:
+    encoding = ENCODINGS[name]
+    codes = np.array([[encoding.levels.index(level) for level in levels]])
+    assert pack(codes, encoding).tolist() == [word]
+    assert np.array_equal(unpack(pack(codes, encoding), len(levels), encoding), codes)
+
+
+@pytest.mark.parametrize("name", ENCODINGS)
+@pytest.mark.parametrize("inputs", [1, 31, 64])
+def test_rows_that_do_not_fill_their_words_are_padded(name: str, inputs: int) -> None:
+    encoding = ENCODINGS[name]
+    codes = RANDOM.integers(0, len(encoding.values), (3, inputs))
+    assert np.array_equal(unpack(pack(codes, encoding), inputs, encoding), codes)
+
+
+@pytest.mark.parametrize("name", [name for name in ENCODINGS if "Binary" not in name])
+def test_a_weight_at_a_level_gets_its_code(name: str) -> None:
+    encoding = ENCODINGS[name]
+    factor = {"8bit": 128, "4bit": 8, "sint4": 8, "FP130": 128, "Ternary": 1}.get(name)
+    factor = factor or {"2bitsym": 2, "4bitsym": 8}.get(name, 1)
+    weights = np.array(encoding.levels) / factor
+    assert encode(weights, 1.0, encoding).tolist() == list(range(len(encoding.levels)))
+
+
+def test_clip_scalar_leaves_less_error_than_its_neighbours() -> None:
+    weights, encoding = RANDOM.normal(size=4000), ENCODINGS["4bitsym"]
+    clip = octav(weights, encoding)
+
+    def error(scalar: float) -> float:
+        levels = np.array(encoding.levels)[encode(weights, scalar, encoding)]
+        return float(((levels * scalar / 8 - weights) ** 2).mean())
+
+    assert error(clip) < min(error(0.8 * clip), error(1.25 * clip))
+
+
+def test_entropy_of_equal_shares_is_the_number_of_bits() -> None:
+    encoding = ENCODINGS["4bitsym"]
+    found = statistics(np.arange(16).reshape(1, 16), encoding)
+    assert (found.entropy_bits, found.capacity_percent, found.mean) == (4.0, 100.0, 0.0)
+
+
+@pytest.mark.parametrize("value", [0, 1, -1, 7, 127, -2048, 1481, 1426])
+def test_constants_become_few_shifts(value: int) -> None:
+    terms = list(signed_powers(value))
+    assert sum((-1 if minus else 1) << place for place, minus in terms) == value
+    assert len(terms) <= 6
+
+
+@pytest.mark.parametrize("greatest", [1, 14, 15, 16, 240, 241, 2**20 + 1, 2**31 - 1])
+@pytest.mark.parametrize("limit", [15, 127])
+def test_reciprocals_have_their_bits(greatest: int, limit: int) -> None:
+    shift, factor = reciprocal(greatest, limit, 8)
+    assert 128 <= factor <= 255
+    assert factor * greatest <= limit * 2.0**shift < (factor + 1) * greatest
+
+
+def test_sums_below_zero_give_zeros() -> None:
+    sums = np.array([[-5, -1, -128]])
+    for kind in ("shift", "max", "reciprocal"):
+        assert not requantize(sums, Rule(kind, 8, limit=15)).values.any()
+
+
+def test_a_picture_without_light_is_refused() -> None:
+    with pytest.raises(ValueError, match="other than zero"):
+        input_codes(np.zeros(256, np.float32))
+
+
+def networks() -> list[LowBitNetwork]:
+    kernels = [RANDOM.integers(-128, 128, (3, 3, 3)).astype(np.int8) for _ in range(3)]
+    chain = DepthwiseChain((2, 4, 7), (kernels[0], kernels[1], kernels[2]), (6, 9))
+    shift, low = Rule(), Rule("reciprocal", 8, limit=15)
+    windows = Windows(4, ((dense(0, "NF4", 64, 5),), (dense(1, "NF4", 5, 3),)), shared=True)
+    own = Windows(8, (tuple(dense(0, "sint4", 64, 6) for _ in range(4)),), shared=False)
+    head = (dense(0, "NF4", 27, 10),)
+    return [
+        *(LowBitNetwork(None, (dense(3, name, 37, 7), dense(5, name, 7, 3)), shift, shift)
+          for name in ENCODINGS),
+        LowBitNetwork(chain, (dense(11, "Ternary", 12, 4),), shift, shift),
+        LowBitNetwork(windows, head, low, Rule("reciprocal", 8, limit=15, group=9), fine=True),
+        LowBitNetwork(own, (dense(0, "sint4", 24, 10),), Rule("max", limit=15), shift, fine=True),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("network", networks(), ids=lambda one: type(one.stem).__name__)
+def test_c_computes_what_python_does(network: LowBitNetwork) -> None:
+    inputs = RANDOM.integers(-128, 128, (12, network.inputs)).astype(np.int8)
+    inputs[0], inputs[1], inputs[2] = -128, 127, 0
+    assert not [*same_in_c(network, inputs)]
+
+
+def test_sums_beyond_32_bits_are_refused() -> None:
+    encoding = ENCODINGS["8bit"]
+    words = np.full((1, 40_000), 0x80808080, np.uint32).reshape(-1)
+    layer = Dense(3, encoding, 160_000, 1, words)
+    with pytest.raises(DiagnosticError, match=r"L3: a sum can reach 26\d+; accumulators hold"):
+        [*same_in_c(LowBitNetwork(None, (layer,), Rule(), Rule()), np.zeros((1, 4), np.int8))]
+
+
+@pytest.mark.parametrize("case", ["fc_fp130_64", "fc_ternary_post"])
+def test_exported_networks_are_reproduced(case: str, shared: Path, tmp_path: Path) -> None:
+    folder = shared / "kat-software" / "bitnet"
+    for name in ("inputs.npz", f"{case}.json", f"{case}.npz"):
+        (tmp_path / name).symlink_to(folder / name)
+    assert [*bitnet_cases(tmp_path)] == [(case, [])]
+
+
+def test_activations_of_four_bits_are_reproduced(shared: Path, tmp_path: Path) -> None:
+    (tmp_path / "bitnet").symlink_to(shared / "kat-software" / "bitnet")
+    (tmp_path / "lowact").mkdir()
+    names = ("req_max_floor_group9", "table_nf2_int8", "win4_unshared_sint4_shift_round")
+    for name in names:
+        for ending in (".json", ".npz"):
+            path = shared / "kat-software" / "lowact" / f"{name}{ending}"
+            (tmp_path / "lowact" / path.name).symlink_to(path)
+    assert [*lowact_cases(tmp_path / "lowact")] == [(name, []) for name in names]
