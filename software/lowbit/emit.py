@@ -111,7 +111,7 @@ def _kernel(encoding: Encoding, fine: bool) -> dict[str, Any]:
     table = encoding.table if fine else encoding.values
     return {
         "name": encoding.name.lower(),
-        "word": "uint16_t" if encoding.name == "Ternary" else "uint32_t",
+        "word": "uint16" if encoding.name == "Ternary" else "uint32",
         "codes": len(encoding.values),
         "bits": encoding.bits,
         "places": list(places),
@@ -165,7 +165,7 @@ def _chain(network: LowBitNetwork, names: dict[Rule, str]) -> dict[str, Any] | N
     if not isinstance(chain, DepthwiseChain):
         return None
     return {"channels": chain.channels, "ids": chain.identifiers, "shift": chain.shift,
-            "plane": "int16_t" if first_plane_bits(chain) <= 16 else "int32_t",
+            "plane": "int16" if first_plane_bits(chain) <= 16 else "int32",
             "scale": names[_plain(network.rule)]}  # fmt: skip
 
 
@@ -216,7 +216,7 @@ def _array(values: NDArray[Any]) -> dict[str, str]:
     form = "d" if values.dtype == np.int8 else f"#0{2 * values.itemsize + 2}x"
     numbers = [format(value, form) for value in values.reshape(-1).tolist()]
     lines = [", ".join(numbers[i : i + _PER_LINE]) for i in range(0, len(numbers), _PER_LINE)]
-    return {"type": f"{values.dtype.name}_t", "lines": ",\n".join(lines)}
+    return {"type": values.dtype.name, "lines": ",\n".join(lines)}
 
 
 def _stem_layers(network: LowBitNetwork) -> Iterator[dict[str, Any]]:
