@@ -33,7 +33,7 @@ ifneq ($(shell $(PYTHON) -c 'print("runs")' 2>/dev/null),runs)
 .PHONY: $(RUNTIME)
 endif
 
-.PHONY: faults help setup demo rtl-demo test test-fast properties lint format docs kat kat-selection qat-kat qat-table emulator-kat bit-flips core-memory fault-table c-faults fuzz benchmarks clean recipes arrange-table arrange-loads arrange-properties software-kat software-images software-properties
+.PHONY: faults help setup demo rtl-demo test test-fast properties lint format docs kat kat-selection qat-kat qat-table emulator-kat bit-flips core-memory fault-table c-faults fuzz benchmarks clean recipes arrange-table arrange-loads arrange-properties software-kat software-images software-properties software-demo
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -99,6 +99,9 @@ qat-table: $(DEVELOPMENT) ## accuracy of QAT by bits, generation and rule (ARGS=
 
 emulator-kat: $(DEVELOPMENT) ## execute the recorded words of the known answers in the emulator
 	@$(PYTHON) -m tests.emulator.known_answers --kat $(KAT) $(ARGS)
+
+software-demo: $(RUNTIME) ## the trained digits network on four cores without the accelerator, with a table
+	@$(PYTHON) tools/software_demo.py $(ARGS)
 
 software-kat: $(DEVELOPMENT) ## known answers of programs without the accelerator, in Python and C (KAT_SOFTWARE=DIR)
 	@$(PYTHON) -m tests.software.known_answers $(KAT_SOFTWARE) $(ARGS)
