@@ -59,9 +59,12 @@ def _from_onnx(
 def show_fits(options: LoaderOptions, form: str) -> int:
     """Print what the network takes of every chip; status 0 if it fits that of --device."""
     from commands.fits import as_json, as_table, fits_of, status_of
+    from commands.software.fits import as_columns, mcu_fits
 
     found = fits_of(lambda chip: _described(options, chip))
     print(as_json(found) if form == "json" else as_table(found))
+    if form != "json" and (others := mcu_fits(lambda chip: _described(options, chip))):
+        print(f"\n{as_columns(others)}")
     return status_of(found, options.chip)
 
 

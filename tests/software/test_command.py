@@ -9,6 +9,7 @@ import pytest
 from commands.loader.arguments import parse
 from commands.loader.create import create_project
 from diagnostics import DiagnosticError
+from software.profile import names
 from tests.conftest import ROOT
 from tests.software.compiled import compiler, passed, run_project
 
@@ -59,6 +60,13 @@ def test_a_network_that_does_not_fit_is_refused_with_the_deciding_tensor(tmp_pat
     told = refusal(tmp_path, "--mcu", "ch32v003")
     assert "E906" in told and "bytes of flash" in told
     assert "alone takes" in refusal(tmp_path, "--mcu", "stm32f103c8", "--l1", "1500")
+
+
+def test_fits_has_a_column_for_each_profile(capsys: pytest.CaptureFixture[str]) -> None:
+    assert create_project(parse(["--fits", *DIGITS])) == 0
+    table = capsys.readouterr().out.split("--device MCU")[1]
+    assert all(name in table for name in names())
+    assert "ch32v003 has 16,384 bytes of flash" in table
 
 
 def test_unknown_microcontroller_names_the_nearest(tmp_path: Path) -> None:
