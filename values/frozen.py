@@ -98,7 +98,8 @@ class _Plan:
     """
 
     __slots__ = (
-        "compared", "defaults", "factories", "finishes", "in_place", "members", "names", "setters",
+        "compared", "defaults", "factories", "fields", "finishes", "in_place", "members", "names",
+        "setters",
     )  # fmt: skip
 
     def __init__(self, cls: Any, members: tuple[Field[Any], ...], slots: bool) -> None:
@@ -117,6 +118,8 @@ class _Plan:
             raise TypeError(f"{cls.__qualname__}: its bases differ in slots")
         self.setters = [place.__set__ for place in places] if slots else None
         compared = [f.name for f in members if f.compare]
+        self.fields: dict[str, Field[Any]] | None = None
+        """As `dataclasses` knows them, once somebody has asked."""
         self.compared: Callable[[Any], tuple[Any, ...]] = (
             attrgetter(*compared) if len(compared) > 1 else _few(compared)
         )
@@ -154,6 +157,8 @@ class _FieldsForDataclasses:
 
     def __get__(self, value: object, cls: Any) -> dict[str, Field[Any]]:
         plan: _Plan = cls._plan
+        if plan.fields is not None:
+            return plan.fields
         content = {member.name: member for member in plan.members}
         kinds = {member.name: member.type for member in plan.members}
         twin: Any = type(
@@ -161,6 +166,7 @@ class _FieldsForDataclasses:
         )
         # With an own __init__ the order of fields with and without a default is free.
         twin = dataclass(init=False, repr=False, eq=False, match_args=False)(twin)
+        plan.fields = twin.__dataclass_fields__
         found: dict[str, Field[Any]] = twin.__dataclass_fields__
         return found
 

@@ -301,4 +301,7 @@ LAYOUT_KEYS = frozenset({
 
 def without_layout(keys: tuple[Key, ...]) -> tuple[Key, ...]:
     """Return the keys of which those that fix memory and processors may be missing."""
-    return tuple(replace(key, required=False) if key.name in LAYOUT_KEYS else key for key in keys)
+    return tuple(
+        replace(key, required=False) if key.required and key.name in LAYOUT_KEYS else key
+        for key in keys
+    )
