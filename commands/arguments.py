@@ -108,6 +108,21 @@ class Refused(argparse.Action):
         parser.refuse(given[-1] or self.option_strings[0], str(self.const or self.help))
 
 
+class Idle(argparse.Action):
+    """An option that is accepted and changes nothing; its help text says why."""
+
+    def __call__(
+        self,
+        _parser: argparse.ArgumentParser,
+        found: argparse.Namespace,
+        _values: object,
+        typed: str | None = None,
+    ) -> None:
+        """Add a line about it to the others."""
+        line = f"{typed or self.option_strings[0]} has no effect: {self.help}"
+        setattr(found, self.dest, (*getattr(found, self.dest), line))
+
+
 def _complain_of_usage(message: str, option: str | None) -> Diagnostic:
     """The command line is not understood, or an option on it is refused; see --help."""
     return Diagnostic("E070", message, Place(option=option) if option else None, "See --help.")

@@ -25,7 +25,8 @@ class TrainingOptions:
     `device` is the number of a chip: 85 is MAX78000, 87 MAX78002, 84 AI84. `act_mode_8bit`
     computes with integers and belongs to `evaluate`; `save_sample` belongs to both. `qat_policy`
     None trains without quantization. `optimizer` and `lr` None mean SGD and 0.1, with a warning.
-    `gpus` None means the first CUDA device if there is one. Loaders of data sets receive the whole
+    `gpus` None means the first CUDA device if there is one. `idle` are options on the command line
+    that change nothing, with the reason. Loaders of data sets receive the whole
     object and look at `act_mode_8bit` and `truncate_testset`. `weight_decay_of` are patterns of
     names of parameters with their weight decay; `ema` is the share of the average a step keeps.
     """
@@ -61,7 +62,7 @@ class TrainingOptions:
     regression: bool = False
     compiler_mode: Literal["none", "default", "reduce-overhead", "max-autotune"] = "none"
     compiler_backend: str = "inductor"
-    gpus: tuple[int, ...] | None = None
+    gpus: tuple[int, ...] | Literal["all"] | None = None
     cpu: bool = False
     print_freq: int = 10
     mixed_precision: bool = False
@@ -122,4 +123,5 @@ class TrainingOptions:
     scaf_margin: float = 28.6
     backbone_checkpoint: str | None = None
 
+    idle: tuple[str, ...] = ()
     command_line: str = ""

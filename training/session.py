@@ -5,10 +5,8 @@ Source: docs/training.md, "What happens in a run".
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -21,7 +19,13 @@ from training import display, export
 from training.catalog.discovery import DatasetEntry, ModelEntry, choose, find_datasets, find_models
 from training.catalog.imported import imported, notes_of, plain_state
 from training.catalog.own_file import is_file_and_class, named_model
-from training.compute.devices import compute_device, explained, forward_of, set_deterministic
+from training.compute.devices import (
+    compiles,
+    compute_device,
+    explained,
+    forward_of,
+    set_deterministic,
+)
 from training.compute.distributed import (
     UNDIVIDED,
     Share,
@@ -39,13 +43,13 @@ from training.loop.observers import Context, Observer
 from training.loop.trainer import Trainer
 from training.network.building import build_model, teach
 from training.network.distillation import Distillation, NoLoss, output_length
-from training.network.fitting import expected, refuse
+from training.network.fitting import expected, refuse, refuse_fractions
 from training.options import TrainingOptions
 from training.policies import qat
 from training.policies.cosine import schedule_of_run
 from training.policies.schedule import ScheduleFile
 from training.saving import checkpoints
-from training.saving.logs import Log
+from training.saving.logs import Log, copy_folder
 from training.saving.progress import Progress, progress_of, settings_of
 from training.search.choice import Deployment, Search
 from training.search.preparing import prepared_search
@@ -146,6 +150,8 @@ def _compute(
             normalize_together(prepared.model)
         prepared.model.to(device, **FAST_LAYOUT)
         forward = forward_of(prepared.model, device, options, share)
+        if options.compiler_mode != "none" and not compiles(options, device):
+            log.warn("--compiler-mode has no effect without a CUDA device")
         if around is not None:
             forward = around(forward)
         if share.leads:
@@ -175,7 +181,7 @@ def _compute(
             observer.close()
         log.close()
     if share.leads:
-        _copy(log.folder, options.copy_output_folder)
+        copy_folder(log.folder, options.copy_output_folder)
 
 
 def prepare(options: TrainingOptions, share: Share) -> Prepared:
@@ -218,7 +224,7 @@ def prepare(options: TrainingOptions, share: Share) -> Prepared:
         )  # fmt: skip
         surplus = checkpoints.load_into(model, loaded)
         if options.act_mode_8bit:
-            _refuse_fractions(model, source)
+            refuse_fractions(model, source)
         if options.resume_from is not None and not options.reset_optimizer:
             progress = progress_of(loaded.extras, (loaded.epoch or 0) + 1, progress)
     elif not options.evaluate and wanted_version(options, policy) == 2:
@@ -247,18 +253,6 @@ def _check_version(
             path,
             f"Continue with --qat-version {found} and a policy of that generation, or start anew.",
         )
-
-
-def _refuse_fractions(model: nn.Module, path: str) -> None:
-    """Raise InputError for weights that are not integers: the simulation would round them to 0."""
-    for name, parameter in model.named_parameters():
-        if name.endswith("op.weight") and not torch.equal(parameter, parameter.round()):
-            raise InputError(
-                "E608",
-                f"{name} holds fractions, but -8 computes with quantized weights",
-                path,
-                "Quantize the checkpoint with quantize.py first, or leave out -8.",
-            )
 
 
 def _task(prepared: Prepared, data: Data, device: torch.device, options: TrainingOptions) -> Task:
@@ -375,6 +369,8 @@ def _warn(log: Log, prepared: Prepared, options: TrainingOptions, *, replaced: b
             f"{options.epochs} epochs of the run. Compare starting_epoch and ending_epoch of its "
             "policy."
         )
+    for line in options.idle:
+        log.warn(line)
     if options.mixed_precision and qat.begun(prepared.model):
         log.warn("--mixed-precision has no effect: the weights of the checkpoint are quantized")
     if prepared.loaded is None and options.evaluate and not (options.import_model or replaced):
@@ -397,19 +393,3 @@ def _evaluate_only(passes: Pass, data: Data, options: TrainingOptions) -> None:
         log.say(f"Saved test image {options.save_sample} to {path}")
     log.metrics["test"] = measure(passes, data.test).as_dict()
     log.save_metrics()
-
-
-def _copy(folder: Path, destination: str | None) -> None:
-    """Copy the log folder of a finished run into the folder `destination`."""
-    if destination is None:
-        return
-    target = Path(destination).expanduser() / folder.name
-    try:
-        shutil.copytree(folder, target, dirs_exist_ok=True)
-    except (OSError, shutil.Error) as exc:
-        raise InputError(
-            "E636",
-            f"the log folder {folder} cannot be copied: {exc}",
-            "--copy-output-folder",
-            "The results are complete in the log folder; copy it by hand.",
-        ) from exc

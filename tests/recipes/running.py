@@ -22,6 +22,7 @@ import ai8x
 import quantize
 from checkpoint import Checkpoint, write_checkpoint
 from commands.train.arguments import parse
+from commands.train.search import ChipDeployment
 from diagnostics.errors import ToolError
 from models.ir import Backbone
 from tests.models.cases import BIAS
@@ -87,10 +88,11 @@ def _train(words: list[str], folder: Path) -> None:
     with (
         patch.object(session, "find_datasets", lambda: made),
         patch.object(session.Trainer, "run", _stop),
+        patch.object(session.SearchTrainer, "run", _stop),
         patch.object(session, "_evaluate_only", _stop),
         contextlib.chdir(folder),
     ):
-        session.run(options)
+        session.run(options, deployment=lambda: ChipDeployment(options.device))
 
 
 def _stop(*_: Any, **__: Any) -> None:

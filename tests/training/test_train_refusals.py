@@ -229,3 +229,18 @@ def test_observers_see_every_batch_and_result(tiny: Train, monkeypatch: pytest.M
         ("test", None, ["Top1"]),
         "closed",
     ]
+
+
+def test_options_without_effect_say_so(tiny: Train) -> None:
+    found = tiny(
+        "tinyclassifier", "tinyclasses", "--pretrained", "--kd-pretrained", "--act-stats", "train",
+        "valid", "--compiler-mode", "default", "--cpu", "--gpus", "all",
+    )  # fmt: skip
+    assert found.status == 0, found.error
+    for option, why in (
+        ("--pretrained", "networks have no built-in weights"),
+        ("--kd-pretrained", "teachers have no built-in weights"),
+        ("--act-stats", "statistics of an old library"),
+        ("--compiler-mode", "without a CUDA device"),
+    ):
+        assert any(option in line and why in line for line in found.log.splitlines()), option

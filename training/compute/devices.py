@@ -38,8 +38,8 @@ def compute_device(options: TrainingOptions, share: Share) -> torch.device:
             "E659", "torchrun gives each process one device", "--gpus",
             "Leave the option out; CUDA_VISIBLE_DEVICES chooses devices.",
         )  # fmt: skip
-    wanted = (share.device,) if share.divided else options.gpus or (0,)
-    if options.cpu or (present == 0 and options.gpus in (None, (0,))):
+    wanted = (share.device,) if share.divided else _chosen(options) or (0,)
+    if options.cpu or (present == 0 and options.gpus in (None, (0,), "all")):
         return torch.device("cpu")
     for number in wanted:
         if number >= present:
@@ -50,6 +50,19 @@ def compute_device(options: TrainingOptions, share: Share) -> torch.device:
                 "Choose another one, or use --cpu.",
             )
     return torch.device(f"cuda:{wanted[0]}")
+
+
+def _chosen(options: TrainingOptions) -> tuple[int, ...]:
+    """Return the numbers of the CUDA devices that --gpus asks for."""
+    if options.gpus == "all":
+        return tuple(range(torch.cuda.device_count()))
+    return options.gpus or ()
+
+
+def compiles(options: TrainingOptions, device: torch.device) -> bool:
+    """Return whether the network is compiled; torch's own compiler serves CUDA devices only."""
+    useful = device.type == "cuda" or options.compiler_backend != "inductor"
+    return options.compiler_mode != "none" and useful
 
 
 def explained(exc: RuntimeError, options: TrainingOptions) -> Exception:
@@ -95,9 +108,9 @@ def forward_of(
     """
     if share.divided:
         model = together(model, device)
-    if device.type == "cuda" and options.gpus is not None and len(options.gpus) > 1:
-        return nn.DataParallel(model, list(options.gpus))
-    if options.compiler_mode == "none":
+    if device.type == "cuda" and len(_chosen(options)) > 1:
+        return nn.DataParallel(model, list(_chosen(options)))
+    if not compiles(options, device):
         return model
     mode = None if options.compiler_mode == "default" else options.compiler_mode
     backend = options.compiler_backend

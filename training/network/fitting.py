@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from checkpoint.errors import CheckpointError
+from diagnostics.errors import InputError
 from training.catalog.discovery import DatasetEntry, ModelEntry, find_datasets
 from training.network.building import build_model
 from training.options import TrainingOptions
@@ -172,3 +173,15 @@ def expected(model: nn.Module, found: State) -> dict[str, Tensor]:
         if (normalized or ".bn." not in f".{name}")
         and (name in found or not name.endswith("shift_quantile"))
     }
+
+
+def refuse_fractions(model: nn.Module, path: str) -> None:
+    """Raise InputError for weights that are not integers: the simulation would round them to 0."""
+    for name, parameter in model.named_parameters():
+        if name.endswith("op.weight") and not torch.equal(parameter, parameter.round()):
+            raise InputError(
+                "E608",
+                f"{name} holds fractions, but -8 computes with quantized weights",
+                path,
+                "Quantize the checkpoint with quantize.py first, or leave out -8.",
+            )

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from checkpoint import atomic
+from diagnostics.errors import InputError
 from training.loop.metrics import OBJECTIVE, OVERALL, Scores
 
 DETAIL = (
@@ -155,3 +156,19 @@ def training_values(scores: Scores, rate: float, seconds: float) -> dict[str, fl
     """Return the numbers of a training line by their names in logs and TensorBoard."""
     losses = {OBJECTIVE: scores.loss, **scores.losses}
     return {OVERALL: losses.pop(OVERALL), **losses, **scores.values, "LR": rate, "Time": seconds}
+
+
+def copy_folder(folder: Path, destination: str | None) -> None:
+    """Copy the log folder of a finished run into the folder `destination`."""
+    if destination is None:
+        return
+    target = Path(destination).expanduser() / folder.name
+    try:
+        shutil.copytree(folder, target, dirs_exist_ok=True)
+    except (OSError, shutil.Error) as exc:
+        raise InputError(
+            "E636",
+            f"the log folder {folder} cannot be copied: {exc}",
+            "--copy-output-folder",
+            "The results are complete in the log folder; copy it by hand.",
+        ) from exc

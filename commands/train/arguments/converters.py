@@ -33,6 +33,11 @@ def numbers(text: str) -> tuple[int, ...]:
     return tuple(natural_number(part) for part in text.split(","))
 
 
+def devices_of(text: str) -> tuple[int, ...] | str:
+    """Return a list of whole numbers of at least 0, or "all"."""
+    return "all" if text.lower() == "all" else numbers(text)
+
+
 def seed(text: str) -> int:
     """Return a whole number that fits in 63 bits."""
     number = natural_number(text)

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Sequence
 from typing import Any
 
-from commands.arguments import Parser, Refused
+from commands.arguments import Idle, Parser, Refused
 from commands.train.arguments import converters as values
 from commands.train.arguments import displays, refinements, searching
 from device import names_where
@@ -95,15 +95,15 @@ def _training(parser: argparse.ArgumentParser) -> None:
         help="the same result in each run on the same machine")  # fmt: skip
     add("--seed", type=values.seed, default=DEFAULTS.seed, metavar="N",
         help="of all random numbers, with --deterministic (default: 0)")  # fmt: skip
-    add("--gpus", type=values.numbers, metavar="N,N",
-        help="CUDA devices; several share each batch (default: 0)")  # fmt: skip
+    add("--gpus", type=values.devices_of, metavar="N,N",
+        help="CUDA devices, or all; several share each batch (default: 0)")  # fmt: skip
     add("--cpu", action="store_true", help="do not use a CUDA device")
     add("--mixed-precision", "--amp", dest="mixed_precision", action="store_true",
         help="multiply bfloat16 numbers until weights are quantized: faster on CUDA devices; "
         "quantization-aware epochs and evaluations always use float32")  # fmt: skip
     add("--compiler-mode", choices=("none", "default", "reduce-overhead", "max-autotune"),
         default=DEFAULTS.compiler_mode,
-        help="compile the network with torch.compile: slow to start, then faster "
+        help="compile the network with torch.compile on a CUDA device: slow to start, then faster "
         "(default: none)")  # fmt: skip
     add("--compiler-backend", default=DEFAULTS.compiler_backend, metavar="NAME",
         help="(default: inductor)")  # fmt: skip
@@ -201,13 +201,13 @@ def _embedding(parser: argparse.ArgumentParser) -> None:
 def _compatibility(parser: argparse.ArgumentParser) -> None:
     """Add what existing scripts may hold: options without effect, and those that are refused."""
     add = parser.add_argument_group("accepted without effect").add_argument
-    no_effect: dict[str, Any] = {"dest": "no_effect", "default": None}
-    add("--pretrained", action="store_true", **no_effect,
+    settings: dict[str, Any] = {"dest": "idle", "action": Idle, "default": ()}
+    add("--pretrained", nargs=0, **settings,
         help="networks have no built-in weights; see --exp-load-weights-from")  # fmt: skip
-    add("--kd-pretrained", action="store_true", **no_effect,
-        help="likewise for teachers; see --kd-resume")  # fmt: skip
-    add("--activation-stats", "--act-stats", nargs="+", metavar="PHASE", **no_effect,
-        help="statistics of an old library")  # fmt: skip
+    add("--kd-pretrained", nargs=0, **settings,
+        help="teachers have no built-in weights; see --kd-resume")  # fmt: skip
+    add("--activation-stats", "--act-stats", nargs="+", metavar="PHASE", **settings,
+        help="statistics of an old library; see --enable-tensorboard")  # fmt: skip
     for option, reason in _REFUSED.items():
         parser.add_argument(option, nargs="*", action=Refused, const=reason, dest="no_effect",
                             help=argparse.SUPPRESS)  # fmt: skip
