@@ -25,6 +25,7 @@ from layers.generations import (
 )
 from layers.limits import check
 from layers.parts import Activation, PoolingKind
+from layers.pooling import pooled
 from layers.quantiles import quantile
 from layers.rounding import Grid
 from layers.steps import STEPS, Step, operate, run_stepwise
@@ -290,7 +291,7 @@ class QuantizationAwareModule(nn.Module):
         if self._replaced:
             return run_stepwise(self, x)
         if self.pool is not None:
-            x = self.pool(x)
+            x = pooled(self.pool, x)
             if self._pool_grid is not None:
                 x = self._pool_grid(x, overwrite=True)
         if self.op is None:
