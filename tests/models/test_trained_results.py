@@ -11,6 +11,7 @@ from torch import nn
 
 import ai8x
 from checkpoint import read_checkpoint
+from commands.train.search import ChipDeployment
 from datasets.digits import digits_get_datasets
 from datasets.images import ImageDataset
 from datasets.mnist import mnist_get_datasets
@@ -20,6 +21,7 @@ from models.ai85net import ai85net5
 from synthesis.options import EncodeOptions, ResolveOptions
 from synthesis.pipeline import synthesize
 from tests.conftest import ROOT
+from training.catalog.own_file import own_model
 from training.options import TrainingOptions
 from training.saving import checkpoints
 
@@ -34,6 +36,21 @@ def _network(make: Any, name: str, simulate: bool) -> nn.Module:
     path = str(TRAINED / f"{name}.pth.tar")
     assert checkpoints.load_into(model, checkpoints.read(path)) == []
     return model.eval()
+
+
+def _searched(**keywords: Any) -> nn.Module:
+    """Make the network that an architecture search has found."""
+    made: nn.Module = own_model(f"{TRAINED}/mnist_nas.py:NASNetwork", 2).make(**keywords)
+    return made
+
+
+def test_searched_network_needs_less_than_half_the_cycles() -> None:
+    ai8x.set_device(85, False, False, verbose=False)
+    example = torch.zeros(1, 1, 28, 28)
+    found, known = (ChipDeployment(85).cost(network, example)
+                    for network in (_searched(), ai85net5(num_channels=1)))  # fmt: skip
+    assert 0 < 2 * found.cycles < known.cycles
+    assert (found.cycles, known.cycles) == (29461, 70157)
 
 
 def _accuracy(model: nn.Module, test: ImageDataset | None) -> float:
@@ -53,6 +70,7 @@ def _accuracy(model: nn.Module, test: ImageDataset | None) -> float:
         (ai85net5, "mnist-ai85net5-qat8", 28),
         (ai85net5, "mnist-ai85net5-mixed", 28),
         (ai85digitsnet, "digits-ai85digitsnet-qat8", 8),
+        (_searched, "mnist-nas-qat8", 28),
     ],
 )
 def test_quantized_network_computes_what_training_saw(make: Any, name: str, size: int) -> None:
@@ -72,10 +90,15 @@ def test_digits_are_recognized() -> None:
 @pytest.mark.slow
 @torch.no_grad()
 @pytest.mark.parametrize(
-    ("name", "least"), [("mnist-ai85net5-qat8-q", 99.4), ("mnist-ai85net5-mixed-q", 99.0)]
+    ("make", "name", "least"),
+    [
+        (ai85net5, "mnist-ai85net5-qat8-q", 99.4),
+        (ai85net5, "mnist-ai85net5-mixed-q", 99.0),
+        (_searched, "mnist-nas-qat8-q", 99.4),
+    ],
 )
-def test_mnist_is_recognized(shared: Path, name: str, least: float) -> None:
-    model = _network(ai85net5, name, simulate=True)
+def test_mnist_is_recognized(shared: Path, make: Any, name: str, least: float) -> None:
+    model = _network(make, name, simulate=True)
     _, test = mnist_get_datasets((str(shared / "data"), INTEGERS), load_train=False)
     assert _accuracy(model, test) >= least
 
