@@ -20,6 +20,14 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 def main() -> int:
     """Do what the command line says; return the exit status."""
+    if "BITNET" in " ".join(sys.argv).upper():
+        from commands.lowbit.arguments import is_lowbit
+        from commands.lowbit.arguments import parse as parse_lowbit
+
+        if is_lowbit(sys.argv[1:]):
+            from commands.lowbit.create import create_lowbit
+
+            return create_lowbit(parse_lowbit(sys.argv[1:], json=wants_json(sys.argv)))
     from commands.loader.arguments import parse
     from commands.loader.create import create_project
 

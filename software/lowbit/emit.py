@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from quantization.lowbit import TRITS, Encoding, packed_inputs
 from software.lowbit.bounds import first_plane_bits, prove_sums
 from software.lowbit.engine import run
+from software.lowbit.header import fields_of
 from software.lowbit.network import Dense, DepthwiseChain, LowBitNetwork, Rule, Windows
 from values import frozen
 from writing.files import distinct
@@ -55,10 +56,18 @@ def emit(network: LowBitNetwork, samples: Samples, title: str) -> dict[str, str]
 
 def header(network: LowBitNetwork, title: str) -> str:
     """Return the header of a network: sizes and packed weights under the names of the format."""
-    layers = [*_stem_layers(network), *map(_dense_layer, network.layers)]
+    dense = [_dense_layer(layer, network.rule) for layer in network.layers]
+    layers = [*_stem_layers(network), *dense]
     most = max(layer.inputs for layer in dense_layers(network))
-    return render("software/lowbit/model.h.j2", title=title, name=network.name, layers=layers,
-                  most_inputs=most)  # fmt: skip
+    return render(
+        "software/lowbit/model.h.j2",
+        title=title,
+        name=network.name,
+        layers=layers,
+        most_inputs=most,
+        fine=int(network.fine),
+        windows=_header_windows(network),
+    )
 
 
 def dense_layers(network: LowBitNetwork) -> tuple[Dense, ...]:
@@ -66,6 +75,20 @@ def dense_layers(network: LowBitNetwork) -> tuple[Dense, ...]:
     if isinstance(network.stem, Windows):
         return (*(layer for row in network.stem.layers for layer in row), *network.layers)
     return network.layers
+
+
+def sizes(network: LowBitNetwork) -> tuple[int, int]:
+    """Return the bytes of weights in flash, and of sums and activations in RAM."""
+    flash = sum(layer.words.nbytes for layer in dense_layers(network))
+    counts = _sizes(network)
+    ram = 4 * counts["sums"] + counts["activations"]
+    stem = network.stem
+    if isinstance(stem, DepthwiseChain):
+        flash += sum(kernels.nbytes for kernels in stem.kernels)
+        ram += 14 * 14 * (2 if first_plane_bits(stem) <= 16 else 4) + 6 * 6 * 4
+    elif isinstance(stem, Windows):
+        ram += 64
+    return flash, ram
 
 
 def _engine(network: LowBitNetwork) -> dict[str, Any]:
@@ -201,12 +224,22 @@ def _sizes(network: LowBitNetwork) -> dict[str, int]:
     return {"sums": max(sums), "activations": max(inner)}
 
 
-def _dense_layer(layer: Dense) -> dict[str, Any]:
+def _header_windows(network: LowBitNetwork) -> dict[str, int] | None:
+    """Return what the header says of windows."""
+    stem = network.stem
+    if not isinstance(stem, Windows):
+        return None
+    return {"count": len(stem.positions), "stride": stem.stride, "shared": int(stem.shared)}
+
+
+def _dense_layer(layer: Dense, rule: Rule) -> dict[str, Any]:
     fields = {
         "active": "",
         "bitperweight": layer.encoding.identifier,
         "incoming_weights": packed_inputs(layer.inputs, layer.encoding),
         "outgoing_weights": layer.outputs,
+        "inputs": layer.inputs,
+        **fields_of(rule),
     }
     return {"id": layer.identifier, "fields": fields} | _array(layer.words)
 
@@ -226,7 +259,7 @@ def _stem_layers(network: LowBitNetwork) -> Iterator[dict[str, Any]]:
     elif isinstance(stem, Windows):
         for place, row in enumerate(stem.layers):
             words = np.concatenate([layer.words for layer in row])
-            fields = _dense_layer(row[0])["fields"] | {"windows": len(stem.positions)}
+            fields = _dense_layer(row[0], network.window_rule)["fields"]
             yield {"id": f"s{place}", "fields": fields} | _array(words)
 
 

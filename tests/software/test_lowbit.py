@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from commands.lowbit.arguments import parse
+from commands.lowbit.create import create_lowbit
 from diagnostics import DiagnosticError
 from quantization.lowbit import ENCODINGS, encode, octav, pack, statistics, unpack
-from software.lowbit.emit import signed_powers
-from software.lowbit.engine import input_codes
+from software.lowbit.emit import header, signed_powers
+from software.lowbit.engine import input_codes, run
+from software.lowbit.header import read_header
 from software.lowbit.network import Dense, DepthwiseChain, LowBitNetwork, Rule, Windows
 from software.lowbit.requantize import reciprocal, requantize
+from tests.conftest import ROOT
 from tests.software.lowbit_answers import bitnet_cases, lowact_cases, same_in_c
 
 RANDOM = np.random.default_rng(5)
@@ -153,3 +159,84 @@ def test_activations_of_four_bits_are_reproduced(shared: Path, tmp_path: Path) -
             path = shared / "kat-software" / "lowact" / f"{name}{ending}"
             (tmp_path / "lowact" / path.name).symlink_to(path)
     assert [*lowact_cases(tmp_path / "lowact")] == [(name, []) for name in names]
+
+
+@pytest.mark.parametrize("network", networks(), ids=lambda one: type(one.stem).__name__)
+def test_header_holds_the_whole_network(network: LowBitNetwork, tmp_path: Path) -> None:
+    (tmp_path / "model.h").write_text(header(network, "made here"))
+    inputs = RANDOM.integers(-128, 128, (5, network.inputs)).astype(np.int8)
+    found, expected = run(read_header(str(tmp_path / "model.h")), inputs), run(network, inputs)
+    for one, other in zip(found.layers, expected.layers, strict=True):
+        assert np.array_equal(one.sums, other.sums)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("L3_weights[] = {", "L3_weights[] = {}; {", "has 0 numbers"),
+        ("};", "", "missing or not complete"),
+        ("0x", "zz", "other than numbers"),
+        ("uint32_t L3", "uint16_t L3", "uint16_t, not uint32_t"),
+        ("L3_bitperweight 4", "L3_bitperweight 3", "is 3; known encodings are"),
+        ("L3_outgoing_weights 7", "L3_outgoing_weights seven", "it must be a whole number"),
+        ("L3_outgoing_weights 7", "L3_outgoing_weights 6", "its layer needs"),
+        ("_active", "_passive", "it has no layer"),
+        ("L5_act_bits 8", "L5_act_bits 8", ""),
+        ("L3_act_rule 0", "L3_act_rule 17", "0, 1 or 18 to 24"),
+    ],
+)
+def test_damaged_headers_are_refused(old: str, new: str, message: str, tmp_path: Path) -> None:
+    layers = (dense(3, "4bitsym", 37, 7), dense(5, "4bitsym", 7, 3))
+    text = header(LowBitNetwork(None, layers, Rule(), Rule()), "made here")
+    assert old in text
+    (tmp_path / "model.h").write_text(text.replace(old, new))
+    if not message:
+        assert read_header(str(tmp_path / "model.h")).classes == 3
+        return
+    with pytest.raises(DiagnosticError, match=message):
+        read_header(str(tmp_path / "model.h"))
+
+
+def test_command_writes_a_project_that_passes(tmp_path: Path) -> None:
+    network = networks()[3]
+    (tmp_path / "model.h").write_text(header(network, "made here"))
+    np.save(tmp_path / "samples.npy", RANDOM.integers(-128, 128, (4, network.inputs)))
+    command = [
+        sys.executable, ROOT / "ai8xize.py", "--device", "BITNET", "--prefix", "small",
+        "--checkpoint-file", tmp_path / "model.h", "--sample-input", tmp_path / "samples.npy",
+        "--test-dir", tmp_path, "--mcu", "ch32v003",
+    ]  # fmt: skip
+    subprocess.run(command, check=True, capture_output=True)
+    subprocess.run(["make", "-s", "-C", tmp_path / "small"], check=True, capture_output=True)
+    result = subprocess.run([tmp_path / "small" / "main"], capture_output=True, text=True)
+    assert result.returncode == 0 and "*** PASS ***" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("samples", "message"),
+    [
+        (np.zeros((2, 3), np.int8), "the network takes 37"),
+        (np.zeros((1, 37)), "holds float64, not integers"),
+        (np.full((1, 37), 200), "the limits are -128 and 127"),
+    ],
+)
+def test_samples_that_do_not_fit_are_refused(
+    samples: np.ndarray, message: str, tmp_path: Path
+) -> None:
+    (tmp_path / "model.h").write_text(header(networks()[3], "made here"))
+    np.save(tmp_path / "samples.npy", samples)
+    words = ["--device", "BITNET", "--checkpoint-file", str(tmp_path / "model.h")]
+    words += ["--sample-input", str(tmp_path / "samples.npy"), "--prefix", "x"]
+    with pytest.raises(DiagnosticError, match=message):
+        create_lowbit(parse([*words, "--test-dir", str(tmp_path)], json=False))
+    assert not (tmp_path / "x").exists()
+
+
+def test_networks_that_are_too_large_are_refused(tmp_path: Path) -> None:
+    layers = (dense(3, "8bit", 256, 64), dense(5, "8bit", 64, 10))
+    (tmp_path / "model.h").write_text(header(LowBitNetwork(None, layers, Rule(), Rule()), ""))
+    np.save(tmp_path / "samples.npy", np.zeros((1, 256), np.int8))
+    words = ["--device", "BITNET", "--checkpoint-file", str(tmp_path / "model.h"), "--mcu"]
+    words += ["ch32v003", "--sample-input", str(tmp_path / "samples.npy"), "--prefix", "x"]
+    with pytest.raises(DiagnosticError, match="has 16,384 bytes of flash, 19,072 are needed"):
+        create_lowbit(parse([*words, "--test-dir", str(tmp_path)], json=False))

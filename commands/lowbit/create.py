@@ -1,0 +1,101 @@
+"""Reads a header and samples, proves and writes the C of a low-bit network."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commands.lowbit.arguments import LowBitOptions
+from diagnostics import Diagnostic, DiagnosticError, Place
+from reading.npy import NpyError, read_array
+from software.lowbit.emit import Samples, emit, sizes
+from software.lowbit.engine import run
+from software.lowbit.header import read_header
+from software.lowbit.network import LowBitNetwork
+from software.profile import Profile, read_profile
+from writing.folder import check_folder, write_project
+
+_CODE_BYTES = 2048
+"""What code may take beside the weights: the greatest of the engines, with windows, has less."""
+_STACK_BYTES = 128
+
+
+def create_lowbit(options: LowBitOptions) -> int:
+    """Write the project; return the exit status. Raises DiagnosticError."""
+    profile = None if options.mcu is None else read_profile(options.mcu)
+    check_folder(options.folder, overwrite=options.overwrite)
+    network = read_header(options.header)
+    samples = Samples(_inputs(options.sample, network), _labels(options.labels, network))
+    if samples.labels is not None and len(samples.labels) != len(samples.inputs):
+        raise _refusal(
+            options.labels or "",
+            f"it has {len(samples.labels)} labels for {len(samples.inputs)} samples",
+        )
+    files = emit(network, samples, options.command_line)
+    flash, ram = sizes(network)
+    if profile is not None:
+        _check_size(network, profile)
+    classes = run(network, samples.inputs).classes
+    write_project(files, options.folder, overwrite=options.overwrite)
+    print(f"Weights: {flash:,} bytes of flash; sums and activations: {ram:,} bytes of RAM")
+    print(f"Classes of the samples: {', '.join(map(str, classes[:16].tolist()))}"
+          f"{', ...' if len(classes) > 16 else ''}")  # fmt: skip
+    print(f"Wrote {len(files)} files to {options.folder}")
+    return 0
+
+
+def _check_size(network: LowBitNetwork, profile: Profile) -> None:
+    flash, ram = sizes(network)
+    for kind, needed, available in (
+        ("flash", flash + _CODE_BYTES, profile.flash),
+        ("RAM", ram + _STACK_BYTES, profile.l1),
+    ):
+        if needed > available:
+            raise DiagnosticError(
+                Diagnostic(
+                    "E914",
+                    f"{profile.name} has {available:,} bytes of {kind}, {needed:,} are needed",
+                    Place(option="--mcu"),
+                    "Choose narrower layers, fewer bits or a larger microcontroller.",
+                )
+            )
+
+
+def _inputs(path: str, network: LowBitNetwork) -> NDArray[np.int8]:
+    values = _integers(path)
+    found = values.reshape(1, -1) if values.ndim <= 1 else values.reshape(len(values), -1)
+    if found.shape[1] != network.inputs and found.size == network.inputs:
+        found = found.reshape(1, -1)
+    if not found.size or found.shape[1] != network.inputs:
+        raise _refusal(path, f"the samples have {found.shape[1]} values, the network takes "
+                       f"{network.inputs}")  # fmt: skip
+    if found.min() < -128 or found.max() > 127:
+        raise _refusal(path, f"values reach from {found.min()} to {found.max()}, the limits are "
+                       "-128 and 127")  # fmt: skip
+    return found.astype(np.int8)
+
+
+def _labels(path: str | None, network: LowBitNetwork) -> tuple[int, ...] | None:
+    if path is None:
+        return None
+    found = _integers(path).reshape(-1)
+    if found.size and not 0 <= found.min() <= found.max() < network.classes:
+        raise _refusal(path, f"labels reach from {found.min()} to {found.max()}, the network has "
+                       f"{network.classes} classes")  # fmt: skip
+    return tuple(found.tolist())
+
+
+def _integers(path: str) -> NDArray[np.int64]:
+    try:
+        found = read_array(path)
+    except NpyError as exc:
+        raise _refusal(path, f"not a NumPy array: {exc}") from None
+    if found.dtype.kind not in "iu":
+        raise _refusal(path, f"it holds {found.dtype}, not integers")
+    return found.astype(np.int64)
+
+
+def _refusal(path: str, message: str) -> DiagnosticError:
+    return DiagnosticError(
+        Diagnostic("E913", message, Place(path), "docs/low-bit.md tells how samples are made.")
+    )
