@@ -130,8 +130,9 @@ build/digits build/mnist:
 faults: $(DEVELOPMENT) ## a kill, a full disk and an I/O error at every step of writing of each tool
 	@$(PYTHON) -m tests.writing.all_tools $(ARGS)
 
-fuzz: $(DEVELOPMENT) ## run the network loader on thousands of damaged inputs
+fuzz: $(DEVELOPMENT) ## run the loader on thousands of damaged inputs, the readers on 100,000 hostile files
 	@$(PYTHON) -m tests.robustness --jobs $(JOBS) $(ARGS)
+	@$(PYTHON) -m tests.robustness.readers
 
 benchmarks: $(RUNTIME) ## measure speed and memory next to a yardstick
 	@set -e; for script in benchmarks/*.py; do $(PYTHON) "$$script"; done

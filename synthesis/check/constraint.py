@@ -11,7 +11,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any, TypeVar
 
-from device import Chip
+from device import Chip, names_where
 from diagnostics import Diagnostic, Effects, Severity
 from synthesis.facts import Fact, Facts, effects
 from synthesis.layout import Layout
@@ -110,6 +110,11 @@ class Constraint:
         return layer.diagnostic(
             self.code, finding.message, finding.keys, finding.remedy, severity, effects
         )
+
+
+def elsewhere(feature: str) -> str:
+    """Say which chip has a feature that this one lacks, by the name of the chip's attribute."""
+    return f"{names_where(lambda chip: bool(getattr(chip, feature)))} has it."
 
 
 CONSTRAINTS: list[Constraint] = []

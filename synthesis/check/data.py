@@ -7,23 +7,38 @@ from collections.abc import Iterator
 from device import Chip
 from device.chip import WORD_BYTES
 from diagnostics import Severity
-from synthesis.check.constraint import Covered, Finding, Kind, Of, constraint, layer_constraint
+from synthesis.check.constraint import (
+    Covered,
+    Finding,
+    Kind,
+    Of,
+    constraint,
+    elsewhere,
+    layer_constraint,
+)
 from synthesis.facts import Fact
 from synthesis.mapping import MappedLayer, MappedNetwork
 from synthesis.network import Layer, Network
 
 
-@layer_constraint("E340", Kind.HARDWARE, blocks=Fact.OVERLAPS)
-def out_offset_is_in_memory(layer: MappedLayer, chip: Chip) -> Iterator[Finding]:
+@constraint(
+    "E340",
+    Kind.HARDWARE,
+    blocks=Fact.OVERLAPS,
+    covers=Covered("E341", Of.NEXT, unless="in_offset"),
+)
+def out_offset_is_in_memory(layer: MappedLayer, network: MappedNetwork) -> Iterator[Finding]:
     """The write pointer addresses the data memories of a group and nothing else."""
+    chip = network.chip
     limit = chip.out_offset_limit
+    highest = max(chip.instance_bytes - _output_bytes(layer), 0)
     if not 0 <= layer.out_offset < limit:
         yield Finding(
             f"'out_offset' is 0x{layer.out_offset:x}, the limits are 0 and 0x{limit - 1:x}"
             if layer.out_offset >= 0
             else f"'out_offset' is {layer.out_offset}, it cannot be negative",
             "out_offset",
-            f"The nearest valid value is 0x{min(max(layer.out_offset, 0), limit - WORD_BYTES):x}.",
+            f"This output fits at 0x{highest:x} at most." if layer.out_offset > 0 else "Use 0x0.",
         )
 
 
@@ -47,6 +62,14 @@ def input_fits_its_memory(layer: MappedLayer, chip: Chip) -> Iterator[Finding]:
         )
 
 
+def _output_bytes(layer: MappedLayer) -> int:
+    """Return the bytes from the first to the last word that a layer writes in an instance."""
+    pixels = layer.out_dim[0] * layer.out_dim[1] + layer.hardware.surplus_words
+    words = pixels * layer.out_passes * layer.output_words_per_value
+    last = (words - layer.output_words_per_value) * (layer.write_gap + 1)
+    return (last + layer.output_words_per_value) * WORD_BYTES
+
+
 @constraint(
     "E342",
     Kind.HARDWARE,
@@ -59,10 +82,7 @@ def output_fits_its_memory(layer: MappedLayer, network: MappedNetwork) -> Iterat
     if layer.streaming and layer is not network.terminating:
         return
     limit = network.chip.instance_bytes
-    pixels = layer.out_dim[0] * layer.out_dim[1] + layer.hardware.surplus_words
-    words = pixels * layer.out_passes * layer.output_words_per_value
-    last = (words - layer.output_words_per_value) * (layer.write_gap + 1)
-    end = layer.out_offset + (last + layer.output_words_per_value) * WORD_BYTES
+    end = layer.out_offset + _output_bytes(layer)
     if 0 <= layer.out_offset < network.chip.out_offset_limit and end > limit:
         highest = max(limit - (end - layer.out_offset), 0)
         yield Finding(
@@ -126,7 +146,11 @@ def write_gap_fits_its_field(layer: MappedLayer, chip: Chip) -> Iterator[Finding
 def read_gap_limits(layer: MappedLayer, chip: Chip) -> Iterator[Finding]:
     """Skipping words while reading is a feature of MAX78002, for a single pass."""
     if layer.read_gap and not chip.has_read_gap:
-        yield Finding(f"'read_gap' is {layer.read_gap}, {chip.name} has none", "read_gap")
+        yield Finding(
+            f"'read_gap' is {layer.read_gap}, {chip.name} has none",
+            "read_gap",
+            elsewhere("has_read_gap"),
+        )
     elif layer.read_gap and layer.in_passes > 1:
         yield Finding(f"'read_gap' with {layer.in_passes} input passes", "read_gap")
 
@@ -163,8 +187,22 @@ def sample_fits_the_input(layer: Layer, network: Network) -> Iterator[Finding]:
             f"the sample {network.sample_file} has {channels}x{rows}x{columns} values, "
             f"the layer reads {wanted}x{layer.in_dim[0]}x{layer.in_dim[1]}",
             ("in_dim", "in_channels", "processors"),
-            "Use a sample of this data set, or correct the description.",
+            _remedy_of_sample((channels, rows, columns), (wanted, *layer.in_dim)),
         )
+
+
+def _remedy_of_sample(found: tuple[int, int, int], wanted: tuple[int, int, int]) -> str:
+    """Say what is probably meant by a sample of another shape."""
+    channels, rows, columns = wanted
+    if found in ((rows, columns, channels), (rows, columns, 1)) and found != wanted:
+        return (
+            "The sample seems to be rows, columns, channels: save sample.transpose(2, 0, 1)."
+            if found[2] == channels or channels == 1
+            else "The sample has no axis of channels: save it as channels, rows, columns."
+        )
+    if found == (rows, columns, 1):
+        return "The sample has no axis of channels: save sample[None]."
+    return "Use a sample of this data set, or correct the description."
 
 
 @constraint("W339", Kind.NETWORK, Severity.WARNING)

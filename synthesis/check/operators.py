@@ -8,7 +8,7 @@ from device import Chip, names_where
 from device.chip import PROCESSORS, PROCESSORS_PER_GROUP, PROCESSORS_PER_INSTANCE
 from device.masks import lowest_bit
 from diagnostics import Severity
-from synthesis.check.constraint import Finding, Kind, constraint, layer_constraint
+from synthesis.check.constraint import Finding, Kind, constraint, elsewhere, layer_constraint
 from synthesis.facts import Fact
 from synthesis.mapping import MappedLayer, MappedNetwork
 from synthesis.network import MAX_TAPS, Layer
@@ -260,7 +260,9 @@ def groups_limits(layer: MappedLayer, chip: Chip) -> Iterator[Finding]:
         return
     if not chip.has_depthwise:
         yield Finding(
-            f"'groups' is {layer.groups}, {chip.name} has no grouped convolutions", "groups"
+            f"'groups' is {layer.groups}, {chip.name} has no grouped convolutions",
+            "groups",
+            elsewhere("has_depthwise"),
         )
     elif layer.groups != layer.in_channels or layer.groups != layer.out_channels:
         yield Finding(
@@ -277,7 +279,9 @@ def binary_weights(layer: MappedLayer, network: MappedNetwork) -> Iterator[Findi
         return
     if not network.chip.has_binary_weights:
         yield Finding(
-            f"binary weights, {network.chip.name} has none", "quantization", "Use quantization: 1."
+            f"binary weights, {network.chip.name} has none",
+            "quantization",
+            elsewhere("has_binary_weights"),
         )
     if any(other.weight_bits == 1 for other in network.layers):
         yield Finding("binary weights in a network with 1-bit weights", "quantization")

@@ -60,19 +60,22 @@ def input_has_as_many_values_as_read(layer: Layer, network: Network) -> Iterator
             f"{origin}, but the weights or keys of this layer need "
             f"{operands}{layer.in_channels}x{layer.in_dim[0]}x{layer.in_dim[1]}{behind}",
             ("in_sequences", "in_channels", "in_dim", "op"),
-            _remedy_of_sizes(layer, _sources(layer, network)),
+            _remedy_of_sizes(layer, _sources(layer, network), network),
         )
 
 
-def _remedy_of_sizes(layer: Layer, sources: tuple[Layer, ...]) -> str:
+def _remedy_of_sizes(layer: Layer, sources: tuple[Layer, ...], network: Network) -> str:
     """Say what is probably meant by a layer that reads another number of values."""
+    if layer.combination and len(sources) not in (1, layer.operands):
+        return f"Add operands: {len(sources)}, or name {layer.operands} layers in in_sequences."
     if layer.operator.fully_connected and not layer.flatten and len(sources) == 1:
         (source,) = sources
         if layer.in_channels == source.out_channels * source.out_dim[0] * source.out_dim[1]:
             return "Add flatten: true."
+    shape = "x".join(map(str, network.sample.shape))
     return (
-        "Check the order of the layers, their pooling, and that the checkpoint belongs to this "
-        "network."
+        f"Check the sample, which is {shape}, the pooling and the order of the layers, and that "
+        "the checkpoint belongs to this network."
     )
 
 
@@ -275,6 +278,9 @@ def inputs_are_where_they_are_read(layer: MappedLayer, network: MappedNetwork) -
                 f"input {i} is read from 0x{expected:x}, {source} writes to "
                 f"0x{source.out_offset:x}",
                 ("in_offset", "in_sequences"),
+                f"Use in_offset: 0x{source.out_offset - step:x}."
+                if source.out_offset >= step
+                else f"Use out_offset: 0x{expected:x} in {source}.",
                 unsound=right is False,
             )
 

@@ -153,6 +153,9 @@ def _syntax_error(exc: yaml.YAMLError, file: str) -> Diagnostic:
     problem = getattr(exc, "problem", None) or str(exc).splitlines()[0]
     place = Place(file, mark.line + 1, mark.column + 1) if mark else Place(file=file)
     context = getattr(exc, "context", None)
+    began = getattr(exc, "context_mark", None)
+    if context and began is not None and mark is not None and began.line != mark.line:
+        context = f"{context} that begins in line {began.line + 1}, column {began.column + 1}"
     return Diagnostic(
         "E102",
         f"not valid YAML: {problem}" + (f" ({context})" if context else ""),

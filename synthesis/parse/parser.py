@@ -84,7 +84,8 @@ def read(text: str, file: str = "<text>", *, placed: bool = True) -> Reading:
         )
     layers = tuple(layer for layer, _ in found)
     complete = [layer for layer, problems in found if Fact.SIZES not in blocked(problems)]
-    warnings = tuple(rules.warnings(complete, placed=placed))
+    faulty = {id(layer) for layer, problems in found if problems}
+    warnings = tuple(rules.warnings(complete, placed=placed, faulty=faulty))
     description = Description(globals_.place, entries, file, layers, warnings, placed)
     broken = [tuple(rules.errors(layer, description)) for layer in layers]
     left = unfinished(text, file)

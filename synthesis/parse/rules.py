@@ -6,7 +6,7 @@ Source: docs/errors.md, "Reading a network description".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import replace
 from functools import wraps
 from typing import assert_never
@@ -166,7 +166,9 @@ def pool_first_needs_both(layer: LayerDescription, _: Description) -> Iterator[D
         "E124",
         "'pool_first: false' needs pooling and an element-wise operation in the same layer",
         "pool_first",
-        remedy="Remove the key.",
+        remedy="Add eltwise: add, if the inputs are to be added."
+        if window != (1, 1) and not operation(layer)[1] and len(layer.get("in_sequences", ())) > 1
+        else "Remove the key.",
     )
 
 
@@ -350,8 +352,13 @@ def errors(layer: LayerDescription, whole: Description) -> Iterator[Diagnostic]:
         yield from test(layer, whole)
 
 
-def warnings(layers: Iterable[LayerDescription], *, placed: bool) -> Iterator[Diagnostic]:
-    """Say which important keys were left to their defaults."""
+def warnings(
+    layers: Iterable[LayerDescription], *, placed: bool, faulty: Container[int] = ()
+) -> Iterator[Diagnostic]:
+    """Say which important keys were left to their defaults.
+
+    Of layers that are `faulty` (their id), keys may be missing because they were refused.
+    """
     for layer in layers:
         operator, _ = operation(layer)
         missing = []
@@ -370,7 +377,7 @@ def warnings(layers: Iterable[LayerDescription], *, placed: bool) -> Iterator[Di
                 severity=Severity.WARNING,
             )
         wide = layer.get("output_width") == 32  # such an output cannot have one
-        if operator.weighted and "activate" not in layer and not wide:
+        if operator.weighted and "activate" not in layer and not wide and id(layer) not in faulty:
             yield Diagnostic(
                 "N151",
                 f"{layer}: 'activate' is not given, there is no activation",

@@ -112,18 +112,35 @@ def _free_offset(live: NDArray[np.int16], layer: MappedLayer) -> int | None:
     return int(found[0]) * WORD_BYTES + layer.hardware.leading_bytes
 
 
+def _missing_gap(network: MappedNetwork, layer: MappedLayer) -> str | None:
+    """Say which gap an operand lacks that is written over the others; None if it is not that."""
+    for reader in network.layers:
+        if not reader.combination or layer.index not in (reader.sources or ()):
+            continue
+        needed = reader.operands * (reader.read_gap + 1) - 1
+        if layer.write_gap != needed:
+            return (
+                f"Add write_gap: {needed} to {layer}: {reader} combines its output with others, "
+                "word by word."
+            )
+    return None
+
+
 def _complaint(
     network: MappedNetwork, layer: MappedLayer, owner: int, free: int | None, severity: Severity
 ) -> Diagnostic:
     """A layer writes while it still reads; outputs that are delivered stay until the end."""
     what = "the input data" if owner < 0 else f"the output of {network.layer(owner)}"
+    gap = _missing_gap(network, layer)
     written = output_words(layer)
     begin, end = int(written.min()) * WORD_BYTES, int(written.max() + 1) * WORD_BYTES
     return layer.diagnostic(
         "E404",
         f"the output at 0x{begin:x} to 0x{end - 1:x} overwrites {what}, which is still needed",
-        ("out_offset",),
-        "There is no room for the whole output beside it; pool more, or use other processors."
+        ("out_offset",) if gap is None else ("write_gap", "out_offset"),
+        gap
+        if gap is not None
+        else "There is no room for the whole output beside it; pool more, or use other processors."
         if free is None
         else f"The lowest out_offset that leaves it alone is 0x{free:x}.",
         severity,

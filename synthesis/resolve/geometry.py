@@ -84,11 +84,14 @@ def geometry(layer: LayerDescription, in_dim: Size, *, widened: bool) -> Geometr
     size = (1, 1) if layer.get("flatten", False) else pooled
     out_dim = output_size(size, operator, taps, pad, stride, dilation, output_pad)
     if min(out_dim) < 1:
+        spread = f" with dilation {dilation}" if dilation > 1 else ""
         raise _nothing_left(
             layer,
-            f"a {taps[0]}x{taps[1]} kernel leaves nothing of a {size[0]}x{size[1]} image",
-            ("kernel_size", "pad"),
-            "Add padding or pool less.",
+            f"a {taps[0]}x{taps[1]} kernel{spread} leaves nothing of a {size[0]}x{size[1]} image",
+            ("dilation", "kernel_size") if spread else ("kernel_size", "pad"),
+            f"It reaches over {(max(taps) - 1) * dilation + 1} values: use a smaller dilation."
+            if spread
+            else "Add padding or pool less.",
         )
     return Geometry(in_dim, pooling, pooled, taps, pad, stride, dilation, output_pad, out_dim)
 

@@ -280,7 +280,7 @@ class LayerBuilder:
                     "in_channels",
                     "in_sequences",
                     "op",
-                    remedy="Correct 'in_channels' or the order of the layers.",
+                    remedy=self._remedy_of_channels(layer, tensors, sources),
                     effects=effects(needs=Fact.SIZES),
                 )
             )
@@ -308,6 +308,22 @@ class LayerBuilder:
                 )
             )
         return max(ins // flat, 1), outs
+
+    def _remedy_of_channels(
+        self, layer: LayerDescription, tensors: LayerTensors, sources: tuple[int, ...] | None
+    ) -> str:
+        """Say what is probably meant by a layer whose weights are for other channels."""
+        wanted = tensors.weights.shape[1] * layer.get("groups", 1)
+        if sources is None or "in_channels" in layer:
+            return "Correct 'in_channels' or the order of the layers."
+        counts = [self._source_shape(i)[0] for i in sources]
+        if len(counts) > 1 and set(counts) == {wanted} and not operation(layer)[1]:
+            return "Add eltwise: add, if the inputs are to be added."
+        fitting = [
+            str(built.index) for built in self.built.values() if built.out_channels == wanted
+        ]
+        hint = f"; {wanted} channels have the outputs of {', '.join(fitting)}" if fitting else ""
+        return f"Correct 'in_sequences', whose layers have {counts} channels{hint}."
 
     def _adds_nine(self, layer: LayerDescription, operator: Operator) -> bool:
         """Whether a bypassed 1x1 kernel has nine ones, as in or behind a streaming layer.

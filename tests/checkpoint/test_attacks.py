@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import random
 import struct
 import time
 import tracemalloc
@@ -13,10 +14,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from checkpoint import CheckpointError, read_checkpoint
 from checkpoint.onnx import read_onnx
 from tests.checkpoint.compare import checkpoint_pickle, tensor, text, zip_container
+from tests.robustness.readers import Corpus, run
 
 SECONDS = 5.0
 _DTYPE = b"\x80\x02cnumpy\ndtype\n" + text("f8") + b"\x85R(K\x03"
@@ -219,3 +222,47 @@ def test_compressed_pickle_that_unpacks_without_end_is_refused(tmp_path: Path) -
     assert len(packed) < len(content.getvalue()) < 1 << 20
     _, refusal = _seconds_and_refusal(tmp_path / "a.pth.tar", content.getvalue())
     assert refusal.code == "E505"
+
+
+def test_programs_for_the_readers_end_in_a_result_or_a_refusal(tmp_path: Path) -> None:
+    table, failures = run(1000, 7, tmp_path)
+    assert failures == []
+    assert all(counts["refused"] and counts["read"] for counts in table.values())
+
+
+def test_what_torch_and_we_accept_is_the_same(tmp_path: Path) -> None:
+    """Damaged files that both readers take give the same tensors."""
+    corpus = Corpus(tmp_path)
+    both = 0
+    for number in range(600):
+        path = tmp_path / "case"
+        path.write_bytes(corpus.checkpoint_file(random.Random(f"torch {number}")))
+        try:
+            ours = read_checkpoint(path).state_dict
+            theirs = torch.load(path, weights_only=True)["state_dict"]
+        except Exception:
+            continue
+        both += 1
+        assert ours.keys() == theirs.keys()
+        for name, tensor_ in theirs.items():
+            assert np.array_equal(ours[name], tensor_.numpy())
+    assert both > 3
+
+
+def test_what_safetensors_and_we_accept_is_the_same(tmp_path: Path) -> None:
+    library = pytest.importorskip("safetensors.numpy", reason="needs the package safetensors")
+    corpus = Corpus(tmp_path)
+    both = 0
+    for number in range(400):
+        path = tmp_path / "case"
+        path.write_bytes(corpus.safetensors_file(random.Random(f"safe {number}")))
+        try:
+            ours = read_checkpoint(path).state_dict
+            theirs = library.load_file(path)
+        except Exception:
+            continue
+        both += 1
+        assert {n: a.tobytes() for n, a in ours.items()} == {
+            n: a.tobytes() for n, a in theirs.items()
+        }
+    assert both > 1

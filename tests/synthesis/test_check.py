@@ -40,6 +40,13 @@ LINEAR: dict[str, Any] = {
 Shape = tuple[int, ...]
 
 
+HAS_IT = "MAX78002 has it."
+OF_SIZES = (
+    "Check the sample, which is 3x4x4, the pooling and the order of the layers, and that the "
+    "checkpoint belongs to this network."
+)
+
+
 @dataclass(frozen=True)
 class Violation:
     """A network that breaks one constraint, and the complaints with its code.
@@ -435,7 +442,7 @@ VIOLATIONS = [
         "E313",
         [{**CONV, "groups": 3}],
         [(3, 1, 3, 3)],
-        [(0, "groups", "'groups' is 3, MAX78000 has no grouped convolutions", None)],
+        [(0, "groups", "'groups' is 3, MAX78000 has no grouped convolutions", HAS_IT)],
     ),
     Violation(
         "E313",
@@ -455,7 +462,7 @@ VIOLATIONS = [
         "E314",
         [{**CONV, "quantization": "bin"}],
         [(2, 3, 3, 3)],
-        [(0, "quantization", "binary weights, MAX78000 has none", "Use quantization: 1.")],
+        [(0, "quantization", "binary weights, MAX78000 has none", HAS_IT)],
     ),
     Violation(
         "E314",
@@ -703,7 +710,7 @@ VIOLATIONS = [
                 0,
                 "out_offset",
                 "'out_offset' is 0x20000, the limits are 0 and 0x1ffff",
-                "The nearest valid value is 0x1fffc.",
+                "This output fits at 0x7fc0 at most.",
             )
         ],
     ),
@@ -716,7 +723,7 @@ VIOLATIONS = [
                 0,
                 "out_offset",
                 "'out_offset' is -4, it cannot be negative",
-                "The nearest valid value is 0x0.",
+                "Use 0x0.",
             )
         ],
     ),
@@ -816,7 +823,7 @@ VIOLATIONS = [
         "E346",
         [{**CONV, "read_gap": 1}],
         [(2, 3, 3, 3)],
-        [(0, "read_gap", "'read_gap' is 1, MAX78000 has none", None)],
+        [(0, "read_gap", "'read_gap' is 1, MAX78000 has none", HAS_IT)],
     ),
     Violation(
         "E346",
@@ -1067,8 +1074,7 @@ VIOLATIONS = [
                 1,
                 "op",
                 "layer 0 gives 2x4x4, but the weights or keys of this layer need 1x4x4",
-                "Check the order of the layers, their pooling, and that the checkpoint belongs to "
-                "this network.",
+                OF_SIZES,
             )
         ],
     ),
@@ -1081,8 +1087,7 @@ VIOLATIONS = [
                 1,
                 "in_sequences",
                 "layer 0 gives 2x4x4, but the weights or keys of this layer need 2 x 2x4x4",
-                "Check the order of the layers, their pooling, and that the checkpoint belongs to "
-                "this network.",
+                OF_SIZES,
             )
         ],
     ),
@@ -1308,7 +1313,14 @@ VIOLATIONS = [
         "W366",
         [{**PLAIN, "out_offset": 0x1000}, {**PLAIN, "in_sequences": 0, "in_offset": 0}],
         [],
-        [(1, "in_offset", "input 0 is read from 0x0, layer 0 writes to 0x1000", None)],
+        [
+            (
+                1,
+                "in_offset",
+                "input 0 is read from 0x0, layer 0 writes to 0x1000",
+                "Use in_offset: 0x1000.",
+            )
+        ],
     ),
     Violation(
         "W383",

@@ -15,6 +15,9 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import numpy as np
+
+from checkpoint import Checkpoint, write_checkpoint
 from tests.conftest import ROOT
 from tests.writing.faults import KINDS, outcomes
 
@@ -49,9 +52,20 @@ def _work(tool: str, folder: Path, version: int) -> Callable[[], object]:
     if tool == "batchnormfuser":
         import batchnormfuser
 
-        arguments = ["-i", str(DIGITS), "-o", str(folder / "f.pth.tar"), "-oa", f"net{version}"]
+        source = folder.parent / "bn.pth.tar"
+        if not source.exists():
+            write_checkpoint(source, Checkpoint({"state_dict": _normalized()}))
+        arguments = ["-i", str(source), "-o", str(folder / "f.pth.tar"), "-oa", f"net{version}"]
         return lambda: batchnormfuser.main(arguments)
     raise ValueError(tool)
+
+
+def _normalized() -> dict[str, np.ndarray]:
+    """Return a layer with batch normalization."""
+    state = {"conv1.op.weight": np.ones((8, 3, 3, 3), "f4"), "conv1.op.bias": np.zeros(8, "f4")}
+    for name in ("weight", "bias", "running_mean", "running_var"):
+        state[f"conv1.bn.{name}"] = np.ones(8, "f4")
+    return state
 
 
 def contents(folder: Path) -> Contents:
@@ -108,14 +122,16 @@ def main() -> int:
         for tool in tools:
             for kind in KINDS:
                 sys.stdout.flush()
-                keep = os.dup(1)
+                keep = os.dup(1), os.dup(2)
                 nowhere = os.open(os.devnull, os.O_WRONLY)
                 os.dup2(nowhere, 1)
+                os.dup2(nowhere, 2)
                 try:
                     found = list(measure(tool, kind, Path(name)))
                 finally:
                     sys.stdout.flush()
-                    os.dup2(keep, 1)
+                    os.dup2(keep[0], 1)
+                    os.dup2(keep[1], 2)
                 counts = [found.count(word) for word in ("old", "new", "half")]
                 bad = len(found) - sum(counts)
                 wrong += bad

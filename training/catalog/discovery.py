@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import difflib
 import importlib.util
+import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -108,13 +109,19 @@ def _by_name(found: Iterable[tuple[ModuleType, Named]]) -> dict[str, Named]:
     return entries
 
 
+_OF_THE_VENDOR = re.compile(r"ai8[4-9]\w+|ir_(?:se_)?\d+\w*|faceid\w*|mobilefacenet\w*")
+
+
 def choose(entries: Mapping[str, Entry], name: str, option: str) -> Entry:
     """Return the entry `name`; InputError with the nearest names when there is none."""
     if name in entries:
         return entries[name]
     near = difflib.get_close_matches(name, entries, n=3)
     known = f"Perhaps you mean {' or '.join(near)}." if near else f"Known: {', '.join(entries)}."
-    raise InputError("E601", f"{name!r} is not known", option, known)
+    what = f"{name!r} is not known"
+    if _OF_THE_VENDOR.fullmatch(name):
+        what = f"{name!r} is not here; its name is like those of the vendor's tools"
+    raise InputError("E601", what, option, known)
 
 
 def _records(kind: str) -> Iterable[tuple[ModuleType, dict[str, Any]]]:
