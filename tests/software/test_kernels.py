@@ -1,0 +1,162 @@
+"""Kernels in C: the same bytes on every core, and the proofs of their flush intervals."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from emulator.cpu.architecture import ARCHITECTURES
+from emulator.plain import compile_plain, run_plain
+from software.cores import CORES
+from software.graph import Interval
+from software.kernels.lanes import flush_interval, input_bounds, runs_fit
+from software.kernels.table import choose
+from tests.software.compiled import SANITIZED
+from tools.kernel_layer import Trial, layer, program
+
+RNG = np.random.default_rng(16)
+
+
+def random_weights(*shape: int, scale: float = 30) -> NDArray[np.int8]:
+    return np.clip(np.rint(RNG.laplace(0, scale, shape)), -128, 127).astype(np.int8)
+
+
+def starts(filters: int, right: int = 7) -> NDArray[np.int64]:
+    return RNG.integers(-128, 128, filters) * 128 + (1 << max(right, 0) >> 1)
+
+
+def extremes(*shape: int) -> NDArray[np.int8]:
+    """Inputs that drive sums to their ends, among them."""
+    data = RNG.integers(-128, 128, shape)
+    return np.where(RNG.random(shape) < 0.5, data, np.where(data < 0, -128, 127)).astype(np.int8)
+
+
+# Each reaches other code: whole blocks, borders, single channels, odd filters and pixels, ...
+LAYERS = {
+    "3x3, borders": layer(
+        (4, 9), random_weights(6, 8, 3, 3), starts(6), pad=(1, 1), low=0, signed=False
+    ),
+    "one channel": layer((5, 7), random_weights(3, 1, 3, 3), starts(3), pad=(1, 1)),
+    "odd channels, dilation": layer(
+        (7, 8), random_weights(5, 3, 3, 2), starts(5, 5), pad=(2, 1), dilation=2, right=5
+    ),
+    "wide sums": layer((3, 6), random_weights(3, 4, 1, 3), starts(3, 0), pad=(0, 2), wide=True),
+    "magnitudes": layer((2, 6), random_weights(4, 5, 1, 1), starts(4, 4), right=4, absolute=True),
+    "shift left": layer(
+        (2, 5), random_weights(3, 4, 2, 2, scale=2), starts(3, -1) // 128, right=-1
+    ),
+    "extreme weights": layer(
+        (2, 6), np.full((2, 40, 1, 1), -128, np.int8), starts(2, 12), right=12
+    ),
+    "narrow weights": layer((2, 7), random_weights(4, 300, 1, 1, scale=2), starts(4)),
+    "one pixel": layer((1, 1), random_weights(7, 50, 1, 1), starts(7), low=0),
+    "depthwise": layer(
+        (5, 6), random_weights(10, 1, 3, 3), starts(10), pad=(1, 1), groups=10, low=0
+    ),
+    "depthwise, wide": layer(
+        (3, 5), random_weights(5, 1, 2, 3), starts(5, 0), pad=(1, 0), groups=5, wide=True
+    ),
+}
+
+
+DATA = {
+    name: np.maximum(extremes(*conv.in_size, conv.channels), conv.input.low.min()).astype(np.int8)
+    for name, conv in LAYERS.items()
+}
+PIECES = {"3x3, borders": 4, "one channel": 3, "magnitudes": 5, "depthwise": 2}
+
+
+def trials(core: str) -> list[Trial]:
+    return [
+        Trial(conv, choose(conv, CORES[core]), DATA[name], PIECES.get(name, 0))
+        for name, conv in LAYERS.items()
+    ]
+
+
+@pytest.mark.parametrize(
+    ("core", "level"),
+    [*zip(ARCHITECTURES, ("-O3", "-O1", "-O0", "-Os", "-O3", "-O2", "-Os"), strict=True)],
+)
+def test_every_kernel_gives_the_bytes_of_the_layer(core: str, level: str, tmp_path: Path) -> None:
+    """Different levels of the compiler, to which inline assembly must not matter."""
+    for name, text in program(trials(core)).items():
+        (tmp_path / name).write_text(text)
+    run = run_plain(compile_plain(tmp_path, ARCHITECTURES[core], level))
+    assert run.text == "*** PASS ***\n"
+
+
+def test_portable_kernels_are_clean_on_the_desk(tmp_path: Path) -> None:
+    """With sanitizers, and as strict compilers want it."""
+    compiler = shutil.which("gcc") or shutil.which("clang")
+    if compiler is None:
+        pytest.skip("neither gcc nor clang is installed")
+    tried = trials("rv32imc") + trials("rv32ec")
+    for name, text in program(tried).items():
+        (tmp_path / name).write_text(text)
+    subprocess.run(
+        [compiler, "-std=c99", "-Wall", "-Wextra", "-Werror", *SANITIZED,
+         *map(str, tmp_path.glob("*.c")), "-o", str(tmp_path / "main")],
+        check=True,
+    )  # fmt: skip
+    result = subprocess.run([tmp_path / "main"], capture_output=True, text=True, check=False)
+    assert (result.stdout, result.stderr) == ("*** PASS ***\n", "")
+
+
+def test_cores_get_the_kernels_that_suit_them() -> None:
+    wide, deep = LAYERS["3x3, borders"], LAYERS["depthwise"]
+    found = {name: choose(wide, core).function for name, core in CORES.items()}
+    assert found == {
+        "cortex-m0plus": "nn_conv_lanes",
+        "cortex-m3": "nn_conv_lanes",
+        "cortex-m4": "nn_conv_dsp",
+        "cortex-m7": "nn_conv_dsp",
+        "rv32imc": "nn_conv_lanes",
+        "rv32ec": "nn_conv_nomul",
+        "rv32emc": "nn_conv_lanes",
+    }
+    assert {choose(deep, core).function for core in CORES.values()} == {"nn_depthwise"}
+
+
+def test_a_longer_run_than_proven_is_refused_by_the_proof() -> None:
+    """One filter of equal weights: n * 127 * w must stay below 2^15."""
+    weights = np.full((1, 64), 37, np.int8)
+    low, high = np.zeros(64, np.int64), np.full(64, 127)
+    assert flush_interval(weights, low, high) == 32767 // (127 * 37) == 6
+    assert runs_fit(weights, low, high, 6) and not runs_fit(weights, low, high, 7)
+    assert flush_interval(weights, low - 128, high) == 32767 // (127 * 37)
+    assert flush_interval(-weights, low - 128, high) == 32767 // (128 * 37)
+    assert flush_interval(np.full((1, 9), -128, np.int8), low[:9] - 128, high[:9]) == 1
+
+
+def test_borders_count_as_zeros_where_inputs_cannot_be() -> None:
+    low, high = input_bounds(Interval(np.array([3, -5]), np.array([9, -2])), 2)
+    assert low.tolist() == [0, -5, 0, -5] and high.tolist() == [9, 0, 9, 0]
+
+
+def test_known_answers_of_lanes(shared: Path) -> None:
+    files = sorted((shared / "kat-software" / "lanes").glob("*.json"))
+    kinds = [known_lanes(file) for file in files]
+    assert kinds.count("flush") > 4 and kinds.count("buckets") > 2
+
+
+def known_lanes(file: Path) -> str:
+    """Check a case of the known answers; return its kind."""
+    case = json.loads(file.read_text())
+    with np.load(file.with_suffix(".npz")) as content:
+        arrays = dict(content)
+    weights = arrays["w"]
+    if case["kind"] == "flush":
+        inputs = weights.shape[1]
+        low = np.full(inputs, 0 if case["inputs"] == "relu" else -128)
+        high = np.full(inputs, 127)
+        assert flush_interval(weights, low, high) == case["L"], file.name
+        assert flush_interval(weights, low, high, anywhere=True) == case["L_any"], file.name
+        sums = np.einsum("fi,spi->sfp", weights.astype(np.int64), arrays["x"].astype(np.int64))
+        assert (sums == arrays["acc"]).all(), file.name
+    return str(case["kind"])
