@@ -1,0 +1,122 @@
+#!/usr/bin/env python3
+"""Instructions of kernels and networks on cores without an accelerator: `make software-benchmarks`.
+
+Whole layers with padding and output, -O3; weights of the layers are random. Cycles are an estimate
+(docs/emulator.md). The yardsticks: CMSIS-NN (5.9.0 q7 / 7 s8), same layers, compiler and counting;
+they are quoted, not run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from emulator.cpu.architecture import ARCHITECTURES  # noqa: E402
+from emulator.cpu.counting import NOTHING  # noqa: E402
+from emulator.plain import PlainRun, compile_plain, run_plain  # noqa: E402
+from software.cores import CORES  # noqa: E402
+from software.graph import Convolution  # noqa: E402
+from software.kernels.lanes import LANES  # noqa: E402
+from software.kernels.registry import Kernel  # noqa: E402
+from software.kernels.table import choose  # noqa: E402
+from tools.kernel_layer import Trial, layer, program  # noqa: E402
+
+_RNG = np.random.default_rng(1)
+_SECONDS = 300.0
+
+
+def _layer(
+    rows: int, columns: int, channels: int, filters: int, kernel: int, groups: int = 1
+) -> Convolution:
+    shape = (filters, channels // groups, kernel, kernel)
+    weights = np.clip(np.rint(_RNG.laplace(0, 20, shape)), -128, 127).astype(np.int8)
+    start = _RNG.integers(-128, 128, filters) * 128 + 64
+    pad = (kernel // 2, kernel // 2)
+    return layer((rows, columns), weights, start, pad=pad, groups=groups, low=0, signed=False)
+
+
+_CASES: tuple[tuple[str, Convolution, str, Kernel | None, str, float | None], ...] = (
+    ("3x3, 16x16x32 to 32", _layer(16, 16, 32, 32, 3), "cortex-m4", None, "2.06 / 2.10", 1.25),
+    ("the same, portable C", _layer(16, 16, 32, 32, 3), "cortex-m4", LANES, "2.06 / 2.10", 1.9),
+    ("1x1, 120 pixels, 64 to 64", _layer(1, 120, 64, 64, 1), "cortex-m4", None, "2.18 / 2.44", 1.3),
+    ("depthwise 3x3, 25x5x64", _layer(25, 5, 64, 64, 3, 64), "cortex-m4", None, "-", None),
+    ("3x3, 16x16x16 to 16", _layer(16, 16, 16, 16, 3), "cortex-m0plus", None, "9.7 / 7.8", 4.0),
+    ("3x3, 16x16x16 to 16", _layer(16, 16, 16, 16, 3), "rv32imc", None, "-", None),
+    ("3x3, 16x16x16 to 16", _layer(16, 16, 16, 16, 3), "rv32ec", None, "136 (__mulsi3)", 15),
+)
+
+
+def _measure(files: Mapping[str, str], core: str) -> PlainRun:
+    with tempfile.TemporaryDirectory() as name:
+        for path, text in files.items():
+            (Path(name) / path).write_text(text)
+        compiled = compile_plain(Path(name), ARCHITECTURES[core])
+        return run_plain(compiled, count=True, time_limit=_SECONDS)
+
+
+def _kernels() -> bool:
+    """Print the table of kernels; tell whether all are right and within their bounds."""
+    print(
+        "| layer | core | kernel | instructions per product | cycles (estimate) "
+        "| CMSIS-NN | bound |"
+    )
+    print("|---|---|---|---|---|---|---|")
+    good = True
+    for name, conv, core, wanted, yardstick, bound in _CASES:
+        kernel = wanted or choose(conv, CORES[core])
+        low = int(conv.input.low.min())
+        data = _RNG.integers(low, 128, (*conv.in_size, conv.channels)).astype(np.int8)
+        run = _measure(program([Trial(conv, kernel, data)]), core)
+        total = sum((run.functions or {}).values(), NOTHING)
+        each = total.instructions / conv.macs
+        good &= bool(run.passed) and (bound is None or each <= bound)
+        print(
+            f"| {name} | {core} | {kernel.function} | {each:.2f} "
+            f"| {total.cycles / conv.macs:.2f} | {yardstick} | {'-' if bound is None else bound} |"
+            f"{'' if run.passed else ' WRONG RESULT'}"
+        )
+    return good
+
+
+def _networks(folders: list[Path]) -> bool:
+    """Print the table of generated projects, each on the core of its plan."""
+    import json
+
+    print("\n| project | core | million instructions | per product | RAM | arena | stack | code |")
+    print("|---|---|---|---|---|---|---|---|")
+    good = True
+    for folder in folders:
+        core = json.loads((folder / "plan.json").read_text())["core"]
+        compiled = compile_plain(folder, ARCHITECTURES[core])
+        run = run_plain(compiled, count=True, time_limit=_SECONDS)
+        small = run_plain(compile_plain(folder, ARCHITECTURES[core], "-Os"), time_limit=_SECONDS)
+        total = sum((run.functions or {}).values(), NOTHING)
+        good &= bool(run.passed) and bool(small.passed)
+        print(
+            f"| {folder.name} | {core} | {total.instructions / 1e6:.2f} | "
+            f"{total.instructions / (compiled.macs or 1):.2f} | {run.ram_bytes:,} | "
+            f"{run.arena_bytes:,} | {run.stack_bytes} | {run.code_bytes:,} / {small.code_bytes:,} |"
+            f"{'' if run.passed and small.passed else ' WRONG RESULT'}"
+        )
+    return good
+
+
+def main() -> int:
+    """Measure; the status is 1 if a result is wrong or a bound is exceeded."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("projects", nargs="*", type=Path, help="projects of --device MCU")
+    args = parser.parse_args()
+    good = _kernels()
+    return 0 if (_networks(args.projects) if args.projects else True) and good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
