@@ -42,7 +42,7 @@ LAYERS = {
     "3x3, borders": layer(
         (4, 9), random_weights(6, 8, 3, 3), starts(6), pad=(1, 1), low=0, signed=False
     ),
-    "one channel": layer((5, 7), random_weights(3, 1, 3, 3), starts(3), pad=(1, 1)),
+    "one channel": layer((5, 8), random_weights(3, 1, 3, 3), starts(3), pad=(1, 1)),
     "odd channels, dilation": layer(
         (7, 8), random_weights(5, 3, 3, 2), starts(5, 5), pad=(2, 1), dilation=2, right=5
     ),
@@ -69,7 +69,7 @@ DATA = {
     name: np.maximum(extremes(*conv.in_size, conv.channels), conv.input.low.min()).astype(np.int8)
     for name, conv in LAYERS.items()
 }
-PIECES = {"3x3, borders": 4, "one channel": 3, "magnitudes": 5, "depthwise": 2}
+PIECES = {"3x3, borders": 4, "magnitudes": 5, "depthwise": 2}
 
 
 def trials(core: str) -> list[Trial]:
