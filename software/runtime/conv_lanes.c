@@ -236,6 +236,9 @@ static nn_lanes *nn_lanes_join(nn_lanes *to, const int8_t *from, uint32_t size, 
         }
         return to;
     }
+    while (!inside && to != end) { /* there may be no data */
+        *to++ = 0;
+    }
     for (; to != end; from++) {
         const int8_t *value = from;
         unsigned bit;

@@ -81,6 +81,9 @@ static nn_nomul_pair *nn_nomul_join(nn_nomul_pair *to, const int8_t *first, cons
 {
     nn_nomul_pair *end = to + size;
 
+    while (!inside && to != end) { /* there may be no data */
+        *to++ = 0;
+    }
     for (; to != end; first++, second++) {
         uint32_t pair = inside & 1 ? (uint32_t)(int32_t)*first : 0;
 
