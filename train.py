@@ -25,6 +25,10 @@ def main() -> int:
     options, firmware = parse(sys.argv[1:])
     if "WORLD_SIZE" in os.environ:  # hints of torch.distributed would hide our own messages
         os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
+    if options.arch == "auto":
+        from commands.train.automatic import settled
+
+        options = settled(options)
     if options.fits is not None:
         from commands.train.fits import show
 

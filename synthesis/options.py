@@ -22,6 +22,8 @@ class ResolveOptions:
     sample_input: str | None = None
     sample_shape: tuple[int, ...] | None = None
     """Of a sample of random numbers that is made if none is named and there is no file."""
+    sample: Any = None
+    """The sample itself, integers [C, H, W], where no file is named."""
     weight_input: str | None = None
     bias_input: str | None = None
     checkpoint_file: str | None = None

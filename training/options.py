@@ -9,6 +9,7 @@ import os
 from dataclasses import dataclass
 from typing import Literal
 
+from datasets.own.settings import OPEN, DataSettings
 from device import MAX78000
 from training.catalog.discovery import SOURCES
 
@@ -33,6 +34,7 @@ class TrainingOptions:
 
     arch: str
     dataset: str
+    own: DataSettings = OPEN
     import_model: bool = False
     fits: Literal["table", "json"] | None = None
     out_fold_ratio: int = 1

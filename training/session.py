@@ -16,8 +16,9 @@ import ai8x
 from diagnostics.errors import InputError
 from frontends.modules.foreign import refuse_foreign
 from training import display, export
-from training.catalog.discovery import DatasetEntry, ModelEntry, choose, find_datasets, find_models
+from training.catalog.discovery import DatasetEntry, ModelEntry, choose, find_models
 from training.catalog.imported import imported, notes_of, plain_state
+from training.catalog.own_data import dataset_of
 from training.catalog.own_file import is_file_and_class, named_model
 from training.compute.devices import (
     compiles,
@@ -189,11 +190,11 @@ def prepare(options: TrainingOptions, share: Share) -> Prepared:
     models: Mapping[str, ModelEntry] = find_models()
     known = models
     if is_file_and_class(options.arch):
-        dataset = choose(find_datasets(), options.dataset, "--dataset")
+        dataset = dataset_of(options)
         entry = named_model(options.arch, lambda: known, dataset.input)
     else:
         entry = choose(models, options.arch, "--model")
-        dataset = choose(find_datasets(), options.dataset, "--dataset")
+        dataset = dataset_of(options)
     source = options.resume_from or options.exp_load_weights_from
     if options.import_model:
         plain = plain_state(source) if source is not None else None

@@ -10,6 +10,7 @@ import numpy as np
 from commands.emulate.arguments import EmulateOptions
 from commands.emulate.inputs import read_inputs
 from commands.emulate.runs import WRONG_REGISTERS, show_run
+from commands.emulate.trained_on import trained_on
 from emulator import NetworkAlone
 from emulator.machine.execution import LayerRun
 
@@ -25,8 +26,12 @@ def emulate_alone(project: Path, options: EmulateOptions) -> int:
     )
     for note in network.notes:
         print(f"note: {note}")
-    shape = network.input_shape
-    images = [None] if options.input is None else read_inputs(options.input, shape)
+    shape, known = network.input_shape, trained_on(project)
+    images = (
+        [None]
+        if options.input is None
+        else read_inputs(options.input, shape, None if known is None else known.preparation)
+    )
     print(f"Input: {'x'.join(map(str, shape))} (channels, rows, columns)")
     wrong = False
     for number, image in enumerate(images):

@@ -16,6 +16,7 @@ from commands.emulate.inputs import read_inputs, read_labels
 from commands.emulate.runs import WRONG_REGISTERS, show_run
 from commands.emulate.scores import result_lines
 from commands.emulate.simulation import Simulation, simulation_of
+from commands.emulate.trained_on import class_lines, trained_on
 from emulator import NetworkAlone
 from emulator.firmware.data_set import KEEPS_ARRAYS, FirmwareOnData
 from reading.streams import terminal
@@ -53,7 +54,9 @@ def emulate_data_set(project: Path, options: EmulateOptions) -> int:
     )
     for note in network.notes:
         print(f"note: {note}")
-    images = np.stack(read_inputs(options.input, network.input_shape))
+    known = trained_on(project)
+    how = None if known is None else known.preparation
+    images = np.stack(read_inputs(options.input, network.input_shape, how))
     labels = None if options.labels is None else read_labels(options.labels, len(images))
     firmware = FirmwareOnData(network, fast=options.fast)
     right = firmware.sample_is_right is not False
@@ -62,6 +65,8 @@ def emulate_data_set(project: Path, options: EmulateOptions) -> int:
     start = time.process_time()
     values = _values(firmware, images)
     print(_speed(len(images), time.process_time() - start))
+    for line in class_lines(values, known):
+        print(line)
     if labels is not None:
         print("\n".join(result_lines(values, labels, options.labels)))
     wrong = False

@@ -6,6 +6,7 @@ accelerator behind its bus. Recorded words are executed without firmware.
 
 from __future__ import annotations
 
+import codecs
 import io
 from collections.abc import Iterator
 from pathlib import Path
@@ -83,7 +84,7 @@ def emulate_project(project: str, options: EmulateOptions) -> int:
     if server is not None:
         options = options_for_gdb(options)
     check = answer_of(Path(project), wanted=options.answer)
-    board = Board.with_project(project, options.chip, options.apb_base, show, options.tree)
+    board = Board.with_project(project, options.chip, options.apb_base, Screen(), options.tree)
     show_notes(board, options.verbose)
     if check is not None:
         check.watch(board)
@@ -128,9 +129,16 @@ def show_answer(board: Board, check: AnswerCheck | None, *, stopped: bool = Fals
         print(line)
 
 
-def show(text: str) -> None:
-    """Show what the program prints, as it prints it."""
-    print(text, end="", flush=text == "\n")
+class Screen:
+    """Shows what the program prints, as it prints it: bytes of UTF-8 that come one by one."""
+
+    def __init__(self) -> None:
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+
+    def __call__(self, text: str) -> None:
+        """Show the next characters, each of them a byte."""
+        shown = self._decoder.decode(text.encode("latin-1", "replace"))
+        print(shown, end="", flush=text == "\n")
 
 
 def explain_failure(board: Board, outcome: FirmwareOutcome) -> None:

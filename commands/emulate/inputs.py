@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from datasets.own.preparation import Preparation
 from emulator import EmulatorError
 from reading import open_file
 from reading.npy import NpyError, read_array
@@ -20,17 +21,22 @@ _MODES = {1: "L", 3: "RGB", 4: "RGBA"}
 _LOWEST, _HIGHEST = -128, 127
 
 
-def read_inputs(path: Path, shape: tuple[int, int, int]) -> list[Image]:
+def read_inputs(
+    path: Path, shape: tuple[int, int, int], known: Preparation | None = None
+) -> list[Image]:
     """Return the inputs in a file, each int8 [channel, row, column] of `shape`.
 
-    A NumPy file holds one input or several, integers from -128 to 127; a picture one, whose values
-    0 to 255 become -128 to 127; a sound (.wav) one, in frames of as many samples as there are
-    channels. Nothing is resized. Raises EmulatorError (E816) for another kind, shape or range, and
-    OSError.
+    A NumPy file holds one input or several, integers from -128 to 127. Pictures and sounds are
+    prepared as `known`, like those that the network was trained on. Where that is not known, values
+    0 to 255 of a picture become -128 to 127, a sound (.wav) has frames of as many samples as there
+    are channels, and nothing is resized. Raises EmulatorError (E816) for another kind, shape or
+    range, DatasetError for what cannot be prepared, and OSError.
     """
     ending = path.suffix.lower()
     if ending == ".npy":
         return _arrays(path, shape)
+    if known is not None and known.shape == shape:
+        return known.inputs_of(path)
     if ending in _PICTURES:
         return [_picture(path, shape)]
     if ending == ".wav":

@@ -134,6 +134,7 @@ def write_embedded(options: LoaderOptions, result: Synthesis) -> None:
     text = replace(text, messages=tuple(map(str, shown)), doubts=doubts)
     texts = emit_project(result.program, result.summary, text)
     files = texts | emit_arrays(result.summary, text)
+    files |= dict(options.files)
     files[FILE_NAME] = answer_file(options, result, files)
     project = ((str(folder / name), str(folder / name)) for name in files)
     refuse_overwriting((*pages(options), *project), inputs(options))

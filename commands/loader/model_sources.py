@@ -28,7 +28,10 @@ def with_description(
         found, resolving = _from_onnx(source, resolving)
     else:
         from commands.loader.models import describe_model
+        from commands.loader.own_data import with_own_data
 
+        options, source = with_own_data(options, source)
+        resolving = options.resolve
         found = describe_model(
             source, options.chip, resolving.checkpoint_file, resolving.sample_input
         )

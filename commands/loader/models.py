@@ -18,14 +18,16 @@ import ai8x
 from checkpoint import Checkpoint, read_checkpoint
 from checkpoint.errors import CheckpointError
 from commands.loader.options import ModelSource
+from datasets.own.settings import plain_name
 from device import Chip
 from diagnostics.errors import InputError
 from frontends.modules.networks import describe, stand_in
 from frontends.text import ModelDescription
 from quantization import refuse_foreign
 from reading.npy import NpyError, read_arrays
-from training.catalog.discovery import DatasetEntry, ModelEntry, choose, find_datasets, find_models
+from training.catalog.discovery import DatasetEntry, ModelEntry, find_models
 from training.catalog.imported import imported, notes_of
+from training.catalog.own_data import dataset_named
 from training.catalog.own_file import is_file_and_class, named_model, own_model
 from training.network.building import build_model
 from training.network.fitting import differences, expected, table
@@ -54,7 +56,7 @@ def describe_model(
     example = torch.zeros(1, *dataset.input[: entry.dim + 1])
     found = describe(
         model, example, chip, name=source.model,
-        arch=(checkpoint and checkpoint.arch) or entry.name, dataset=source.dataset or entry.name,
+        arch=(checkpoint and checkpoint.arch) or entry.name, dataset=_name_of_data(source, entry),
         frames=source.frames,
     )  # fmt: skip
     left = (f"Left to the application: {node}" for node in found.left)
@@ -70,21 +72,28 @@ def stand_in_of_model(source: ModelSource, chip: Chip, sample_file: str | None) 
     model = _fitting(imported(entry, source.model, None, None), dataset, None, chip, None)
     example = torch.zeros(1, *dataset.input[: entry.dim + 1])
     found = describe(model, example, chip, name=source.model, arch=entry.name,
-                     dataset=source.dataset or entry.name, frames=source.frames)  # fmt: skip
+                     dataset=_name_of_data(source, entry), frames=source.frames)  # fmt: skip
     return found, stand_in(model, {})
 
 
 def _dataset(source: ModelSource, sample_file: str | None) -> DatasetEntry | None:
     """Return the input and the classes as far as options tell them: --input-shape, the sample, or
     the data set."""
-    known = None
-    if source.dataset is not None:
-        known = choose(find_datasets(), source.dataset, "--dataset")
+    known: DatasetEntry | None = source.known
+    if source.dataset is not None and known is None:
+        known = dataset_named(source.dataset, "--dataset")
     shape = source.input_shape or _sample_shape(sample_file)
     if shape is None:
         return known
     shape = shape if len(shape) == 3 else (*shape, 1)
     return replace(known, input=shape) if known else _any_data(shape, ())
+
+
+def _name_of_data(source: ModelSource, entry: ModelEntry) -> str:
+    """Return the name of the data set for a description."""
+    if source.known is not None:
+        return str(source.known.name)
+    return entry.name if source.dataset is None else plain_name(source.dataset)
 
 
 def _any_data(shape: tuple[int, ...], classes: Sequence[Any]) -> DatasetEntry:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from values import frozen
 
@@ -55,13 +55,14 @@ class ModelSource:
     """A model in place of a description: a name of models/ or FILE:CLASS.
 
     `dataset` tells its input and classes, `input_shape` [C, H, W] or [C, L] its input, of which a
-    network of several frames takes `frames`.
+    network of several frames takes `frames`. `known` is the data set that a checkpoint tells.
     """
 
     model: str
     dataset: str | None = None
     input_shape: tuple[int, ...] | None = None
     frames: int | None = None
+    known: Any = None
 
 
 @frozen
@@ -73,9 +74,9 @@ class LoaderOptions:
     `resolve` changes the network, `encode` the words, `project` only the text. `rtl` tells how a
     test for RTL simulation is written, `software` how a program for a microcontroller without the
     accelerator is; without them an embedded project is made. `usage` are the complaints about
-    options that mean nothing beside others. `test_dir` is the folder in which the
-    project's is created; one that exists is replaced with `overwrite` only. `debug` shows where a
-    defect of the tool happened.
+    options that mean nothing beside others. `test_dir` is the folder in which the project's is
+    created, with further `files` (name, content); one that exists is replaced with `overwrite`
+    only. `debug` shows where a defect of the tool happened.
     """
 
     config_file: Source
@@ -89,6 +90,7 @@ class LoaderOptions:
     software: SoftwareOptions | None = None
     usage: tuple[Diagnostic, ...] = ()
     overwrite: bool = False
+    files: tuple[tuple[str, bytes], ...] = ()
     output: Output = Output()
     messages: Messages = Messages()
     debug: bool = False

@@ -21,8 +21,9 @@ from frontends.modules.foreign import refuse_foreign
 from quantization import Calibration
 from quantization.calibration import LayerChoice, calibrate
 from reading.streams import terminal
-from training.catalog.discovery import DatasetEntry, ModelEntry, choose, find_datasets, find_models
+from training.catalog.discovery import DatasetEntry, ModelEntry, find_models
 from training.catalog.imported import imported
+from training.catalog.own_data import dataset_named
 from training.catalog.own_file import named_model, plain_name
 from training.network.building import build_model
 from training.options import TrainingOptions
@@ -48,7 +49,7 @@ def choose_integers(
             given.input,
             "Name the checkpoint that training wrote.",
         )
-    dataset = choose(find_datasets(), calibration.dataset, "--calibrate")
+    dataset = dataset_named(calibration.dataset, "--calibrate", checkpoint=given.input)
     name = given.model or plain_name(checkpoint.arch or "")
     model = named_model(name, find_models, dataset.input)
     if given.importing:

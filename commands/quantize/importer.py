@@ -9,8 +9,9 @@ from checkpoint import Checkpoint, read_checkpoint
 from commands.quantize.arguments import CalibrationOptions, QuantizeOptions
 from commands.quantize.calibrator import load_samples
 from frontends.modules.plain.ranges import fit_ranges
-from training.catalog.discovery import choose, find_datasets, find_models
+from training.catalog.discovery import find_models
 from training.catalog.imported import imported, notes_of, plain_state
+from training.catalog.own_data import dataset_named
 from training.catalog.own_file import named_model, plain_name
 from training.network.building import build_model
 from training.options import TrainingOptions
@@ -26,7 +27,7 @@ def imported_checkpoint(given: QuantizeOptions, calibration: CalibrationOptions)
     if state is None:
         return read_checkpoint(given.input)
     assert given.model is not None
-    dataset = choose(find_datasets(), calibration.dataset, "--calibrate")
+    dataset = dataset_named(calibration.dataset, "--calibrate")
     entry = named_model(given.model, find_models, dataset.input)
     options = TrainingOptions(
         arch=plain_name(given.model), dataset=dataset.name, device=given.chip.die,

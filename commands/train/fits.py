@@ -16,8 +16,9 @@ from frontends.modules.networks import describe, stand_in
 from synthesis.fits import ChipFit
 from synthesis.options import ResolveOptions
 from synthesis.parse import Source
-from training.catalog.discovery import choose, find_datasets, find_models
+from training.catalog.discovery import find_models
 from training.catalog.imported import imported
+from training.catalog.own_data import dataset_of
 from training.catalog.own_file import named_model, plain_name
 from training.network.building import build_model
 from training.options import TrainingOptions
@@ -26,7 +27,7 @@ from training.policies import qat
 
 def found_fits(options: TrainingOptions) -> list[ChipFit]:
     """Return what the network of a run takes of every chip, with the widths of the QAT policy."""
-    dataset = choose(find_datasets(), options.dataset, "--dataset")
+    dataset = dataset_of(options)
     entry = imported(
         named_model(options.arch, find_models, dataset.input), options.arch, None, None
     )

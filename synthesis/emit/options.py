@@ -34,7 +34,8 @@ class ProjectOptions:
     `sample_numpy_filename` adds the output of the simulation, `log_intermediate` the files named
     `output_...` (without their suffix; `output_pass_filename` may be missing or `none`), `messages`
     are repeated in the verbose log, `doubts` (why it is not expected to work) in the main program.
-    `riscv` lets the RISC-V core run the network, started by a program of the Arm core.
+    `labels` are the names of the classes for the output of the softmax. `riscv` lets the RISC-V
+    core run the network, started by a program of the Arm core.
     """
 
     name: str
@@ -58,6 +59,7 @@ class ProjectOptions:
     output_bias_filename: str = "bias"
 
     softmax: bool = False
+    labels: tuple[str, ...] = ()
     unload: bool = True
     scale_output: bool = True
     kat: bool = True
@@ -220,7 +222,7 @@ def _intermediate(options: ProjectOptions) -> Iterator[tuple[str, str, str]]:
 
 def _names(options: ProjectOptions) -> Iterator[Diagnostic]:
     """Names must stay inside the folder and differ from each other."""
-    fixed = ["cnn.h", "softmax.c", "Makefile", FILE_NAME]
+    fixed = ["cnn.h", "softmax.c", "Makefile", FILE_NAME, "dataset.json"]
     if options.riscv:
         fixed += ["Makefile.ARM", "Makefile.RISCV", options.main_filename]
     taken = dict.fromkeys(fixed, "another generated file")

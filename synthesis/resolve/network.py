@@ -177,7 +177,9 @@ def _sample(
     description: Description, options: ResolveOptions, problems: list[Diagnostic]
 ) -> Tensor | None:
     """Return the sample, or None with a complaint."""
-    made = random_sample(description, options, problems)
+    made: Tensor | None = options.sample
+    if made is None:
+        made = random_sample(description, options, problems)
     try:
         sample = read_sample(description, options) if made is None else made
     except DiagnosticError as refusal:

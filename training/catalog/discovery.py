@@ -48,7 +48,8 @@ class DatasetEntry:
 
     `weight` are the factors of the classes in the loss, or None. `regression` says that targets are
     numbers, `collate` makes a batch of samples (None: they are stacked), `visualize(batch, args)`
-    makes images of inputs, `fold_ratio` tells how the images were folded. `notice` is that of
+    makes images of inputs, `fold_ratio` tells how the images were folded. `own` is the
+    `training.catalog.own_data.Source` of files of the user. `notice` is that of
     `ModelEntry`.
     """
 
@@ -61,6 +62,7 @@ class DatasetEntry:
     collate: Callable[..., Any] | None = None
     visualize: Callable[..., Any] | None = None
     fold_ratio: int | None = None
+    own: Any = None
     notice: str | None = None
 
 

@@ -5,8 +5,8 @@ Source: docs/training.md, "What happens in a run".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NoReturn, Protocol
 
 import torch
@@ -250,7 +250,8 @@ def stack_inputs(samples: Sequence[tuple[Tensor, Any]]) -> tuple[Tensor, list[An
 class Data:
     """The three parts of a data set; only `test` exists for an evaluation.
 
-    `item` is the first test sample: input and target. `doubt` is a warning about its inputs.
+    `item` is the first test sample: input and target. `doubt` is a warning about its inputs,
+    `record` what checkpoints say about data of the user's own.
     """
 
     train: Batches | None
@@ -258,6 +259,7 @@ class Data:
     test: Batches
     item: tuple[Tensor, Any]
     doubt: str | None = None
+    record: Mapping[str, Any] = field(default_factory=dict)
 
 
 def load_data(
@@ -303,7 +305,8 @@ def load_data(
         raise InputError("E606", "no training samples are left", "--validation-split")
     train = batches(train_set, rest, _TRAINING)
     validation = batches(train_set, kept, _VALIDATION) if len(kept) else test
-    return Data(train, validation, test, item, warning)
+    record = entry.own.record(entry.output, item, 128) if entry.own is not None else {}
+    return Data(train, validation, test, item, warning, record)
 
 
 def _load(entry: DatasetEntry, options: TrainingOptions) -> tuple[Any, Any]:

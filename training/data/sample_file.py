@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from checkpoint import atomic
+from datasets.own.settings import plain_name
 from diagnostics.errors import InputError
 from training.data.batches import Batches
 from training.options import TrainingOptions
@@ -30,7 +31,7 @@ def save_sample(batches: Batches, index: int, options: TrainingOptions) -> Path:
     values = inputs[index].round().clamp(-128, 127).numpy().astype(np.int64)
     if options.slice_sample:
         values = values[:3]
-    path = Path(f"sample_{options.dataset.lower()}.npy")
+    path = Path(f"sample_{plain_name(options.dataset).lower()}.npy")
     buffer = io.BytesIO()
     np.save(buffer, values, allow_pickle=False)
     atomic.write_bytes(path, buffer.getvalue())

@@ -204,13 +204,14 @@ class Trainer:
         ai8x.fuse_bn_layers(model)
         if ai8x.has_thresholds(model):
             self._measure_ranges()
-        self.optimizer = renewed_optimizer(model, self.optimizer, self.options)
-        self.schedule.use(self.optimizer)
         trained = copy.deepcopy(model)
         ai8x.initiate_qat(model, self.policy)
         if qat.fits_ranges(self.options.qat_range, self.policy):
             assert self.data.train is not None
             choose_integers(self.passes, trained, self.data.train, self.policy["start_epoch"])
+        # after all parameters of layers are there: a checkpoint numbers them for the optimizer
+        self.optimizer = renewed_optimizer(model, self.optimizer, self.options)
+        self.schedule.use(self.optimizer)
         forward = forward_of(model, self.passes.device, self.options, share)
         self.passes = replace(self.passes, forward=forward, mixed_precision=False)
         if self.passes.average is not None:
@@ -308,7 +309,7 @@ class Trainer:
 
     def _extras(self) -> dict[str, Any]:
         """Return what a checkpoint says besides its quality."""
-        extras: dict[str, Any] = {KEY: self.progress.as_dict()}
+        extras: dict[str, Any] = {KEY: self.progress.as_dict(), **self.data.record}
         if self.passes.average is not None:
             extras |= self.passes.average.extras(self.passes.model)
         return extras

@@ -9,7 +9,7 @@ from typing import Any
 
 from commands.arguments import Idle, Parser, Refused
 from commands.train.arguments import converters as values
-from commands.train.arguments import displays, refinements, searching
+from commands.train.arguments import displays, own_data, refinements, searching
 from device import names_where
 from training.options import TrainingOptions
 from values import frozen
@@ -39,13 +39,16 @@ def _device_and_data(parser: argparse.ArgumentParser) -> None:
     add("-8", "--8-bit-mode", dest="act_mode_8bit", action="store_true",
         help="compute with integers as the accelerator does; only with --evaluate")  # fmt: skip
     add("-a", "--arch", "--model", dest="arch", type=values.network, required=True, metavar="NAME",
-        help="the network, one of models/*.py, or FILE:CLASS (the file is executed)")  # fmt: skip
+        help="the network, one of models/*.py, FILE:CLASS (the file is executed), or auto: the "
+        "widest of models/sized.py that fits the chip")  # fmt: skip
     add("--import", dest="import_model", action="store_true",
         help="make an ai8x network of one of ordinary PyTorch layers")  # fmt: skip
     add("--fits", nargs="?", const="table", choices=("table", "json"),
         help="print what the network takes of every chip and end; status 1 if it does not fit that "
         "of --device")  # fmt: skip
-    add("--dataset", required=True, metavar="NAME", help="the data set, one of datasets/*.py")
+    add("--dataset", required=True, metavar="NAME",
+        help="the data set, one of datasets/*.py, or files of one's own: folder:DIR (pictures in "
+        "class folders), sounds:DIR, csv:FILE, npz:FILE")  # fmt: skip
     add("--data", type=values.folder, default=DEFAULTS.data, metavar="DIR",
         help="folder of the data sets (default: data)")  # fmt: skip
     add("-j", "--workers", type=values.natural_number, default=DEFAULTS.workers, metavar="N",
@@ -227,6 +230,7 @@ def parse(words: Sequence[str]) -> tuple[TrainingOptions, FirmwareChoice | None]
     found = parser.parse_args(words)
     _check(parser, found)
     refinements.settle(found)
+    own_data.settle(found)
     if found.qat_policy.lower() == "none":
         found.qat_policy = None
     firmware = FirmwareChoice(found.firmware, found.firmware_fast) if found.firmware else None
@@ -244,9 +248,9 @@ def arguments() -> Parser:
         allow_abbrev=False,
     )
     for add in (
-        _device_and_data, _training, refinements.add_options, _checkpoints, _display,
-        displays.add_options, _detection, _distillation, searching.add_options, _embedding,
-        _compatibility,
+        _device_and_data, own_data.add_options, _training, refinements.add_options, _checkpoints,
+        _display, displays.add_options, _detection, _distillation, searching.add_options,
+        _embedding, _compatibility,
     ):  # fmt: skip
         add(parser)
     return parser
@@ -285,6 +289,7 @@ def _check(parser: argparse.ArgumentParser, found: argparse.Namespace) -> None:
         **displays.conflicts(found),
         **refinements.conflicts(found),
         **searching.conflicts(found),
+        **own_data.conflicts(found),
     }  # fmt: skip
     for message, applies in wrong.items():
         if applies:

@@ -1,0 +1,66 @@
+"""Random changes of training samples, named by options.
+
+Source: docs/own-data.md, "Augmentation".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from datasets.errors import DatasetError
+from datasets.images import RandomAffine
+
+_TURN, _SHEAR = 10, 5
+"""Degrees."""
+_SHARE = 10
+"""Pictures and sounds are shifted by up to a tenth of their size."""
+
+
+class Augmentation:
+    """Changes a batch of values 0..1: pictures [N, C, H, W], sounds [N, C, L] in frames.
+
+    mirror: left to right, half of them; shift: by up to a tenth; turn: by up to 10 degrees; light:
+    brightness and contrast of pictures, loudness of sounds, by up to a fifth.
+    """
+
+    def __init__(self, names: Sequence[str], kind: str) -> None:
+        fitting = ("shift", "light") if kind == "sound" else ("mirror", "shift", "turn", "light")
+        wrong = next((n for n in names if n not in fitting or kind == "features"), None)
+        if wrong is not None:
+            raise DatasetError(
+                "E687", f"{wrong} does not apply to {kind}s", "--augment",
+                "Leave it out." if kind == "features" else f"Possible: {', '.join(fitting)}.",
+            )  # fmt: skip
+        self._names, self._kind = frozenset(names), kind
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """Return the changed batch."""
+        return self._sounds(x) if self._kind == "sound" else self._pictures(x)
+
+    def _pictures(self, x: Tensor) -> Tensor:
+        count = len(x)
+        if "mirror" in self._names:
+            chosen = torch.rand(count, 1, 1, 1) < 0.5
+            x = torch.where(chosen, x.flip(3), x)
+        if self._names & {"shift", "turn"}:
+            turns = "turn" in self._names
+            pixels = max(x.shape[2:]) / _SHARE if "shift" in self._names else 0.0
+            x = RandomAffine(_TURN if turns else 0, _SHEAR if turns else 0, pixels)(x)
+        if "light" in self._names:
+            contrast, brightness = torch.empty(2, count, 1, 1, 1).uniform_(-0.2, 0.2)
+            x = ((x - 0.5) * (1 + contrast) + 0.5 + brightness).clamp_(0, 1)
+        return x
+
+    def _sounds(self, x: Tensor) -> Tensor:
+        if "shift" in self._names:
+            samples = x.transpose(1, 2).flatten(1)
+            limit = samples.shape[1] // _SHARE
+            shifts = torch.randint(-limit, limit + 1, (len(x),)).tolist()
+            rolled = [row.roll(n) for row, n in zip(samples, shifts, strict=True)]
+            x = torch.stack(rolled).unflatten(1, (x.shape[2], x.shape[1])).transpose(1, 2)
+        if "light" in self._names:
+            x = ((x - 0.5) * torch.empty(len(x), 1, 1).uniform_(0.8, 1.2) + 0.5).clamp_(0, 1)
+        return x.contiguous()

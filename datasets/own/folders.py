@@ -1,0 +1,128 @@
+"""Files in class folders, with test files in a folder of their own or chosen by a seed.
+
+Source: docs/own-data.md, "Pictures" and "Sounds".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from datasets.errors import DatasetError
+
+Sample = tuple[Path, int]
+TRAIN, TEST = "train", "test"
+_LAYOUT = (
+    "Put the files of each class into a folder named after it: DIR/CLASS/FILE, or with test files "
+    "apart DIR/train/CLASS/FILE and DIR/test/CLASS/FILE."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """Class names, and samples as pairs of file and class number."""
+
+    classes: tuple[str, ...]
+    train: tuple[Sample, ...]
+    test: tuple[Sample, ...]
+
+
+def class_files(folder: Path, endings: Collection[str], share: float, seed: int) -> Files:
+    """Return the files with these endings in the class folders of `folder`.
+
+    Without folders `train` and `test`, a `share` of each class, at least one file, is for tests:
+    the same ones for the same `seed`. Raises DatasetError: E620 without the folder, E621 for a
+    class without files, E683 for fewer than two classes, test folders of other classes, or names
+    that cannot be printed.
+    """
+    if not folder.is_dir():
+        what = "the folder is missing" if not folder.exists() else "this is no folder"
+        raise DatasetError("E620", what, str(folder), _LAYOUT)
+    parts = [part.name for part in _folders(folder)]
+    if TRAIN not in parts:
+        classes = _classes(folder)
+        every = [_files(folder / name, endings) for name in classes]
+        divided = [_divided(files, share, seed, folder) for files in every]
+        return Files(
+            classes,
+            _numbered([train for train, _ in divided]),
+            _numbered([test for _, test in divided]),
+        )
+    classes = _classes(folder / TRAIN)
+    train = [_files(folder / TRAIN / name, endings) for name in classes]
+    if TEST not in parts:
+        raise DatasetError("E620", "the folder is missing", str(folder / TEST), _LAYOUT)
+    others = _classes(folder / TEST)
+    if set(others) != set(classes):
+        differing = sorted(set(classes) ^ set(others))
+        raise DatasetError(
+            "E683", f"its classes are not those of {folder / TRAIN}: {', '.join(differing[:5])} "
+            "in one of them only", str(folder / TEST),
+            "Give both folders the same class folders.",
+        )  # fmt: skip
+    test = [_files(folder / TEST / name, endings) for name in classes]
+    return Files(classes, _numbered(train), _numbered(test))
+
+
+def _folders(folder: Path) -> list[Path]:
+    return sorted(p for p in folder.iterdir() if p.is_dir() and not p.name.startswith("."))
+
+
+def _classes(folder: Path) -> tuple[str, ...]:
+    """Return the names of the class folders of a folder, at least two that can be printed."""
+    names = tuple(path.name for path in _folders(folder))
+    for name in names:
+        if not name.isprintable():  # also what is not UTF-8
+            shown = name.encode("unicode_escape", "surrogateescape").decode("ascii", "replace")
+            raise DatasetError(
+                "E683", f"the name of the class folder {shown!r} cannot be printed",
+                str(folder), "Rename the folder; class names are shown by the firmware.",
+            )  # fmt: skip
+    if len(names) < 2:
+        found = f"it has only the class folder {names[0]}" if names else "it has no class folders"
+        raise DatasetError("E683", f"{found}; there must be two", str(folder), _LAYOUT)
+    return names
+
+
+def _files(folder: Path, endings: Collection[str]) -> list[Path]:
+    """Return the files of a class by name."""
+    found = sorted(
+        p for p in folder.rglob("*")
+        if p.suffix.lower() in endings and p.is_file() and not p.name.startswith(".")
+    )  # fmt: skip
+    if not found:
+        raise DatasetError(
+            "E621", "the class folder has none of the files that are looked for", str(folder),
+            f"Their names end in {', '.join(sorted(endings))}. Add some, or remove the folder.",
+        )  # fmt: skip
+    return found
+
+
+def _divided(
+    files: list[Path], share: float, seed: int, folder: Path
+) -> tuple[list[Path], list[Path]]:
+    """Return files for training and for tests."""
+    if len(files) < 2:
+        raise DatasetError(
+            "E621", f"there is one file, {files[0].relative_to(folder)}, to train and to test with",
+            str(files[0].parent), "Add further files of the class.",
+        )  # fmt: skip
+    count = min(len(files) - 1, max(1, round(share * len(files))))
+    order = np.random.default_rng(seed).permutation(len(files))
+    chosen = set(order[:count].tolist())
+    train = [path for n, path in enumerate(files) if n not in chosen]
+    return train, [files[n] for n in sorted(chosen)]
+
+
+def _numbered(classes: Sequence[Sequence[Path]]) -> tuple[Sample, ...]:
+    """Return samples, the classes in turn, so that the first ones are of different classes."""
+    longest = max(map(len, classes))
+    return tuple(
+        (files[n], label)
+        for n in range(longest)
+        for label, files in enumerate(classes)
+        if n < len(files)
+    )

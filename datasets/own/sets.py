@@ -1,0 +1,287 @@
+"""Data sets of the files of a user, for training and tests.
+
+Source: docs/own-data.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.utils.data import Dataset
+
+import ai8x
+from datasets.errors import DatasetError
+from datasets.own.arrays import as_bytes, as_features, read_archive
+from datasets.own.augmentation import Augmentation
+from datasets.own.folders import Sample, class_files
+from datasets.own.preparation import (
+    FRAME,
+    PICTURES,
+    SOUNDS,
+    Preparation,
+    read_picture,
+    read_sound,
+    size_of_picture,
+)
+from datasets.own.settings import DataSettings
+from datasets.own.tables import read_table
+
+_IN_MEMORY = 1 << 30
+"""Pictures of more bytes are read when they are needed."""
+Read = Callable[[bool], tuple[Any, Tensor]]
+
+
+@dataclass(frozen=True, slots=True)
+class OwnData:
+    """Classes, how files become inputs, and `read(training)` that returns samples and labels."""
+
+    classes: tuple[str, ...]
+    preparation: Preparation
+    read: Read
+    weight: tuple[float, ...] | None = None
+
+
+def open_data(kind: str, path: str, settings: DataSettings) -> OwnData:
+    """Return the data of KIND:PATH; every choice of `settings` is made but `resize` and `label`.
+
+    Raises DatasetError for what cannot be used.
+    """
+    place = Path(path).expanduser()
+    if not path:
+        raise DatasetError("E620", f"{kind}: names no file or folder", "--dataset", "Name it.")
+    opened = {"folder": _pictures, "sounds": _sounds, "csv": _table, "npz": _arrays}[kind]
+    return opened(place, settings)
+
+
+def _pictures(folder: Path, settings: DataSettings) -> OwnData:
+    assert settings.test_share is not None and settings.split_seed is not None
+    files = class_files(folder, PICTURES, settings.test_share, settings.split_seed)
+    size = settings.resize or size_of_picture(files.train[0][0])
+    channels = 1 if settings.grayscale else 3
+    how = Preparation("picture", (channels, *size), bool(settings.stretch))
+
+    def read(training: bool) -> tuple[Any, Tensor]:
+        samples = files.train if training else files.test
+        if settings.resize is None:
+            _check_sizes(samples, size, files.train[0][0])
+        labels = torch.tensor([label for _, label in samples])
+        lazy = LazyPictures(tuple(path for path, _ in samples), how)
+        large = len(samples) * int(np.prod(how.shape)) > _IN_MEMORY
+        return lazy if large else lazy[torch.arange(len(samples))], labels
+
+    return OwnData(files.classes, how, read)
+
+
+def _check_sizes(samples: Sequence[Sample], size: tuple[int, int], first: Path) -> None:
+    for path, _ in samples:
+        found = size_of_picture(path)
+        if found != size:
+            raise DatasetError(
+                "E686", f"the picture has {found[1]}x{found[0]} pixels, but {first} has "
+                f"{size[1]}x{size[0]}", str(path), "Add --resize 64x64 (or another size).",
+            )  # fmt: skip
+
+
+def _sounds(folder: Path, settings: DataSettings) -> OwnData:
+    assert settings.test_share is not None and settings.split_seed is not None
+    assert settings.sample_rate is not None and settings.window is not None
+    files = class_files(folder, SOUNDS, settings.test_share, settings.split_seed)
+    how = Preparation("sound", (FRAME, settings.window // FRAME, 1), rate=settings.sample_rate)
+
+    def read(training: bool) -> tuple[Any, Tensor]:
+        windows, labels = [], []
+        for path, label in files.train if training else files.test:
+            parts = read_sound(path, how)
+            windows += parts
+            labels += [label] * len(parts)
+        return torch.from_numpy(np.stack(windows)).squeeze(3), torch.tensor(labels)
+
+    return OwnData(files.classes, how, read)
+
+
+def _table(path: Path, settings: DataSettings) -> OwnData:
+    if path.is_dir():
+        train, test = (
+            read_table(path / f"{part}.csv", settings.label) for part in ("train", "test")
+        )
+        x, y = (train.features, test.features), (np.array(train.labels), np.array(test.labels))
+        if x[0].shape[1] != x[1].shape[1]:
+            raise DatasetError(
+                "E684", f"it has {x[1].shape[1]} features, train.csv has {x[0].shape[1]}",
+                str(path / "test.csv"), "Give both files the same columns.",
+            )  # fmt: skip
+    else:
+        table = read_table(path, settings.label)
+        x, y = _split(table.features, np.array(table.labels), settings)
+    return _of_features(x, y, path)
+
+
+def _arrays(path: Path, settings: DataSettings) -> OwnData:
+    found = read_archive(path)
+    for name in ("resize", "grayscale", "stretch"):
+        if getattr(settings, name):
+            raise DatasetError(
+                "E685", "arrays are used as they are", f"--{name}", "Leave out the option."
+            )
+    if "x" in found:
+        x, y = _split(found["x"], found["y"], settings)
+    else:
+        x = found["x_train"], found["x_test"]
+        y = found["y_train"], found["y_test"]
+    if x[0].shape[1:] != x[1].shape[1:] or x[0].dtype != x[1].dtype:
+        raise DatasetError(
+            "E685", f"x_test is {x[1].shape[1:]} of {x[1].dtype}, x_train {x[0].shape[1:]} of "
+            f"{x[0].dtype}", str(path), "Give samples for training and tests the same shape.",
+        )  # fmt: skip
+    pictures = [as_bytes(path, part) for part in x]
+    if pictures[0] is None or pictures[1] is None:
+        rows = [as_features(path, "x", part).reshape(len(part), -1) for part in x]
+        return _of_features((rows[0], rows[1]), y, path)
+    classes, numbers = _classes(y, path)
+    how = Preparation("picture", _shape(pictures[0].shape[1:]))
+    tensors = [torch.from_numpy(np.ascontiguousarray(part)) for part in pictures]
+    return OwnData(classes, how, lambda training: (tensors[not training], numbers[not training]))
+
+
+def _shape(size: tuple[int, ...]) -> tuple[int, int, int]:
+    return size[0], size[1], size[2]
+
+
+Pair = tuple[NDArray[Any], NDArray[Any]]
+
+
+def _split(x: NDArray[Any], y: NDArray[Any], settings: DataSettings) -> tuple[Pair, Pair]:
+    """Return samples and labels of training and test, divided within each class."""
+    assert settings.test_share is not None and settings.split_seed is not None
+    rng, chosen = np.random.default_rng(settings.split_seed), np.zeros(len(y), bool)
+    for label in np.unique(y):
+        members = rng.permutation(np.flatnonzero(y == label))
+        count = max(1, round(settings.test_share * len(members))) if len(members) > 1 else 0
+        chosen[members[:count]] = True
+    return (x[~chosen], x[chosen]), (y[~chosen], y[chosen])
+
+
+def _classes(y: Pair, path: Path) -> tuple[tuple[str, ...], list[Tensor]]:
+    """Return the names of the classes, those of training, and the number of each label."""
+    if y[0].dtype.kind not in "iubU" or y[1].dtype.kind not in "iubU":
+        raise DatasetError(
+            "E685", f"labels are {y[0].dtype}", str(path), "Labels are whole numbers."
+        )
+    known = sorted(set(y[0].tolist()))
+    strange = sorted(set(y[1].tolist()) - set(known), key=str)
+    if len(known) < 2 or strange:
+        said = (
+            f"the class {strange[0]!r} of a test sample does not occur in training" if strange
+            else f"there is only the class {known[0]!r}; there must be two"
+        )  # fmt: skip
+        raise DatasetError("E683", said, str(path), "Compare the labels.")
+    number = {label: n for n, label in enumerate(known)}
+    labels = [torch.tensor([number[label] for label in part.tolist()]) for part in y]
+    return tuple(map(str, known)), labels
+
+
+def _of_features(x: Pair, y: Pair, path: Path) -> OwnData:
+    """Return rows of numbers, each column scaled to -1..1 by its extremes in training."""
+    if not len(x[1]):
+        raise DatasetError("E621", "no class has two samples, one to test with", str(path),
+                           "Add samples.")  # fmt: skip
+    if x[0].shape[1] > 1024:
+        raise DatasetError(
+            "E684", f"there are {x[0].shape[1]} features; the chip takes 1024 at most", str(path),
+            "Leave out columns.",
+        )  # fmt: skip
+    classes, numbers = _classes(y, path)
+    low, high = x[0].min(0), x[0].max(0)
+    how = Preparation(
+        "features", (x[0].shape[1], 1, 1), low=tuple(low.tolist()), high=tuple(high.tolist())
+    )
+    levels = [torch.from_numpy(scaled(part, how)).unsqueeze(2) for part in x]
+    return OwnData(classes, how, lambda training: (levels[not training], numbers[not training]))
+
+
+def scaled(x: NDArray[Any], how: Preparation) -> NDArray[np.int8]:
+    """Return rows of features as integers -128..127; a column without extremes becomes 0."""
+    low, high = np.array(how.low, np.float32), np.array(how.high, np.float32)
+    span = np.where(high > low, high - low, 1)
+    values = np.where(high > low, (x - low) / span * 2 - 1, 0)
+    return np.clip(np.round(values * 128), -128, 127).astype(np.int8)
+
+
+class LazyPictures:
+    """Pictures that are read when they are needed, as a tensor of bytes would be indexed."""
+
+    def __init__(self, paths: tuple[Path, ...], how: Preparation) -> None:
+        self._paths, self._how = paths, how
+
+    def __len__(self) -> int:
+        return len(self._paths)
+
+    def __getitem__(self, indices: Tensor) -> Tensor:
+        pictures = [read_picture(self._paths[n], self._how) for n in indices.tolist()]
+        return torch.from_numpy(np.stack(pictures))
+
+
+class OwnSet(Dataset[tuple[Tensor, Tensor]]):
+    """Samples, uint8 [N, ...] normalized or int8 [N, ...] as they are, with labels int64 [N]."""
+
+    def __init__(
+        self, samples: Any, labels: Tensor, args: Any, augment: Augmentation | None = None
+    ) -> None:
+        self.samples, self.labels, self.augment = samples, labels, augment
+        self.normalize = ai8x.normalize(args)
+        self.divisor = 1 if args.act_mode_8bit else 128
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def _inputs(self, indices: Tensor) -> Tensor:
+        found = self.samples[indices]
+        if found.dtype == torch.int8:
+            return found.to(torch.float32).div_(self.divisor)
+        values = found.to(torch.float32).div_(255)
+        if self.augment is not None:
+            values = self.augment(values)
+        return self.normalize(values)
+
+    def __getitem__(self, index: int) -> tuple[Tensor, Tensor]:
+        return self._inputs(torch.tensor([index]))[0], self.labels[index]
+
+
+class OwnSetInMemory(OwnSet):
+    """The same, a batch at a time."""
+
+    def batch(self, indices: Tensor) -> tuple[Tensor, Tensor]:
+        """Return inputs (float32) and labels of `indices` [B]."""
+        return self._inputs(indices), self.labels[indices]
+
+
+def load(
+    data: OwnData, settings: DataSettings, args: Any, wanted: tuple[bool, bool]
+) -> tuple[OwnSet | None, OwnSet | None]:
+    """Return training and test set, each None unless `wanted`."""
+    augment = None
+    if settings.augment:
+        augment = Augmentation(settings.augment, data.preparation.kind)
+    found: list[OwnSet | None] = []
+    for training, is_wanted in zip((True, False), wanted, strict=True):
+        if not is_wanted:
+            found.append(None)
+            continue
+        samples, labels = data.read(training)
+        kind = OwnSet if isinstance(samples, LazyPictures) else OwnSetInMemory
+        if not training and args.truncate_testset:
+            samples, labels = samples[torch.arange(1)], labels[:1]
+        found.append(kind(samples, labels, args, augment if training else None))
+    return found[0], found[1]
+
+
+def limited(settings: DataSettings) -> DataSettings:
+    """Return settings for another part of the data; nothing random is changed."""
+    return replace(settings, augment=())

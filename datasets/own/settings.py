@@ -1,0 +1,75 @@
+"""What options and checkpoints say about data of one's own.
+
+Source: docs/own-data.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any
+
+KINDS = ("folder", "sounds", "csv", "npz")
+AUGMENTATIONS = ("mirror", "shift", "turn", "light")
+
+
+@dataclass(frozen=True, slots=True)
+class DataSettings:
+    """How samples are made of files; None leaves a choice to the checkpoint, else to `USUAL`.
+
+    `resize` is (rows, columns), `stretch` scales both sides to it instead of cutting. `test_share`
+    and `split_seed` choose test samples where no folder or file does. `label` is the column of a
+    table with the class, by name or number from 0.
+    """
+
+    resize: tuple[int, int] | None = None
+    stretch: bool | None = None
+    grayscale: bool | None = None
+    augment: tuple[str, ...] | None = None
+    test_share: float | None = None
+    split_seed: int | None = None
+    sample_rate: int | None = None
+    window: int | None = None
+    label: str | None = None
+
+    def over(self, recorded: DataSettings) -> DataSettings:
+        """Return these settings; what they leave open is as `recorded`."""
+        given = {f.name: getattr(self, f.name) for f in fields(self)}
+        return replace(recorded, **{name: v for name, v in given.items() if v is not None})
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain values for a checkpoint."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
+
+    @staticmethod
+    def of(found: Mapping[str, Any]) -> DataSettings:
+        """Return the settings of a checkpoint; TypeError or ValueError for other values."""
+        known = {f.name for f in fields(DataSettings)}
+        values = {name: value for name, value in found.items() if name in known}
+        for name in ("resize", "augment"):
+            if values.get(name) is not None:
+                values[name] = tuple(values[name])
+        return DataSettings(**values)
+
+
+OPEN = DataSettings()
+USUAL = DataSettings(
+    stretch=False, grayscale=False, augment=(), test_share=0.2, split_seed=0, sample_rate=16000,
+    window=16384,
+)  # fmt: skip
+
+
+def kind_and_path(name: str) -> tuple[str, str] | None:
+    """Return the kind and the path of KIND:PATH; None for the name of a data set."""
+    kind, separator, path = name.partition(":")
+    return (kind, path) if separator and kind in KINDS else None
+
+
+def plain_name(name: str) -> str:
+    """Return what files and networks call a data set: of KIND:PATH the last part of the path."""
+    found = kind_and_path(name)
+    if found is None:
+        return name
+    last = found[1].replace("\\", "/").rstrip("/").rpartition("/")[2].partition(".")[0]
+    kept = "".join(c if c.isascii() and c.isalnum() else "_" for c in last)
+    return kept.strip("_") or found[0]

@@ -1,0 +1,100 @@
+"""Networks of any size for data of one's own; --model auto picks the widest one that fits.
+
+`sized2d_W` is for pictures, `sized1d_W` for sounds and other sequences, `sizedrow_W` for rows of
+numbers; W is the number of channels of their first layer.
+"""
+
+from __future__ import annotations
+
+from torch import nn
+
+import ai8x
+
+_MOST_FEATURES = 1024
+"""Inputs of a fully connected layer."""
+_LAST_PIXELS = 16
+_WIDEST = 64
+WIDTHS = (32, 16, 8)
+
+
+class Sized2d(nn.Module):
+    """Convolutions that double their channels, halving the picture, and a fully connected layer."""
+
+    def __init__(self, width=32, num_classes=10, num_channels=3, dimensions=(32, 32), **kwargs):
+        super().__init__()
+        kwargs |= {"bias": True}
+        rows, columns = dimensions
+        layers = [ai8x.FusedConv2dBNReLU(num_channels, width, 3, padding=1, **kwargs)]
+        while rows * columns > _LAST_PIXELS:
+            if min(rows, columns) < 2:
+                raise ValueError(f"pictures of {dimensions[0]}x{dimensions[1]} are too narrow")
+            rows, columns = rows // 2, columns // 2
+            wider = min(2 * width, _WIDEST)
+            layers.append(ai8x.FusedMaxPoolConv2dBNReLU(width, wider, 3, padding=1, **kwargs))
+            width = wider
+        self.features = nn.Sequential(*layers)
+        self.fc = ai8x.Linear(width * rows * columns, num_classes, wide=True, **kwargs)
+
+    def forward(self, x):
+        """Return a score for each class."""
+        return self.fc(self.features(x).flatten(1))
+
+
+class Sized1d(nn.Module):
+    """The same over time; the first layer mixes the channels of each moment."""
+
+    def __init__(self, width=32, num_classes=10, num_channels=128, dimensions=(128, 1), **kwargs):
+        super().__init__()
+        kwargs |= {"bias": True}
+        length = dimensions[0]
+        layers = [ai8x.FusedConv1dBNReLU(num_channels, width, 1, **kwargs)]
+        while length > _LAST_PIXELS // 2:
+            length //= 2
+            wider = min(2 * width, _WIDEST)
+            layers.append(ai8x.FusedMaxPoolConv1dBNReLU(width, wider, 3, padding=1, **kwargs))
+            width = wider
+        self.features = nn.Sequential(*layers)
+        self.fc = ai8x.Linear(width * length, num_classes, wide=True, **kwargs)
+
+    def forward(self, x):
+        """Return a score for each class."""
+        return self.fc(self.features(x).flatten(1))
+
+
+class SizedRow(nn.Module):
+    """Three fully connected layers."""
+
+    def __init__(self, width=32, num_classes=10, num_channels=16, dimensions=(1, 1), **kwargs):
+        super().__init__()
+        kwargs |= {"bias": True}
+        inputs = num_channels * dimensions[0]
+        if inputs > _MOST_FEATURES:
+            raise ValueError(f"{inputs} numbers are more than the {_MOST_FEATURES} of a layer")
+        self.fc1 = ai8x.FusedLinearReLU(inputs, 2 * width, **kwargs)
+        self.fc2 = ai8x.FusedLinearReLU(2 * width, 2 * width, **kwargs)
+        self.fc3 = ai8x.Linear(2 * width, num_classes, wide=True, **kwargs)
+
+    def forward(self, x):
+        """Return a score for each class."""
+        return self.fc3(self.fc2(self.fc1(x.flatten(1))))
+
+
+def _makers(kind, name):
+    """Return functions by name, a width each."""
+
+    def maker(width):
+        def make(pretrained=False, **kwargs):
+            del pretrained
+            return kind(width, **kwargs)
+
+        return make
+
+    return {f"{name}_{width}": maker(width) for width in WIDTHS}
+
+
+_MAKERS = _makers(Sized2d, "sized2d") | _makers(Sized1d, "sized1d") | _makers(SizedRow, "sizedrow")
+globals().update(_MAKERS)
+models = [
+    {"name": name, "min_input": 1, "dim": 2 if name.startswith("sized2d") else 1}
+    for name in _MAKERS
+]
