@@ -54,10 +54,13 @@ LAYERS = {
     "extreme weights": layer(
         (2, 6), np.full((2, 40, 1, 1), -128, np.int8), starts(2, 12), right=12
     ),
-    "narrow weights": layer((2, 7), random_weights(4, 300, 1, 1, scale=2), starts(4)),
+    "narrow weights": layer((2, 7), RNG.integers(-8, 8, (4, 300, 1, 1)).astype(np.int8), starts(4)),
     "one pixel": layer((1, 1), random_weights(7, 50, 1, 1), starts(7), low=0),
     "depthwise": layer(
         (5, 6), random_weights(10, 1, 3, 3), starts(10), pad=(1, 1), groups=10, low=0
+    ),
+    "depthwise, without ReLU": layer(
+        (4, 5), random_weights(8, 1, 2, 2), starts(8), pad=(1, 1), groups=8
     ),
     "depthwise, wide": layer(
         (3, 5), random_weights(5, 1, 2, 3), starts(5, 0), pad=(1, 0), groups=5, wide=True
