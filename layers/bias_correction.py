@@ -23,17 +23,20 @@ class _Reached(Exception):  # noqa: N818 - no error, it ends a pass
 
 
 @torch.no_grad()
-def correct_biases(model: nn.Module, trained: nn.Module, inputs: Sequence[Tensor]) -> None:
+def correct_biases(
+    model: nn.Module, trained: nn.Module, inputs: Sequence[Tensor], widest: int = 1
+) -> None:
     """Change the biases of a quantized `model` so that layers keep the mean of their results.
 
     `trained` is the same network before; `inputs` are batches. The layers are taken in the order of
     their first use, each with predecessors that are corrected already; what a layer computes in
-    further uses does not count. Layers without bias stay as they are.
+    further uses does not count. Layers without bias and those with weights of more than `widest`
+    bits stay as they are: training mends their biases as well by itself.
     """
     before = dict(trained.named_modules())
     modes = model.training, trained.training
     model.eval(), trained.eval()
-    for name, layer in _in_order(model, inputs[0][:1]):
+    for name, layer in _in_order(model, inputs[0][:1], widest):
         reference: Any = before[name]
         lost = [
             _mean(reference, _reach(trained, reference, x)) - _mean(layer, _reach(model, layer, x))
@@ -43,12 +46,16 @@ def correct_biases(model: nn.Module, trained: nn.Module, inputs: Sequence[Tensor
     model.train(modes[0]), trained.train(modes[1])
 
 
-def _in_order(model: nn.Module, x: Tensor) -> list[tuple[str, QuantizationAwareModule]]:
-    """Return the layers with a bias and rounded weights that a model uses, with their names."""
+def _in_order(
+    model: nn.Module, x: Tensor, widest: int
+) -> list[tuple[str, QuantizationAwareModule]]:
+    """Return the layers with a bias and weights of few bits that a model uses, with names."""
     candidates = {
         name: layer
         for name, layer in quantized_modules(model)
-        if layer.op is not None and layer.op.bias is not None and int(layer.weight_bits.item())
+        if layer.op is not None
+        and layer.op.bias is not None
+        and 0 < int(layer.weight_bits.item()) <= widest
     }
     seen: dict[str, None] = {}
     handles = [

@@ -69,13 +69,13 @@ def calibrate(
     `bits` the widths of weights by layer, 8 unless named. `progress` wraps the names of layers.
     Raises InputError E708 when the network cannot compute the samples.
     """
-    walk = _Walk(trained.eval(), simulated.eval(), samples)
+    walk = Walk(trained.eval(), simulated.eval(), samples)
     with torch.no_grad():
         names = walk.order()
         return [walk.choose(name, bits.get(name, 8)) for name in progress(names)]
 
 
-class _Walk:
+class Walk:
     """The two networks and the samples, cut in halves: one shapes weights, the other judges."""
 
     def __init__(self, trained: nn.Module, simulated: nn.Module, samples: Sequence[Tensor]) -> None:
@@ -87,7 +87,7 @@ class _Walk:
         shaping = [part for part in halves[0::2] if len(part)]
         judging = [part for part in halves[1::2] if len(part)]
         self._shaping = shaping or judging
-        self._judging = judging or shaping
+        self.judging = judging or shaping
 
     def order(self) -> list[str]:
         """Return the names of layers with weights in the order of their first use."""
@@ -98,9 +98,9 @@ class _Walk:
             if _has_weights(layer)
         ]
         try:
-            self._trained(self._judging[0][:1])
+            self._trained(self.judging[0][:1])
         except (RuntimeError, ValueError, AssertionError, IndexError, TypeError) as exc:
-            shape = "x".join(map(str, self._judging[0].shape[1:]))
+            shape = "x".join(map(str, self.judging[0].shape[1:]))
             raise InputError(
                 "E708", f"the network cannot compute samples of shape {shape}: {exc}"
             ) from exc
@@ -115,14 +115,14 @@ class _Walk:
         candidates = list(self._candidates(name, bits))
         errors = [0.0] * len(candidates)
         signal = 0.0
-        for seen, wanted in self._batches(name, self._judging):
+        for seen, wanted in self._batches(name, self.judging):
             signal += float(wanted.double().square().sum())
             for index, candidate in enumerate(candidates):
-                _fill(layer, candidate.integers)
+                fill(layer, candidate.integers)
                 found = layer(seen.clone()) / _output_steps(layer, candidate.integers)
                 errors[index] += float((found - wanted).double().square().sum())
         best = min(range(len(candidates)), key=errors.__getitem__)
-        _fill(layer, candidates[best].integers)
+        fill(layer, candidates[best].integers)
         return LayerChoice(
             name,
             candidates[best].integers,
@@ -226,7 +226,7 @@ def _integers(
     return LayerIntegers(bits, shift, weights.float().numpy(), steps)
 
 
-def _fill(layer: Any, integers: LayerIntegers) -> None:
+def fill(layer: Any, integers: LayerIntegers) -> None:
     """Put integers into a layer of the simulation, as they are stored in a checkpoint."""
     layer.op.weight.copy_(torch.from_numpy(integers.weights))
     if integers.bias is not None:

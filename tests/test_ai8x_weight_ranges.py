@@ -180,7 +180,7 @@ def test_corrected_biases_restore_the_means(bits: int, generation: int) -> None:
         return scores if held is None else scores * 2.0 ** float(held)
 
     wanted, before = means(trained).detach(), means(model).detach()
-    ai8x.correct_biases(model, trained, [x[:32], x[32:]])
+    ai8x.correct_biases(model, trained, [x[:32], x[32:]], widest=bits)
     step = 2.0 ** (float(model.fc.range_exponent) + 1 - bits)
     scale = 2.0 ** float(model.fc.final_scale) if generation == 2 else 1.0
     after = float((means(model).detach() - wanted).abs().max())

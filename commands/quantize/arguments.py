@@ -35,6 +35,15 @@ class CalibrationOptions:
 
 
 @frozen
+class SearchOptions:
+    """What --search-bits may take: bytes of weights, a share like 40%, or FITS; and a file for the
+    QAT policy."""
+
+    budget: str
+    policy: str | None
+
+
+@frozen
 class QuantizeOptions:
     """Files, the chip, and how integers are chosen; None where the command line leaves it open.
 
@@ -43,6 +52,7 @@ class QuantizeOptions:
     and `stddev` are parameters of two of them. `transposed` names transposed convolutions whose
     shape does not tell. `model` is the network to calibrate if the file does not say it; with
     `importing` it is an ordinary one of PyTorch.
+    `search` looks for the widths of weights within a budget.
     `safetensors` writes the output in this format as well.
     """
 
@@ -61,6 +71,7 @@ class QuantizeOptions:
     calibration: CalibrationOptions | None
     safetensors: bool
     verbose: bool
+    search: SearchOptions | None = None
 
 
 def parse(words: Sequence[str] | None = None) -> QuantizeOptions:
@@ -71,6 +82,10 @@ def parse(words: Sequence[str] | None = None) -> QuantizeOptions:
         parser.error("argument --calibrate: not allowed with argument --clip-method")
     if args.importing and (args.model is None or args.calibrate is None):
         parser.error("argument --import: add --model FILE:CLASS and --calibrate DATASET")
+    if args.search_bits and (args.calibrate is None or args.budget is None):
+        parser.error("argument --search-bits: add --calibrate DATASET and --budget BYTES")
+    if not args.search_bits and (args.budget or args.write_policy):
+        parser.error("argument --budget, --write-policy: add --search-bits")
     return QuantizeOptions(
         input=args.input,
         output=args.output,
@@ -95,6 +110,7 @@ def parse(words: Sequence[str] | None = None) -> QuantizeOptions:
         ),
         safetensors=args.safetensors,
         verbose=args.verbose,
+        search=SearchOptions(args.budget, args.write_policy) if args.search_bits else None,
     )
 
 
@@ -202,6 +218,23 @@ def add_calibration_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--avg-pool-rounding", action="store_true", help="average pooling rounds, not truncates"
     )
+    group.add_argument("--search-bits", action="store_true", help="choose the bits of each layer, "
+                       "8, 4, 2 or 1, by what they do to the results")  # fmt: skip
+    group.add_argument("--budget", metavar="N", type=budget, help="what the weights may take: "
+                       "bytes, a share of what 8 bits take (40%%), or FITS: until the chip holds "
+                       "the network")  # fmt: skip
+    group.add_argument("--write-policy", metavar="FILE",
+                       help="QAT policy with the bits that were found (YAML)")  # fmt: skip
+
+
+def budget(text: str) -> str:
+    """Check a number of bytes, a percentage, or FITS for argparse."""
+    number = text.removesuffix("%")
+    share = number.replace(".", "", 1).isdecimal() and text.endswith("%")
+    if text.upper() != "FITS" and not (number.isdecimal() or share):
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of bytes, no share like 40%, "
+                                         "and not FITS")  # fmt: skip
+    return text.upper()
 
 
 def positive(text: str) -> int:

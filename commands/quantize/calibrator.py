@@ -6,7 +6,7 @@ import itertools
 import random
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,25 @@ from training.options import TrainingOptions
 _SHOWN = 6  # tensors named in a message
 
 
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A network to choose integers for: as trained, in the simulation, and samples for both.
+
+    `count` samples of `dataset` in batches; `arch` is the name of the network.
+    """
+
+    trained: nn.Module
+    simulated: nn.Module
+    samples: list[Tensor]
+    dataset: str
+    arch: str
+
+    @property
+    def count(self) -> int:
+        """Return the number of samples."""
+        return sum(map(len, self.samples))
+
+
 def choose_integers(
     checkpoint: Checkpoint,
     bits: Mapping[str, int],
@@ -42,6 +61,17 @@ def choose_integers(
     `bits` are the widths of weights by layer.
     Raises InputError for everything that does not fit together.
     """
+    case = prepare(checkpoint, given, calibration)
+    choices = calibrate(case.trained, case.simulated, case.samples, bits, progress)
+    print(f"Calibrated with {case.count} samples of {case.dataset}:\n{choices_table(choices)}")
+    notes = {"calibration_dataset": case.dataset, "calibration_samples": case.count}
+    return Calibration({choice.name: choice.integers for choice in choices}, notes)
+
+
+def prepare(
+    checkpoint: Checkpoint, given: QuantizeOptions, calibration: CalibrationOptions
+) -> Case:
+    """Return the network of a checkpoint and samples; InputError for what does not fit together."""
     if "clipping_method" in checkpoint.extras:
         raise InputError(
             "E709",
@@ -69,11 +99,7 @@ def choose_integers(
     refuse_foreign(trained, "be calibrated", "--model")
     simulated = _network(model, dataset, replace(options, act_mode_8bit=True))
     samples = load_samples(dataset, options, calibration.samples, calibration.batch_size)
-    choices = calibrate(trained, simulated, samples, bits, _progress)
-    count = sum(map(len, samples))
-    print(f"Calibrated with {count} samples of {dataset.name}:\n{choices_table(choices)}")
-    notes = {"calibration_dataset": dataset.name, "calibration_samples": count}
-    return Calibration({choice.name: choice.integers for choice in choices}, notes)
+    return Case(trained, simulated, samples, dataset.name, name)
 
 
 def load_samples(
@@ -121,7 +147,7 @@ def choices_table(choices: Sequence[LayerChoice]) -> str:
     return tabulate(rows, headers, tablefmt="simple", disable_numparse=True)
 
 
-def _progress(names: Sequence[str]) -> Iterable[str]:
+def progress(names: Sequence[str]) -> Iterable[str]:
     """Show how far the layers are, on a terminal."""
     from rich.console import Console
     from rich.progress import track

@@ -52,7 +52,14 @@ def quantize(options: QuantizeOptions) -> None:
     try:
         refuse_foreign(checkpoint, "be quantized")
         checkpoint = without_batchnorm(checkpoint, options)
-        if options.calibration is not None:
+        if options.search is not None and options.calibration is not None:
+            from commands.quantize.searcher import search_bits  # here: it needs torch
+
+            calibration, _, _ = search_bits(
+                checkpoint, options, options.calibration, options.search
+            )
+            numeric = replace(numeric, calibration=calibration)
+        elif options.calibration is not None:
             from commands.quantize.calibrator import choose_integers  # here: it needs torch
 
             bits = bits_by_layer(checkpoint, numeric)
