@@ -8,7 +8,8 @@ Each run starts from a network that was trained in floating point with the same 
 trained/mnist-ai85net5-qat8.pth.tar, with biases of 0) and trains with QAT. Results and trained
 networks are kept in --cache, so that an interrupted table continues; --runs N ends after N runs.
 Accuracies are those of the whole test set in the arithmetic of QAT, which quantized networks have
-bit by bit. The images, seeds and order of batches are fixed; other processors round sums in another order.
+bit by bit. The images, seeds and order of batches are fixed; other processors round sums in another
+order.
 """
 
 from __future__ import annotations
