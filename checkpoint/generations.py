@@ -76,6 +76,26 @@ def exponent(state: Mapping[str, Array], layer: str, what: str) -> int:
     return int(value)
 
 
+def refuse_inconsistent(state: Mapping[str, Array]) -> None:
+    """Raise CheckpointError E516 for exponents that are none, and for layers of two generations.
+
+    Either would make a network compute something else than it was trained for.
+    """
+    layers = [name.rpartition(".")[0] for name in state if name.endswith(".output_shift")]
+    without = [layer for layer in layers if f"{layer}.{THRESHOLD}" not in state]
+    if without and len(without) < len(layers):
+        raise CheckpointError(
+            "E516",
+            f"layers of two generations of quantization-aware training: {', '.join(without)} "
+            f"without {THRESHOLD}, the other {len(layers) - len(without)} with it",
+            remedy="Train all layers in one generation; entries of two files cannot be mixed.",
+        )
+    for name in state:
+        layer, _, what = name.rpartition(".")
+        if what in _LARGEST:
+            exponent(state, layer, what)
+
+
 def limited_shift(shift: int, bits: int) -> int:
     """Return an output shift as the accelerator can hold it for weights of so many bits.
 

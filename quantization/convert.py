@@ -11,7 +11,13 @@ from typing import Any, assert_never
 import numpy as np
 
 from checkpoint import Array, Checkpoint
-from checkpoint.generations import RANGE, THRESHOLD, exponent, limited_shift
+from checkpoint.generations import (
+    RANGE,
+    THRESHOLD,
+    exponent,
+    limited_shift,
+    refuse_inconsistent,
+)
 from diagnostics.errors import InputError
 from quantization.arithmetic import (
     BIAS_UNIT,
@@ -122,6 +128,7 @@ class _Conversion:
 
     def run(self) -> Quantized:
         refuse_quantized(self._checkpoint)
+        refuse_inconsistent(self._original)
         refuse_other_ranges(self._original, self._options)
         for name in self._original:
             if "." in name:

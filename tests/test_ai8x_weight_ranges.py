@@ -221,3 +221,24 @@ def test_range_that_is_no_whole_number_is_refused(value: float, tmp_path: Path) 
     state = {**checkpoint.state_dict, f"conv.{KEY}": np.array(value, np.float32)}
     with pytest.raises(ToolError, match=r"conv\.range_exponent is .*whole number"):
         quantize_checkpoint(checkpoint.with_entries(state_dict=state), QuantizationOptions())
+
+
+def test_layers_of_two_generations_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "q.pth.tar"
+    checkpoint = saved(trained(2, generation=2), path)
+    mixed = {k: v for k, v in checkpoint.state_dict.items() if k != "fc.activation_threshold"}
+    with pytest.raises(ToolError, match="fc without activation_threshold, the other 1 with it"):
+        quantize_checkpoint(checkpoint.with_entries(state_dict=mixed), QuantizationOptions())
+    write_checkpoint(str(path), checkpoint.with_entries(state_dict=mixed))
+    with pytest.raises(ToolError, match="two generations") as caught:
+        checkpoints.read(str(path))
+    assert caught.value.place == str(path)
+
+
+def test_threshold_that_is_no_whole_number_is_refused_before_training(tmp_path: Path) -> None:
+    path = tmp_path / "q.pth.tar"
+    checkpoint = saved(trained(2, generation=2), path)
+    state = {**checkpoint.state_dict, "conv.activation_threshold": np.array(0.5, np.float32)}
+    write_checkpoint(str(path), checkpoint.with_entries(state_dict=state))
+    with pytest.raises(ToolError, match="activation_threshold is 0.5.*whole number"):
+        checkpoints.read(str(path))

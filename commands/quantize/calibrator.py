@@ -6,7 +6,7 @@ import itertools
 import random
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -27,11 +27,12 @@ from training.catalog.own_data import dataset_named
 from training.catalog.own_file import named_model, plain_name
 from training.network.building import build_model
 from training.options import TrainingOptions
+from values import frozen
 
 _SHOWN = 6  # tensors named in a message
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Case:
     """A network to choose integers for: as trained, in the simulation, and samples for both.
 

@@ -17,7 +17,8 @@ from torch.optim import Optimizer
 
 import ai8x
 from checkpoint import atomic, read_checkpoint, twin_of
-from checkpoint.generations import ADDED_KEYS, has_thresholds
+from checkpoint.errors import CheckpointError
+from checkpoint.generations import ADDED_KEYS, has_thresholds, refuse_inconsistent
 from checkpoint.reader import parse_checkpoint
 from checkpoint.safetensors import safetensors_bytes
 
@@ -40,6 +41,11 @@ def read(path: str) -> Loaded:
     Raises CheckpointError when it is missing, damaged or not of the format.
     """
     entries = read_checkpoint(path).entries
+    try:
+        refuse_inconsistent(entries["state_dict"])
+    except CheckpointError as exc:
+        exc.place = exc.place or path
+        raise
     state = _tensors(entries["state_dict"])
     return Loaded(
         {name.removeprefix("module."): tensor for name, tensor in state.items()},
