@@ -65,13 +65,16 @@ def make_steps(batch: int) -> dict[str, Step]:
     last = usual.contiguous(**LAST)
     plain_last = plain_network().to(**LAST)
     ai8x.set_device(85, simulate=False, round_avg=False, verbose=False)
-    unquantized, quantized = (ai85net5(num_channels=1).to(**LAST) for _ in range(2))
-    ai8x.initiate_qat(quantized, {"weight_bits": 8})
+    unquantized, quantized, fitted = (ai85net5(num_channels=1).to(**LAST) for _ in range(3))
+    for network in (quantized, fitted):
+        ai8x.initiate_qat(network, {"weight_bits": 8})
+    ai8x.fit_ranges(fitted)
     steps = {
         "plain, usual layout: training": training_step(plain_network(), usual, labels),
         "plain, channels last: training": training_step(plain_last, last, labels),
         "ai8x, float: training": training_step(unquantized, last, labels),
-        "ai8x, QAT: training": training_step(quantized, last, labels),
+        "ai8x, QAT: training": training_step(fitted, last, labels),
+        "ai8x, QAT, vendor's ranges: training": training_step(quantized, last, labels),
         "plain, usual layout: evaluation": evaluation_step(plain_network(), usual),
         "plain, channels last: evaluation": evaluation_step(plain_last, last),
     }
