@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import collections
 import math
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -97,16 +98,25 @@ def printable(text: str, limit: int = 80) -> str:
     return shown + ("..." if len(text) > limit else "")
 
 
+_SAVE_AGAIN = "Do not open this file with torch.load; save the network's state_dict again."
+_WHOLE_NETWORK = (
+    "A whole network (torch.save(model, FILE)) is passed as its tensors, torch.save({'epoch': 0, "
+    "'arch': NAME, 'state_dict': model.state_dict()}, FILE), and its class as --model FILE.py:CLASS"
+    " (ai8xize.py, quantize.py --calibrate, train.py)."
+)
+
+
 def look_up(module: str, name: str, known: Mapping[tuple[str, str], Any]) -> Any:
     """Return the meaning of a name; raise CheckpointError E504 naming it when it is not known."""
     try:
         return known[module, name]
     except KeyError:
+        standard = module.partition(".")[0] in sys.stdlib_module_names
         raise CheckpointError(
             "E504",
             f"the file names the Python object {printable(module)}.{printable(name)}, "
             "which no checkpoint needs; it was refused and nothing was executed",
-            remedy="Do not open this file with torch.load; save the network's state_dict again.",
+            remedy=_SAVE_AGAIN if standard else f"{_SAVE_AGAIN} {_WHOLE_NETWORK}",
         ) from None
 
 
