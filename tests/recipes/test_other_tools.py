@@ -40,12 +40,12 @@ def test_every_option_of_the_reference_tools_is_known(shared: Path) -> None:
         for action in parser._actions
         for name in action.option_strings
     }
-    of_training = _options(shared / "spec/training.md")
+    of_training = _options(shared / "spec" / "training.md")
     assert len(of_training) > 80
     assert of_training - known == set()
     known = {name for action in loader.arguments()._actions for name in action.option_strings}
-    chapters = (shared / "spec/network-description.md", shared / "spec/generated-project.md")
-    of_loader = _options(*chapters)
+    chapters = ("network-description.md", "generated-project.md")
+    of_loader = _options(*(shared / "spec" / name for name in chapters))
     assert len(of_loader) > 100
     assert of_loader - known == set()
 
