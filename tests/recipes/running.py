@@ -28,6 +28,7 @@ from models.ir import Backbone
 from tests.models.cases import BIAS
 from tests.models.random_weights import Case, qat_network
 from training import session
+from training.catalog import own_data
 from training.catalog.discovery import DatasetEntry, find_datasets, find_models
 
 LINES = Path(__file__).with_name("lines.txt")
@@ -86,7 +87,7 @@ def _train(words: list[str], folder: Path) -> None:
         options = replace(options, backbone_checkpoint=str(path))
     made = {name: _with_random_data(entry) for name, entry in find_datasets().items()}
     with (
-        patch.object(session, "find_datasets", lambda: made),
+        patch.object(own_data, "find_datasets", lambda: made),
         patch.object(session.Trainer, "run", _stop),
         patch.object(session.SearchTrainer, "run", _stop),
         patch.object(session, "_evaluate_only", _stop),
