@@ -85,6 +85,14 @@ def quantize(options: QuantizeOptions) -> None:
 
 def read_trained(options: QuantizeOptions) -> Checkpoint:
     """Return the checkpoint to quantize; of an ordinary network what the import makes of it."""
+    if options.input.lower().endswith(".onnx"):
+        raise InputError(
+            "E714",
+            "an ONNX graph has no layers of ai8x whose weights could be quantized",
+            options.input,
+            "Quantize the PyTorch network that it was exported from (--import --model FILE:CLASS "
+            "--calibrate DATASET); a graph of integers goes to ai8xize.py --model directly.",
+        )
     if options.importing and options.calibration is not None:
         from commands.quantize.importer import imported_checkpoint  # here: it needs torch
 

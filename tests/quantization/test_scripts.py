@@ -397,3 +397,11 @@ def test_script_takes_files_and_options(network: str, trained: Path, tmp_path: P
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     subprocess.run(command, env=os.environ | {"PATH": path}, capture_output=True, check=True)
     assert read_checkpoint(tmp_path / "q.pth.tar").extras["clipping_method"] == "MAX"
+
+
+def test_onnx_graph_is_refused_by_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "net.onnx").write_bytes(b"\x08\x08")
+    given = (tmp_path / "net.onnx", tmp_path / "q.pth.tar", "--device", "MAX78000")
+    assert status(quantize.main, *given) == 1
+    assert "ai8xize.py --model" in capsys.readouterr().err
+    assert not (tmp_path / "q.pth.tar").exists()
