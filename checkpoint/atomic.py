@@ -10,6 +10,7 @@ import os
 import shutil
 import stat
 import tempfile
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
@@ -84,19 +85,34 @@ def sync_folder(folder: str | os.PathLike[str]) -> None:
             os.close(handle)
 
 
+_of_thread = threading.local()
+"""The folders that a thread is alone in: a second lock of its own would wait for the first."""
+
+
 @contextlib.contextmanager
 def alone_in(folder: Path) -> Iterator[None]:
-    """Keep other runs that write in a folder from beginning or ending meanwhile."""
+    """Keep other runs that write in a folder from beginning or ending meanwhile.
+
+    A thread that is alone in a folder may be so again: what it does meanwhile may write there.
+    """
     try:
         handle = os.open(folder, os.O_RDONLY)
     except OSError:  # a folder that may be written, but not read
         yield
         return
+    held: set[tuple[int, int]] = vars(_of_thread).setdefault("held", set())
+    found = os.fstat(handle)
+    place = found.st_dev, found.st_ino
+    again = place in held
     try:
-        with contextlib.suppress(OSError):  # of a file system without locks
-            fcntl.flock(handle, fcntl.LOCK_EX)
+        if not again:
+            with contextlib.suppress(OSError):  # of a file system without locks
+                fcntl.flock(handle, fcntl.LOCK_EX)
+            held.add(place)
         yield
     finally:
+        if not again:
+            held.discard(place)
         os.close(handle)
 
 

@@ -5,8 +5,6 @@ Source: docs/rtl.md, "Time-out and list of tests".
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -66,7 +64,7 @@ def add_test(list_file: Path, line: str) -> bool:
     Raises OSError if it cannot be read or written.
     """
     target = Path(os.path.realpath(list_file))
-    with _locked(target.parent):
+    with atomic.alone_in(target.parent):
         exists = target.exists()
         lines = target.read_bytes().splitlines() if exists else []
         if any(line.encode() in known for known in lines):
@@ -86,14 +84,3 @@ def _with(lines: list[bytes], line: bytes) -> list[bytes]:
     place = same.index(True) if any(same) else len(lines)
     others = [known for known, dropped in zip(lines, same, strict=True) if not dropped]
     return [*others[:place], line, *others[place:]]
-
-
-@contextlib.contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """Keep other processes from changing lists in a folder; the system ends it with the process."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(handle)
