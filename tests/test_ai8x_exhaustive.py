@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 import ai8x
-from frontends.modules import walk
+from frontends.modules import keys, walk
 from layers import choices, composition, elementary, limits, named_layers, operators, steps
 from layers.parts import Activation, OperatorKind, PoolingKind
 from quantization import adaptive, convert
@@ -91,7 +91,7 @@ FRONTENDS: Mapping[type[enum.Enum], Mapping[str, Place]] = {
     OperatorKind: {
         "modules/walk.py:Walk._can_combine":
             lambda x: of_kind(x, walk.Walk._can_combine, None, LINEAR, 2, 4),
-        "modules/walk.py:_operator": lambda x: of_kind(x, walk._operator, LINEAR),
+        "modules/keys.py:operator_keys": lambda x: of_kind(x, keys.operator_keys, LINEAR),
     },
 }  # fmt: skip
 CASES = [

@@ -165,7 +165,11 @@ def test_layers_find_their_weights_by_name(
         ("net.py:Strange", [], "sin: the model computes sin here."),
         ("net.py:Reversed", None, "the size of the input of net.py:Reversed is not known [E674]"),
         ("net.py:Reversed", ["--checkpoint-file", MNIST], "does not belong to the network"),
-        ("ai85net5x", [], "'ai85net5x' is not known [E601]\n  Perhaps you mean ai85net5"),
+        (
+            "ai85net5x",
+            [],
+            "its name is like those of the vendor's tools [E601]\n  Perhaps you mean ai85net5",
+        ),
     ],
 )
 def test_bad_models_are_one_message(

@@ -34,7 +34,9 @@ def test_number_of_trained_parameters(case: Case, count: int) -> None:
 
 
 def test_every_network_has_a_case() -> None:
-    assert {case.name for case in CASES} | set(TEACHERS) == set(find_models())
+    # Those of models/sized.py are one network in many widths, tested with --model auto.
+    known = {name for name in find_models() if not name.startswith("sized")}
+    assert {case.name for case in CASES} | set(TEACHERS) == known
 
 
 def marked(case: Case) -> Any:

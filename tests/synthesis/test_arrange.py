@@ -129,7 +129,7 @@ def test_part_of_two_joins_and_of_a_sum(tmp_path: Path) -> None:
     arranged(tmp_path, *layers, shape=(3, 4, 4), kernels=kernels_of(*shapes))
 
 
-def test_joins_in_contradictory_order_are_proven(tmp_path: Path) -> None:
+def test_joins_in_contradictory_order_are_copied(tmp_path: Path) -> None:
     layers = (
         {**CONV, "name": "a"},
         {**CONV, "name": "b"},
@@ -137,8 +137,8 @@ def test_joins_in_contradictory_order_are_proven(tmp_path: Path) -> None:
         {**CONV, "name": "d", "in_sequences": "[c, b, a]"},
     )
     shapes = ((8, 3, 3, 3), (8, 8, 3, 3), (8, 16, 3, 3), (4, 24, 3, 3))
-    codes = refused(tmp_path, *layers, shape=(3, 4, 4), kernels=kernels_of(*shapes))
-    assert codes == ["E421"]
+    found = arranged(tmp_path, *layers, shape=(3, 4, 4), kernels=kernels_of(*shapes))
+    assert len(found.names) > len(layers)
 
 
 def test_poolings_are_merged_into_the_convolution(tmp_path: Path) -> None:

@@ -291,7 +291,7 @@ WHOLE = {
     "two documents": (
         "--- a\n--- b\n",
         "net.yaml:2:1: error: not valid YAML: but found another document "
-        "(expected a single document in the stream) [E102]\n"
+        "(expected a single document in the stream that begins in line 1, column 5) [E102]\n"
         "  Check indentation, colons and brackets on this line and the one before.",
     ),
     "tag": (
