@@ -73,6 +73,7 @@ nn_lanes_block(const nn_lanes *data, const int8_t *weights, uint32_t length, uin
     "adds r7, r7, r5\n"                                                                            \
     "adds r3, r3, #1\n"
 #define NN_LANES_4_STEPS NN_LANES_STEP NN_LANES_STEP NN_LANES_STEP NN_LANES_STEP
+        ".syntax unified\n" /* GNU compilers begin with the older one */
         "push {r4, r5, r6, r7, lr}\n"
         "mov r4, r8\n"
         "mov r5, r9\n"

@@ -19,16 +19,18 @@ NETWORK = """
 #include <string.h>
 static int8_t cnn_arena[1000];
 static volatile int sink, seven = 7;
-__attribute__((noinline)) static int touch(int depth)
+__attribute__((noinline)) static int touch(int depth, volatile uint8_t *above)
 {
-    volatile uint8_t room[40];
+    volatile uint8_t room[40]; /* which the next one is told of, so that no loop takes its place */
     room[depth] = (uint8_t)depth;
-    return room[depth] + (depth ? touch(depth - 1) : 0);
+    *above = 0;
+    return (depth ? touch(depth - 1, room + 39) : 0) + room[depth];
 }
 __attribute__((noinline)) int cnn_run(void)
 {
+    uint8_t top;
     memset(cnn_arena, 1, 500);
-    return touch(19) * seven / 10;
+    return touch(19, &top) * seven / 10;
 }
 int main(void)
 {
