@@ -95,7 +95,7 @@ def _padded(conv: Convolution, length: int) -> int:
     return -(-inputs // length) * length
 
 
-def _pack_runs(conv: Convolution, length: int) -> Packed:
+def pack_runs(conv: Convolution, length: int) -> Packed:
     """Order weights by filter, kernel row, kernel column, channel, with zeros where runs end."""
     flat = _flat(conv)
     filters = conv.filters + conv.filters % 2
@@ -105,11 +105,11 @@ def _pack_runs(conv: Convolution, length: int) -> Packed:
 
 
 def _pack(conv: Convolution) -> Packed:
-    return _pack_runs(conv, _length(conv))
+    return pack_runs(conv, _length(conv))
 
 
 def _pack_small(conv: Convolution) -> Packed:
-    return _pack_runs(conv, _length(conv, _SMALL_LENGTHS))
+    return pack_runs(conv, _length(conv, _SMALL_LENGTHS))
 
 
 def _suits(conv: Convolution, core: Core) -> bool:
