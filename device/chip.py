@@ -19,6 +19,8 @@ INSTANCES = PROCESSORS // PROCESSORS_PER_INSTANCE
 INSTANCES_PER_GROUP = PROCESSORS_PER_GROUP // PROCESSORS_PER_INSTANCE
 KERNEL_COLUMN_BYTES = 9
 KERNEL_COLUMN_STRIDE_BYTES = 16
+MOST_PRODUCTS = PROCESSORS * KERNEL_COLUMN_BYTES
+"""Multiplications in a cycle, with a 3x3 kernel of 8 bits in every processor."""
 BIAS_UNIT = 128
 FLATTEN_LONG = 16
 """From this many passes on, a flattened layer counts them in two registers."""

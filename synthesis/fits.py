@@ -25,7 +25,7 @@ from synthesis.pipeline import examine
 from synthesis.place import Placement
 from synthesis.program import Program
 from synthesis.simulate import Activations
-from synthesis.summarize.latency import latency_terms
+from synthesis.summarize.latency import latency_terms, layer_cycles
 from synthesis.summarize.statistics import statistics
 from values import frozen
 
@@ -149,9 +149,8 @@ def _cost(layer: Layer, placement: Placement, cycles: int) -> LayerCost:
 
 
 def _cycles(layer: MappedLayer, placement: Placement) -> int:
-    """Return the estimate of a layer, half as much again where it streams."""
-    cycles = latency_terms(layer, placement.kernels[layer.index]).total
-    return (15 * cycles + 9) // 10 if layer.streaming else cycles
+    """Return the estimate of a layer."""
+    return layer_cycles(layer, latency_terms(layer, placement.kernels[layer.index]))
 
 
 def _result_bytes(layer: Layer) -> int:

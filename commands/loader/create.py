@@ -93,7 +93,18 @@ def create_project(options: LoaderOptions) -> int:
 def pages(options: LoaderOptions) -> list[tuple[str, str | None]]:
     """Return the files beside the project that options ask for."""
     output = options.output
-    return [("--report", output.report), ("--write-config", output.configuration)]
+    reports = () if output.report is None else report_files(output.report)
+    return [
+        *(("--report", str(path)) for path in reports),
+        ("--write-config", output.configuration),
+    ]
+
+
+def report_files(report: str) -> tuple[Path, ...]:
+    """Return the files of --report: the page and its JSON twin, or JSON alone if that is named."""
+    page = Path(report)
+    twin = page.with_suffix(".json")
+    return (page,) if page == twin else (page, twin)
 
 
 def inputs(options: LoaderOptions) -> list[str | None]:
@@ -263,6 +274,9 @@ def check_report(options: LoaderOptions) -> None:
         )
     if Path(report).is_dir():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), report)
+    for path in report_files(report):
+        if path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
 
 
 def write_report(
@@ -272,12 +286,13 @@ def write_report(
     diagnostics: Iterable[Diagnostic],
     made: Synthesis | None = None,
 ) -> None:
-    """Write the page of --report, if wanted; without what was made of it the network
+    """Write the files of --report, if wanted; without what was made of it the network
     was refused."""
     if options.output.report is None:
         return
     from checkpoint import atomic
     from synthesis.emit.report import report_page
+    from synthesis.emit.report_json import report_json
     from synthesis.report import build_report
 
     gathered = build_report(
@@ -289,12 +304,17 @@ def write_report(
         command_line=options.project.command_line,
         tool=f"ai8xize.py {options.project.tool_version}",
         program=None if made is None else made.program,
-        summary=None if made is None else made.summary,
+        activations=None if made is None else made.activations,
         diagnostics=diagnostics,
         core=_core_memories(options, made),
     )
-    page = report_page(gathered).encode("utf-8", "backslashreplace")
-    atomic.write_bytes(options.output.report, page)
+    twin = report_json(gathered).encode("ascii")
+    page, *other = report_files(options.output.report)
+    if not other:
+        atomic.write_bytes(page, twin)
+        return
+    html = report_page(gathered).encode("utf-8", "backslashreplace")
+    atomic.write_pair(page, html, other[0], twin)
 
 
 def _core_memories(options: LoaderOptions, made: Synthesis | None) -> list[tuple[str, int, int]]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from synthesis.emit.report_graph import graph_picture
+from device.chip import MOST_PRODUCTS
+from synthesis.emit.report_graph import cut_name, graph_picture
 from synthesis.emit.report_maps import kernel_picture, memory_picture
+from synthesis.emit.report_pictures import pictures
+from synthesis.emit.report_time import time_picture
 from synthesis.report.values import Report
 from writing.templates import render
 
@@ -19,6 +22,7 @@ def report_page(report: Report) -> str:
         "report/page.html.j2",
         report=report,
         names={layer.index: layer.name for layer in report.layers},
+        short_names={layer.index: cut_name(layer.name or "", 16) for layer in report.layers},
         hues={
             layer.index: round(_FIRST_HUE + layer.index * _GOLDEN_ANGLE) % 360
             for layer in report.layers
@@ -26,4 +30,7 @@ def report_page(report: Report) -> str:
         graph=graph_picture(report),
         kernels=kernel_picture(report),
         memory=memory_picture(report),
+        pictures=pictures(report),
+        time=time_picture(report),
+        most_products=MOST_PRODUCTS,
     )

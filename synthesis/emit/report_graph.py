@@ -95,11 +95,17 @@ def _box(layer: LayerRow, place: int) -> Box:
     return Box(
         layer.index,
         _top(place),
-        _cut(name, _NAME_CHARACTERS),
+        cut_name(name, _NAME_CHARACTERS),
         _cut(text, _TEXT_CHARACTERS),
         shape_text(layer.output),
         title,
     )
+
+
+def cut_name(name: str, limit: int) -> str:
+    """Leave out the middle of a long name: the ends are what tells layers apart."""
+    tail = limit // 2
+    return name if len(name) <= limit else f"{name[: limit - 1 - tail]}…{name[-tail:]}"
 
 
 def _cut(text: str, limit: int) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from device.chip import PROCESSORS
-from synthesis.memory import DataRange, Loss, MemoryStep, number_runs, numbers_text
+from synthesis.memory import DataRange, Loss, MemoryStep, numbers_text
 from synthesis.report.values import KernelArea, Report
 from values import frozen
 
@@ -13,8 +13,8 @@ from values import frozen
 _KERNEL_WIDTH, _ROW = 960, 7
 _LABEL_WIDTH, _LABEL_HEIGHT = 20, 12
 
-# Data: a row for each layer, in it a cell for each instance, in it the addresses from left to right
-_CELL, _CELL_PITCH = 58, 63
+# Data: a row for each layer, in it a cell for each kind of instance, in it the addresses
+_CELLS_WIDTH, _CELL_MOST, _CELL_GAP = 1000, 480, 6
 _STEP, _BAR = 22, 16
 _HEAD, _MARGIN = 26, 150
 _MOST_BEYOND = 1.5
@@ -64,16 +64,15 @@ def _labels(areas: tuple[KernelArea, ...], scale: float) -> Iterator[tuple[int, 
 
 @frozen
 class Bar:
-    """Bars of one piece of data in all its instances: a thick dashed line, one dash in each cell.
+    """Bars of one piece of data in all its instances: a thick line in each cell.
 
-    `path` and `dashes` are those of SVG, `height` is the width of the line. `kind` is input,
-    output, alive, race (own input overwritten) or lost.
+    `path` is that of SVG, `height` is the width of the line. `kind` is input, output, alive, race
+    (own input overwritten) or lost.
     """
 
     owner: int
     kind: str
     path: str
-    dashes: str
     height: str
     title: str
 
@@ -93,52 +92,91 @@ class MemoryRow:
 
 
 @frozen
-class MemoryPicture:
-    """The data memory over time; `cells` are the left edges of the instances.
+class Cell:
+    """Memory instances that hold the same at every time: left edge and numbers as text."""
 
-    `limit` is how far the end of an instance's memory is from there.
+    x: int
+    instances: tuple[int, ...]
+
+    @property
+    def label(self) -> str:
+        """The numbers, runs shortened."""
+        return numbers_text(self.instances)
+
+
+@frozen
+class MemoryPicture:
+    """The data memory over time; `cells` are `cell` pixels wide.
+
+    Cells show the addresses up to `shown`, all of what is used; `limit` is how far the end of an
+    instance's memory is from the left edge, None where it lies beyond.
     """
 
     width: int
     height: int
     head: int
     cell: int
-    limit: float
-    cells: tuple[int, ...]
-    bar: int
+    shown: int
+    limit: float | None
+    cells: tuple[Cell, ...]
+    unused: str
     rows: tuple[MemoryRow, ...]
 
 
 def memory_picture(report: Report) -> MemoryPicture:
-    """Draw every executed layer's data, cells scaled alike."""
+    """Draw every executed layer's data, cells scaled alike to what is used."""
     most = report.chip.instance_bytes
     largest = max((use.end for use in report.instances), default=0)
-    shown = min(max(most, largest), round(_MOST_BEYOND * most))
-    scale = _Scale(_CELL / shown, shown)
-    count = len(report.instances)
+    shown = min(max(1, largest), round(_MOST_BEYOND * most))
+    groups = _groups(report)
+    width = min(_CELL_MOST, (_CELLS_WIDTH - _CELL_GAP * len(groups)) // max(1, len(groups)))
+    cells = tuple(
+        Cell(_MARGIN + i * (width + _CELL_GAP), instances) for i, instances in enumerate(groups)
+    )
+    scale = _Scale(width / shown, shown, width, cells)
     rows = tuple(_row(step, _HEAD + i * _STEP, scale) for i, step in enumerate(report.memory))
+    used = {i for instances in groups for i in instances}
     return MemoryPicture(
-        width=scale.cell(count),
+        width=_MARGIN + len(cells) * (width + _CELL_GAP),
         height=_HEAD + len(rows) * _STEP,
         head=_HEAD,
-        cell=_CELL,
-        limit=round(most * scale.pixels, 1),
-        cells=tuple(map(scale.cell, range(count))),
-        bar=_BAR,
+        cell=width,
+        shown=shown,
+        limit=round(most * scale.pixels, 1) if most <= shown else None,
+        cells=cells,
+        unused=numbers_text(tuple(i for i in range(len(report.instances)) if i not in used)),
         rows=rows,
     )
 
 
+def _groups(report: Report) -> list[tuple[int, ...]]:
+    """Return the instances that are used, those together that hold the same at every time."""
+    found: dict[tuple[tuple[int, int], ...], list[int]] = {}
+    steps = [
+        [*((0, data.instances) for data in step.ranges),
+         *((1, loss.instances) for loss in step.losses)]
+        for step in report.memory
+    ]  # fmt: skip
+    for use in report.instances:
+        held = tuple(
+            (number, at)
+            for number, parts in enumerate(steps)
+            for at, (_, instances) in enumerate(parts)
+            if use.instance in instances
+        )
+        if held:
+            found.setdefault(held, []).append(use.instance)
+    return [tuple(instances) for instances in found.values()]
+
+
 @frozen
 class _Scale:
-    """Pixels a byte, and the address at which a cell ends."""
+    """Pixels a byte, the address at which a cell ends, and the cells, `width` pixels wide."""
 
     pixels: float
     shown: int
-
-    def cell(self, instance: int) -> int:
-        """Left edge of an instance's cell."""
-        return _MARGIN + instance * _CELL_PITCH
+    width: int
+    cells: tuple[Cell, ...]
 
     def bar(
         self, owner: int, kind: str, data: DataRange | Loss, top: float, height: float, title: str
@@ -146,14 +184,14 @@ class _Scale:
         """Return a bar from begin to end of the data in its instances; the least can be seen."""
         left = min(data.begin, self.shown) * self.pixels
         width = max(_LEAST, min(data.end, self.shown) * self.pixels - left)
-        left = min(left, _CELL - width)
+        left = min(left, self.width - width)
         y = _short(top + height / 2)
-        runs = (
-            f"M{_short(self.cell(a) + left)} {y}H{_short(self.cell(b) + left + width)}"
-            for a, b in number_runs(data.instances)
+        parts = (
+            f"M{_short(cell.x + left)} {y}h{_short(width)}"
+            for cell in self.cells
+            if cell.instances[0] in data.instances
         )
-        dashes = f"{_short(width)} {_short(_CELL_PITCH - round(width, 1))}"
-        return Bar(owner, kind, "".join(runs), dashes, _short(height), title)
+        return Bar(owner, kind, "".join(parts), _short(height), title)
 
 
 def _row(step: MemoryStep, y: int, scale: _Scale) -> MemoryRow:

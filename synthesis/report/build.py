@@ -6,10 +6,11 @@ and "Data memory".
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from device import Chip
 from device.chip import GROUPS, INSTANCES, WORD_BYTES
@@ -21,10 +22,11 @@ from synthesis.options import EncodeOptions
 from synthesis.place import Placement
 from synthesis.place.lifetimes import memory_steps, sources
 from synthesis.program import Program
+from synthesis.report.costs import layer_costs, time_line
 from synthesis.report.kernels import kernel_areas
-from synthesis.report.values import InstanceUse, LayerRow, Report, Usage
-from synthesis.summarize.statistics import layer_operations, weight_bytes
-from synthesis.summary import Summary
+from synthesis.report.values import Cost, InstanceUse, LayerRow, Need, OutputRange, Report, Usage
+from synthesis.simulate import Activations
+from synthesis.summarize.statistics import STARTUP_CYCLES, layer_operations, weight_bytes
 
 
 def build_report(
@@ -37,23 +39,23 @@ def build_report(
     command_line: str = "",
     tool: str = "",
     program: Program | None = None,
-    summary: Summary | None = None,
+    activations: Activations | None = None,
     diagnostics: Iterable[Diagnostic] = (),
     core: Iterable[tuple[str, int, int]] = (),
 ) -> Report:
     """Return the report of a placed network.
 
-    Without a program and its summary (the network was refused) the latency is not known, and
-    `placement` may lack layers for which there was no room. `core` are the memories of the core:
-    name, bytes that the program takes, and size in bytes.
+    Without a program (the network was refused) the latency is not known, and `placement` may lack
+    layers for which there was no room. `activations` are what the layers compute for the sample.
+    `core` are the memories of the core: name, bytes that the program takes, and size in bytes.
     """
     mapped = map_network(network, placement.layout, chip)
-    cycles = _cycles(summary)
-    total = None
-    if summary is not None and cycles:
-        total = summary.statistics.startup_cycles + sum(cycles.values())
-    rows = tuple(_rows(mapped, placement, cycles))
+    costs = {} if program is None else layer_costs(mapped, placement)
+    cycles = STARTUP_CYCLES + sum(cost.cycles for cost in costs.values()) if costs else None
+    outputs = {} if activations is None else activations.outputs
+    rows = tuple(_rows(mapped, placement, costs, outputs))
     steps = tuple(memory_steps(mapped, placement.rings))
+    instances = _instance_uses(steps)
     return Report(
         name=name,
         arch=network.arch,
@@ -61,18 +63,19 @@ def build_report(
         command_line=command_line,
         tool=tool,
         operations=sum(row.operations for row in rows if row.executed),
-        weights=Usage(weight_bytes(mapped, options.deduplicate), chip.kernel_bytes),
-        biases=Usage(
-            sum(memory.size for memory in placement.bias_memory), GROUPS * chip.bias_bytes
+        products=sum(layer_operations(mapped.layer(i)).macc for i in mapped.simulated),
+        needs=(
+            *_accelerator_needs(mapped, placement, options, instances),
+            *(Need(f"{name} of the core", Usage(used, total)) for name, used, total in core),
         ),
-        core=tuple((name, Usage(used, total)) for name, used, total in core),
-        cycles=total,
+        cycles=cycles,
         clock_mhz=None if program is None else program.power.clock_mhz,
         layers=rows,
         kernel_areas=tuple(kernel_areas(placement.kernel_memory.owner)),
         memory=steps,
-        instances=_instance_uses(steps),
+        instances=instances,
         diagnostics=tuple(diagnostics),
+        time_line=() if program is None else tuple(time_line(program, mapped, costs)),
         reasons=tuple(
             (layer.index, key, text)
             for layer in network.executed()
@@ -81,21 +84,39 @@ def build_report(
     )
 
 
-def _cycles(summary: Summary | None) -> dict[int, int]:
-    """Return the estimate of every layer by index; empty where it is not known of all."""
-    if summary is None:
-        return {}
-    layers = summary.statistics.layers
-    known = {layer.index: layer.cycles for layer in layers if layer.cycles is not None}
-    return known if len(known) == len(layers) else {}
+def _accelerator_needs(
+    network: MappedNetwork,
+    placement: Placement,
+    options: EncodeOptions,
+    instances: Iterable[InstanceUse],
+) -> Iterator[Need]:
+    """Yield what is taken of the memories of the accelerator."""
+    chip = network.chip
+    owned = (placement.kernel_memory.owner >= 0).sum(axis=1)
+    columns = (
+        Usage(int(used), chip.kernel_capacity(processor)) for processor, used in enumerate(owned)
+    )
+    weights = Usage(weight_bytes(network, options.deduplicate), chip.kernel_bytes)
+    biases = sum(memory.size for memory in placement.bias_memory)
+    peak = max(use.peak_bytes for use in instances)
+    fullest = max(columns, key=lambda use: use.share)
+    yield Need("Kernel memory, fullest processor", fullest, "columns")
+    yield Need("Weights", weights)
+    yield Need("Bias memory", Usage(biases, GROUPS * chip.bias_bytes))
+    yield Need("Data memory, fullest instance", Usage(peak, chip.instance_bytes))
 
 
 def _rows(
-    network: MappedNetwork, placement: Placement, cycles: dict[int, int]
+    network: MappedNetwork,
+    placement: Placement,
+    costs: Mapping[int, Cost],
+    outputs: Mapping[int, NDArray[np.int64]],
 ) -> Iterator[LayerRow]:
     executed = frozenset(network.order)
-    costs = {layer.index: layer_operations(layer).total for layer in network.layers}
-    measure = cycles or {index: cost for index, cost in costs.items() if index in executed}
+    counts = {layer.index: layer_operations(layer).total for layer in network.layers}
+    measure = {index: cost.cycles for index, cost in costs.items()} or {
+        index: count for index, count in counts.items() if index in executed
+    }
     whole = max(sum(measure.values()), 1)
     for layer in network.layers:
         runs = layer.index in executed
@@ -113,18 +134,35 @@ def _rows(
             pooling=_pooling_text(layer),
             output=(layer.out_channels, *layer.out_dim),
             output_width=layer.output_width,
-            operations=costs[layer.index],
+            operations=counts[layer.index],
             in_passes=layer.in_passes,
             out_passes=layer.out_passes,
             processors=layer.processors.bit_count(),
             shift=layer.shift,
             weight_bits=layer.weight_bits,
             weight_bytes=0 if weights is None else weights.size * abs(layer.weight_bits) // 8,
-            cycles=cycles.get(layer.index),
+            cost=costs.get(layer.index),
             share=measure.get(layer.index, 0) / whole,
             placed=(weights is None or placement.kernels[layer.index].length > 0)
             and (layer.bias is None or layer.index in placement.biases),
+            result=_result(layer, outputs.get(layer.index)) if runs else None,
         )
+
+
+def _result(layer: MappedLayer, values: NDArray[np.int64] | None) -> OutputRange | None:
+    """Return what a layer computed, in the type of its output."""
+    if values is None:
+        return None
+    kind = np.iinfo(np.int8 if layer.output_width == 8 else np.int32)
+    low, high = int(values.min()), int(values.max())
+    return OutputRange(
+        values.astype(kind.dtype),
+        low,
+        high,
+        (int(kind.min), int(kind.max)),
+        float(((values <= kind.min) | (values >= kind.max)).mean()),
+        float((values == 0).mean()),
+    )
 
 
 def _operator_text(layer: MappedLayer) -> str:

@@ -32,6 +32,11 @@ def latency_terms(layer: MappedLayer, kernels: KernelRange) -> LatencyTerms:
     )
 
 
+def layer_cycles(layer: MappedLayer, terms: LatencyTerms) -> int:
+    """Return the estimate of a layer: half as much again, rounded up to a tenth, if it streams."""
+    return (15 * terms.total + 9) // 10 if layer.streaming else terms.total
+
+
 def _convolution(layer: MappedLayer, kernels: KernelRange) -> LatencyTerms:
     hardware = layer.hardware
     rows, columns = _image(layer)

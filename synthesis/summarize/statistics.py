@@ -14,7 +14,7 @@ from synthesis.network import Combination
 from synthesis.options import SummaryOptions
 from synthesis.place import Placement
 from synthesis.place.kernels import identity
-from synthesis.summarize.latency import latency_terms
+from synthesis.summarize.latency import latency_terms, layer_cycles
 from synthesis.summary import LayerStatistics, Operations, Statistics
 
 STARTUP_CYCLES = 1
@@ -40,9 +40,7 @@ def _layers(
         cycles = terms = products = None
         if network.chip.estimates_latency:
             terms = latency_terms(layer, placement.kernels[layer.index])
-            cycles = terms.total
-            if layer.streaming:  # half as much again, rounded up to a tenth
-                cycles = (15 * cycles + 9) // 10
+            cycles = layer_cycles(layer, terms)
         if options.cross_check:
             from synthesis.summarize.products import needed_products  # only for debugging
 

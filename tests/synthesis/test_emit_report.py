@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import json
 import re
 import subprocess
 import sys
@@ -15,21 +17,26 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from PIL import Image
 
 from device import MAX78000, MAX78002, Chip
 from diagnostics import Diagnostic, Place, Severity
 from synthesis.emit.report import report_page
+from synthesis.emit.report_json import report_json
+from synthesis.emit.report_maps import memory_picture
+from synthesis.emit.report_pictures import pictures, png
 from synthesis.layout import InputPort
 from synthesis.options import EncodeOptions
 from synthesis.place import PlaceOptions
 from synthesis.report import KernelArea, Report, build_report
 from synthesis.report.kernels import kernel_areas
+from synthesis.report.values import Need
 from tests.conftest import ROOT
 from tests.synthesis.networks import build, describe, files, mask, sample, weights
-from tests.synthesis.stages import encode, place_what_fits, simulate, summarize
+from tests.synthesis.stages import encode, place_what_fits, simulate
 
 CONV = {"op": "conv2d", "kernel_size": "3x3", "pad": 1, "processors": mask(4)}
-VOID = {"meta", "br"}
+VOID = {"meta", "br", "img"}
 
 
 def make(
@@ -47,11 +54,10 @@ def make(
     network, _ = build(folder, describe(*layers), data, kernels, chip=chip, **options)
     encoding = EncodeOptions()
     placement, problems = place_what_fits(network, PlaceOptions(overlap_data=True))
-    program = summary = None
+    program = activations = None
     if encoded:
         activations = simulate(network, average_rounding=False)
         program = encode(network, placement, activations, encoding)
-        summary = summarize(network, placement, activations, encoding.telling)
     return build_report(
         network.network,
         placement,
@@ -59,9 +65,14 @@ def make(
         encoding,
         name=name,
         program=program,
-        summary=summary,
+        activations=activations,
         diagnostics=problems,
     )
+
+
+def need(report: Report, title: str) -> Need:
+    """Return what is taken of one memory."""
+    return next(found for found in report.needs if found.title == title)
 
 
 class Checker(HTMLParser):
@@ -80,7 +91,8 @@ class Checker(HTMLParser):
         self.tags[tag] += 1
         names = [name for name, _ in attrs]
         assert len(names) == len(set(names)), f"attributes given twice: {tag} {attrs}"
-        assert not {"src", "href", "xlink:href"} & set(names)
+        assert not {"href", "xlink:href"} & set(names)
+        assert all((text or "").startswith("data:image/png;") for n, text in attrs if n == "src")
         if tag not in VOID:
             self.open.append(tag)
 
@@ -107,7 +119,8 @@ def test_rows_hold_shapes_costs_and_lines(tmp_path: Path) -> None:
     assert first.operations == 4 * 4 * 9 * 16
     assert first.line is not None and last.line is not None and last.line > first.line
     assert report.operations == first.operations + last.operations
-    assert (report.weights.used, report.weights.total) == (288, 442368)
+    use = need(report, "Weights").use
+    assert (use.used, use.total) == (288, 442368)
 
 
 def test_latency_is_the_sum_of_the_layers_at_the_clock(tmp_path: Path) -> None:
@@ -120,11 +133,109 @@ def test_latency_is_the_sum_of_the_layers_at_the_clock(tmp_path: Path) -> None:
     assert sum(layer.share for layer in report.layers) == pytest.approx(1)
 
 
-def test_latency_of_max78002_is_not_known_and_shares_are_of_operations(tmp_path: Path) -> None:
+def test_latency_of_max78002_is_estimated_with_a_caveat(tmp_path: Path) -> None:
     report = make(tmp_path, CONV, CONV, chip=MAX78002)
-    assert (report.cycles, report.milliseconds) == (None, None)
-    assert [layer.share for layer in report.layers] == [0.5, 0.5]
-    assert "no model of the timing of MAX78002" in report_page(report)
+    assert report.cycles is not None and report.milliseconds is not None
+    assert "The timing of MAX78002 is not published" in report_page(report)
+    assert json.loads(report_json(report))["timing_known"] is False
+
+
+def test_the_bottleneck_is_named_with_its_reason(tmp_path: Path) -> None:
+    slow = {**CONV, "name": "slow"}
+    fast = {**CONV, "max_pool": 2, "pool_stride": 2}
+    report = make(tmp_path, slow, fast, data=sample(4, 32, 32))
+    assert report.slowest == report.layers[0]
+    cost = report.layers[0].cost
+    assert cost is not None and report.products_per_cycle is not None
+    assert cost.products_per_cycle == pytest.approx(4 * 4 * 9 * 1024 / cost.cycles)
+    assert cost.reason == "4 kernels a pixel, one after the other"
+    text = "".join(Checker(report_page(report)).text)
+    assert f"Layer 0 (slow) takes {100 * report.layers[0].share:.1f} % of the" in text
+    assert "possible multiplications a cycle" in text
+
+
+def test_pooling_that_costs_more_than_the_kernels_is_named(tmp_path: Path) -> None:
+    pooled = {**CONV, "max_pool": 8, "pool_stride": 8}
+    report = make(tmp_path, pooled, data=sample(4, 32, 32))
+    cost = report.layers[0].cost
+    assert cost is not None and cost.reason == "reading its input to pool 8x8"
+
+
+def test_time_line_goes_from_loading_to_unloading(tmp_path: Path) -> None:
+    report = make(tmp_path, CONV, CONV)
+    parts = [(part.title, part.layer, part.once) for part in report.time_line]
+    assert parts == [
+        ("load weights", None, True), ("load input", None, False), ("", 0, False),
+        ("", 1, False), ("unload", None, False),
+    ]  # fmt: skip
+    layers = sum(part.milliseconds for part in report.time_line if part.layer is not None)
+    assert report.milliseconds == pytest.approx(layers, abs=2 / 50_000)
+    page = report_page(report)
+    assert f"each inference: {sum(p.milliseconds for p in report.time_line[1:]):.3f} ms" in page
+    assert page.count('class="core"') == 3
+
+
+def test_results_tell_range_limits_and_zeros(tmp_path: Path) -> None:
+    data = np.full((4, 4, 4), 127)
+    data[0] = 0
+    report = make(tmp_path, {"op": "passthrough", "processors": mask(4)}, data=data)
+    result = report.layers[0].result
+    assert result is not None
+    assert (result.low, result.high, result.limits) == (0, 127, (-128, 127))
+    assert (result.at_limits, result.zeros) == (0.75, 0.25)
+    page = report_page(report)
+    assert "75.0 %" in page and "4 of 4 channels" in page
+
+
+@given(st.integers(1, 5), st.integers(1, 40), st.integers(0, 255))
+def test_pictures_are_png_files_of_the_pixels(rows: int, columns: int, value: int) -> None:
+    grey = np.full((rows, columns), value, np.uint8)
+    grey[0, 0] = 255 - value
+    with Image.open(io.BytesIO(png(grey))) as image:
+        assert image.mode == "L" and np.array_equal(np.asarray(image), grey)
+
+
+def test_pictures_of_many_layers_are_small(tmp_path: Path) -> None:
+    """Sizes in which nothing is lost, reduced ones, and series."""
+    noise = np.random.default_rng(0).integers(-128, 128, (64, 96, 96)).astype(np.int8)
+    report = make(tmp_path, CONV)
+    result = report.layers[0].result
+    assert result is not None
+    maps = (noise, noise[:, :5, :5], noise[:, 0, :1, None], noise[:, 0, :, None])
+    for count, reduced in ((1, (True, False, False, False)), (100, (True, False, False, True))):
+        for values, means in zip(maps, reduced, strict=True):
+            layers = tuple(
+                replace(report.layers[0], index=i, result=replace(result, values=values))
+                for i in range(count)
+            )
+            drawn = pictures(replace(report, layers=layers))
+            assert len(drawn) == count
+            assert sum(len(picture.png) for picture in drawn.values()) < 170_000
+            assert all(0 < picture.width <= 464 for picture in drawn.values())
+            assert drawn[0].reduced == means
+
+
+def test_json_has_the_facts_of_the_page(tmp_path: Path) -> None:
+    report = make(tmp_path, {**CONV, "name": "\u00e9"}, CONV)
+    facts = json.loads(report_json(report))
+    assert (facts["version"], facts["fits"], facts["chip"]) == (1, True, "MAX78000")
+    assert [layer["layer"] for layer in facts["layers"]] == [0, 1]
+    assert facts["layers"][0]["name"] == "\u00e9"
+    assert facts["layers"][0]["cycles"] == report.layers[0].cycles
+    assert facts["needs"][1] == {
+        "what": "Weights", "unit": "bytes", "used": 288, "of": 442368,
+    }  # fmt: skip
+    assert [step["layer"] for step in facts["data_memory"]] == [0, 1]
+    assert facts["data_memory"][0]["data"][0]["use"] == "read"
+    assert facts["cycles"] == report.cycles and facts["messages"] == []
+
+
+def test_equal_instances_share_a_cell_scaled_to_what_is_used(tmp_path: Path) -> None:
+    wide = {"op": "passthrough", "processors": mask(8)}
+    picture = memory_picture(make(tmp_path, wide, data=sample(8, 4, 4)))
+    assert [cell.label for cell in picture.cells] == ["0-1"]
+    assert (picture.unused, picture.limit) == ("2-15", None)
+    assert picture.shown == 0x4040
 
 
 def test_kernel_areas_are_few(tmp_path: Path) -> None:
@@ -149,7 +260,7 @@ def test_peak_of_each_instance(tmp_path: Path) -> None:
     assert (first.peak_bytes, first.layer, first.end) == (128, 0, 0x4040)
     assert (second.peak_bytes, second.layer, second.end) == (64, 1, 0x40)
     assert [use.layer for use in report.instances[2:]] == [None] * 14
-    assert report.fullest.used == 128
+    assert need(report, "Data memory, fullest instance").use.used == 128
 
 
 def test_bytes_that_are_overwritten_count_once(tmp_path: Path) -> None:
@@ -160,7 +271,7 @@ def test_bytes_that_are_overwritten_count_once(tmp_path: Path) -> None:
 def test_page_is_well_formed_and_stands_alone(tmp_path: Path) -> None:
     page = report_page(make(tmp_path, CONV, CONV))
     found = Checker(page)
-    assert found.tags["svg"] >= 3 and found.tags["table"] == 2 and found.tags["script"] == 0
+    assert found.tags["svg"] >= 4 and found.tags["table"] == 3 and found.tags["script"] == 0
     assert not re.search(r"https?:|url\((?!#)|@import|<link", page)
     assert "prefers-color-scheme: dark" in page
 
@@ -208,7 +319,7 @@ def test_data_beyond_the_memory_is_drawn_to_the_end_of_the_cell(tmp_path: Path) 
     report = make(tmp_path, CONV, data=sample(4, 200, 200), encoded=False)
     page = report_page(report)
     Checker(page)
-    assert report.fullest.share > 1
+    assert not need(report, "Data memory, fullest instance").use.fits
     assert f"{0x4000 + 160_000 - 0x8000:,} too many" in page
     assert "the network was refused" not in page, "nothing was said against it"
 
@@ -247,6 +358,10 @@ def test_option_writes_the_page_beside_the_project(tmp_path: Path) -> None:
     page = (tmp_path / "new" / "page.html").read_text()
     Checker(page)
     assert "--report new/page.html" in page and (tmp_path / "out" / "net" / "cnn.c").is_file()
+    facts = json.loads((tmp_path / "new" / "page.json").read_text())
+    assert facts["fits"] and [use["what"] for use in facts["needs"]][-2:] == [
+        "flash of the core", "SRAM of the core",
+    ]  # fmt: skip
 
 
 def test_option_shows_what_does_not_fit_and_no_project_is_made(tmp_path: Path) -> None:
@@ -255,7 +370,16 @@ def test_option_shows_what_does_not_fit_and_no_project_is_made(tmp_path: Path) -
     text = "".join(Checker((tmp_path / "page.html").read_text()).text)
     assert "The network was refused" in text and "error E342 net.yaml:" in text
     assert "48 too many" in text
+    facts = json.loads((tmp_path / "page.json").read_text())
+    assert (facts["fits"], facts["messages"][0]["code"]) == (False, "E342")
     assert not (tmp_path / "out").exists()
+
+
+def test_json_alone_may_be_wanted(tmp_path: Path) -> None:
+    done = run(tmp_path, describe(CONV), "--report", "facts.json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads((tmp_path / "facts.json").read_text())["version"] == 1
+    assert not list(tmp_path.glob("*.html"))
 
 
 def test_option_writes_nothing_about_a_network_that_is_wrong(tmp_path: Path) -> None:

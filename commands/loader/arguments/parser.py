@@ -366,7 +366,9 @@ def _log_options(parser: argparse.ArgumentParser) -> None:
     for name in ("--version-check-interval", "--upstream", "--yamllint"):
         option(name, metavar="TEXT", help="accepted; neither network nor linter is used")
     option("--no-progress", action="store_true", help="accepted; there are no progress bars")
-    option("--report", metavar="FILE", help="write a page (HTML) with tables and memory maps")
+    option(
+        "--report", metavar="FILE", help="write a page (HTML) with tables and pictures, and JSON"
+    )
     option("--write-config", metavar="FILE",
            help="write the description with all places, and why they were chosen")  # fmt: skip
     option(
