@@ -98,7 +98,7 @@ class Chip:
     """Parts of a processor's kernel memory that are read at the same time.
 
     The ordinary columns are divided evenly among them; so are the further ones of the first
-    processor of a group, in parts behind those.
+    processor of a group, in parts after those.
     """
     data_offset: int
     instance_stride: int

@@ -37,7 +37,7 @@ ABOUT = {
     "that its kernel still needs. Flattened layers of 16 passes or more count passes here.",
     "ENA": "Processors of the group that take part. A layer in which ENA is 0 in every group does "
     "nothing.",
-    "POST": "Everything behind the sum of products: bias, output shift, weight width, activation; "
+    "POST": "Everything after the sum of products: bias, output shift, weight width, activation; "
     "and the kind of the layer.",
     "STREAM1": "When a streaming layer starts. 0 for layers that do not stream.",
     "STREAM2": "How far a streaming layer lags behind the layer that feeds it.",
@@ -143,7 +143,7 @@ LAYER_CONTROL_FIELDS = (
         "shared_output",
         11,
         "outputs go to the memories of all groups",
-        "1; 0 only where the outputs of a group stand at uneven distances (or, pass-through, at "
+        "1; 0 only where the outputs of a group are at uneven distances (or, pass-through, at "
         "any distance), which is not known to work",
     ),
     Field(

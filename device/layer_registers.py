@@ -249,9 +249,8 @@ MAX78002_LAYER_REGISTERS = _layer_registers(
             only_field(
                 19,
                 "last kernel",
-                "MCNT2.first + (kernel count - 1) x kernel unit, if the first layer is a calcx4 "
-                "layer there with a quarter of the count, rounded up; not written for "
-                "pass-through layers",
+                "MCNT2.first + (kernel count - 1) x kernel unit; in the first layer, with calcx4, "
+                "a quarter of the kernel count, rounded up; not written for pass-through layers",
                 "last",
             ),
         ),

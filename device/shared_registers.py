@@ -24,7 +24,7 @@ SHARED_REGISTERS = {
                 flag("synchronized", 11, "the FIFOs advance together", "MAX78000: 1. MAX78002: 0"),
                 Field("enable", 12, 4, "FIFOs that are used", "one bit for each"),
             ),
-            "Standard FIFOs. Written behind the layer registers, for FIFO input only.",
+            "Standard FIFOs. Written after the layer registers, for FIFO input only.",
         ),
         Register(
             "FIFO_STAT",

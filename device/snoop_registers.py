@@ -1,7 +1,7 @@
 """Registers of conditional execution: units that watch what the network writes (MAX78002).
 
-The conditions were found out with the emulated accelerator and the published examples; what is not
-known is said to be so.
+The conditions were derived from the published examples, with the emulated accelerator; what is not
+known is marked as such.
 Source: docs/hardware/registers.md, "Lists"; docs/hardware/execution.md, "Start".
 """
 

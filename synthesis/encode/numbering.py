@@ -1,8 +1,8 @@
 """Numbers of the hardware layers: repetitions and inserted layers shift them.
 
-MAX78002 needs its average-pooling accumulators reset behind an element-wise layer; a small layer is
+MAX78002 needs its average-pooling accumulators reset after an element-wise layer; a small layer is
 inserted for that.
-Source: docs/hardware/execution.md, "Order of layers" and "Average pooling behind an element-wise
+Source: docs/hardware/execution.md, "Order of layers" and "Average pooling after an element-wise
 layer".
 """
 

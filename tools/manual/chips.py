@@ -35,7 +35,7 @@ FEATURES = {
     "pads_series_of_passes": "a padded Conv1d can have several input passes",
     "combines_passes_as_rows": "several operands of several passes are combined as more rows",
     "clears_registers": "the self test clears the registers",
-    "needs_average_reset": "average pooling behind an element-wise layer needs a layer that resets "
+    "needs_average_reset": "average pooling after an element-wise layer needs a layer that resets "
     "the accumulators",
     "synchronizes_fifo": "bit 11 of FIFO control is set",
     "estimates_latency": "a formula for the latency is known",
