@@ -33,7 +33,7 @@ ifneq ($(shell $(PYTHON) -c 'print("runs")' 2>/dev/null),runs)
 .PHONY: $(RUNTIME)
 endif
 
-.PHONY: faults help setup demo rtl-demo test test-fast properties lint format docs kat kat-selection qat-kat qat-table emulator-kat bit-flips core-memory fault-table c-faults fuzz benchmarks clean recipes arrange-table arrange-loads arrange-properties software-kat software-images software-properties software-benchmarks software-demo
+.PHONY: faults help setup demo rtl-demo test test-fast properties lint format docs kat kat-selection qat-kat qat-table emulator-kat bit-flips core-memory fault-table c-faults fuzz benchmarks clean recipes arrange-table arrange-loads arrange-properties software-kat software-images software-operators software-properties software-benchmarks software-demo
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -111,6 +111,9 @@ software-kat: $(DEVELOPMENT) ## known answers of programs without the accelerato
 
 software-images: $(DEVELOPMENT) ## known answers of the accelerator with --device MCU, compiled for this computer
 	@$(PYTHON) -m tests.software.images --kat $(KAT) --jobs $(JOBS) $(ARGS)
+
+software-operators: $(DEVELOPMENT) ## every operator and key in C against the simulation, with sanitizers
+	@$(PYTHON) -m tests.software.against_simulation $(ARGS)
 
 software-properties: $(DEVELOPMENT) ## 2,000 random networks: plans, executor, and the C of 200 with sanitizers
 	@$(PYTHON) -m tests.software.properties $(ARGS)

@@ -9,7 +9,7 @@ from commands.loader.options import LoaderOptions
 from commands.software.options import SoftwareOptions
 from diagnostics import refuse_errors
 from software.build import build
-from software.emit.text import plan_text
+from software.emit.text import log_text, plan_text
 from software.profile import read_profile
 from synthesis.understand import understand
 from writing.folder import check_folder, write_project
@@ -42,7 +42,10 @@ def create_software(options: LoaderOptions, wanted: SoftwareOptions) -> int:
     if options.output.check_only:
         print_line(f"No errors in {options.config_file}", options.messages)
         return 0
-    write_project(built.files, options.folder, overwrite=options.overwrite)
+    files = built.files
+    if (log := options.project.log_filename) is not None:
+        files = files | {log: log_text(built, profile, options.project.command_line)}
+    write_project(files, options.folder, overwrite=options.overwrite)
     if options.output.report is not None:
         from checkpoint import atomic
         from software.emit.page import plan_page
@@ -56,5 +59,5 @@ def create_software(options: LoaderOptions, wanted: SoftwareOptions) -> int:
         f"({need.weights:,} of weights)",
         options.messages,
     )
-    print_line(f"Wrote {len(built.files)} files to {options.folder}", options.messages)
+    print_line(f"Wrote {len(files)} files to {options.folder}", options.messages)
     return 0

@@ -9,6 +9,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from software.emit.code import Code
+from software.emit.makefile import building
 from software.emit.numbers import lines_of
 from software.emit.planfile import plan_file
 from software.plan.plan import Plan
@@ -47,7 +48,7 @@ def emit(plan: Plan, sample: Sample, name: str, command_line: str) -> dict[str, 
         ("nn_kernels.h", render("software/nn_kernels.h.j2", kernels=code.functions,
                                 core=_macro(plan.core.name))),
         ("nn_kernels.c", _kernels(code)),
-        ("Makefile", render("software/Makefile.j2", name=name)),
+        *building(name, plan.core.name, header, code.functions, wide=shown["type"] == "i4"),
         ("plan.json", plan_file(plan, code, name)),
     ]  # fmt: skip
     return distinct(files)

@@ -16,6 +16,17 @@ def plan_text(built: Built, profile: Profile) -> str:
     return "\n".join((*_steps(built.plan), "", *_blocks(built.plan), "", *_sums(built, profile)))
 
 
+def log_text(built: Built, profile: Profile, command_line: str) -> str:
+    """Return the text of the log: how the project came about, its tensors and its plan."""
+    tensors = (
+        f"  {one.index:3}  {one.name:32} {one.rows}x{one.columns}x{one.channels}"
+        f"{', 32 bits' if one.bytes_per_value == 4 else ''}"
+        for one in built.plan.graph.tensors
+    )
+    head = (command_line, "", f"{profile.name} ({profile.core.name})", "", "Tensors:", *tensors)
+    return "\n".join((*head, "", plan_text(built, profile))) + "\n"
+
+
 def _steps(plan: Plan) -> Iterator[str]:
     yield f"Plan: {plan.scheme}, {len(plan.segments)} segments, {plan.graph.macs:,} MACs"
     for number, segment in enumerate(plan.segments):

@@ -29,7 +29,7 @@ typedef struct {
 
 /* Computes two pixels by pairs of filters. On the stack: a copy of the structure without `out`:
  * 0 pairs, 4 rounds, 8 entry, 12 start, 16 out[0], 20 out[1], 24 filters, 28 right, 32 mode. */
-__attribute__((naked, noinline)) static void nn_dsp_2x2(const nn_dsp_tiles *tiles)
+__attribute__((naked, noinline)) static void nn_dsp_2x2(const nn_dsp_tiles *tiles NN_READ)
 {
     __asm__ volatile(
 #define NN_DSP_STEP                                                                                \
@@ -121,7 +121,8 @@ __attribute__((naked, noinline)) static void nn_dsp_2x2(const nn_dsp_tiles *tile
 
 /* Sums of one pixel, the first of `pairs`, by two filters; `sums` holds what they begin with. */
 __attribute__((naked, noinline)) static void
-nn_dsp_1x2(const nn_dsp_pair *pairs, const int8_t *weights, uint32_t quads, int32_t *sums)
+nn_dsp_1x2(const nn_dsp_pair *pairs NN_READ, const int8_t *weights NN_READ,
+           uint32_t quads NN_READ, int32_t *sums NN_READ)
 {
     __asm__ volatile("push {r3, r4, r5, r6, r7, r8, r9, lr}\n"
                      "ldrd r8, r9, [r3]\n"

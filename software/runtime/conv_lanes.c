@@ -59,8 +59,8 @@ static void nn_lanes_block(const nn_lanes *data, const int8_t *weights, uint32_t
 /* `data` has `length` words, a multiple of `flush`, which is 16 at most; `weights` are followed by
  * those of the second filter. */
 __attribute__((naked, noinline)) static void
-nn_lanes_block(const nn_lanes *data, const int8_t *weights, uint32_t length, uint32_t flush,
-             nn_lanes_sum *sums)
+nn_lanes_block(const nn_lanes *data NN_READ, const int8_t *weights NN_READ, uint32_t length NN_READ,
+               uint32_t flush NN_READ, nn_lanes_sum *sums NN_READ)
 {
     __asm__ volatile(
 #define NN_LANES_STEP                                                                              \

@@ -28,7 +28,8 @@ typedef struct {
 #if defined(__ARM_FEATURE_DSP) && !defined(__ARM_BIG_ENDIAN)
 
 /* SXTB16 takes words apart to channels (0, 2) and (1, 3). Stack: the structure. */
-__attribute__((naked, noinline)) static void nn_depthwise_quads(const nn_depthwise_pixel *pixel)
+__attribute__((naked, noinline)) static void
+nn_depthwise_quads(const nn_depthwise_pixel *pixel NN_READ)
 {
     __asm__ volatile(
 #define NN_DEPTHWISE_TAP                                                                           \

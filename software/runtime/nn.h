@@ -17,7 +17,6 @@
 #define NN_ALIGNED
 #endif
 
-/* Shifts of negative numbers are arithmetic on every compiler this is for; others are refused. */
 /* Memory of the arena holds numbers of different sizes one after the other. */
 #if defined(__GNUC__)
 #define NN_ALIAS __attribute__((may_alias))
@@ -27,6 +26,12 @@
 typedef int16_t NN_ALIAS nn_sum;
 typedef int32_t NN_ALIAS nn_word;
 
+/* Parameters that only inline assembly reads. */
+#if defined(__GNUC__)
+#define NN_READ __attribute__((unused))
+#endif
+
+/* Shifts of negative numbers are arithmetic on every compiler this is for; others are refused. */
 typedef char nn_shifts_are_arithmetic[((-3) >> 1) == -2 ? 1 : -1];
 
 #define NN_ABSOLUTE 1u /* the result is its magnitude */

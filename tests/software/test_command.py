@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -46,6 +49,38 @@ def test_digits_pass_on_this_computer(scheme: str, optimization: str, tmp_path: 
     changed = files | {"sampledata.h": data}
     wrong = run_project(changed, tmp_path / "wrong", [optimization])
     assert "!!! FAIL !!!" in wrong.stdout and wrong.returncode == 1
+
+
+@pytest.mark.parametrize(("mcu", "scheme"), [("rp2040", "rows"), ("stm32l4r5", "resident")])
+def test_cross_build_of_the_project(mcu: str, scheme: str, tmp_path: Path) -> None:
+    if shutil.which("arm-none-eabi-gcc") is None or not list(_newlib()):
+        pytest.skip("arm-none-eabi-gcc and its C library are not installed")
+    assert create(tmp_path, "--mcu", mcu, "--scheme", scheme) == 0
+    result = subprocess.run(
+        ["make", "-C", tmp_path / "net", "-f", "Makefile.ARM"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert result.returncode == 0 and "(TOTALS)" in result.stdout, result.stderr
+    assert (tmp_path / "net/libcnn.a").is_file() and (tmp_path / "net/main.elf").is_file()
+
+
+def _newlib() -> Iterator[Path]:
+    """Yield the C library beside the cross compiler."""
+    words = ["arm-none-eabi-gcc", "-print-file-name=rdimon.specs"]
+    found = subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip()
+    return (path for path in [Path(found)] if path.is_absolute() and path.is_file())
+
+
+def test_project_has_makefiles_of_its_core_a_readme_and_a_log(tmp_path: Path) -> None:
+    assert create(tmp_path, "--mcu", "esp32c3", "--scheme", "rows") == 0
+    text = {path.name: path.read_text() for path in (tmp_path / "net").iterdir()}
+    assert "CPU ?= -march=rv32imc -mabi=ilp32\n" in text["Makefile.RISCV"]
+    assert "Makefile.ARM" not in text and "make -f Makefile.RISCV" in text["README.md"]
+    assert "cnn_run_rows" in text["README.md"] and "`nn_conv_lanes`" in text["README.md"]
+    assert "Plan: rows" in text["log.txt"] and "esp32c3 (rv32imc)" in text["log.txt"]
+    assert create(tmp_path, "--mcu", "rp2040", "--no-log", "--overwrite") == 0
+    assert not (tmp_path / "net/log.txt").exists()
+    assert not (tmp_path / "net/Makefile.RISCV").exists()
 
 
 def test_plan_and_page_are_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -17,9 +17,9 @@ SHARED = frozenset({
     "dataset", "input_shape", "checkpoint_file", "sample_input", "weight_input", "bias_input",
     "no_bias", "ignore_activation", "ignore_bn", "stop_after", "skip_checkpoint_layers",
     "skip_yaml_layers", "reshape_inputs", "output_width", "prefix", "test_dir", "overwrite",
-    "verbose", "log", "diagnostics", "debug", "report", "check_only", "avg_pool_rounding",
-    "no_warn_zero", "synthesize_input", "synthesize_words", "no_progress", "no_version_check",
-    "version_check_interval", "upstream", "yamllint", "fits",
+    "verbose", "log", "log_filename", "diagnostics", "debug", "report", "check_only",
+    "avg_pool_rounding", "no_warn_zero", "synthesize_input", "synthesize_words", "no_progress",
+    "no_version_check", "version_check_interval", "upstream", "yamllint", "fits",
 })  # fmt: skip
 """Options that mean the same for every target."""
 PLACING = frozenset({

@@ -1,0 +1,47 @@
+"""Every operator and key without the accelerator: plans compute what the simulation computes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from software.cores import CORES
+from software.execute import Executor
+from software.fuse import fuse
+from software.lower import lower
+from software.plan.plan import Scheme
+from software.plan.planner import plan
+from synthesis.simulate import simulate
+from tests.software.against_simulation import inputs_of, judge
+from tests.software.compiled import compiler
+from tests.software.operators import NETWORKS, network_of
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_plans_of_a_network_compute_what_the_simulation_does(name: str) -> None:
+    network = network_of(NETWORKS[name], seed=1)
+    network.validate()
+    graph = fuse(lower(network, average_rounding=True))
+    made = simulate(network, average_rounding=True).outputs
+    for scheme, core in zip(Scheme, ("cortex-m4", "rv32ec"), strict=True):
+        planned = plan(graph, CORES[core], scheme)
+        planned.validate()
+        found = Executor(planned).run(network.sample)
+        for layer, values in zip(network.outputs(), found, strict=True):
+            assert np.array_equal(values, made[layer.index])
+
+
+@pytest.mark.skipif(compiler() is None, reason="there is no C compiler")
+@pytest.mark.parametrize(
+    ("name", "scheme"), [("rolling buffer", Scheme.RESIDENT), ("narrow weights", Scheme.ROWS)]
+)
+def test_c_gives_the_outputs_of_the_simulation_at_the_ends_of_inputs(
+    name: str, scheme: Scheme
+) -> None:
+    """`make software-operators` has all networks, plans and sets of kernels."""
+    assert [*judge(name, ["rv32imc"], 6, schemes=[scheme])] == []
+
+
+def test_inputs_reach_both_ends() -> None:
+    samples = inputs_of(network_of(NETWORKS["a pixel"]), 5)
+    assert {int(sample.min()) for sample in samples} >= {-128, 127}
