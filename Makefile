@@ -33,7 +33,7 @@ ifneq ($(shell $(PYTHON) -c 'print("runs")' 2>/dev/null),runs)
 .PHONY: $(RUNTIME)
 endif
 
-.PHONY: faults help setup demo rtl-demo test test-fast properties lint format docs kat kat-selection qat-kat qat-table emulator-kat bit-flips core-memory fault-table c-faults fuzz benchmarks clean recipes arrange-table arrange-loads arrange-properties software-kat software-images software-operators software-properties software-benchmarks software-demo
+.PHONY: faults help setup demo rtl-demo test test-fast properties lint format docs kat kat-selection qat-kat qat-table emulator-kat bit-flips core-memory fault-table c-faults fuzz benchmarks clean recipes arrange-table arrange-loads arrange-properties software-kat software-images software-operators software-properties software-benchmarks software-mlperf software-demo
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -105,6 +105,9 @@ software-demo: $(RUNTIME) ## the trained digits network on four cores without th
 
 software-benchmarks: $(RUNTIME) ## instructions of kernels, and of projects (ARGS="build/mnist ..."), without the accelerator
 	@$(PYTHON) benchmarks/software.py $(ARGS)
+
+software-mlperf: $(RUNTIME) ## the networks of MLPerf Tiny on a Cortex-M4 without the accelerator: memory, instructions
+	@$(PYTHON) benchmarks/mlperf_tiny.py $(ARGS)
 
 software-kat: $(DEVELOPMENT) ## known answers of programs without the accelerator, in Python and C (KAT_SOFTWARE=DIR)
 	@$(PYTHON) -m tests.software.known_answers $(KAT_SOFTWARE) $(ARGS)

@@ -9,6 +9,7 @@ they are quoted, not run.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import tempfile
 from collections.abc import Mapping
@@ -20,6 +21,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from emulator.cpu.architecture import ARCHITECTURES  # noqa: E402
+from emulator.cpu.compiler import PREFERENCE  # noqa: E402
 from emulator.cpu.counting import NOTHING  # noqa: E402
 from emulator.plain import PlainRun, compile_plain, run_plain  # noqa: E402
 from software.cores import CORES  # noqa: E402
@@ -114,6 +116,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("projects", nargs="*", type=Path, help="projects of --device MCU")
     args = parser.parse_args()
+    os.environ.setdefault(PREFERENCE, "zig")  # what the bounds are for
     good = _kernels()
     return 0 if (_networks(args.projects) if args.projects else True) and good else 1
 

@@ -156,29 +156,30 @@ class Executor:
 
     def _sums(self, step: Convolution, y: int) -> NDArray[np.int8] | NDArray[np.int32]:
         """Return a row of results before pooling: [column, filter]."""
-        top = y - step.pad[0]
+        top = y * step.stride[0] - step.pad[0]
         reach = (step.kernel[0] - 1) * step.dilation
-        end = (top + reach) // step.spread + 1
+        end = (top + reach) // step.spread[0] + 1
         self._fetch(step, Part(0, min(max(end, 0), step.in_size[0])))
         columns = step.out_size[1]
         total = np.tile(step.start, (columns, 1))
         weights = step.weights.astype(np.int64)
         for number in range(step.kernel[0]):
-            place, rest = divmod(top + number * step.dilation, step.spread)
+            place, rest = divmod(top + number * step.dilation, step.spread[0])
             if rest or not 0 <= place < step.in_size[0]:
                 continue
             data = self._row(step.source, place, step.in_size[0]).astype(np.int64)
             wide = self._spread(step, data.reshape(step.in_size[1], -1))
             for tap in range(step.kernel[1]):
-                first = tap * step.dilation
-                total += _products(wide[first : first + columns], weights[:, :, number, tap], step)
+                data = wide[tap * step.dilation :: step.stride[1]][:columns]
+                total += _products(data, weights[:, :, number, tap], step)
         return _finished(total, step)
 
     def _spread(self, step: Convolution, row: Int64) -> Int64:
         """Return a row [column, channel] with zeros between its pixels and around them."""
         reach = (step.kernel[1] - 1) * step.dilation
-        wide = np.zeros((step.out_size[1] + reach, row.shape[1]), np.int64)
-        places = np.arange(len(row)) * step.spread + step.pad[1]
+        last = (step.out_size[1] - 1) * step.stride[1]
+        wide = np.zeros((last + 1 + reach, row.shape[1]), np.int64)
+        places = np.arange(len(row)) * step.spread[1] + step.pad[1]
         inside = (places >= 0) & (places < len(wide))
         wide[places[inside]] = row[inside]
         return wide

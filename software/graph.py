@@ -90,7 +90,8 @@ class Convolution:
     """A convolution, or with one pixel a fully connected layer, with what follows its sums.
 
     `weights` are int8 [filter, channel of the group, kernel row, kernel column]; a transposed
-    convolution has pixels `spread` apart with zeros between them. `start` is int64 [filter]: what
+    convolution has pixels `spread` apart (rows, columns) with zeros between them. Windows are
+    `stride` apart. `start` is int64 [filter]: what
     a sum begins with, the bias and half of the last place kept. Sums are shifted `right` (negative:
     left), made positive if `absolute`, and limited to `low` to 127; `wide` ones stay as they are,
     unless `limited`. `input` is what the input channels can be, `output` the output channels. With
@@ -109,7 +110,8 @@ class Convolution:
     out_size: Size
     pad: Size = (0, 0)
     dilation: int = 1
-    spread: int = 1
+    stride: Size = (1, 1)
+    spread: Size = (1, 1)
     right: int = 7
     low: int = -128
     absolute: bool = False
@@ -139,6 +141,11 @@ class Convolution:
     def depthwise(self) -> bool:
         """Whether every channel has one filter of its own."""
         return self.groups > 1 and self.weights.shape[1] == 1 and self.filters == self.groups
+
+    @property
+    def transposed(self) -> bool:
+        """Whether there are zeros between the pixels."""
+        return self.spread != (1, 1)
 
     @property
     def linear(self) -> bool:

@@ -226,18 +226,19 @@ class _Lowering:
         target = self._tensor(
             f"{layer} output", layer.out_dim, output, value_bytes=4 if wide else 1
         )
-        pad, spread = layer.pad, 1
+        pad, stride, spread = layer.pad, layer.stride, (1, 1)
         if layer.operator is Operator.CONVTRANSPOSE2D:
             reach = [layer.dilation * (k - 1) for k in layer.kernel]
-            pad, spread = (reach[0] - layer.pad[0], reach[1] - layer.pad[1]), layer.stride
+            pad = reach[0] - layer.pad[0], reach[1] - layer.pad[1]
+            stride, spread = spread, stride
         if not layer.has_weights:
-            pad = (0, 0)
+            pad, stride = (0, 0), (1, 1)
         self.steps.append(
             Convolution(source=value, target=target, layer=layer.index, name=str(layer),
                         place=layer.place, weights=weights, start=start, groups=groups,
                         in_size=size, out_size=layer.out_dim, pad=pad, dilation=layer.dilation,
-                        spread=spread, right=right, low=low, absolute=absolute, wide=wide,
-                        limited=wide and active is not None,
+                        stride=stride, spread=spread, right=right, low=low, absolute=absolute,
+                        wide=wide, limited=wide and active is not None,
                         weight_bits=abs(layer.weight_bits) or 8, input=given, output=output)
         )  # fmt: skip
         return target

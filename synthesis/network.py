@@ -178,7 +178,7 @@ class Layer:
     pooled_dim: Size
     kernel: Size = (1, 1)
     pad: Size = (0, 0)
-    stride: int = 1
+    stride: Size = (1, 1)
     dilation: int = 1
     output_pad: int = 0
     out_dim: Size

@@ -128,18 +128,21 @@ def pooling_leaves_its_size(layer: Layer, _: Network) -> Iterator[str]:
 
 @_of_layer
 def operator_leaves_its_size(layer: Layer, _: Network) -> Iterator[str]:
-    """The output size follows from the pooled size, kernel, padding and dilation."""
+    """The output size follows from the pooled size, kernel, padding, stride and dilation."""
     image = (1, 1) if layer.flatten else layer.pooled_dim
     reach = [layer.dilation * (taps - 1) for taps in layer.kernel]
     if layer.operator == "conv1d":
         reach[1] = 0
     if layer.operator == "convtranspose2d":
         rows, columns = (
-            2 * (n - 1) - 2 * p + r + layer.output_pad + 1
-            for n, p, r in zip(image, layer.pad, reach, strict=True)
+            s * (n - 1) - 2 * p + r + layer.output_pad + 1
+            for n, p, r, s in zip(image, layer.pad, reach, layer.stride, strict=True)
         )
     else:
-        rows, columns = (n + 2 * p - r for n, p, r in zip(image, layer.pad, reach, strict=True))
+        rows, columns = (
+            (n + 2 * p - r - 1) // s + 1
+            for n, p, r, s in zip(image, layer.pad, reach, layer.stride, strict=True)
+        )
     if layer.out_dim != (rows, columns) or min(layer.out_dim) < 1:
         yield f"the operator makes {layer.out_dim} of {image}, expected {(rows, columns)}"
 

@@ -77,7 +77,7 @@ def recover(
 
     Raises DiagnosticError with everything that can be said of any other one.
     """
-    reading = read_file(source, placed=chip is not None)
+    reading = read_file(source, placed=chip is not None, limited=chip is not None)
     part = _sound_part(*_usable(reading), chip, options)
     found = (*reading.problems, *part.problems)
     if part.is_whole:

@@ -33,13 +33,14 @@ def understand(
     """Return the network of a description, its layout, and every complaint about it.
 
     Constraints may be violated: there can be errors among the complaints. With a chip the layout is
-    complete; without one, nothing has to be placed and only constraints of networks are tested.
+    complete; without one, nothing has to be placed, kernels and strides may have every size, and
+    only constraints of networks are tested.
     `arrange` chooses the places that a description leaves open.
     Raises DiagnosticError, with all that can be said, if there is no network; of the sound layers
     in front of the first that is not, `judge` may say more.
     """
     try:
-        description = parse_file(source, placed=chip is not None)
+        description = parse_file(source, placed=chip is not None, limited=chip is not None)
         network, layout, found = resolve(description, chip, options)
     except DiagnosticError:
         from synthesis.recovery import recover  # most descriptions are sound

@@ -29,7 +29,7 @@ static const int8_t input[] = {{ {input} }};
 static const {element} expected[] = {{ {expected} }};
 static const nn_conv conv = {{
     weights, start, {channels}, {filters}, {width}, {groups}, {flush}, {pad},
-    {kernel_rows}, {kernel_columns}, {dilation}, {spread}, {right}, {low}, {flags}
+    {kernel_rows}, {kernel_columns}, {dilation}, {spread}, {stride}, {right}, {low}, {flags}
 }};
 static {element} out[sizeof expected / sizeof expected[0]];
 static uint32_t scratch[SCRATCH + 1];
@@ -47,7 +47,7 @@ void compute_{number}(void)
         const int8_t *rows[{kernel_rows}];
 
         for (i = 0; i < {kernel_rows}; i++) {{
-            int row = y + i * {dilation} - {pad_rows};
+            int row = y * {stride_rows} + i * {dilation} - {pad_rows};
 
             rows[i] = row < 0 || row >= {height} ? NULL : input + row * {row_bytes};
         }}
@@ -116,6 +116,7 @@ def layer(
     pad: tuple[int, int] = (0, 0),
     groups: int = 1,
     dilation: int = 1,
+    stride: tuple[int, int] = (1, 1),
     right: int = 7,
     low: int = -128,
     signed: bool = True,
@@ -128,7 +129,9 @@ def layer(
     """
     filters, channels = weights.shape[0], weights.shape[1] * groups
     reach = [(k - 1) * dilation for k in weights.shape[2:]]
-    out_size = (size[0] + 2 * pad[0] - reach[0], size[1] + 2 * pad[1] - reach[1])
+    out_size = tuple(
+        (n + 2 * p - r - 1) // s + 1 for n, p, r, s in zip(size, pad, reach, stride, strict=True)
+    )
     return Convolution(
         source=0,
         target=1,
@@ -139,9 +142,10 @@ def layer(
         start=start,
         groups=groups,
         in_size=size,
-        out_size=out_size,
+        out_size=(out_size[0], out_size[1]),
         pad=pad,
         dilation=dilation,
+        stride=stride,
         right=right,
         low=low,
         absolute=absolute,
@@ -162,7 +166,8 @@ def expected(conv: Convolution, data: NDArray[np.int8]) -> Integers:
         made = slice(group * outputs, (group + 1) * outputs)
         read = slice(group * inputs, (group + 1) * inputs)
         for i, j in np.ndindex(*conv.kernel):
-            window = padded[i * step : i * step + rows, j * step : j * step + columns, read]
+            window = padded[i * step :: conv.stride[0], j * step :: conv.stride[1], read]
+            window = window[:rows, :columns]
             sums[:, :, made] += window @ conv.weights[made, :, i, j].T.astype(np.int64)
     if conv.wide:
         return sums
@@ -221,7 +226,9 @@ def _source(number: int, trial: Trial) -> str:
         kernel_rows=conv.kernel[0],
         kernel_columns=conv.kernel[1],
         dilation=conv.dilation,
-        spread=conv.spread,
+        spread=conv.spread[1],
+        stride=conv.stride[1],
+        stride_rows=conv.stride[0],
         right=conv.right,
         low=conv.low,
         flags=int(conv.absolute) + 2 * int(conv.wide),

@@ -7,10 +7,12 @@ from pathlib import Path
 from commands.loader.messages import print_line, print_messages, visible
 from commands.loader.options import LoaderOptions
 from commands.software.options import SoftwareOptions
-from diagnostics import refuse_errors
+from device import Chip
+from diagnostics import Diagnostic, refuse_errors
 from software.build import build
 from software.emit.text import log_text, plan_text
 from software.profile import read_profile
+from synthesis.network import Network
 from synthesis.understand import understand
 from writing.folder import check_folder, write_project
 
@@ -25,8 +27,7 @@ def create_software(options: LoaderOptions, wanted: SoftwareOptions) -> int:
         options = with_description(options, options.model)
     if not options.output.check_only:
         check_folder(options.folder, overwrite=options.overwrite)
-    network, _, found = understand(options.config_file, None, options.resolve)
-    refuse_errors(found)
+    network, found = _understood(options, wanted.like)
     built = build(
         network,
         profile,
@@ -61,3 +62,17 @@ def create_software(options: LoaderOptions, wanted: SoftwareOptions) -> int:
     )
     print_line(f"Wrote {len(files)} files to {options.folder}", options.messages)
     return 0
+
+
+def _understood(
+    options: LoaderOptions, like: Chip | None
+) -> tuple[Network, tuple[Diagnostic, ...]]:
+    """Return the network and what was found; refuse it where it is wrong or too much for a chip."""
+    chips: tuple[Diagnostic, ...] = ()
+    if like is not None:
+        from synthesis.pipeline import examine  # the stages of the accelerator: few ask for them
+
+        *_, chips = examine(options.config_file, like, options.resolve, options.encode)
+    network, _, found = understand(options.config_file, None, options.resolve)
+    refuse_errors(found)
+    return network, tuple(dict.fromkeys((*chips, *found)))

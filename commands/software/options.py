@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from values import frozen
 
 if TYPE_CHECKING:
+    from device import Chip
     from diagnostics import Diagnostic
     from software.plan.plan import Scheme
     from software.profile import Profile
@@ -19,7 +20,8 @@ class SoftwareOptions:
 
     `mcu` is a profile's name or file, `l1` and `flash` take the place of its sizes. `schemes` are
     tried in this order, `kernels` are the sets that may be used (None: those of the core).
-    `report` prints the plan; `notices` are about options that change nothing here.
+    `report` prints the plan; limits of the chip `like` hold, if there is one; `notices` are about
+    options that change nothing here.
     """
 
     mcu: str
@@ -28,6 +30,7 @@ class SoftwareOptions:
     l1: int | None = None
     flash: int | None = None
     report: bool = False
+    like: Chip | None = None
     notices: tuple[Diagnostic, ...] = ()
 
     def changed(self, profile: Profile) -> Profile:

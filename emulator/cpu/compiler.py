@@ -1,6 +1,7 @@
 """Compiling C programs for the emulated cores.
 
-The GNU cross compiler is used if it is installed, else the compiler in the ziglang package.
+The GNU cross compiler is used if it is installed, else the compiler in the ziglang package. With
+AI8X_COMPILER=zig it is the latter in any case: bounds of benchmarks depend on the compiler.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from emulator.errors import EmulatorError
 _COMPILER_BYTES = 8 << 30
 """Address space; a usual program takes one gibibyte of it."""
 COMPILE_SECONDS = 120
+PREFERENCE = "AI8X_COMPILER"
+"""Variable of the environment."""
 
 
 def compiler(core: Architecture) -> list[str]:
@@ -31,7 +34,7 @@ def compiler(core: Architecture) -> list[str]:
     """
     compilers = core.family.compilers
     gcc = next(filter(None, map(shutil.which, compilers)), None)
-    if gcc:
+    if gcc and os.environ.get(PREFERENCE) != "zig":
         return [gcc, *core.gcc_options]
     zig = _zig()
     if zig:

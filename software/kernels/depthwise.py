@@ -9,7 +9,7 @@ from software.kernels.registry import Core, Kernel, Packed
 
 
 def _suits(conv: Convolution, _core: Core) -> bool:
-    return conv.depthwise and conv.spread == 1
+    return conv.depthwise and not conv.transposed
 
 
 def _pack(conv: Convolution) -> Packed:

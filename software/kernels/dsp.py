@@ -16,7 +16,7 @@ def _quads(conv: Convolution) -> int:
 
 
 def _suits(conv: Convolution, core: Core) -> bool:
-    return core.simd and conv.groups == 1 and conv.spread == 1
+    return core.simd and conv.groups == 1 and not conv.transposed
 
 
 def _pack(conv: Convolution) -> Packed:

@@ -113,7 +113,7 @@ def _pack_small(conv: Convolution) -> Packed:
 
 
 def _suits(conv: Convolution, core: Core) -> bool:
-    return core.multiplier and conv.groups == 1 and conv.spread == 1
+    return core.multiplier and conv.groups == 1 and not conv.transposed
 
 
 def _suits_small(conv: Convolution, core: Core) -> bool:

@@ -14,7 +14,7 @@ _NIBBLE = range(-8, 8)
 
 
 def _suits(conv: Convolution, core: Core) -> bool:
-    return not core.multiplier and conv.groups == 1 and conv.spread == 1
+    return not core.multiplier and conv.groups == 1 and not conv.transposed
 
 
 def _pack(conv: Convolution) -> Packed:

@@ -28,6 +28,8 @@ def _in_line(step: Step) -> Step:
                 in_size=_turned(step.in_size),
                 out_size=_turned(step.out_size),
                 pad=_turned(step.pad),
+                stride=_turned(step.stride),
+                spread=_turned(step.spread),
                 pool=None if step.pool is None else _pool(step.pool),
             )
         case Pool() if _column(step.in_size) and step.window[1] == 1:

@@ -73,10 +73,10 @@ def parts_of(step: Step, row: int) -> list[Part]:
 
 def _window(conv: Convolution, y: int) -> Part:
     """Return the input rows under the kernel at a row of the sums; `first` = `end`: none."""
-    top = y - conv.pad[0]
+    top = y * conv.stride[0] - conv.pad[0]
     bottom = top + (conv.kernel[0] - 1) * conv.dilation
-    first = -(-top // conv.spread)
-    end = bottom // conv.spread + 1
+    first = -(-top // conv.spread[0])
+    end = bottom // conv.spread[0] + 1
     rows = conv.in_size[0]
     first, end = min(max(first, 0), rows), min(max(end, 0), rows)
     return Part(first, max(first, end))

@@ -25,7 +25,7 @@ void nn_conv_c(const nn_conv *conv, const int8_t *const *rows, unsigned x, unsig
             in_group++;
             for (row = 0; row < conv->kernel_rows; row++) {
                 for (column = 0; column < conv->kernel_columns; column++, weights += inputs) {
-                    int32_t place = (int32_t)(x + column * conv->dilation) - conv->pad;
+                    int32_t place = (int32_t)(x * conv->stride + column * conv->dilation) - conv->pad;
                     const int8_t *data;
                     uint32_t i;
 

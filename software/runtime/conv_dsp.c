@@ -206,14 +206,15 @@ static inline nn_dsp_columns nn_dsp_clip(const nn_conv *conv, int32_t x, int32_t
 
     left = left < columns ? left : columns;
     right = right < 0 ? 0 : right < columns - left ? right : columns - left;
-    clipped.first = (x + left) * channels;
+    clipped.first = left + right < columns ? (x + left) * channels : 0;
     clipped.left = (uint32_t)(left * channels);
     clipped.right = (uint32_t)(right * channels);
     clipped.inside = (uint32_t)((columns - left - right) * channels);
     return clipped;
 }
 
-/* Gathers the patch under the kernel at column `x` as pairs; channels are a multiple of four. */
+/* Gathers the patch under the kernel from input column `x` on as pairs; channels are a multiple of
+ * four. */
 static void nn_dsp_patch_quads(const nn_conv *conv, const int8_t *const *rows, int32_t x,
                                nn_dsp_pair *to)
 {
@@ -223,7 +224,7 @@ static void nn_dsp_patch_quads(const nn_conv *conv, const int8_t *const *rows, i
     unsigned row;
 
     for (row = 0; row < conv->kernel_rows; row++) {
-        int32_t run, place = x - conv->pad;
+        int32_t run, place = x;
 
         for (run = 0; run < runs; run++, place += conv->dilation) {
             const nn_dsp_columns at = nn_dsp_clip(conv, place, columns);
@@ -245,7 +246,7 @@ static void nn_dsp_patch_bytes(const nn_conv *conv, const int8_t *const *rows, i
 {
     const int32_t runs = conv->dilation == 1 ? 1 : conv->kernel_columns;
     const int32_t columns = conv->kernel_columns / runs;
-    int32_t run, place = x - conv->pad;
+    int32_t run, place = x;
     const uint32_t size = (uint32_t)columns * conv->channels;
 
     for (run = 0; run < runs; run++, place += conv->dilation) {
@@ -300,18 +301,18 @@ static inline void nn_dsp_single_pairs(int32_t (*value)[4], unsigned at, nn_dsp_
 static void nn_dsp_patch_single(const nn_conv *conv, const int8_t *const *rows, int32_t x,
                                 nn_dsp_pair *pairs)
 {
-    static const int8_t zeros[4];
+    static const int8_t zeros[4]; /* the row outside; `data` is the second of four columns */
     const int left = x < 0, right = x + 3 >= (int32_t)conv->width;
     int32_t value[3][4];
     unsigned row;
 
     for (row = 0; row < 3; row++) {
-        const int8_t *data = rows[row] != NULL ? rows[row] + x : zeros;
+        const int8_t *data = rows[row] != NULL ? rows[row] + (x + 1) : zeros + 1;
 
-        value[row][0] = left ? 0 : data[0];
-        value[row][1] = data[1];
-        value[row][2] = data[2];
-        value[row][3] = right ? 0 : data[3];
+        value[row][0] = left ? 0 : data[-1];
+        value[row][1] = data[0];
+        value[row][2] = data[1];
+        value[row][3] = right ? 0 : data[2];
     }
     nn_dsp_single_pairs(value, 0, pairs);
     nn_dsp_single_pairs(value, 1, pairs + 2);
@@ -320,7 +321,7 @@ static void nn_dsp_patch_single(const nn_conv *conv, const int8_t *const *rows, 
 static inline int nn_dsp_is_single(const nn_conv *conv, int32_t x)
 {
     return conv->channels == 1 && conv->kernel_rows == 3 && conv->kernel_columns == 3 &&
-           conv->dilation == 1 && x >= -1 && x + 3 <= (int32_t)conv->width;
+           conv->dilation == 1 && conv->stride == 1 && x >= -1 && x + 3 <= (int32_t)conv->width;
 }
 
 /* Computes two pixels; `tiles` holds what is the same for all. */
@@ -388,21 +389,22 @@ void nn_conv_dsp(const nn_conv *conv, const int8_t *const *rows, unsigned x, uns
     const uint32_t size = conv->filters * (conv->flags & NN_WIDE ? sizeof(int32_t) : 1);
     nn_dsp_pair *pairs = (nn_dsp_pair *)scratch;
     int8_t *bytes = (int8_t *)(pairs + 4 * quads), *pixel = (int8_t *)out;
+    int32_t at = (int32_t)(x * conv->stride) - conv->pad;
     nn_dsp_tiles tiles;
 
     tiles.pairs = pairs;
     tiles.quads = quads;
-    for (; count > 1; x += 2, count -= 2, pixel += 2 * size) {
-        if (nn_dsp_is_single(conv, (int32_t)x - conv->pad)) {
-            nn_dsp_patch_single(conv, rows, (int32_t)x - conv->pad, pairs);
+    for (; count > 1; at += 2 * conv->stride, count -= 2, pixel += 2 * size) {
+        if (nn_dsp_is_single(conv, at)) {
+            nn_dsp_patch_single(conv, rows, at, pairs);
         } else {
-            nn_dsp_patch(conv, rows, (int32_t)x, pairs, bytes, quads);
-            nn_dsp_patch(conv, rows, (int32_t)x + 1, pairs + 2, bytes, quads);
+            nn_dsp_patch(conv, rows, at, pairs, bytes, quads);
+            nn_dsp_patch(conv, rows, at + conv->stride, pairs + 2, bytes, quads);
         }
         nn_dsp_two(conv, &tiles, pixel, pixel + size);
     }
     if (count) {
-        nn_dsp_patch(conv, rows, (int32_t)x, pairs, bytes, quads);
+        nn_dsp_patch(conv, rows, at, pairs, bytes, quads);
         nn_dsp_one(conv, &tiles, pixel);
     }
 }
@@ -418,7 +420,7 @@ static int32_t nn_dsp_sum(const nn_conv *conv, const int8_t *const *rows, int32_
 
     for (row = 0; row < conv->kernel_rows; row++) {
         for (column = 0; column < conv->kernel_columns; column++) {
-            const int32_t place = x + (int32_t)(column * conv->dilation) - conv->pad;
+            const int32_t place = x + (int32_t)(column * conv->dilation);
             const int inside = rows[row] != NULL && place >= 0 && place < (int32_t)conv->width;
 
             for (channel = 0; channel < conv->channels; channel++, input++) {
@@ -437,17 +439,18 @@ void nn_conv_dsp(const nn_conv *conv, const int8_t *const *rows, unsigned x, uns
 {
     const uint32_t quads = (conv->channels * conv->kernel_rows * conv->kernel_columns + 3) / 4;
     const uint32_t size = conv->filters * (conv->flags & NN_WIDE ? sizeof(int32_t) : 1);
+    int32_t at = (int32_t)(x * conv->stride) - conv->pad;
     int8_t *pixel = (int8_t *)out;
     uint32_t filter;
 
     (void)scratch;
-    for (; count; count--, x++, pixel += size) {
+    for (; count; count--, at += conv->stride, pixel += size) {
         for (filter = 0; filter < conv->filters; filter++) {
             const int8_t *weights = (const int8_t *)conv->weights;
 
             weights += (filter / 2 * quads * 2 + filter % 2) * 4;
             nn_store(conv, pixel, filter,
-                     nn_dsp_sum(conv, rows, (int32_t)x, weights, conv->start[filter]));
+                     nn_dsp_sum(conv, rows, at, weights, conv->start[filter]));
         }
     }
 }

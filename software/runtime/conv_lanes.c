@@ -217,17 +217,17 @@ static void nn_lanes_block(const nn_lanes *data, const int8_t *weights, uint32_t
 
 #define NN_LANES_PIXELS (2 * NN_LANES_WORDS)
 
-/* Joins `size` values of pixels that are `channels` apart; bit p of `inside` tells that pixel p is
- * part of the row. */
-static nn_lanes *nn_lanes_join(nn_lanes *to, const int8_t *from, uint32_t size, uint32_t channels,
-                               unsigned inside)
+/* Joins `size` values of pixels that are `distance` apart, from place `first` of a row on; bit p of
+ * `inside` tells that pixel p is part of the row. */
+static nn_lanes *nn_lanes_join(nn_lanes *to, const int8_t *row, int32_t first, uint32_t size,
+                               uint32_t distance, unsigned inside)
 {
     nn_lanes *end = to + NN_LANES_WORDS * size;
 
     if (inside == (1u << NN_LANES_PIXELS) - 1) {
-        const int8_t *second = from + channels;
+        const int8_t *from = row + first, *second = from + distance;
 #if NN_LANES_WORDS == 2
-        const int8_t *third = second + channels, *fourth = third + channels;
+        const int8_t *third = second + distance, *fourth = third + distance;
 #endif
         while (to != end) {
             *to++ = (uint32_t)(int32_t)*from++ + ((uint32_t)(int32_t)*second++ << 16);
@@ -240,50 +240,50 @@ static nn_lanes *nn_lanes_join(nn_lanes *to, const int8_t *from, uint32_t size, 
     while (!inside && to != end) { /* there may be no data */
         *to++ = 0;
     }
-    for (; to != end; from++) {
-        const int8_t *value = from;
+    for (; to != end; first++) {
+        int32_t place = first;
         unsigned bit;
 
         for (bit = 1; bit < 1u << NN_LANES_PIXELS; bit <<= 2) {
-            uint32_t word = inside & bit ? (uint32_t)(int32_t)*value : 0;
+            uint32_t word = inside & bit ? (uint32_t)(int32_t)row[place] : 0;
 
-            value += channels;
-            word += inside & (bit << 1) ? (uint32_t)(int32_t)*value << 16 : 0;
-            value += channels;
+            place += (int32_t)distance;
+            word += inside & (bit << 1) ? (uint32_t)(int32_t)row[place] << 16 : 0;
+            place += (int32_t)distance;
             *to++ = word;
         }
     }
     return to;
 }
 
-/* Gathers the patches under the kernel at column `x` and at those that follow. */
+/* Gathers the patches under the kernel from input column `x` on, and at those that follow. */
 static void nn_lanes_patch(const nn_conv *conv, const int8_t *const *rows, int32_t x,
                            nn_lanes *to, unsigned pixels)
 {
-    const uint32_t channels = conv->channels;
+    const uint32_t channels = conv->channels, distance = channels * conv->stride;
     const int32_t columns = conv->kernel_columns, step = conv->dilation, width = conv->width;
+    const int32_t stride = conv->stride, last = (int32_t)(pixels - 1) * stride;
     unsigned row, all = (1u << pixels) - 1;
 
-    x -= conv->pad;
     for (row = 0; row < conv->kernel_rows; row++) {
-        const int8_t *data = rows[row];
         int32_t column, place = x;
 
-        if (data == NULL) {
-            to = nn_lanes_join(to, NULL, (uint32_t)columns * channels, 0, 0);
-        } else if (step == 1 && x >= 0 && x + columns + (int32_t)pixels - 1 <= width) {
-            to = nn_lanes_join(to, data + (uint32_t)x * channels, (uint32_t)columns * channels,
-                               channels, all);
+        if (rows[row] == NULL) {
+            to = nn_lanes_join(to, NULL, 0, (uint32_t)columns * channels, 0, 0);
+        } else if (step == 1 && x >= 0 && x + columns + last <= width) {
+            to = nn_lanes_join(to, rows[row], x * (int32_t)channels, (uint32_t)columns * channels,
+                               distance, all);
         } else {
             for (column = 0; column < columns; column++, place += step) {
                 unsigned inside = all, pixel;
+                int32_t at = place;
 
-                for (pixel = 0; pixel < pixels; pixel++) {
-                    if (place + (int32_t)pixel < 0 || place + (int32_t)pixel >= width) {
+                for (pixel = 0; pixel < pixels; pixel++, at += stride) {
+                    if (at < 0 || at >= width) {
                         inside &= ~(1u << pixel);
                     }
                 }
-                to = nn_lanes_join(to, data + place * (int32_t)channels, channels, channels,
+                to = nn_lanes_join(to, rows[row], place * (int32_t)channels, channels, distance,
                                    inside);
             }
         }
@@ -370,7 +370,7 @@ void nn_conv_lanes(const nn_conv *conv, const int8_t *const *rows, unsigned x, u
         const unsigned pixels = count < NN_LANES_PIXELS ? count : NN_LANES_PIXELS;
         uint32_t filter, part;
 
-        nn_lanes_patch(conv, rows, (int32_t)x, data, pixels);
+        nn_lanes_patch(conv, rows, (int32_t)(x * conv->stride) - conv->pad, data, pixels);
         if (pixels == 1) {
             nn_lanes_single(conv, data, length, pixel);
         }

@@ -75,53 +75,51 @@ static void nn_nomul_filter(const nn_nomul_pair *data, const uint8_t *weights, u
     }
 }
 
-/* Joins `size` values of two pixels; bit p of `inside` tells that pixel p is part of the row. */
-static nn_nomul_pair *nn_nomul_join(nn_nomul_pair *to, const int8_t *first, const int8_t *second,
-                                    uint32_t size, unsigned inside)
+/* Joins `size` values of two pixels that are `distance` apart, from place `first` of a row on; bit p
+ * of `inside` tells that pixel p is part of the row. */
+static nn_nomul_pair *nn_nomul_join(nn_nomul_pair *to, const int8_t *row, int32_t first,
+                                    uint32_t size, int32_t distance, unsigned inside)
 {
     nn_nomul_pair *end = to + size;
 
     while (!inside && to != end) { /* there may be no data */
         *to++ = 0;
     }
-    for (; to != end; first++, second++) {
-        uint32_t pair = inside & 1 ? (uint32_t)(int32_t)*first : 0;
+    for (; to != end; first++) {
+        uint32_t pair = inside & 1 ? (uint32_t)(int32_t)row[first] : 0;
 
-        *to++ = pair + (inside & 2 ? (uint32_t)(int32_t)*second << 16 : 0);
+        *to++ = pair + (inside & 2 ? (uint32_t)(int32_t)row[first + distance] << 16 : 0);
     }
     return to;
 }
 
+/* Gathers the patches under the kernel from input column `x` on, and of the pixel that follows. */
 static void nn_nomul_patch(const nn_conv *conv, const int8_t *const *rows, int32_t x,
                            nn_nomul_pair *to, unsigned pixels)
 {
     const uint32_t channels = conv->channels;
     const int32_t columns = conv->kernel_columns, step = conv->dilation, width = conv->width;
-    const uint32_t size = (uint32_t)columns * channels, jump = (uint32_t)step * channels;
+    const int32_t stride = conv->stride, distance = stride * (int32_t)channels;
+    const uint32_t size = (uint32_t)columns * channels;
     unsigned row;
 
-    x -= conv->pad;
     for (row = 0; row < conv->kernel_rows; row++) {
-        const int8_t *first = rows[row], *second;
         int32_t column, place = x;
 
-        if (first == NULL) {
-            to = nn_nomul_join(to, NULL, NULL, size, 0);
+        if (rows[row] == NULL) {
+            to = nn_nomul_join(to, NULL, 0, size, 0, 0);
             continue;
         }
-        first += x * (int32_t)channels;
-        second = first + channels;
-        if (pixels == 2 && step == 1 && x >= 0 && x + columns < width) {
-            to = nn_nomul_join(to, first, second, size, 3);
+        if (pixels == 2 && step == 1 && x >= 0 && x + stride + columns <= width) {
+            to = nn_nomul_join(to, rows[row], x * (int32_t)channels, size, distance, 3);
             continue;
         }
         for (column = 0; column < columns; column++, place += step) {
             unsigned inside = place >= 0 && place < width;
 
-            inside |= pixels == 2 && place >= -1 && place + 1 < width ? 2 : 0;
-            to = nn_nomul_join(to, first, second, channels, inside);
-            first += jump;
-            second += jump;
+            inside |= pixels == 2 && place + stride >= 0 && place + stride < width ? 2 : 0;
+            to = nn_nomul_join(to, rows[row], place * (int32_t)channels, channels, distance,
+                               inside);
         }
     }
 }
@@ -140,7 +138,7 @@ void nn_conv_nomul(const nn_conv *conv, const int8_t *const *rows, unsigned x, u
         const unsigned pixels = count > 1 ? 2 : 1;
         uint32_t filter;
 
-        nn_nomul_patch(conv, rows, (int32_t)x, data, pixels);
+        nn_nomul_patch(conv, rows, (int32_t)(x * conv->stride) - conv->pad, data, pixels);
         for (filter = 0; filter < conv->filters; filter++, weights += inputs) {
             uint32_t sums[2];
 

@@ -128,28 +128,25 @@ static void nn_depthwise_quads(const nn_depthwise_pixel *pixel)
 
 #endif
 
-/* Lists the places of the kernel at column `x` that lie within the image; returns the end. */
+/* Lists the places of the kernel from input column `x` on that lie within the image; returns the end. */
 static nn_depthwise_tap *nn_depthwise_list(const nn_conv *conv, const int8_t *const *rows,
                                            int32_t x, nn_depthwise_tap *tap)
 {
     const int8_t *weights = (const int8_t *)conv->weights;
-    const uint32_t channels = conv->channels, step = conv->dilation * channels;
-    const int32_t first = (x - conv->pad) * (int32_t)channels;
+    const uint32_t channels = conv->channels;
     unsigned row;
 
     for (row = 0; row < conv->kernel_rows; row++) {
-        const int8_t *data = rows[row] + (rows[row] != NULL ? first : 0);
-        int32_t place = x - conv->pad;
+        int32_t place = x;
         unsigned column;
 
         for (column = 0; column < conv->kernel_columns; column++, weights += channels) {
             if (rows[row] != NULL && place >= 0 && place < (int32_t)conv->width) {
-                tap->data = data;
+                tap->data = rows[row] + (uint32_t)place * channels;
                 tap->weights = weights;
                 tap++;
             }
             place += conv->dilation;
-            data += rows[row] != NULL ? step : 0;
         }
     }
     return tap;
@@ -174,7 +171,7 @@ void nn_depthwise(const nn_conv *conv, const int8_t *const *rows, unsigned x, un
         const nn_depthwise_tap *tap;
         uint32_t channel = 0;
 
-        pixel.end = nn_depthwise_list(conv, rows, (int32_t)x, taps);
+        pixel.end = nn_depthwise_list(conv, rows, (int32_t)(x * conv->stride) - conv->pad, taps);
         pixel.by_three = (uint32_t)(pixel.end - taps) % 3 == 0;
         if (pixel.channels && pixel.end != taps) {
             nn_depthwise_quads(&pixel);

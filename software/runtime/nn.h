@@ -52,6 +52,7 @@ typedef struct {
     uint16_t kernel_columns;
     uint16_t dilation;
     uint16_t spread;      /* distance of input pixels, more than 1 in transposed convolutions */
+    uint16_t stride;      /* distance of windows */
     int8_t right;         /* bits by which sums are shifted right; negative: left */
     int8_t low;           /* least output: 0 after ReLU, else -128 */
     uint8_t flags;

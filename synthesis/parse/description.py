@@ -69,13 +69,15 @@ class LayerDescription(Section):
 class Description(Section):
     """A whole file: global keys and layers in order.
 
-    Unless it is `placed`, keys that fix memory and processors may be missing.
+    Unless it is `placed`, keys that fix memory and processors may be missing. Unless it is
+    `limited`, it is for no accelerator: kernels and strides of every size are fine.
     """
 
     file: str
     layers: tuple[LayerDescription, ...]
     warnings: tuple[Diagnostic, ...]
     placed: bool = True
+    limited: bool = True
 
     def layer_named(self, name: str) -> LayerDescription | None:
         """Return the layer of a name, in any case."""

@@ -43,6 +43,8 @@ class Key:
     required: bool = False
     limits: Kind | None = None
     """What some operator on some chip can use, if the parser leaves more to later rules."""
+    unlimited: Kind | None = None
+    """What is accepted where no limits of a chip hold, if that is more."""
     blocks: Facts = Fact.SIZES
 
     @property
@@ -148,6 +150,7 @@ LAYER_KEYS = (
         "Stride of the operation: 2 for ConvTranspose2d, else 1.",
         "1, ConvTranspose2d 2",
         limits=Pair(1, 2),
+        unlimited=Pair(1),
     ),
     Key(
         "pad",
@@ -163,10 +166,16 @@ LAYER_KEYS = (
         "1",
         limits=Pair(1, 2047),
     ),
-    Key("max_pool", Pair(1, 16), "Window of maximum pooling.", "1"),
-    Key("avg_pool", Pair(1, 16), "Window of average pooling.", "1"),
-    Key("pool_stride", Pair(1, 16), "Stride of pooling, or plain decimation.", "1"),
-    Key("pool_dilation", Pair(1, 16), "Distance of the window's taps.", "1"),
+    Key("max_pool", Pair(1, 16), "Window of maximum pooling.", "1", unlimited=Pair(1)),
+    Key("avg_pool", Pair(1, 16), "Window of average pooling.", "1", unlimited=Pair(1)),
+    Key(
+        "pool_stride",
+        Pair(1, 16),
+        "Stride of pooling, or plain decimation.",
+        "1",
+        unlimited=Pair(1),
+    ),
+    Key("pool_dilation", Pair(1, 16), "Distance of the window's taps.", "1", unlimited=Pair(1)),
     Key(
         "output_pad",
         Pair(0),
@@ -297,6 +306,11 @@ LAYOUT_KEYS = frozenset({
     "kernel_offset", "in_place", "input_port",
 })  # fmt: skip
 """Keys that fix memory and processors and change nothing of what is computed."""
+
+
+def without_limits(keys: tuple[Key, ...]) -> tuple[Key, ...]:
+    """Return the keys with what they accept where no limits of a chip hold."""
+    return tuple(replace(key, kind=key.unlimited or key.kind) for key in keys)
 
 
 def without_layout(keys: tuple[Key, ...]) -> tuple[Key, ...]:

@@ -21,7 +21,14 @@ from synthesis.parse.description import (
     Reading,
     Section,
 )
-from synthesis.parse.keys import GLOBAL_KEYS, LAYER_KEYS, NESTED_KEYS, Key, without_layout
+from synthesis.parse.keys import (
+    GLOBAL_KEYS,
+    LAYER_KEYS,
+    NESTED_KEYS,
+    Key,
+    without_layout,
+    without_limits,
+)
 from synthesis.parse.kinds import KindError
 from synthesis.parse.nodes import compose, kind_of, mapping_items, place_of, read_text
 
@@ -31,32 +38,35 @@ _FILL_IN = re.compile(r"(?:^|\s)#\s*(FILL IN:.*)")
 _NO_LAYERS = effects(blocks=Fact.LAYERS)
 
 
-def parse_file(source: Source, *, placed: bool = True) -> Description:
+def parse_file(source: Source, *, placed: bool = True, limited: bool = True) -> Description:
     """Read and parse a network description as `parse` does."""
-    reading = read_file(source, placed=placed)
+    reading = read_file(source, placed=placed, limited=limited)
     refuse_errors(reading.problems)
     return reading.description
 
 
-def parse(text: str, file: str = "<text>", *, placed: bool = True) -> Description:
+def parse(
+    text: str, file: str = "<text>", *, placed: bool = True, limited: bool = True
+) -> Description:
     """Parse the text of a network description; `file` names it in messages.
 
-    Unless it must be `placed`, keys that fix memory and processors may be missing. Raises
-    DiagnosticError with all its problems.
+    Unless it must be `placed`, keys that fix memory and processors may be missing; unless it is
+    `limited`, no limits of the chips hold. Raises DiagnosticError with all its problems.
     """
-    reading = read(text, file, placed=placed)
+    reading = read(text, file, placed=placed, limited=limited)
     refuse_errors(reading.problems)
     return reading.description
 
 
-def read_file(source: Source, *, placed: bool = True) -> Reading:
+def read_file(source: Source, *, placed: bool = True, limited: bool = True) -> Reading:
     """Read a network description, in a file or made from a model, as `read` does."""
     if isinstance(source, Described):
-        return at_nodes(read(source.text, source.model, placed=placed), source)
-    return read(read_text(source), source, placed=placed)
+        reading = read(source.text, source.model, placed=placed, limited=limited)
+        return at_nodes(reading, source)
+    return read(read_text(source), source, placed=placed, limited=limited)
 
 
-def read(text: str, file: str = "<text>", *, placed: bool = True) -> Reading:
+def read(text: str, file: str = "<text>", *, placed: bool = True, limited: bool = True) -> Reading:
     """Read what can be used of a description, with every complaint about it.
 
     Keys that cannot be used are left out; a misspelled key counts as the one that was meant.
@@ -64,7 +74,7 @@ def read(text: str, file: str = "<text>", *, placed: bool = True) -> Reading:
     """
     root = compose(text, file)
     placed = placed and _fixes_places(root)
-    reader = _Reader(file, placed)
+    reader = _Reader(file, placed, limited)
     globals_, others = reader.section(root, GLOBAL_KEYS, ("layers", *NESTED_KEYS), "")
     entries = dict(globals_.entries)
     for name, keys in NESTED_KEYS.items():
@@ -86,7 +96,7 @@ def read(text: str, file: str = "<text>", *, placed: bool = True) -> Reading:
     complete = [layer for layer, problems in found if Fact.SIZES not in blocked(problems)]
     faulty = {id(layer) for layer, problems in found if problems}
     warnings = tuple(rules.warnings(complete, placed=placed, faulty=faulty))
-    description = Description(globals_.place, entries, file, layers, warnings, placed)
+    description = Description(globals_.place, entries, file, layers, warnings, placed, limited)
     broken = [tuple(rules.errors(layer, description)) for layer in layers]
     left = unfinished(text, file)
     return Reading(
@@ -147,9 +157,10 @@ def position(diagnostic: Diagnostic) -> tuple[int, int]:
 class _Reader:
     """Reads sections of one file and collects their problems."""
 
-    def __init__(self, file: str, placed: bool) -> None:
+    def __init__(self, file: str, placed: bool, limited: bool) -> None:
         self.file = file
         self.placed = placed
+        self.limited = limited
         self.problems: list[Diagnostic] = []
 
     def problem(
@@ -165,6 +176,7 @@ class _Reader:
 
     def known(self, keys: tuple[Key, ...]) -> tuple[Key, ...]:
         """Return the keys of a section; what is not to be placed needs fewer."""
+        keys = keys if self.limited else without_limits(keys)
         return keys if self.placed else without_layout(keys)
 
     def mappings(self, node: yaml.Node, name: str) -> list[yaml.MappingNode]:

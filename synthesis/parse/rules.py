@@ -19,6 +19,7 @@ from synthesis.parse.description import Description, LayerDescription
 
 Rule = Callable[[LayerDescription, Description], Iterator[Diagnostic]]
 LAYER_RULES: list[Rule] = []
+_ELSEWHERE = "Kernels of other sizes are for --device MCU only."
 
 
 def rule(*blocks: Fact) -> Callable[[Rule], Rule]:
@@ -76,7 +77,7 @@ def operands_need_combination(layer: LayerDescription, _: Description) -> Iterat
 
 
 @rule(Fact.SIZES)
-def kernel_fits_operator(layer: LayerDescription, _: Description) -> Iterator[Diagnostic]:
+def kernel_fits_operator(layer: LayerDescription, whole: Description) -> Iterator[Diagnostic]:
     """The multipliers are wired for 1x1 and 3x3 kernels, and for 1 to 9 taps in a row."""
     if "kernel_size" not in layer:
         return
@@ -84,10 +85,27 @@ def kernel_fits_operator(layer: LayerDescription, _: Description) -> Iterator[Di
     rows, columns = layer.get("kernel_size")
     text = f"{rows}x{columns}" if columns else str(rows)
     allowed = _kernels(operator)
-    if text not in allowed:
+    if not whole.limited and operator.convolves:
+        yield from _kernel_of_any_size(layer, operator)
+    elif text not in allowed:
         limit = f"{operator} takes {', '.join(allowed)}" if allowed else "a linear layer has none"
         remedy = _kernel_remedy(operator, rows, columns)
         yield layer.error("E121", f"'kernel_size' is {text}, {limit}", "kernel_size", remedy=remedy)
+
+
+def _kernel_of_any_size(layer: LayerDescription, operator: Operator) -> Iterator[Diagnostic]:
+    """Complain of a kernel with the wrong number of dimensions: there are no limits of a chip."""
+    rows, columns = layer.get("kernel_size")
+    if operator.one_dimensional and (columns or rows < 1):
+        wanted, remedy = "a length", f"Use kernel_size: {max(rows, 1)}."
+    elif not operator.one_dimensional and not columns:
+        length = max(rows, 1)
+        wanted, remedy = "rows x columns", f"Use kernel_size: {length}x{length}."
+    else:
+        return
+    text = f"{rows}x{columns}" if columns else str(rows)
+    message = f"'kernel_size' is {text}, {operator} takes {wanted}"
+    yield layer.error("E121", message, "kernel_size", remedy=remedy)
 
 
 def _kernels(operator: Operator) -> tuple[str, ...]:
@@ -114,23 +132,24 @@ def _kernel_remedy(operator: Operator, rows: int, columns: int) -> str:
         case Operator.NONE:
             return "Remove the key: the layer has no kernel."
         case Operator.CONVTRANSPOSE2D:
-            return "Use kernel_size: 3x3."
+            return f"Use kernel_size: 3x3. {_ELSEWHERE}"
         case Operator.CONV1D:
-            return f"Use kernel_size: {min(max(longest, 1), MAX_TAPS)}."
+            usable = f"Use kernel_size: {min(max(longest, 1), MAX_TAPS)}."
+            return usable if columns or rows <= MAX_TAPS else f"{usable} {_ELSEWHERE}"
         case Operator.CONV2D if longest > 3:
-            return "Several small kernels replace a large one."
+            return f"Several small kernels replace a large one. {_ELSEWHERE}"
         case Operator.CONV2D:
-            return f"Use kernel_size: {'1x1' if longest <= 1 else '3x3'}."
+            return f"Use kernel_size: {'1x1' if longest <= 1 else '3x3'}. {_ELSEWHERE}"
         case _:
             assert_never(operator)
 
 
 @rule()
-def stride_is_fixed(layer: LayerDescription, _: Description) -> Iterator[Diagnostic]:
+def stride_is_fixed(layer: LayerDescription, whole: Description) -> Iterator[Diagnostic]:
     """Convolutions move by one pixel, transposed ones by two; pooling decimates."""
-    if "stride" not in layer:
-        return
     operator, _combination = operation(layer)
+    if "stride" not in layer or (operator.convolves and not whole.limited):
+        return
     wanted = 2 if operator.transposed else 1
     if layer.get("stride") != (wanted, wanted):
         rows, columns = layer.get("stride")
@@ -138,9 +157,11 @@ def stride_is_fixed(layer: LayerDescription, _: Description) -> Iterator[Diagnos
             "E122",
             f"'stride' is {rows}/{columns}, {operator} works with {wanted}",
             "stride",
-            remedy="Remove the key: a transposed convolution always doubles the size."
+            remedy="Remove the key: a transposed convolution always doubles the size. "
+            "Other strides are for --device MCU only."
             if wanted == 2
-            else "Use pool_stride (with or without pooling) to reduce the size.",
+            else "Use pool_stride (with or without pooling) to reduce the size. "
+            "Other strides are for --device MCU only.",
         )
 
 

@@ -76,7 +76,7 @@ def _rollover_by_window(layer: MappedLayer, start: int) -> int:
         words = _CHW_ROLLOVER
     else:
         (rows, across), stride = layer.pooling.window, layer.pooling.stride[1]
-        words = start + (rows - 1) * layer.hardware.in_dim[1] + max(layer.stride, stride, across)
+        words = start + (rows - 1) * layer.hardware.in_dim[1] + max(layer.stride[1], stride, across)
     return _up(words, layer.in_passes)
 
 

@@ -174,7 +174,7 @@ def _operator_text(layer: MappedLayer) -> str:
     elif not parts:
         parts.append(str(layer.operator))
     details = [
-        f"stride {layer.stride}" if layer.stride > 1 else "",
+        f"stride {layer.stride[0]}" if max(layer.stride) > 1 else "",
         f"pad {_size(layer.pad)}" if any(layer.pad) else "",
         f"dilation {layer.dilation}" if layer.dilation > 1 else "",
         "depth-wise" if layer.depthwise else "",

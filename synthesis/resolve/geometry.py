@@ -31,7 +31,7 @@ class Geometry:
     pooled_dim: Size
     kernel: Size
     pad: Size
-    stride: int
+    stride: Size
     dilation: int
     output_pad: int
     out_dim: Size
@@ -78,7 +78,8 @@ def geometry(layer: LayerDescription, in_dim: Size, *, widened: bool) -> Geometr
     if widened:
         taps, pad = (3, 3), (pad[0] + 1, pad[1] + 1)
     transposed = operator.transposed
-    stride = 2 if transposed else 1
+    stride = layer.get("stride", (2, 2) if transposed else (1, 1))
+    stride = (stride[0], 1) if operator.one_dimensional else stride
     dilation = layer.get("dilation", (1, 1))[0]
     output_pad = layer.get("output_pad", (1, 1) if transposed else (0, 0))[0]
     size = (1, 1) if layer.get("flatten", False) else pooled

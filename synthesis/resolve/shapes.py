@@ -28,24 +28,26 @@ def output_size(
     operator: Operator,
     kernel: Size,
     pad: Size,
-    stride: int,
+    stride: Size,
     dilation: int,
     output_pad: int,
 ) -> Size:
     """Return the size after the operator, from the pooled size."""
 
-    def transposed(length: int, taps: int, border: int) -> int:
-        return (length - 1) * stride - 2 * border + dilation * (taps - 1) + output_pad + 1
+    def transposed(axis: int) -> int:
+        stretched = (size[axis] - 1) * stride[axis] - 2 * pad[axis]
+        return stretched + dilation * (kernel[axis] - 1) + output_pad + 1
 
-    def ordinary(length: int, taps: int, border: int) -> int:
-        return (length - dilation * (taps - 1) - 1 + 2 * border) // stride + 1
+    def ordinary(axis: int) -> int:
+        last = size[axis] + 2 * pad[axis] - dilation * (kernel[axis] - 1) - 1
+        return last // stride[axis] + 1
 
     match operator:
         case Operator.NONE | Operator.CONV2D | Operator.LINEAR:
-            return ordinary(size[0], kernel[0], pad[0]), ordinary(size[1], kernel[1], pad[1])
+            return ordinary(0), ordinary(1)
         case Operator.CONV1D:
-            return ordinary(size[0], kernel[0], pad[0]), 1
+            return ordinary(0), 1
         case Operator.CONVTRANSPOSE2D:
-            return transposed(size[0], kernel[0], pad[0]), transposed(size[1], kernel[1], pad[1])
+            return transposed(0), transposed(1)
         case _:
             assert_never(operator)

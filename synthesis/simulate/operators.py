@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from device.chip import BIAS_UNIT
-from synthesis.network import Activation, Combination, Layer, Operator, Tensor
+from synthesis.network import Activation, Combination, Layer, Operator, Size, Tensor
 
 _FLOAT32_EXACT = 1 << 24
 _FLOAT64_EXACT = 1 << 53
@@ -52,9 +52,10 @@ def accumulate(data: Tensor, layer: Layer) -> Tensor:
         weights = np.ones(shape, np.int8)
     match layer.operator:
         case Operator.CONV1D | Operator.CONV2D | Operator.LINEAR:
-            return _convolve(data, weights, layer.pad, taps, layer.groups)
+            padded = np.pad(data, ((0, 0), *((border, border) for border in layer.pad)))
+            return _convolve(padded, weights, layer.stride, taps, layer.groups)
         case Operator.CONVTRANSPOSE2D:
-            return _convolve(_stretch(data, layer), weights, (0, 0), taps, layer.groups)
+            return _convolve(_stretch(data, layer), weights, (1, 1), taps, layer.groups)
         case Operator.NONE:
             raise ValueError(f"{layer} passes data through, there is nothing to add up")
         case _:
@@ -66,36 +67,32 @@ def _stretch(data: Tensor, layer: Layer) -> Tensor:
     channels, rows, columns = data.shape
     reach = [layer.dilation * (k - 1) for k in layer.kernel]
     before = [r - p for r, p in zip(reach, layer.pad, strict=True)]
-    step = layer.stride
-    size = [
-        b + (n - 1) * step + 1 + b + layer.output_pad
-        for b, n in zip(before, (rows, columns), strict=True)
-    ]
-    wide = np.zeros((channels, *size), data.dtype)
-    row, column = before
-    wide[
-        :,
-        row : row + (rows - 1) * step + 1 : step,
-        column : column + (columns - 1) * step + 1 : step,
-    ] = data
-    return wide
+    stretched = [(n - 1) * s + 1 for n, s in zip((rows, columns), layer.stride, strict=True)]
+    wide = np.zeros((channels, *stretched), data.dtype)
+    wide[:, :: layer.stride[0], :: layer.stride[1]] = data
+    added = [(max(b, 0), max(b + layer.output_pad, 0)) for b in before]
+    padded = np.pad(wide, ((0, 0), *added))
+    row, column = (max(-b, 0) for b in before)
+    height, width = (n + 2 * b + layer.output_pad for n, b in zip(stretched, before, strict=True))
+    return padded[:, row : row + height, column : column + width]
 
 
 def _convolve(
-    data: Tensor, weights: NDArray[np.int8], pad: tuple[int, int], dilation: int, groups: int
+    data: Tensor, weights: NDArray[np.int8], stride: Size, dilation: int, groups: int
 ) -> Tensor:
-    """Correlate `data` with `weights` [out, in/groups, rows, columns], stride 1."""
+    """Correlate `data` with `weights` [out, in/groups, rows, columns]."""
     out, ins, kernel_rows, kernel_columns = weights.shape
-    padded = np.pad(data, ((0, 0), (pad[0], pad[0]), (pad[1], pad[1])))
-    rows = padded.shape[1] - dilation * (kernel_rows - 1)
-    columns = padded.shape[2] - dilation * (kernel_columns - 1)
+    down, across = stride
+    height = data.shape[1] - dilation * (kernel_rows - 1)
+    width = data.shape[2] - dilation * (kernel_columns - 1)
+    rows, columns = -(-height // down), -(-width // across)
     # A sum of products stays below the largest |weight| sum times the largest |value|; every
     # partial sum too, whatever the order. Within 2^24 (2^53) float32 (float64) holds it exactly.
     bound = int(np.abs(weights.astype(np.int64)).sum(axis=(1, 2, 3)).max()) * _DATA_MAGNITUDE
     assert bound <= _FLOAT64_EXACT
     kind: type[np.float32] | type[np.float64]
     kind = np.float32 if bound <= _FLOAT32_EXACT else np.float64
-    image: NDArray[Any] = padded.astype(kind)
+    image: NDArray[Any] = data.astype(kind)
     kernels: NDArray[Any] = weights.astype(kind)
     result = np.empty((out, rows * columns), kind)
     per_group = out // groups
@@ -106,8 +103,8 @@ def _convolve(
         for i in range(kernel_rows):
             for j in range(kernel_columns):
                 top, left = i * dilation, j * dilation
-                tap = part[:, top : top + rows, left : left + columns].reshape(ins, -1)
-                total += kernels[mine, :, i, j] @ tap
+                tap = part[:, top : top + height : down, left : left + width : across]
+                total += kernels[mine, :, i, j] @ tap.reshape(ins, -1)
         result[mine] = total
     return result.astype(np.int64).reshape(out, rows, columns)
 

@@ -67,10 +67,9 @@ def _operator_text(layer: MappedLayer, flat: bool) -> list[str]:
         return ["no convolution"]
     if layer.operator.fully_connected:
         return ["linear", _activation_text(layer.activation)]
-    stride = (layer.stride, layer.stride)
     words = [
         f"{layer.operator} with kernel size {_pair(layer.kernel, flat, 'x')}",
-        f"stride {_pair(stride, flat, '/')}",
+        f"stride {_pair(layer.stride, flat, '/')}",
         f"pad {_pair(layer.pad, flat, '/')}",
         _activation_text(layer.activation),
     ]
@@ -176,7 +175,7 @@ def _layer_values(placement: Placement) -> dict[str, Callable[[MappedLayer], obj
         "kernel bypass": lambda x: x.bypass,
         "convolution groups": lambda x: x.groups,
         "padding": lambda x: x.pad,
-        "stride": lambda x: x.stride,
+        "stride": lambda x: x.stride[0],
     }
 
 

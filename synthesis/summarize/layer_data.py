@@ -123,7 +123,7 @@ def _settings(layer: MappedLayer, chip: Chip, ring: int) -> Iterator[str]:
     yield str(int(layer.pool_first))
     yield from map(_pair, (pooling.window, pooling.stride, pooling.dilation))
     yield str(layer.groups)
-    yield from map(_pair, (hardware.pad, hardware.kernel, (layer.stride, layer.stride)))
+    yield from map(_pair, (hardware.pad, hardware.kernel, layer.stride))
     yield _pair((spread, spread))
     yield str(hardware.surplus_words)
     transposed = layer.operator.transposed

@@ -29,7 +29,7 @@ def _reached(layer: MappedLayer, axis: int) -> NDArray[np.int64]:
     taps = layer.dilation * np.arange(layer.kernel[axis])[:, None]
     steps, before = 1, layer.pad[axis]
     if layer.operator.transposed:
-        steps, before = layer.stride, int(taps[-1, 0]) - layer.pad[axis]
+        steps, before = layer.stride[axis], int(taps[-1, 0]) - layer.pad[axis]
     position = np.arange(layer.out_dim[axis]) + taps - before
     inside = (position >= 0) & (position < steps * count) & (position % steps == 0)
     hits: NDArray[np.int64] = inside.sum(axis=1)

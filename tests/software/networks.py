@@ -97,16 +97,15 @@ class _Maker:
         if settings and self.choice.random() < 0.4:
             operator = Operator.NONE
         out, channels = self.choice.randint(1, 9), shape[0]
-        kernel, pad, stride, output_pad, groups = (1, 1), (0, 0), 1, 0, 1
+        kernel, pad, stride, output_pad, groups = (1, 1), (0, 0), (1, 1), 0, 1
         flatten, dilation = False, 1
         out_dim = size
         if operator is Operator.LINEAR:
             flatten, out_dim = True, (1, 1)
         elif operator is Operator.CONVTRANSPOSE2D:
-            kernel, pad, stride, output_pad = (3, 3), (1, 1), 2, 1
-            out_dim = (2 * size[0], 2 * size[1])
+            kernel, pad, stride, output_pad, out_dim = self._stretched(size)
         elif operator.convolves:
-            kernel, pad, dilation, out_dim = self._kernel(size, operator)
+            kernel, pad, dilation, stride, out_dim = self._kernel(size, operator)
             if self.choice.random() < 0.3:
                 groups, out = channels, channels * self.choice.randint(1, 2)
         weighted = operator.weighted
@@ -137,19 +136,39 @@ class _Maker:
             known += [Operator.CONV2D] * 8 + [Operator.CONVTRANSPOSE2D]
         return self.choice.choice(known)
 
-    def _kernel(self, size: Size, operator: Operator) -> tuple[Size, Size, int, Size]:
+    def _stretched(self, size: Size) -> tuple[Size, Size, Size, int, Size]:
+        """Return kernel, padding, stride, output padding and size of a transposed convolution."""
+        if self.choice.random() < 0.5:  # as the chips have it
+            return (3, 3), (1, 1), (2, 2), 1, (2 * size[0], 2 * size[1])
+        kernel = self.choice.randint(1, 4), self.choice.randint(1, 4)
+        pad = self.choice.randint(0, kernel[0] - 1), self.choice.randint(0, kernel[1] - 1)
+        stride = self.choice.randint(2, 3), self.choice.randint(1, 3)
+        made = [
+            (n - 1) * s - 2 * p + k for n, s, p, k in zip(size, stride, pad, kernel, strict=True)
+        ]
+        if min(made) < 1:
+            return (3, 3), (1, 1), (2, 2), 1, (2 * size[0], 2 * size[1])
+        return kernel, pad, stride, 0, (made[0], made[1])
+
+    def _kernel(self, size: Size, operator: Operator) -> tuple[Size, Size, int, Size, Size]:
         dilation = self.choice.choice((1, 1, 1, 2))
-        rows = self.choice.randint(1, 3)
-        columns = 1 if operator is Operator.CONV1D else self.choice.randint(1, 3)
+        rows = self.choice.choice((1, 2, 3, 3, 5, 10))
+        columns = 1 if operator is Operator.CONV1D else self.choice.choice((1, 2, 3, 3, 4))
+        stride = (1, 1)
+        if self.choice.random() < 0.4:
+            stride = (
+                self.choice.randint(1, 3),
+                1 if operator is Operator.CONV1D else self.choice.randint(1, 3),
+            )
         pad = (self.choice.randint(0, 2), 0 if operator is Operator.CONV1D else
                self.choice.randint(0, 2))  # fmt: skip
         made = [
-            n + 2 * p - dilation * (k - 1)
-            for n, p, k in zip(size, pad, (rows, columns), strict=True)
+            (n + 2 * p - dilation * (k - 1) - 1) // s + 1
+            for n, p, k, s in zip(size, pad, (rows, columns), stride, strict=True)
         ]
         if min(made) < 1:
-            return (1, 1), (0, 0), 1, size
-        return (rows, columns), pad, dilation, (made[0], made[1])
+            return (1, 1), (0, 0), 1, (1, 1), size
+        return (rows, columns), pad, dilation, stride, (made[0], made[1])
 
 
 def _changed(layer: Layer, **settings: Any) -> Layer:

@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.mlperf_tiny import Network
 from commands.loader.arguments import parse
 from commands.loader.create import create_project
 from diagnostics import DiagnosticError
 from software.profile import names
 from tests.conftest import ROOT
-from tests.software.compiled import compiler, passed, run_project
+from tests.software.compiled import SANITIZED, compiler, passed, run_project
 
 DIGITS = [
     "--config-file", str(ROOT / "networks/digits-chw-ai85.yaml"),
@@ -106,6 +107,43 @@ def test_fits_has_a_column_for_each_profile(capsys: pytest.CaptureFixture[str]) 
 
 def test_unknown_microcontroller_names_the_nearest(tmp_path: Path) -> None:
     assert "stm32f103c8" in refusal(tmp_path, "--mcu", "stm32f103")
+
+
+def strided(folder: Path) -> list[str]:
+    """Return the options of a network with strides, a kernel of 5x4 and a large window."""
+    made = Network("free", (1, 45, 9))
+    made.conv(4, (5, 4), stride=2, pad=(2, 1))
+    made.conv(4, depthwise=True, stride=2)
+    made.linear(3, avg_pool=[*made.shape[1:]], pool_stride=[17, 1])
+    return made.files(folder)
+
+
+@pytest.mark.skipif(compiler() is None, reason="there is no C compiler")
+def test_strides_and_kernels_of_every_size_pass_on_this_computer(tmp_path: Path) -> None:
+    words = [*strided(tmp_path), "--prefix", "net", "--test-dir", str(tmp_path), "--overwrite"]
+    words = ["--device", "MCU", "--mcu", "stm32l4r5", *words]
+    for scheme in ("resident", "rows"):
+        assert create_project(parse([*words, "--scheme", scheme])) == 0
+        files = {path.name: path.read_text() for path in (tmp_path / "net").glob("*.[ch]")}
+        result = run_project(files, tmp_path / scheme, SANITIZED)
+        assert passed(result), result.stderr
+    with pytest.raises(DiagnosticError, match=r"'kernel_size' is 5x4, conv2d takes 1x1, 3x3"):
+        create_project(parse([*words, "--like", "MAX78002"]))
+
+
+def test_limits_of_a_chip_hold_on_demand(tmp_path: Path) -> None:
+    assert create(tmp_path, "--mcu", "stm32l4r5", "--like", "MAX78000") == 0
+    text = (
+        (ROOT / "networks/digits-chw-ai85.yaml")
+        .read_text()
+        .replace("out_offset: 0x2000", "out_offset: 0x9000", 1)
+    )
+    file = tmp_path / "far.yaml"
+    file.write_text(text)
+    words = ["--mcu", "stm32l4r5", "--config-file", str(file), "--overwrite"]
+    assert create(tmp_path, *words) == 0
+    with pytest.raises(DiagnosticError, match="MAX78000"):
+        create(tmp_path, *words, "--like", "MAX78000")
 
 
 @pytest.mark.parametrize(

@@ -62,6 +62,18 @@ LAYERS = {
     "depthwise, without ReLU": layer(
         (4, 5), random_weights(8, 1, 2, 2), starts(8), pad=(1, 1), groups=8
     ),
+    "strides": layer(
+        (5, 11), random_weights(4, 4, 3, 3), starts(4), pad=(1, 1), stride=(2, 2), low=0
+    ),
+    "strides, one channel": layer(
+        (12, 9), random_weights(3, 1, 10, 4), starts(3), pad=(5, 2), stride=(2, 2)
+    ),
+    "strides, dilation": layer(
+        (6, 10), random_weights(3, 3, 2, 3), starts(3), pad=(0, 4), stride=(1, 3), dilation=2
+    ),
+    "depthwise, strides": layer(
+        (5, 7), random_weights(8, 1, 3, 3), starts(8), pad=(1, 1), groups=8, stride=(2, 2)
+    ),
     "depthwise, wide": layer(
         (3, 5), random_weights(5, 1, 2, 3), starts(5, 0), pad=(1, 0), groups=5, wide=True
     ),

@@ -550,6 +550,20 @@ def test_a_layer_without_processors_leaves_places_open() -> None:
     assert not any("out_offset" in str(w) for w in parse(left_open).warnings)
 
 
+def test_without_limits_of_a_chip_kernels_and_strides_have_every_size() -> None:
+    keys = "{op: conv2d, kernel_size: 10x4, stride: [3, 17], avg_pool: [25, 5], pool_stride: 25}"
+    text = f"{HEAD}- {keys}\n- {{op: convtranspose2d, kernel_size: 2x2, stride: 4}}\n"
+    first, second = parse(text, placed=False, limited=False).layers
+    assert first.get("stride") == (3, 17) and first.get("avg_pool") == (25, 5)
+    assert second.get("kernel_size") == (2, 2)
+    with pytest.raises(DiagnosticError, match="E121.*\n.*\n.*E122"):
+        parse(text.replace("17", "16").replace("25", "15"), placed=False)
+    with pytest.raises(DiagnosticError, match="is 3x3, conv1d takes a length"):
+        parse(f"{HEAD}- {{op: conv1d, kernel_size: 3x3}}\n", placed=False, limited=False)
+    with pytest.raises(DiagnosticError, match="is 3, conv2d takes rows x columns"):
+        parse(f"{HEAD}- {{kernel_size: 3}}\n", placed=False, limited=False)
+
+
 def test_too_many_layers_are_refused_at_once() -> None:
     (found,) = complaints(HEAD + "- {}\n" * (MAX_LAYERS + 1))
     assert f"'layers' has {MAX_LAYERS + 1} elements, expected 1 to {MAX_LAYERS}" in found
@@ -584,7 +598,8 @@ RULES = {
         "kernel_size: 5x5",
         "kernel_size",
         "'kernel_size' is 5x5, conv2d takes 1x1, 3x3 [E121]\n"
-        "  Several small kernels replace a large one.",
+        "  Several small kernels replace a large one. "
+        "Kernels of other sizes are for --device MCU only.",
     ),
     "E121 linear": (
         "op: linear, kernel_size: 1x1",
@@ -594,7 +609,8 @@ RULES = {
     "E121 conv1d": (
         "op: conv1d, kernel_size: 10",
         "kernel_size",
-        "'kernel_size' is 10, conv1d takes 1, 2, 3, 4, 5, 6, 7, 8, 9 [E121]\n  Use kernel_size: 9.",
+        "'kernel_size' is 10, conv1d takes 1, 2, 3, 4, 5, 6, 7, 8, 9 [E121]\n  Use kernel_size: 9. "
+        "Kernels of other sizes are for --device MCU only.",
     ),
     "E121 conv1d square": (
         "op: conv1d, kernel_size: 3x3",
@@ -605,24 +621,28 @@ RULES = {
     "E121 conv2d between": (
         "kernel_size: 2x2",
         "kernel_size",
-        "'kernel_size' is 2x2, conv2d takes 1x1, 3x3 [E121]\n  Use kernel_size: 3x3.",
+        "'kernel_size' is 2x2, conv2d takes 1x1, 3x3 [E121]\n  Use kernel_size: 3x3. "
+        "Kernels of other sizes are for --device MCU only.",
     ),
     "E121 transposed": (
         "op: convtranspose2d, kernel_size: 1x1",
         "kernel_size",
-        "'kernel_size' is 1x1, convtranspose2d takes 3x3 [E121]\n  Use kernel_size: 3x3.",
+        "'kernel_size' is 1x1, convtranspose2d takes 3x3 [E121]\n  Use kernel_size: 3x3. "
+        "Kernels of other sizes are for --device MCU only.",
     ),
     "E122": (
         "stride: 2",
         "stride",
         "'stride' is 2/2, conv2d works with 1 [E122]\n"
-        "  Use pool_stride (with or without pooling) to reduce the size.",
+        "  Use pool_stride (with or without pooling) to reduce the size. "
+        "Other strides are for --device MCU only.",
     ),
     "E122 transposed": (
         "op: convtranspose2d, stride: 1",
         "stride",
         "'stride' is 1/1, convtranspose2d works with 2 [E122]\n"
-        "  Remove the key: a transposed convolution always doubles the size.",
+        "  Remove the key: a transposed convolution always doubles the size. "
+        "Other strides are for --device MCU only.",
     ),
     "E123": (
         "pool_dilation: 2",

@@ -157,7 +157,7 @@ def test_transposed_convolution_doubles_the_size(tmp_path: Path) -> None:
     layer = {**CONV, "op": "ConvTranspose2d"}
     network, _ = build(tmp_path, describe(layer), sample(3, 4, 5), [weights(2, 3, 3, 3)])
     (resolved,) = network.layers
-    assert resolved.stride == 2 and resolved.output_pad == 1 and resolved.out_dim == (8, 10)
+    assert resolved.stride == (2, 2) and resolved.output_pad == 1 and resolved.out_dim == (8, 10)
 
 
 def test_named_sources_add_their_channels_and_operands_share_them(tmp_path: Path) -> None:

@@ -13,8 +13,9 @@ MCU = "MCU"
 """--device: any microcontroller, without the accelerator."""
 
 SHARED = frozenset({
-    "device", "mcu", "scheme", "kernels", "l1", "flash", "plan_report", "config_file", "model",
-    "dataset", "input_shape", "checkpoint_file", "sample_input", "weight_input", "bias_input",
+    "device", "mcu", "scheme", "kernels", "l1", "flash", "like", "plan_report", "config_file",
+    "model", "dataset", "input_shape", "checkpoint_file", "sample_input", "weight_input",
+    "bias_input",
     "no_bias", "ignore_activation", "ignore_bn", "stop_after", "skip_checkpoint_layers",
     "skip_yaml_layers", "reshape_inputs", "output_width", "prefix", "test_dir", "overwrite",
     "verbose", "log", "log_filename", "diagnostics", "debug", "report", "check_only",
@@ -56,6 +57,12 @@ def add_software_options(parser: argparse.ArgumentParser) -> None:
            help="kernels that may be used (default: those of the core)")  # fmt: skip
     option("--l1", type=size, metavar="BYTES", help="RAM, in place of the profile's")
     option("--flash", type=size, metavar="BYTES", help="flash, in place of the profile's")
+    option(
+        "--like",
+        type=chip,
+        metavar="CHIP",
+        help="refuse what this accelerator could not run: MAX78000, MAX78002 (default: no limits)",
+    )
     option("--plan-report", action="store_true", help="print where everything stands")
 
 
@@ -66,7 +73,7 @@ def software_options(parser: Parser, args: argparse.Namespace) -> SoftwareOption
     """
     names = _given(parser)
     if args.device != MCU:
-        own = names.keys() & {"mcu", "scheme", "kernels", "l1", "flash", "plan_report"}
+        own = names.keys() & {"mcu", "scheme", "kernels", "l1", "flash", "like", "plan_report"}
         for dest in sorted(own):
             parser.error(f"argument {names[dest]}: is for --device MCU")
         return None
@@ -84,6 +91,7 @@ def software_options(parser: Parser, args: argparse.Namespace) -> SoftwareOption
         args.l1,
         args.flash,
         args.plan_report,
+        args.like,
         tuple(_said(dest, option) for dest, option in names.items() if dest not in SHARED),
     )
 

@@ -45,7 +45,7 @@ def parse(words: Sequence[str] | None = None, *, json: bool = False) -> LoaderOp
     args.device = args.device or MAX78000  # not needed with --fits
     software = software_options(parser, args)
     if software is not None:
-        args.device = MAX78002  # a model is described as for the chip with fewer limits
+        args.device = software.like or MAX78002  # for models: the chip with fewer limits
     if from_model and args.config_file is not None:
         parser.error("argument --model: takes the place of --config-file")
     for option, given in (("--dataset", args.dataset), ("--input-shape", args.input_shape)):
