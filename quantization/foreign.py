@@ -1,6 +1,6 @@
 """Tensors that belong to no layer of ai8x, and that quantizing would silently spoil.
 
-Source: docs/quantization.md, "Networks that are not of ai8x".
+Source: docs/quantization.md, "Networks without ai8x layers".
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Modules that compute but are no layers of ai8x: nothing of them is quantized.
 
-Source: docs/training.md, "Networks that are not of ai8x".
+Source: docs/training.md, "Networks without ai8x layers".
 """
 
 from __future__ import annotations
