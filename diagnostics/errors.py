@@ -10,8 +10,11 @@ class ToolError(Exception):
     """A tool cannot do what it was asked to do; `run` prints the error as one diagnostic.
 
     `code` is a key of docs/errors.md, `message` names the value and the limit, `place` is a file
-    name or an option (None if there is neither), `remedy` says what to do about it.
+    name or an option (None if there is neither), `remedy` says what to do about it. `others` are
+    further complaints that were found in the same run.
     """
+
+    others: tuple[ToolError, ...] = ()
 
     def __init__(
         self, code: str, message: str, place: str | None = None, remedy: str | None = None

@@ -112,7 +112,10 @@ def diagnostics_of(exc: BaseException) -> tuple[Diagnostic, ...]:
                 "E003", "out of memory", remedy="Use a smaller batch or close other programs."
             )
         case ToolError():
-            found = Diagnostic(exc.code, exc.message, _place(exc.place), exc.remedy)
+            return tuple(
+                Diagnostic(one.code, one.message, _place(one.place), one.remedy)
+                for one in (exc, *exc.others)
+            )
         case _:
             if os.environ.get("AI8X_TRACEBACK"):
                 raise exc

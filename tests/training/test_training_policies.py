@@ -13,6 +13,7 @@ from torch.optim import lr_scheduler
 import ai8x
 from commands.train.arguments.converters import policy_file
 from diagnostics.errors import InputError
+from diagnostics.guard import diagnostics_of
 from training.losses.multibox import read_parameters
 from training.policies import schedule_arguments
 from training.policies.qat import check_layers, read_policy, version_of
@@ -177,13 +178,13 @@ def test_schedule_cannot_begin_in_the_middle_of_a_run(tmp_path: Path) -> None:
         (_text("class: StepLR, step_size: 0"), "step_size is 0; it must be a whole number from 1"),
         (_text("class: StepLR, step_size: a"), "step_size is 'a'"),
         (_text("class: StepLR, step_size: 2, gamma: 1e-1"), "gamma is '1e-1'"),
-        (_text("class: StepLR, step_size: true"), "step_size is True"),
+        (_text("class: StepLR, step_size: true"), "step_size is true"),
         (_text("class: StepLR, step_size: 2, last_epoch: 1"), "unknown key 'last_epoch'"),
         (_text("class: CosineAnnealingLR, T_max: 0"), "T_max is 0"),
         (_text("class: MultiStepLR, milestones: [a]"), "milestones is ['a']; it must be a list of"),
         (_text("class: ReduceLROnPlateau, factor: 1"), "a number from 0, below 1"),
         (_text("class: ReduceLROnPlateau, mode: mean"), "it must be min or max"),
-        (_text("class: ExponentialLR, gamma: .nan"), "gamma is nan"),
+        (_text("class: ExponentialLR, gamma: .nan"), "gamma is .nan"),
         (f"{ONE}[{{lr_scheduler: lr, epochs: 3}}]", "epochs is 3; it must be a list of whole"),
         (f"{ONE}[{{lr_scheduler: lr, starting_epoch: 1}}]", "ending_epoch is missing"),
         ("- 1", "keys with values"),
@@ -191,21 +192,22 @@ def test_schedule_cannot_begin_in_the_middle_of_a_run(tmp_path: Path) -> None:
     ],
 )
 def test_faults_of_a_schedule_are_named(text: str, message: str, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=re.escape(message)) as info:
+    with pytest.raises(InputError) as info:
         _rates(text, tmp_path, 1)
-    assert info.value.code == "E603"
-    assert str(tmp_path / "schedule.yaml") in str(info.value.place)
+    told = [one for one in (info.value, *info.value.others) if message in one.message]
+    assert [one.code for one in told] == ["E603"]
+    assert str(told[0].place).startswith(str(tmp_path / "schedule.yaml"))
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("weight_bits: 8", "start_epoch is None"),
+        ("weight_bits: 8", "start_epoch is missing"),
         ("start_epoch: -1\nweight_bits: 8", "start_epoch is -1"),
         ("start_epoch: 3\nweight_bits: 5", "weight_bits of the policy is 5"),
         ("start_epoch: 3\nweight_bits: 8\nshift_quantile: 1.5", "shift_quantile is 1.5"),
-        ("start_epoch: 3\nweight_bits: true", "weight_bits of the policy is True"),
-        ("start_epoch: 3\nweight_bits: 8\nshift_quantile: true", "shift_quantile is True"),
+        ("start_epoch: 3\nweight_bits: true", "weight_bits of the policy is true"),
+        ("start_epoch: 3\nweight_bits: 8\nshift_quantile: true", "shift_quantile is true"),
         ("start_epoch: 3\nweight_bits: 8\nweight_bits: 4", "the key weight_bits occurs twice"),
         ("start_epoch: 3\nweight_bits: 8\nstart: 3", "unknown key 'start'"),
         ("start_epoch: 3\nweight_bits: 8\noverrides: {fc: 4}", "fc must hold weight_bits"),
@@ -218,6 +220,50 @@ def test_faults_of_a_qat_policy_are_named(text: str, message: str, tmp_path: Pat
     with pytest.raises(InputError, match=message) as info:
         read_policy(str(file))
     assert info.value.code == "E604"
+
+
+def test_every_fault_of_a_qat_policy_is_told_with_its_line(tmp_path: Path) -> None:
+    file = tmp_path / "qat.yaml"
+    file.write_text(
+        "# a policy\nstart_epoc: 3\nweight_bits: 3\nshift_quantile: 1e-1\noverrides:\n"
+        "  conv1:\n    weigth_bits: 5\n  fc: 8\n  fc: 9\n"
+    )
+    with pytest.raises(InputError) as info:
+        read_policy(str(file))
+    told = [str(d).removeprefix(f"{file}:") for d in diagnostics_of(info.value)]
+    assert [text.split(" [")[0] for text in told] == [
+        "2:1: error: unknown key 'start_epoc' in the policy",
+        "3:1: error: weight_bits of the policy is 3; it must be 1, 2, 4 or 8",
+        "4:1: error: shift_quantile is '1e-1'; it must be above 0, at most 1",
+        "7:5: error: unknown key 'weigth_bits' in overrides: conv1",
+        "7:5: error: weight_bits of overrides: conv1 is 5; it must be 1, 2, 4 or 8",
+        "9:3: error: the key fc occurs twice, first in line 8",
+        "9:3: error: overrides: fc must hold weight_bits or shift_quantile, not 9",
+    ]
+    assert "Did you mean 'start_epoch'?" in told[0] and "without quotes" in told[2]
+
+
+def test_every_fault_of_a_schedule_is_told_with_its_line(tmp_path: Path) -> None:
+    file = tmp_path / "schedule.yaml"
+    file.write_text(
+        "lr_schedulers:\n  one:\n    clas: MultiStepLR\n    milestones: [100, x]\n"
+        "  two:\n    class: MultiStepRL\n    gama: 0.1\n    milestones: []\npolices:\n"
+        "  - lr_scheduler:\n      instance_name: ones\n    starting_epoch: x\n    frequency: 0\n"
+    )
+    with pytest.raises(InputError) as info:
+        read_schedule(str(file))
+    found = [str(d).removeprefix(f"{file}:") for d in diagnostics_of(info.value)]
+    told = [re.split(":[0-9]+: error: ", text) for text in found]
+    assert [int(number) for number, _ in told] == [3, 4, 6, 7, 9, 10, 11, 12, 13]
+    for (_, text), words in zip(
+        told,
+        (
+            "mean 'class'", "[100, 'x']", "mean MultiStepLR?", "mean 'gamma'", "mean 'policies'",
+            "ending_epoch is missing", "mean one?", "starting_epoch is 'x'", "frequency is 0",
+        ),
+        strict=True,
+    ):  # fmt: skip
+        assert words in text
 
 
 def test_override_of_a_layer_that_does_not_exist_is_refused() -> None:

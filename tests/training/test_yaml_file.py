@@ -77,7 +77,7 @@ def test_wrong_value_is_shown_before_the_run(
     Path("file.yaml").write_text(text)
     done = tiny("tinyclassifier", "tinyclasses", option, "file.yaml")
     assert done.status == 1
-    assert f"file.yaml: error: {message}" in done.error
+    assert f":1: error: {message}" in done.error and "file.yaml:" in done.error
     assert not Path("logs").exists()
 
 

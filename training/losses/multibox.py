@@ -10,9 +10,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from diagnostics.errors import InputError
 from training.losses.boxes import decode, encode, keep_best, overlap, to_centres, to_corners
-from training.policies.yaml_file import read_mapping, refuse_unknown_keys
+from training.policies.complaints import Complaints
+from training.policies.yaml_file import read_section
 
 _CODE = "E639"
 _MATCH = 0.5
@@ -40,23 +40,24 @@ class Parameters:
 
 
 def read_parameters(path: str) -> Parameters:
-    """Return the parameters in a YAML file; InputError naming key, value and limit."""
-    content = read_mapping(path, _CODE)
-    refuse_unknown_keys(content, tuple(_RANGES), "the parameters", path, _CODE)
-    numbers = {}
+    """Return the parameters in a YAML file; InputError naming line, key, value and limit."""
+    complaints = Complaints(_CODE, path)
+    content = read_section(complaints)
+    complaints.keys(content, _RANGES, "the parameters")
+    numbers: dict[str, Any] = {}
     for section, ranges in _RANGES.items():
         part = content.get(section)
         if not isinstance(part, dict):
-            raise InputError(
-                _CODE, f"{section} is missing; it must hold {', '.join(ranges)}", path
-            )  # fmt: skip
-        refuse_unknown_keys(part, tuple(ranges), section, path, _CODE)
+            complaints.wrong(content, section, f"a section of {', '.join(ranges)}")
+            continue
+        complaints.keys(part, ranges, section)
         for key, (low, high) in ranges.items():
-            value = part.get(key, "missing")
+            value: Any = part.get(key)
             if type(value) not in (int, float) or not low <= value <= high:
-                message = f"{section}: {key} is {value}; it must be a number from {low} to {high:g}"
-                raise InputError(_CODE, message, path)
+                expected = f"a number from {low} to {high:g}"
+                complaints.wrong(part, key, expected, name=f"{section}: {key}")
             numbers[key] = value
+    complaints.refuse()
     return Parameters(**numbers | {"top_k": int(numbers["top_k"])})
 
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import torch
 
-from diagnostics.errors import InputError
-from training.policies.yaml_file import read_mapping, refuse_unknown_keys, shown
+from training.policies.complaints import Complaints
+from training.policies.yaml_file import read_section
 
 _CODE = "E604"
 _LATER_KEYS = ("outlier_removal_z_score",)
@@ -22,40 +22,37 @@ _KEYS = ("start_epoch", "weight_bits", "shift_quantile", *_LATER_KEYS, "override
 def read_policy(path: str) -> dict[str, Any]:
     """Return the policy of a YAML file: the keys of `ai8x.initiate_qat` and `start_epoch`.
 
-    Raises InputError with the key, its value and what is allowed.
+    Raises InputError with every mistake: line, key, value and what is allowed.
     """
-    policy = read_mapping(path, _CODE)
-    refuse_unknown_keys(policy, _KEYS, "the policy", path, _CODE)
-    start = policy.get("start_epoch")
+    complaints = Complaints(_CODE, path)
+    content = read_section(complaints)
+    policy = complaints.keys(content, _KEYS, "the policy")
+    start = content.get("start_epoch")
     if type(start) is not int or start < 0:
-        raise InputError(
-            _CODE, f"start_epoch is {shown(start)}; it must be a whole number from 0", path
-        )
-    _check_quantile(policy, "", path)
-    z_score = policy.get("outlier_removal_z_score", 1.0)
+        complaints.wrong(content, "start_epoch", "a whole number from 0")
+    _check_quantile(content, "", complaints)
+    z_score = content.get("outlier_removal_z_score", 1.0)
     if type(z_score) not in (int, float) or not 0 < z_score < math.inf:
-        raise InputError(
-            _CODE, f"outlier_removal_z_score is {shown(z_score)}; it must be a number above 0", path
-        )
-    _check_bits(policy, "the policy", path)
+        complaints.wrong(content, "outlier_removal_z_score", "a number above 0")
+    _check_bits(content, "the policy", complaints)
     overrides = policy.setdefault("overrides", {})
     if not isinstance(overrides, dict):
-        raise InputError(
-            _CODE, f"overrides must hold names of layers, not {shown(overrides)}", path
-        )
+        written = complaints.written(content, "overrides")
+        message = f"overrides must hold names of layers, not {written}"
+        complaints.add(message, content, "overrides")
+        overrides = {}
     for layer, override in overrides.items():
         if not isinstance(override, dict):
-            raise InputError(
-                _CODE,
-                f"overrides: {layer} must hold weight_bits or shift_quantile, "
-                f"not {shown(override)}",
-                path,
-            )
-        what, keys = f"overrides: {layer}", ("weight_bits", "shift_quantile")
-        refuse_unknown_keys(override, keys, what, path, _CODE)
+            written = complaints.written(overrides, layer)
+            message = f"overrides: {layer} must hold weight_bits or shift_quantile, not {written}"
+            complaints.add(message, overrides, layer)
+            continue
+        what = f"overrides: {layer}"
+        complaints.keys(override, ("weight_bits", "shift_quantile"), what)
         if "weight_bits" in override or not override:
-            _check_bits(override, what, path)
-        _check_quantile(override, f" of {what}", path)
+            _check_bits(override, what, complaints)
+        _check_quantile(override, f" of {what}", complaints)
+    complaints.refuse()
     return policy
 
 
@@ -80,24 +77,22 @@ def begun(model: torch.nn.Module) -> bool:
 
 
 def check_layers(policy: dict[str, Any], model: torch.nn.Module, path: str) -> None:
-    """Raise InputError when an override names a layer that `model` does not have."""
+    """Raise InputError when overrides name layers that `model` does not have."""
     names = [name for name, module in model.named_modules() if hasattr(module, "weight_bits")]
-    refuse_unknown_keys(policy["overrides"], tuple(names), "overrides", path, _CODE)
+    complaints = Complaints(_CODE, path)
+    complaints.keys(policy["overrides"], names, "overrides")
+    complaints.refuse()
 
 
-def _check_quantile(entry: dict[str, Any], what: str, path: str) -> None:
+def _check_quantile(entry: dict[str, Any], what: str, complaints: Complaints) -> None:
     quantile = entry.get("shift_quantile", 1.0)
     if type(quantile) not in (int, float) or not 0 < quantile <= 1:
-        raise InputError(
-            _CODE,
-            f"shift_quantile{what} is {shown(quantile)}; it must be above 0, at most 1",
-            path,
-        )
+        name = f"shift_quantile{what}"
+        complaints.wrong(entry, "shift_quantile", "above 0, at most 1", name=name)
 
 
-def _check_bits(entry: dict[str, Any], what: str, path: str) -> None:
+def _check_bits(entry: dict[str, Any], what: str, complaints: Complaints) -> None:
     bits = entry.get("weight_bits")
     if type(bits) is not int or bits not in (1, 2, 4, 8):
-        raise InputError(
-            _CODE, f"weight_bits of {what} is {shown(bits)}; it must be 1, 2, 4 or 8", path
-        )
+        name = f"weight_bits of {what}"
+        complaints.wrong(entry, "weight_bits", "1, 2, 4 or 8", name=name)

@@ -6,23 +6,24 @@ Source: docs/training.md, "The schedule of the learning rate".
 from __future__ import annotations
 
 import warnings
-from collections.abc import Container, Sequence
+from collections.abc import Collection, Container, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from torch.optim import Optimizer, lr_scheduler
 
 from diagnostics.errors import InputError
+from training.policies.complaints import Complaints, closest, shown
 from training.policies.schedule_arguments import (
     CODE,
     EPOCH_RANGE,
     LISTED_EPOCHS,
     SCHEDULERS,
     check_arguments,
-    check_class,
-    refuse_old_sections,
+    checked_class,
+    without_old_sections,
 )
-from training.policies.yaml_file import read_mapping, refuse_unknown_keys, shown
+from training.policies.yaml_file import read_section
 
 MODEL, LOSS = "lr_scheduler", "loss_lr_scheduler"
 """What a scheduler controls: the optimizer of the model, or that of the loss (--dr)."""
@@ -163,9 +164,10 @@ class ScheduleFile:
 def read_schedule(path: str) -> ScheduleFile:
     """Return what a YAML file says about the learning rate.
 
-    Raises InputError with file, key and what is allowed.
+    Raises InputError with every mistake: line, key, value and what is allowed.
     """
-    return schedule_of(read_mapping(path, CODE), path)
+    complaints = Complaints(CODE, path)
+    return _schedule(read_section(complaints), complaints)
 
 
 def schedule_of(content: dict[str, Any], path: str) -> ScheduleFile:
@@ -173,59 +175,100 @@ def schedule_of(content: dict[str, Any], path: str) -> ScheduleFile:
 
     Raises InputError as `read_schedule`.
     """
-    refuse_old_sections(content, path)
+    return _schedule(content, Complaints(CODE, path))
+
+
+def _schedule(content: dict[str, Any], complaints: Complaints) -> ScheduleFile:
+    """Return the schedule that the keys of a file mean."""
     sections = tuple(f"{role}s" for role in (MODEL, LOSS))
-    refuse_unknown_keys(content, (*sections, "policies"), "the schedule", path, CODE)
-    schedulers = {}
+    without_old_sections(content, (*sections, "policies"), "the schedule", complaints)
+    schedulers: dict[tuple[str, str], _Scheduler | None] = {}
     for role in (MODEL, LOSS):
         entries = content.get(f"{role}s") or {}
         if not isinstance(entries, dict):
-            raise InputError(CODE, f"{role}s is {shown(entries)}; it must hold names", path)
-        for name, entry in entries.items():
-            schedulers[role, name] = _scheduler(f"{role}s: {name}", entry, path)
-    policies = content.get("policies") or []
-    if not isinstance(policies, list):
-        raise InputError(CODE, f"policies is {shown(policies)}; it must be a list", path)
-    return ScheduleFile(path, schedulers, [_policy(p, schedulers, path) for p in policies])
+            complaints.wrong(content, f"{role}s", "names with a class and its arguments")
+            entries = {}
+        for name in entries:
+            schedulers[role, name] = _scheduler(f"{role}s: {name}", entries, name, complaints)
+    listed = content.get("policies") or []
+    if not isinstance(listed, list):
+        complaints.wrong(content, "policies", "a list")
+        listed = []
+    policies = [_policy(entry, content, schedulers, complaints) for entry in listed]
+    complaints.refuse()
+    return ScheduleFile(
+        complaints.path,
+        {key: found for key, found in schedulers.items() if found is not None},
+        [policy for policy in policies if policy is not None],
+    )
 
 
-def _scheduler(name: str, entry: Any, path: str) -> _Scheduler:
-    """Return the scheduler that an entry describes."""
+def _scheduler(
+    name: str, entries: dict[str, Any], key: str, complaints: Complaints
+) -> _Scheduler | None:
+    """Return the scheduler that an entry describes; None after a complaint."""
+    entry = entries[key]
     if not isinstance(entry, dict):
-        raise InputError(
-            CODE, f"{name} is {shown(entry)}; it must hold a class and its arguments", path
-        )
-    kind = check_class(name, entry.get("class"), path)
-    arguments = {key: value for key, value in entry.items() if key != "class"}
-    check_arguments(arguments, SCHEDULERS[kind], name, path)
-    return _Scheduler(kind, arguments)
+        complaints.wrong(entries, key, "a class with its arguments", name=name)
+        return None
+    if "class" not in entry and (slip := closest("class", map(str, entry))):
+        complaints.unknown(entry, slip, ("class",), name)
+    kind = checked_class(name, entry, complaints)
+    if kind is None:
+        return None
+    check_arguments(entry, SCHEDULERS[kind], name, complaints, besides=("class",))
+    return _Scheduler(kind, {key: value for key, value in entry.items() if key != "class"})
 
 
-def _policy(entry: Any, schedulers: dict[tuple[str, str], _Scheduler], path: str) -> _Policy:
-    """Return the policy that an entry of `policies` describes."""
+def _policy(
+    entry: Any,
+    content: dict[str, Any],
+    schedulers: Collection[tuple[str, str]],
+    complaints: Complaints,
+) -> _Policy | None:
+    """Return the policy that an entry of `policies` describes; None after a complaint."""
     if not isinstance(entry, dict):
-        raise InputError(CODE, f"policies: {shown(entry)} must hold keys with values", path)
-    refuse_old_sections(entry, path)
+        message = f"policies: {shown(entry)} must hold keys with values"
+        complaints.add(message, content, "policies")
+        return None
     role = LOSS if LOSS in entry else MODEL
-    instance = entry.get(role)
-    name = instance
-    if isinstance(instance, dict):
-        refuse_unknown_keys(instance, ("instance_name", "args"), f"policies: {role}", path, CODE)
-        if instance.get("args"):
-            raise InputError(
-                CODE, f"policies: {role} takes no args", path, f"Arguments belong to {role}s."
-            )
-        name = instance.get("instance_name")
+    ranges = LISTED_EPOCHS if "epochs" in entry else EPOCH_RANGE
+    without_old_sections(entry, (role, *ranges), "policies", complaints)
+    name = _instance(entry, role, schedulers, complaints)
+    check_arguments(entry, ranges, "policies", complaints, besides=entry)
+    if name is None or not all(key in entry and ranges[key].allows(entry[key]) for key in ranges):
+        return None
+    if "epochs" in entry:
+        return _Policy(role, name, frozenset(entry["epochs"]))
+    return _Policy(role, name, range(*(entry[key] for key in EPOCH_RANGE)))
+
+
+def _instance(
+    entry: dict[str, Any],
+    role: str,
+    schedulers: Iterable[tuple[str, str]],
+    complaints: Complaints,
+) -> Any:
+    """Return the name of the scheduler that an entry of `policies` steers; None if there is none.
+
+    A scheduler that a complaint was about is known by its name.
+    """
+    section, key = entry, role
     known = [known for kind, known in schedulers if kind == role]
-    if name not in known:
-        raise InputError(
-            CODE,
-            f"policies: there is no {role} {shown(name)}",
-            path,
-            f"Defined are {', '.join(map(str, known)) or 'none'}.",
-        )
-    epochs = {key: value for key, value in entry.items() if key != role}
-    check_arguments(epochs, LISTED_EPOCHS if "epochs" in epochs else EPOCH_RANGE, "policies", path)
-    if "epochs" in epochs:
-        return _Policy(role, name, frozenset(epochs["epochs"]))
-    return _Policy(role, name, range(*(epochs[key] for key in EPOCH_RANGE)))
+    if isinstance(entry.get(role), dict):
+        section, key = entry[role], "instance_name"
+        complaints.keys(section, (key, "args"), f"policies: {role}")
+        if section.get("args"):
+            message = f"policies: {role} takes no args"
+            complaints.add(message, section, "args", f"Arguments belong to {role}s.")
+    if key in section and section[key] in known:
+        return section[key]
+    defined = f"Defined are {', '.join(map(str, known)) or 'none'}."
+    if key not in section:
+        complaints.add(f"policies: {key} is missing", section, None, defined)
+        return None
+    near = closest(str(section[key]), map(str, known))
+    message = f"policies: there is no {role} {shown(section[key])}"
+    remedy = f"Did you mean {near}? {defined}" if near else defined
+    complaints.add(message, section, key, remedy)
+    return None

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from diagnostics.errors import InputError
-from training.policies.yaml_file import refuse_unknown_keys, shown
+from training.policies.complaints import Complaints, closest
 
 CODE = "E603"
-_NOTATION = "YAML takes numbers without quotes, and with a point before e: 1.0e-4."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,38 +118,56 @@ _REFUSED_SECTIONS = {
     "extensions": "the parts of an old library that they name do not exist here",
     "version": "it belongs to an old library; a schedule has no version",
 }
+_CLASSES = "the name of a scheduler of PyTorch, such as MultiStepLR"
 _REFUSED_SECTIONS |= {name.removesuffix("s"): why for name, why in _REFUSED_SECTIONS.items()}
 
 
-def refuse_old_sections(found: Mapping[str, Any], path: str) -> None:
-    """Raise InputError for what only the compression library of old schedules could do."""
+def without_old_sections(
+    found: Mapping[str, Any], known: Iterable[str], what: str, complaints: Complaints
+) -> dict[str, Any]:
+    """Return the values of known keys; complain about the others.
+
+    What only the compression library of old schedules could do is told apart.
+    """
     for name, reason in _REFUSED_SECTIONS.items():
         if name in found:
-            message = f"{name} cannot be used: {reason}"
-            raise InputError(CODE, message, path, "Take this section out of the file.")
+            remedy = "Take this section out of the file."
+            complaints.add(f"{name} cannot be used: {reason}", found, name, remedy)
+    values = complaints.keys(found, (*known, *_REFUSED_SECTIONS), what, told=known)
+    return {key: value for key, value in values.items() if key not in _REFUSED_SECTIONS}
 
 
-def check_class(name: str, kind: Any, path: str) -> str:
-    """Return the class of a scheduler; InputError when there is no such class."""
+def checked_class(name: str, entry: Mapping[str, Any], complaints: Complaints) -> str | None:
+    """Return the class of a scheduler; None, with a complaint, when there is no such class."""
+    if "class" not in entry:
+        complaints.add(f"{name}: class is missing; it must be {_CLASSES}", entry)
+        return None
+    kind = entry["class"]
     if isinstance(kind, str) and kind in SCHEDULERS:
         return kind
     reason = REFUSED_CLASSES.get(kind) if isinstance(kind, str) else None
-    message = f"{name} has the class {shown(kind)}" + (f", which {reason}" if reason else "")
-    raise InputError(CODE, message, path, f"Available are {', '.join(SCHEDULERS)}.")
+    written = complaints.written(entry, "class")
+    message = f"{name} has the class {written}" + (f", which {reason}" if reason else "")
+    near = None if reason else closest(str(kind), SCHEDULERS)
+    remedy = f"Did you mean {near}? " if near else ""
+    complaints.add(message, entry, "class", f"{remedy}Available are {', '.join(SCHEDULERS)}.")
+    return near
 
 
 def check_arguments(
-    found: Mapping[str, Any], allowed: Mapping[str, Argument], what: str, path: str
+    entry: Mapping[str, Any],
+    allowed: Mapping[str, Argument],
+    what: str,
+    complaints: Complaints,
+    besides: Iterable[str] = (),
 ) -> None:
-    """Raise InputError for what is unknown, missing or out of range among keys and values."""
-    refuse_unknown_keys(found, tuple(allowed), what, path, CODE)
+    """Complain about what is unknown, missing or out of range among keys and values.
+
+    Keys `besides` have been looked at.
+    """  # fmt: skip
+    complaints.keys(entry, (*allowed, *besides), what)
     for key, argument in allowed.items():
-        if key not in found and argument.required:
-            raise InputError(CODE, f"{what}: {key} is missing; it must be {argument}", path)
-        if key in found and not argument.allows(found[key]):
-            raise InputError(
-                CODE,
-                f"{what}: {key} is {shown(found[key])}; it must be {argument}",
-                path,
-                _NOTATION if isinstance(found[key], str) and not argument.words else None,
-            )
+        if (key in entry or argument.required) and not (
+            key in entry and argument.allows(entry[key])
+        ):
+            complaints.wrong(entry, key, str(argument), name=f"{what}: {key}")

@@ -6,7 +6,7 @@ for more than any memory holds, and the converters of a YAML library end in erro
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import yaml
@@ -14,6 +14,7 @@ import yaml
 from diagnostics.errors import InputError
 from reading import ForeignFileError, read_text
 from reading.text import line
+from training.policies.complaints import Complaints, Position, Section, shown
 
 MAX_FILE_BYTES = 256 << 10
 MAX_EVENTS = 10_000
@@ -26,24 +27,58 @@ _NUMBERS = (_CORE + "int", _CORE + "float")
 
 
 class _Loader(yaml.SafeLoader):
-    """Refuses duplicate keys, of which YAML libraries take the last."""
+    """Makes mappings that know where their keys stand; complains about duplicate keys."""
 
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        """Return the mapping of a node; ConstructorError for a duplicate key."""
-        seen: set[str] = set()
-        for key in (k for k, _ in node.value if isinstance(k, yaml.ScalarNode)):
+    def __init__(self, text: str, complaints: Complaints) -> None:
+        super().__init__(text)
+        self._complaints = complaints
+
+    def section(self, node: yaml.MappingNode) -> Iterator[Section]:
+        """Yield the mapping of a node, then fill it; complain about keys that stand there twice."""
+        data = Section(_position(node))
+        yield data
+        seen: dict[str, yaml.Node] = {}
+        for key, _ in [pair for pair in node.value if isinstance(pair[0], yaml.ScalarNode)]:
             if key.value in seen:
-                raise yaml.constructor.ConstructorError(
-                    problem=f"the key {key.value} occurs twice", problem_mark=key.start_mark
-                )
-            seen.add(key.value)
-        return super().construct_mapping(node, deep)
+                data.positions[key.value] = _position(key)
+                first = seen[key.value].start_mark.line + 1
+                self._complaints.add(
+                    f"the key {line(key.value, 80)} occurs twice, first in line {first}",
+                    data, key.value, "Remove one of the two.",
+                )  # fmt: skip
+            seen.setdefault(key.value, key)
+        values = self.construct_mapping(node)
+        for key_node, value_node in node.value:
+            key = self.construct_object(key_node)
+            data.positions[key] = _position(key_node)
+            if isinstance(value_node, yaml.ScalarNode) and value_node.tag != _CORE + "str":
+                data.written[key] = line(value_node.value, 80) or "empty"
+        data.update(values)
 
 
-def read_mapping(path: str, code: str) -> dict[str, Any]:
+def _position(node: yaml.Node) -> Position:
+    return node.start_mark.line + 1, node.start_mark.column + 1
+
+
+_Loader.add_constructor(_CORE + "map", _Loader.section)
+
+
+def read_mapping(path: str, code: str) -> Section:
     """Return the mapping in a YAML file; InputError `code` when it is something else."""
+    complaints = Complaints(code, path)
+    content = read_section(complaints)
+    complaints.refuse()
+    return content
+
+
+def read_section(complaints: Complaints) -> Section:
+    """Return the mapping in the YAML file that the complaints are about.
+
+    InputError when it is something else; keys that stand there twice are a complaint.
+    """
+    path, code = complaints.path, complaints.code
     try:
-        content = _content(read_text(path, MAX_FILE_BYTES))
+        content = _content(read_text(path, MAX_FILE_BYTES), complaints)
     except FileNotFoundError as exc:
         raise InputError(code, "there is no such file", path, "Check the path.") from exc
     except ForeignFileError as exc:
@@ -51,37 +86,34 @@ def read_mapping(path: str, code: str) -> dict[str, Any]:
     except UnicodeDecodeError as exc:
         raise InputError(code, "the file is not text in UTF-8", path) from exc
     except yaml.YAMLError as exc:
-        mark = getattr(exc, "problem_mark", None)
-        place = path if mark is None else f"{path}:{mark.line + 1}:{mark.column + 1}"
-        problem = getattr(exc, "problem", None) or "it cannot be read"
-        raise InputError(code, f"this is not valid YAML: {line(problem)}", place) from exc
+        raise _syntax_error(exc, path, code) from exc
     except (ValueError, LookupError, TypeError, AttributeError, OverflowError) as exc:
         # what a tag or its looks promise, and the text does not keep: `!!int ""`, 2024-13-45
         raise InputError(code, f"this is not valid YAML: {line(str(exc))}", path) from exc
-    if not isinstance(content, dict):
-        raise InputError(code, "the file must hold keys with values", path)
+    if not isinstance(content, Section):
+        said = "is empty" if content is None else f"holds {shown(content)}"
+        raise InputError(code, f"the file {said}; it must hold keys with values", path)
     return content
 
 
-def shown(value: object) -> str:
-    """Return a value of such a file as it may stand in a message."""
-    return line(repr(value), 80)
+def _syntax_error(exc: yaml.YAMLError, path: str, code: str) -> InputError:
+    """Return what a YAML library says, with the lines of where it began and where it ended."""
+    mark = getattr(exc, "problem_mark", None)
+    place = path if mark is None else f"{path}:{mark.line + 1}:{mark.column + 1}"
+    problem = line(getattr(exc, "problem", None) or "it cannot be read")
+    began, context = getattr(exc, "context_mark", None), getattr(exc, "context", None)
+    if context and began is not None:
+        problem += f" ({line(context)} that begins in line {began.line + 1})"
+    remedy = "Check indentation, colons and brackets on this line and the one before."
+    if "'\\t'" in problem:
+        remedy = "Indent with spaces; YAML allows no tabs there."
+    return InputError(code, f"this is not valid YAML: {problem}", place, remedy)
 
 
-def refuse_unknown_keys(
-    found: Mapping[str, Any], known: tuple[str, ...], what: str, path: str, code: str
-) -> None:
-    """Raise InputError naming the first key of `found` that is not in `known`."""
-    for key in found:
-        if key not in known:
-            allowed = f"Allowed are {', '.join(known)}."
-            raise InputError(code, f"unknown key {shown(key)} in {what}", path, allowed)
-
-
-def _content(text: str) -> Any:
+def _content(text: str, complaints: Complaints) -> Any:
     """Return the value of a document; YAMLError or an error of its converters."""
     _refuse_size(text)
-    loader = _Loader(text)
+    loader = _Loader(text, complaints)
     try:
         root = loader.get_single_node()
         if root is None:

@@ -8,10 +8,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, NoReturn, get_args
+from typing import Any, Literal, get_args
 
-from diagnostics.errors import InputError
-from training.policies.yaml_file import read_mapping
+from training.policies.complaints import Complaints, shown
+from training.policies.yaml_file import read_section
 
 _CODE = "E690"
 Teacher = Literal["full_model", "prev_stage_model"]
@@ -92,8 +92,9 @@ class SearchPolicy:
 
 
 def read_search_policy(path: str) -> SearchPolicy:
-    """Return the policy in a YAML file; InputError E690 with key, value and what is allowed."""
-    found = _Section(path, "", read_mapping(path, _CODE), _TOP)
+    """Return the policy in a YAML file; InputError E690 with line, key, value, what is allowed."""
+    complaints = Complaints(_CODE, path)
+    found = _Section(complaints, "", read_section(complaints), _TOP)
     kernel, depth, width = (_stage(found, name) for name in _STAGES)
     policy = SearchPolicy(
         found.whole("start_epoch", 0),
@@ -104,49 +105,54 @@ def read_search_policy(path: str) -> SearchPolicy:
         _teacher(found),
         _evolution(found),
     )
-    if not (kernel or depth or width):
+    if not any(name in found.values for name in _STAGES):
         found.refuse(f"it holds none of {', '.join(_STAGES)}; the network would not be elastic")
+    complaints.refuse()
     return policy
 
 
 class _Section:
-    """The keys of one level of the file."""
+    """The keys of one level of the file. What is wrong is noted; a default takes its place."""
 
-    def __init__(self, path: str, name: str, values: Any, known: tuple[str, ...]) -> None:
-        self._path, self._name = path, name
-        if not isinstance(values, dict):
-            self.refuse(f"{name} must hold {', '.join(known)}, not {values!r}")
-        self.values: dict[str, Any] = values
-        for key in values:
-            if key not in known:
-                self._refuse_unknown(key, known)
+    def __init__(
+        self, complaints: Complaints, name: str, values: dict[str, Any], known: tuple[str, ...]
+    ) -> None:
+        self.complaints, self._name, self.values = complaints, name, values
+        for key in [key for key in values if key not in known]:
+            self._refuse_unknown(key, known)
 
-    def _refuse_unknown(self, key: Any, known: tuple[str, ...]) -> NoReturn:
+    def _refuse_unknown(self, key: Any, known: tuple[str, ...]) -> None:
         homes = [name for name, keys in _SECTIONS.items() if key in keys]
         homes += ["evolution_search: constraints"] if key in _CONSTRAINTS else []
         homes += ["the top level"] if key in _TOP else []
         where = f"in {self._name}" if self._name else "at the top level"
-        remedy = f"Allowed are {', '.join(known)}."
         if homes:
-            remedy = f"It belongs to {', '.join(homes)}."
-        self.refuse(f"unknown key {key!r} {where}", remedy)
+            what = f"unknown key {shown(key)} {where}"
+            self.refuse(what, key, f"It belongs to {', '.join(homes)}.")
+        else:
+            self.complaints.unknown(self.values, key, known, self._name or "the policy")
 
-    def refuse(self, message: str, remedy: str | None = None) -> NoReturn:
-        """Raise InputError."""
-        raise InputError(_CODE, message, self._path, remedy)
+    def refuse(self, message: str, key: str | None = None, remedy: str | None = None) -> None:
+        """Complain about a key, or about the section."""
+        self.complaints.add(message, self.values, key, remedy)
 
     def section(self, name: str, known: tuple[str, ...]) -> _Section | None:
-        """Return the section of a key; None without it."""
+        """Return the section of a key; None without it, or where something else stands."""
         if name not in self.values:
             return None
-        full = f"{self._name}: {name}" if self._name else name
-        return _Section(self._path, full, self.values[name], known)
+        full, values = f"{self._name}: {name}" if self._name else name, self.values[name]
+        if not isinstance(values, dict):
+            written = self.complaints.written(self.values, name)
+            self.refuse(f"{full} must hold {', '.join(known)}, not {written}", name)
+            return None
+        return _Section(self.complaints, full, values, known)
 
     def whole(self, key: str, least: int, default: int | None = None) -> int:
         """Return a whole number; without a default the key is needed."""
         value = self.values.get(key, default)
         if type(value) is not int or value < least:
-            self.wrong(key, value, f"a whole number from {least}")
+            self.wrong(key, f"a whole number from {least}")
+            return least
         return value
 
     def optional(self, key: str, least: int) -> int | None:
@@ -158,14 +164,14 @@ class _Section:
         value = self.values.get(key, default)
         if type(value) not in (int, float) or not least <= value <= most:
             limit = f"from {least:g}" if most == math.inf else f"from {least:g} to {most:g}"
-            self.wrong(key, value, f"a number {limit}")
+            self.wrong(key, f"a number {limit}")
+            return default
         return float(value)
 
-    def wrong(self, key: str, value: Any, expected: str) -> NoReturn:
-        """Raise InputError for the value of a key."""
-        where = f"{self._name}: " if self._name else ""
-        said = "is missing" if key not in self.values else f"is {value!r}"
-        self.refuse(f"{where}{key} {said}; it must be {expected}")
+    def wrong(self, key: str, expected: str) -> None:
+        """Complain about the value of a key."""
+        name = f"{self._name}: {key}" if self._name else key
+        self.complaints.wrong(self.values, key, expected, name=name)
 
 
 def _stage(found: _Section, name: str) -> StagePolicy | None:
@@ -174,8 +180,8 @@ def _stage(found: _Section, name: str) -> StagePolicy | None:
         return None
     leveling = section.values.get("leveling", False)
     if not isinstance(leveling, bool):
-        section.wrong("leveling", leveling, "true or false")
-    return StagePolicy(leveling, section.whole("num_epochs", 1))
+        section.wrong("leveling", "true or false")
+    return StagePolicy(bool(leveling), section.whole("num_epochs", 1))
 
 
 def _teacher(found: _Section) -> TeacherPolicy | None:
@@ -186,12 +192,13 @@ def _teacher(found: _Section) -> TeacherPolicy | None:
     found_name = section.values.get("teacher_model")
     teacher = next((name for name in names if name == found_name), None)
     if teacher is None:
-        section.wrong("teacher_model", found_name, " or ".join(names))
+        section.wrong("teacher_model", " or ".join(names))
+        teacher = names[0]
     distill = section.number("distill_loss", 0, math.inf, 0.5)
     student = section.number("student_loss", 0, math.inf, 0.5)
     temperature = section.number("temperature", 0, 1e9, 1.0)
     if temperature == 0:
-        section.wrong("temperature", temperature, "a number above 0")
+        section.wrong("temperature", "a number above 0")
     if distill == student == 0:
         section.refuse("kd_params: distill_loss and student_loss are 0, nothing would be learned")
     return TeacherPolicy(teacher, distill, student, temperature)
@@ -204,7 +211,7 @@ def _evolution(found: _Section) -> EvolutionPolicy | None:
     parents = section.number("ratio_parent", 0, 1, 0.25)
     population = section.whole("population_size", 2, default=50)
     if round(parents * population) < 1:
-        section.wrong("ratio_parent", parents, f"at least one of {population}, as share of them")
+        section.wrong("ratio_parent", f"at least one of {population}, as share of them")
     return EvolutionPolicy(
         population,
         section.number("prob_mutation", 0, 1, 0.1),
@@ -222,13 +229,15 @@ def _constraints(found: _Section) -> Constraints:
         return Constraints()
     widths = section.values.get("width_options") or []
     if not isinstance(widths, list) or any(type(w) is not int or w < 1 for w in widths):
-        section.wrong("width_options", widths, "a list of whole numbers from 1")
+        section.wrong("width_options", "a list of whole numbers from 1")
+        widths = []
     least = section.whole("min_num_weights", 0, default=0)
     most = section.optional("max_num_weights", 1)
     if most is not None and most < least:
         section.refuse(
             f"evolution_search: constraints: max_num_weights is {most}, below min_num_weights, "
-            f"{least}"
+            f"{least}",
+            "max_num_weights",
         )
     return Constraints(
         least, most, tuple(widths),
