@@ -33,7 +33,7 @@ ifneq ($(shell $(PYTHON) -c 'print("runs")' 2>/dev/null),runs)
 .PHONY: $(RUNTIME)
 endif
 
-.PHONY: faults help setup demo rtl-demo test test-fast properties lint format docs kat kat-selection qat-kat qat-table emulator-kat bit-flips core-memory fault-table c-faults fuzz benchmarks clean recipes arrange-table arrange-loads arrange-properties software-kat software-images software-operators software-properties software-benchmarks software-mlperf software-demo
+.PHONY: faults mistakes help setup demo rtl-demo test test-fast properties lint format docs kat kat-selection qat-kat qat-table emulator-kat bit-flips core-memory fault-table c-faults fuzz benchmarks clean recipes arrange-table arrange-loads arrange-properties software-kat software-images software-operators software-properties software-benchmarks software-mlperf software-demo
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -142,6 +142,9 @@ faults: $(DEVELOPMENT) ## a kill, a full disk and an I/O error at every step of 
 fuzz: $(DEVELOPMENT) ## run the loader on thousands of damaged inputs, the readers on 100,000 hostile files
 	@$(PYTHON) -m tests.robustness --jobs $(JOBS) $(ARGS)
 	@$(PYTHON) -m tests.robustness.readers
+
+mistakes: $(DEVELOPMENT) ## 200 mistakes as people make them, and 60 in 20 files: what the messages name
+	@$(PYTHON) -m tests.robustness.mistakes $(ARGS)
 
 benchmarks: $(RUNTIME) ## measure speed and memory next to a yardstick
 	@set -e; for script in benchmarks/*.py; do $(PYTHON) "$$script"; done

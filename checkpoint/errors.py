@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterator
 
 from diagnostics.errors import InputError
-from reading import ForeignFileError
+from reading import ForeignFileError, where_else
 
 
 class CheckpointError(InputError):
@@ -30,5 +30,7 @@ def reading() -> Iterator[None]:
         raise UnreadableFileError(
             "E501",
             f"the checkpoint cannot be read: {exc.strerror}",
-            remedy="Check the path and the permissions.",
+            remedy=where_else(exc.filename)
+            if isinstance(exc, FileNotFoundError) and exc.filename
+            else "Check the path and the permissions.",
         ) from None

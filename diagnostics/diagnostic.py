@@ -46,13 +46,15 @@ class Effects:
 
     After an error the facts that it `blocks` are not known; a complaint that `needs` one of them
     may be no more than a consequence. `silenced_by` is the option that hides the complaint. What
-    is written in spite of an `unsound` warning is not expected to work as it is.
+    is written in spite of an `unsound` warning is not expected to work as it is. A `hint` explains
+    errors and is said beside them only.
     """
 
     blocks: frozenset[str] = frozenset()
     needs: frozenset[str] = frozenset()
     silenced_by: str | None = None
     unsound: bool = False
+    hint: bool = False
 
 
 NO_EFFECTS = Effects()

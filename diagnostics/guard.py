@@ -15,7 +15,7 @@ from diagnostics.diagnostic import Diagnostic, DiagnosticError, Place
 from diagnostics.errors import ToolError
 from diagnostics.printing import print_diagnostics
 from diagnostics.signals import Terminated, ending_as_interrupts
-from reading import ForeignFileError
+from reading import ForeignFileError, where_else
 from reading.streams import clean_streams, silence
 from reading.text import line
 
@@ -117,6 +117,7 @@ def diagnostics_of(exc: BaseException) -> tuple[Diagnostic, ...]:
                 for one in (exc, *exc.others)
             )
         case _:
+            _note_defect(exc)
             if os.environ.get("AI8X_TRACEBACK"):
                 raise exc
             found = Diagnostic(
@@ -126,6 +127,14 @@ def diagnostics_of(exc: BaseException) -> tuple[Diagnostic, ...]:
                 "this file; it holds versions, options and places in the source, no data.",
             )
     return (found,)
+
+
+def _note_defect(exc: BaseException) -> None:
+    """Add a defect to the file that AI8X_DEFECTS names: the tests fail for each."""
+    file = os.environ.get("AI8X_DEFECTS")
+    if file:
+        with contextlib.suppress(OSError), open(file, "a", encoding="utf-8") as noted:
+            noted.write(f"{type(exc).__name__}: {_text_of(exc)}\n")
 
 
 _AGAIN = "Nothing was left half-written; run it again."
@@ -183,6 +192,8 @@ def _os_diagnostic(exc: OSError) -> Diagnostic:
     """Return the file and the system's answer, with a remedy for the usual causes."""
     place = _place(str(exc.filename)) if exc.filename is not None else None
     remedy = exc.remedy if isinstance(exc, ForeignFileError) else None
+    if exc.errno == errno.ENOENT and isinstance(exc.filename, str):
+        remedy = where_else(exc.filename)
     remedy = remedy or _OS_REMEDIES.get(exc.errno or 0)
     if exc.filename is None and exc.errno in _FULL:
         remedy = _OUTPUT_REMEDY

@@ -5,6 +5,16 @@ that fills the memory. Every reader of such a file opens it here. What is in it 
 before a person sees it.
 """
 
-from reading.files import MIB, ForeignFileError, open_file, read_bytes, read_text, source_text
+from reading.files import (
+    MIB,
+    ForeignFileError,
+    open_file,
+    read_bytes,
+    read_text,
+    source_text,
+    where_else,
+)
 
-__all__ = ["MIB", "ForeignFileError", "open_file", "read_bytes", "read_text", "source_text"]
+__all__ = [
+    "MIB", "ForeignFileError", "open_file", "read_bytes", "read_text", "source_text", "where_else",
+]  # fmt: skip

@@ -5,12 +5,18 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from itertools import islice
+from pathlib import Path
 from typing import BinaryIO
+
+from reading.text import line
 
 MIB = 1 << 20
 MAX_SOURCE_BYTES = 64 * MIB
 """Of a source or makefile; samples as C arrays have some megabytes."""
 _STEP = 1 << 16
+_MANY = 10_000
+"""Of the files of a folder these are looked at for the one that was meant."""
 _KINDS = {
     stat.S_IFIFO: "a pipe",
     stat.S_IFCHR: "a device",
@@ -78,6 +84,24 @@ def read_text(
 def source_text(path: str | os.PathLike[str], errors: str = "replace") -> str:
     """Return the text of a source or makefile, whatever its encoding; raises as `open_file`."""
     return read_text(path, MAX_SOURCE_BYTES, errors=errors)
+
+
+def where_else(path: str | os.PathLike[str]) -> str:
+    """Say which file is probably meant by a path that leads to none: a remedy for messages."""
+    from difflib import get_close_matches  # only for messages
+
+    folder, name = os.path.split(os.fspath(path))
+    try:
+        with os.scandir(folder or ".") as found:
+            names = [entry.name for entry in islice(found, _MANY)]
+    except (OSError, ValueError):
+        return (
+            f"Check the path: there is no folder {line(folder)}." if folder else "Check the path."
+        )
+    near = get_close_matches(name, names, 1)
+    if not near:
+        return "Check the path."
+    return f"Check the path: did you mean {line(str(Path(folder, near[0])))}?"
 
 
 def _check(status: os.stat_result, name: str, limit: int) -> None:

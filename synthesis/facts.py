@@ -45,5 +45,7 @@ def blocked(diagnostics: Iterable[Diagnostic]) -> frozenset[str]:
 
 UNSOUND = Effects(unsound=True)
 """Of warnings that the project that is written is not expected to do what it should."""
+HINT = Effects(hint=True)
+"""Of notices that explain errors, and are said beside them only."""
 NO_ROOM = effects(blocks=Fact.ROOM)
 """Of complaints that something of a sound network does not fit."""

@@ -18,9 +18,10 @@ from device import Chip
 from diagnostics import Diagnostic, DiagnosticError, Place, Severity, has_errors
 from synthesis.arrange import complete, is_left_open
 from synthesis.check import CONSTRAINTS, check, check_network, errors_of_layer
+from synthesis.check.layout import error_of_processors
 from synthesis.facts import Fact, blocked
 from synthesis.layout import Layout
-from synthesis.mapping import map_layers
+from synthesis.mapping import MappedLayer, map_layers
 from synthesis.network import Layer, Network, Tensor
 from synthesis.options import ResolveOptions
 from synthesis.parse import (
@@ -48,20 +49,21 @@ class SoundPart:
     """What is known of a network in which something is wrong.
 
     Something is wrong with the `damaged` layers (indices); others lack their weights, or their
-    sizes or channels are `contradictory`.
+    sizes or channels are `contradictory`. Of `unplaced` ones sizes and channels are known.
     """
 
     parts: Parts
     layers: tuple[Layer, ...]
     problems: Problems
     damaged: frozenset[int]
+    unplaced: frozenset[int]
     without_weights: frozenset[int]
     contradictory: frozenset[int]
 
     @property
     def is_whole(self) -> bool:
         """Whether no error touches a layer."""
-        return not has_errors(self.problems) and not self.damaged
+        return not has_errors(self.problems) and not self.damaged | self.unplaced
 
     @property
     def executed(self) -> tuple[Layer, ...]:
@@ -90,8 +92,8 @@ def recover(
     raise DiagnosticError(sorted(said, key=position))
 
 
-def _usable(reading: Reading) -> tuple[Description, frozenset[int]]:
-    """Return a description of what could be read, and the indices of damaged layers.
+def _usable(reading: Reading) -> tuple[Description, frozenset[int], frozenset[int]]:
+    """Return a description of what could be read, and the indices of damaged and unplaced layers.
 
     Raises DiagnosticError if it is unknown which layers there are.
     """
@@ -102,8 +104,12 @@ def _usable(reading: Reading) -> tuple[Description, frozenset[int]]:
         _usable_layer(layer, problems, description.placed)
         for layer, problems in zip(description.layers, reading.of_layers, strict=True)
     )
-    damaged = (i for i, found in enumerate(reading.of_layers) if Fact.SIZES in blocked(found))
-    return replace(description, layers=layers), frozenset(damaged)
+    lost = [blocked(found) for found in reading.of_layers]
+    damaged, unplaced = (
+        frozenset(index for index, facts in enumerate(lost) if fact in facts)
+        for fact in (Fact.SIZES, Fact.PLACES)
+    )
+    return replace(description, layers=layers), damaged, unplaced
 
 
 def _usable_layer(layer: LayerDescription, problems: Problems, placed: bool) -> LayerDescription:
@@ -114,13 +120,18 @@ def _usable_layer(layer: LayerDescription, problems: Problems, placed: bool) -> 
 
 
 def _sound_part(
-    description: Description, damaged: Set[int], chip: Chip | None, options: ResolveOptions
+    description: Description,
+    damaged: Set[int],
+    unplaced: Set[int],
+    chip: Chip | None,
+    options: ResolveOptions,
 ) -> SoundPart:
     """Resolve as many layers as can be."""
     parts = gather(description, chip, options)
     skipped = len(description.layers) - len(parts.description.layers)
     description = parts.description
     lost = frozenset(i - skipped for i in damaged if i >= skipped)
+    elsewhere = frozenset(i - skipped for i in unplaced if i >= skipped)
     in_front = set(range(min(lost, default=len(description.layers))))
     problems = [
         p
@@ -136,7 +147,9 @@ def _sound_part(
         found = tuple(p for p in found if Fact.WEIGHTS not in p.effects.needs)
     contradictory = _blamed(description, found)
     problems += _in_front(parts, found, lost | without_weights)
-    return SoundPart(parts, layers, tuple(problems), lost, without_weights, contradictory)
+    return SoundPart(
+        parts, layers, tuple(problems), lost, elsewhere, without_weights, contradictory
+    )
 
 
 def _any_sample(description: Description) -> Tensor:
@@ -179,8 +192,9 @@ def _in_front(parts: Parts, problems: Problems, damaged: Set[int]) -> Iterator[D
 def _errors_of_layers(part: SoundPart, chip: Chip | None) -> Iterator[Diagnostic]:
     """Yield what is wrong with each layer by itself.
 
-    Nothing is said of damaged ones. From the first one on that is damaged or lacks its weights,
-    and behind the first contradictory one, only the keys themselves are judged.
+    Of damaged and unplaced ones little is said. From the first one on that is damaged or lacks its
+    weights, and behind the first contradictory one, only the keys themselves are judged, and the
+    processors of layers whose weights tell their channels.
     """
     layers = part.executed
     fixed = layout_of(part.parts, layers) if chip is not None and layers else None
@@ -192,14 +206,30 @@ def _errors_of_layers(part: SoundPart, chip: Chip | None) -> Iterator[Diagnostic
     waiving, derived = part.parts.options.waiving, True
     for layer in layers:
         derived = derived and layer.index not in part.damaged | part.without_weights
-        if layer.index not in part.damaged:
+        if layer.index not in part.damaged | part.unplaced:
             yield from errors_of_layer(layer, chip, waiving, derived=derived)
+        if isinstance(layer, MappedLayer) and chip is not None:
+            yield from _errors_of_processors(layer, part, derived)
+        if layer.index not in part.damaged | part.unplaced:
             derived = derived and layer.index not in part.contradictory
+
+
+def _errors_of_processors(
+    layer: MappedLayer, part: SoundPart, derived: bool
+) -> Iterator[Diagnostic]:
+    """Yield what is wrong with a layer's processors, if its own weights tell its channels.
+
+    The processors of the first layer may be those of a group of inputs.
+    """
+    own = layer.weights is not None and not (layer.flatten or layer.copied)
+    first = layer.index == part.executed[0].index
+    if (own or derived) and not first and layer.index not in part.unplaced | part.contradictory:
+        yield from error_of_processors(layer)
 
 
 def _errors_in_prefix(part: SoundPart, chip: Chip | None, judge: Judge) -> Iterator[Diagnostic]:
     """Yield the errors of the sound layers in front that hold whatever comes behind."""
-    unsound = part.damaged | part.without_weights | part.contradictory
+    unsound = part.damaged | part.unplaced | part.without_weights | part.contradictory
     prefix = tuple(takewhile(lambda layer: layer.index not in unsound, part.layers))
     order = tuple(range(len(prefix)))
     if not prefix or tuple(layer.index for layer in part.executed[: len(prefix)]) != order:

@@ -47,7 +47,7 @@ def understand(
 
         network, layout, found = recover(source, chip, options, judge)
     if chip is None:
-        return network, layout, (*found, *check_network(network, options.waiving))
+        return network, layout, said((*found, *check_network(network, options.waiving)))
     if arrange is not None and is_left_open(network.layers, layout):
         wrong = check_network(network, options.waiving)
         if has_errors(wrong):
@@ -55,4 +55,10 @@ def understand(
         network, layout, notes = arrange(network, layout)
         found = (*found, *notes)
     layout = complete(network.layers, network.order, layout)
-    return network, layout, (*found, *check(network, layout, chip, options.waiving))
+    return network, layout, said((*found, *check(network, layout, chip, options.waiving)))
+
+
+def said(found: tuple[Diagnostic, ...]) -> tuple[Diagnostic, ...]:
+    """Return what is to be said of complaints; hints are said beside errors only."""
+    wrong = has_errors(found)
+    return tuple(d for d in found if wrong or not d.effects.hint)

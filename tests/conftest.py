@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
@@ -28,3 +31,32 @@ def shared() -> Path:
     if not SHARED.is_dir():
         pytest.skip("the folder of known answers (../shared) is not present")
     return SHARED
+
+
+DEFECTS = pytest.StashKey[Path]()
+"""Where the tools note each error that nobody foresaw (E009), in this process or another one."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let every tool that a test starts note its defects."""
+    config.stash[DEFECTS] = Path(tempfile.mkdtemp(prefix="defects-"), "noted")
+    os.environ["AI8X_DEFECTS"] = str(config.stash[DEFECTS])
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Remove the notes."""
+    shutil.rmtree(config.stash[DEFECTS].parent, ignore_errors=True)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    """Fail a test, or the set-up before it, that led to an E009; some mean to (`defect`)."""
+    file = item.config.stash[DEFECTS]
+    try:
+        result = yield
+    finally:
+        noted = file.read_text() if file.exists() else ""
+        file.unlink(missing_ok=True)
+    if noted and item.get_closest_marker("defect") is None:
+        pytest.fail(f"a tool ended with a defect [E009]: {noted}", pytrace=False)
+    return result

@@ -26,19 +26,18 @@ from synthesis.network import Layer, Network
     Kind.HARDWARE,
     blocks=Fact.OVERLAPS,
     covers=Covered("E341", Of.NEXT, unless="in_offset"),
+    holds_for_prefix=True,
 )
 def out_offset_is_in_memory(layer: MappedLayer, network: MappedNetwork) -> Iterator[Finding]:
     """The write pointer addresses the data memories of a group and nothing else."""
     chip = network.chip
     limit = chip.out_offset_limit
     highest = max(chip.instance_bytes - _output_bytes(layer), 0)
-    if not 0 <= layer.out_offset < limit:
+    if layer.out_offset >= limit:
         yield Finding(
-            f"'out_offset' is 0x{layer.out_offset:x}, the limits are 0 and 0x{limit - 1:x}"
-            if layer.out_offset >= 0
-            else f"'out_offset' is {layer.out_offset}, it cannot be negative",
+            f"'out_offset' is 0x{layer.out_offset:x}, the limits are 0 and 0x{limit - 1:x}",
             "out_offset",
-            f"This output fits at 0x{highest:x} at most." if layer.out_offset > 0 else "Use 0x0.",
+            f"This output fits at 0x{highest:x} at most.",
         )
 
 
@@ -50,6 +49,8 @@ def input_fits_its_memory(layer: MappedLayer, chip: Chip) -> Iterator[Finding]:
     if layer.streaming:
         return
     limit = chip.instance_bytes
+    if layer.in_offset >= limit and layer.index > 0 and "in_offset" not in layer.places:
+        return  # the layer that writes there has been blamed
     rows, columns = layer.in_dim
     bytes_per_pixel = 1 if layer.channels_first else WORD_BYTES
     size = rows * columns * layer.in_passes * layer.operands * bytes_per_pixel
@@ -194,6 +195,8 @@ def sample_fits_the_input(layer: Layer, network: Network) -> Iterator[Finding]:
 def _remedy_of_sample(found: tuple[int, int, int], wanted: tuple[int, int, int]) -> str:
     """Say what is probably meant by a sample of another shape."""
     channels, rows, columns = wanted
+    if found[2] == channels != found[0] and found[0] > 4:
+        return "The sample seems to be rows, columns, channels: save sample.transpose(2, 0, 1)."
     if found in ((rows, columns, channels), (rows, columns, 1)) and found != wanted:
         return (
             "The sample seems to be rows, columns, channels: save sample.transpose(2, 0, 1)."

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from device import Chip
 from device.chip import PROCESSORS_PER_INSTANCE
 from device.masks import group_slice, instances, lowest_bit
+from diagnostics import Diagnostic
 from synthesis.check.constraint import Covered, Finding, Kind, Of, constraint, layer_constraint
 from synthesis.facts import Fact
 from synthesis.mapping import MappedLayer, MappedNetwork
@@ -38,6 +39,14 @@ def _suggestion(mask: int, count: int) -> str:
 def processors_match_channels(layer: MappedLayer, network: MappedNetwork) -> Iterator[Finding]:
     """Each processor handles one channel of a pass, so their numbers must be equal."""
     processors = network.input_processors if layer is network.first else layer.processors
+    for found in other_processors_than_channels(layer, processors):
+        yield Finding(*found)
+
+
+def other_processors_than_channels(
+    layer: MappedLayer, processors: int
+) -> Iterator[tuple[str, str, str]]:
+    """Yield message, key and remedy if a layer reads other than its channels."""
     found, wanted = processors.bit_count(), layer.in_share
     if found != wanted:
         passes = f" in {layer.in_passes} passes" if layer.in_passes > 1 else ""
@@ -45,12 +54,21 @@ def processors_match_channels(layer: MappedLayer, network: MappedNetwork) -> Ite
         if layer.channels_first:
             spread = sum(1 << PROCESSORS_PER_INSTANCE * i for i in range(min(wanted, 16)))
             remedy = f"For example {mask_text(spread)}."
-        yield Finding(
+        yield (
             f"'processors' {mask_text(processors)} names {found}, "
             f"{layer.in_channels} input channels{passes} need {wanted}",
             "processors",
             remedy,
         )
+
+
+def error_of_processors(layer: MappedLayer) -> Iterator[Diagnostic]:
+    """Yield what is wrong with the processors of a layer, not the first, whose channels are known.
+
+    It is what the constraint of a whole network says.
+    """
+    for message, key, remedy in other_processors_than_channels(layer, layer.processors):
+        yield layer.diagnostic("E320", message, key, remedy)
 
 
 @constraint("E321", Kind.HARDWARE, blocks=Fact.PLACES, needs=Fact.SIZES)

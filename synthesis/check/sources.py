@@ -13,6 +13,7 @@ from synthesis.check.joins import is_read_right
 from synthesis.check.layout import mask_text
 from synthesis.facts import Fact
 from synthesis.final_scales import final_scales
+from synthesis.flattening import remedy_of_flattened
 from synthesis.mapping import MappedLayer, MappedNetwork
 from synthesis.network import AnyLayer, Layer, Network, Schedule
 
@@ -73,6 +74,11 @@ def _remedy_of_sizes(layer: Layer, sources: tuple[Layer, ...], network: Network)
         if layer.in_channels == source.out_channels * source.out_dim[0] * source.out_dim[1]:
             return "Add flatten: true."
     shape = "x".join(map(str, network.sample.shape))
+    if layer.flatten and len(sources) == 1:
+        (source,) = sources
+        inputs = layer.in_channels * layer.in_dim[0] * layer.in_dim[1]
+        likely = remedy_of_flattened(inputs, source.out_channels, source.out_dim)
+        return f"{likely} The sample is {shape}."
     return (
         f"Check the sample, which is {shape}, the pooling and the order of the layers, and that "
         "the checkpoint belongs to this network."
@@ -149,7 +155,9 @@ def gaps_interleave_the_inputs(layer: MappedLayer, network: MappedNetwork) -> It
         yield Finding(
             f"the inputs are written with the gaps {text}",
             "in_sequences",
-            "Write all of them with the same write_gap.",
+            _equal_gaps(sources, needed)
+            if layer.combination
+            else "Write all of them with the same write_gap.",
             unsound=right is False,
         )
     elif gaps and layer.combination and gaps[0] != needed:
@@ -168,6 +176,12 @@ def gaps_interleave_the_inputs(layer: MappedLayer, network: MappedNetwork) -> It
             f"Use write_gap: {len(sources) - 1} in the layers that are joined.",
             unsound=right is False,
         )
+
+
+def _equal_gaps(sources: tuple[MappedLayer, ...], needed: int) -> str:
+    """Say which operands lack the gap."""
+    names = " and ".join(str(source) for source in sources if source.write_gap != needed)
+    return f"Use write_gap: {needed} in {names}."
 
 
 def _joined_as_passes(layer: MappedLayer, sources: tuple[MappedLayer, ...]) -> bool:
@@ -262,26 +276,60 @@ def concatenated_inputs_are_apart(layer: MappedLayer, network: MappedNetwork) ->
 @constraint("W366", Kind.HARDWARE, Severity.WARNING)
 def inputs_are_where_they_are_read(layer: MappedLayer, network: MappedNetwork) -> Iterator[Finding]:
     """Data is read from in_offset on; operand i stands i words behind."""
+    if not _reads_elsewhere(layer, network):
+        for found in _inputs_elsewhere(layer, network):
+            yield Finding(*found)
+
+
+@constraint("E366", Kind.HARDWARE, needs=Fact.SIZES)
+def inputs_are_read_where_they_are_written(
+    layer: MappedLayer, network: MappedNetwork
+) -> Iterator[Finding]:
+    """A layer that reads whole outputs from another place than they were written to reads others'.
+
+    What it finds there is left from the layers before.
+    """
+    if _reads_elsewhere(layer, network):
+        for found in _inputs_elsewhere(layer, network):
+            yield Finding(*found)
+
+
+def _reads_elsewhere(layer: MappedLayer, network: MappedNetwork) -> bool:
+    """Whether it is certain that a layer does not find its inputs."""
+    sources = _sources(layer, network)
+    if len(sources) == 1:
+        (source,) = sources
+        whole = (source.out_channels, source.out_dim, source.output_processors)
+        return whole == (layer.in_channels, layer.in_dim, layer.processors) and not (
+            layer.combination or layer.channel_skip
+        )
+    repeated = len({source.index for source in sources}) < len(sources)
+    return not repeated and is_read_right(layer, sources, network.order) is False
+
+
+def _inputs_elsewhere(
+    layer: MappedLayer, network: MappedNetwork
+) -> Iterator[tuple[str, tuple[str, ...], str]]:
+    """Yield message, keys and remedy of each input that is not where it is read."""
     sources = _sources(layer, network)
     if layer.sources is None or layer.streaming or not sources or any(layer.in_crop):
         return
     if len(sources) != len(layer.sources) or len({s.out_dim for s in sources}) > 1:
         return
-    right = is_read_right(layer, sources, network.order)
-    if right:
+    if is_read_right(layer, sources, network.order):
         return
     for i, source in enumerate(sources):
         step = WORD_BYTES * i if layer.combination else 0
         expected = layer.in_offset + step
-        if source.out_offset not in (expected, layer.in_offset + WORD_BYTES * i):
-            yield Finding(
+        beyond = source.out_offset >= network.chip.instance_bytes  # another complaint
+        if source.out_offset not in (expected, layer.in_offset + WORD_BYTES * i) and not beyond:
+            yield (
                 f"input {i} is read from 0x{expected:x}, {source} writes to "
                 f"0x{source.out_offset:x}",
                 ("in_offset", "in_sequences"),
                 f"Use in_offset: 0x{source.out_offset - step:x}."
                 if source.out_offset >= step
                 else f"Use out_offset: 0x{expected:x} in {source}.",
-                unsound=right is False,
             )
 
 
@@ -299,7 +347,7 @@ def joined_inputs_stand_where_they_are_read(
         gaps_of_the_inputs_are_skipped,
         inputs_come_from_the_processors_read,
         concatenated_inputs_are_apart,
-        inputs_are_where_they_are_read,
+        _inputs_elsewhere,
     )
     if is_read_right(layer, sources, network.order) is not False:
         return

@@ -80,9 +80,7 @@ _NEXT = Reference({"stop": STOP})
 _SOURCES = Reference({"input": INPUT}, several=True)
 
 LAYER_KEYS = (
-    Key(
-        "name", Text(), "Name by which other layers refer to this one.", "none", blocks=Fact.LAYERS
-    ),
+    Key("name", Text(), "Name by which other layers refer to this one.", "none", blocks=()),
     Key(
         "sequence",
         Integer(0),
@@ -93,20 +91,34 @@ LAYER_KEYS = (
     Key("next_sequence", _NEXT, "Layer executed after this one, or stop.", "the next slot"),
     Key("simulated_sequence", _NEXT, "Order of the simulation only.", "next_sequence"),
     Key("snoop_sequence", Integer(0), "Layer that follows when a snoop condition hits.", blocks=()),
-    Key("processors", Mask(), "Processors that hold the input channels.", required=True),
+    Key(
+        "processors",
+        Mask(),
+        "Processors that hold the input channels.",
+        required=True,
+        blocks=Fact.PLACES,
+    ),
     Key(
         "output_processors",
         Mask(),
         "Processors that receive the output channels.",
         "processors of the next layer",
+        blocks=Fact.PLACES,
     ),
-    Key("in_offset", Integer(0), "Byte offset of the input data.", "the previous out_offset"),
+    Key(
+        "in_offset",
+        Integer(0),
+        "Byte offset of the input data.",
+        "the previous out_offset",
+        blocks=Fact.PLACES,
+    ),
     Key(
         "out_offset",
-        Integer(),
+        Integer(0),
         "Byte offset of the output data.",
         "0",
         limits=Integer(0, 0x4FFFF),
+        blocks=Fact.PLACES,
     ),
     Key("in_channels", Integer(1), "Input channels.", "from the weights"),
     Key("in_dim", Pair(1, second=1), "Input size, to reshape data.", "from the previous layer"),
@@ -133,7 +145,6 @@ LAYER_KEYS = (
         "Main operation.",
         "Conv2d",
         ("operation", "operator", "convolution"),
-        blocks=Fact.LAYERS,
     ),
     Key(
         "eltwise",
@@ -210,7 +221,13 @@ LAYER_KEYS = (
     Key("groups", Integer(1), "Convolution groups.", "1", ("conv_groups",)),
     Key("flatten", Flag(), "Turn C x H x W into C*H*W channels.", "false"),
     Key("streaming", Flag(), "Work on rows as they arrive.", "false"),
-    Key("write_gap", Integer(0), "Words skipped after each output word.", "0"),
+    Key(
+        "write_gap",
+        Integer(0),
+        "Words skipped after each output word.",
+        "0",
+        blocks=Fact.PLACES,
+    ),
     Key(
         "bias_group",
         Integers(0, 3),

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 
 import yaml
 
 from diagnostics import NO_EFFECTS, Diagnostic, DiagnosticError, Effects, Place
-from reading import ForeignFileError, read_bytes
+from reading import ForeignFileError, read_bytes, where_else
 from reading.text import line
 
 _CORE = "tag:yaml.org,2002:"
@@ -51,7 +52,9 @@ def read_text(path: str) -> str:
                 "E101",
                 f"cannot read the network description: {exc.strerror or exc}",
                 Place(file=path),
-                "Check the path given to --config-file.",
+                where_else(path)
+                if isinstance(exc, FileNotFoundError)
+                else "Check the path given to --config-file.",
             )
         ) from None
     try:
@@ -80,7 +83,7 @@ def compose(text: str, file: str) -> yaml.MappingNode:
         _refuse_size(text, file)
         root = yaml.compose(text, Loader=_Loader)
     except yaml.YAMLError as exc:
-        raise DiagnosticError(_syntax_error(exc, file)) from None
+        raise DiagnosticError(_syntax_error(exc, text, file)) from None
     if root is None:
         raise DiagnosticError(
             Diagnostic(
@@ -148,7 +151,7 @@ def _refuse_size(text: str, file: str) -> None:
             )
 
 
-def _syntax_error(exc: yaml.YAMLError, file: str) -> Diagnostic:
+def _syntax_error(exc: yaml.YAMLError, text: str, file: str) -> Diagnostic:
     mark = getattr(exc, "problem_mark", None)
     problem = getattr(exc, "problem", None) or str(exc).splitlines()[0]
     place = Place(file, mark.line + 1, mark.column + 1) if mark else Place(file=file)
@@ -156,12 +159,18 @@ def _syntax_error(exc: yaml.YAMLError, file: str) -> Diagnostic:
     began = getattr(exc, "context_mark", None)
     if context and began is not None and mark is not None and began.line != mark.line:
         context = f"{context} that begins in line {began.line + 1}, column {began.column + 1}"
-    return Diagnostic(
-        "E102",
-        f"not valid YAML: {problem}" + (f" ({context})" if context else ""),
-        place,
-        "Check indentation, colons and brackets on this line and the one before.",
-    )
+    remedy = "Check indentation, colons and brackets on this line and the one before."
+    if mark and _begins_with_tab(text, mark.line):
+        problem, context = "a tab stands in front of the first key of the line", ""
+        remedy = "Indent with spaces; YAML allows no tabs there."
+    said = f"not valid YAML: {problem}" + (f" ({context})" if context else "")
+    return Diagnostic("E102", said, place, remedy)
+
+
+def _begins_with_tab(text: str, number: int) -> bool:
+    """Whether white space with a tab stands in front of a line, counted from 0."""
+    content = next(islice(re.split(_LINE_BREAK, text), number, None), "")
+    return "\t" in content[: len(content) - len(content.lstrip())]
 
 
 def _foreign(node: yaml.Node, file: str, path: list[int], seen: set[int]) -> Iterator[Diagnostic]:

@@ -291,6 +291,7 @@ def references_exist(layer: LayerDescription, whole: Description) -> Iterator[Di
                 whole.layer_named(reference) or (key == "in_sequences" and reference in buffers)
             ):
                 names = [x.name for x in whole.layers if x.name]
+                names += filter(None, buffers) if key == "in_sequences" else ()
                 near = closest(reference, names)
                 yield layer.error(
                     "E130",

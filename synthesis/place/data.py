@@ -112,17 +112,24 @@ def _free_offset(live: NDArray[np.int16], layer: MappedLayer) -> int | None:
     return int(found[0]) * WORD_BYTES + layer.hardware.leading_bytes
 
 
-def _missing_gap(network: MappedNetwork, layer: MappedLayer) -> str | None:
-    """Say which gap an operand lacks that is written over the others; None if it is not that."""
+def _missing_gap(
+    network: MappedNetwork, layer: MappedLayer, owner: int
+) -> tuple[MappedLayer, str] | None:
+    """Return the operand that lacks a gap, and which; None if that is not why data is lost.
+
+    It is the layer that writes over others, or the one whose output is written over.
+    """
     for reader in network.layers:
-        if not reader.combination or layer.index not in (reader.sources or ()):
+        sources = [network.layer(i) for i in reader.sources or () if i >= 0]
+        if not reader.combination or layer not in sources:
             continue
         needed = reader.operands * (reader.read_gap + 1) - 1
-        if layer.write_gap != needed:
-            return (
-                f"Add write_gap: {needed} to {layer}: {reader} combines its output with others, "
-                "word by word."
-            )
+        for source in (layer, *(x for x in sources if x.index == owner)):
+            if source.write_gap != needed:
+                return source, (
+                    f"Add write_gap: {needed} to {source}: {reader} combines its output with "
+                    "others, word by word."
+                )
     return None
 
 
@@ -131,16 +138,22 @@ def _complaint(
 ) -> Diagnostic:
     """A layer writes while it still reads; outputs that are delivered stay until the end."""
     what = "the input data" if owner < 0 else f"the output of {network.layer(owner)}"
-    gap = _missing_gap(network, layer)
     written = output_words(layer)
     begin, end = int(written.min()) * WORD_BYTES, int(written.max() + 1) * WORD_BYTES
+    there = f"0x{begin:x} to 0x{end - 1:x}"
+    gap = _missing_gap(network, layer, owner)
+    if gap is not None:
+        lacking, remedy = gap
+        message = f"the output at {there} overwrites {what}, which is still needed"
+        if lacking is not layer:
+            message = f"the output is overwritten by that of {layer}, at {there}"
+        keys = ("write_gap", "out_offset")
+        return lacking.diagnostic("E404", message, keys, remedy, severity, NO_ROOM)
     return layer.diagnostic(
         "E404",
-        f"the output at 0x{begin:x} to 0x{end - 1:x} overwrites {what}, which is still needed",
-        ("out_offset",) if gap is None else ("write_gap", "out_offset"),
-        gap
-        if gap is not None
-        else "There is no room for the whole output beside it; pool more, or use other processors."
+        f"the output at {there} overwrites {what}, which is still needed",
+        "out_offset",
+        "There is no room for the whole output beside it; pool more, or use other processors."
         if free is None
         else f"The lowest out_offset that leaves it alone is 0x{free:x}.",
         severity,

@@ -167,9 +167,10 @@ class _CheckpointLayer:
         *keys: str,
         remedy: str | None = None,
         effects: Effects = NO_EFFECTS,
+        tensor: str | None = None,
     ) -> None:
         """Note a complaint about this tensor at the layer that it is for."""
-        text = f"{message} (tensor '{self.key.weight}' of {self.place})"
+        text = f"{message} (tensor '{tensor or self.key.weight}' of {self.place})"
         self.problems.append(self.layer.error(code, text, *keys, remedy=remedy, effects=effects))
 
     def read(self, chip: Chip | None) -> LayerTensors | None:
@@ -255,4 +256,4 @@ class _CheckpointLayer:
         if value is None:
             return None
         stated = self._scalar(f"{self.key.layer}.weight_bits", 0) or DEFAULT_BITS
-        return scaled_bias(value, stated, self.problem)
+        return scaled_bias(value, stated, self.key.bias, self.problem)

@@ -21,18 +21,19 @@ from synthesis.resolve.tensors import BINARY, Complain
 def truncated(value: NDArray[Any], name: str, problem: Complain) -> NDArray[np.int64] | None:
     """Return the values without their fractions, or None after a complaint about them."""
     if value.dtype.kind not in "fiub":
-        problem("E204", f"'{name}' holds {value.dtype}, not numbers", "op")
+        problem("E204", f"'{name}' holds {value.dtype}, not numbers", "op", tensor=name)
         return None
     if value.dtype.kind == "f" and not np.isfinite(value).all():
         problem(
             "E204",
             f"'{name}' holds values that are not numbers (NaN or infinite)",
             "op",
+            tensor=name,
             remedy="Training has diverged; train and quantize again.",
         )
         return None
     if value.size == 0 or np.abs(value).max() > 1 << 31:
-        problem("E204", f"'{name}' is empty or holds values beyond 32 bits", "op")
+        problem("E204", f"'{name}' is empty or holds values beyond 32 bits", "op", tensor=name)
         return None
     return np.trunc(value).astype(np.int64) if value.dtype.kind == "f" else value.astype(np.int64)
 
@@ -85,7 +86,7 @@ def fit(weights: NDArray[np.int64], bits: int, problem: Complain) -> bool:
 
 
 def scaled_bias(
-    value: NDArray[np.int64], stored_bits: int, problem: Complain
+    value: NDArray[np.int64], stored_bits: int, name: str, problem: Complain
 ) -> NDArray[np.int64] | None:
     """Return the bias in units of 128: what the file holds, divided by the weights' scale."""
     bias = value.reshape(-1) // (1 << max(stored_bits, 1) - 1)
@@ -94,6 +95,7 @@ def scaled_bias(
             "E207",
             f"the bias reaches from {bias.min()} to {bias.max()}, the limits are -128 and 127",
             "op",
+            tensor=name,
             remedy="Quantize the checkpoint with quantize.py.",
         )
         return None

@@ -13,6 +13,7 @@ import numpy as np
 
 from diagnostics import Diagnostic, Place, Severity
 from synthesis.facts import Fact, effects
+from synthesis.flattening import remedy_of_flattened
 from synthesis.layout import LAYERS_WIDENED
 from synthesis.network import DATA_BUFFER, NETWORK_INPUT, DataBuffer, Layer, Operator, Size, Tensor
 from synthesis.options import ResolveOptions
@@ -276,7 +277,7 @@ class LayerBuilder:
                 layer.error(
                     "E218",
                     f"the weights are for {tensors.weights.shape[1]} input channels, "
-                    f"the layer has {ins}",
+                    f"the layer has {ins}{self._given(tensors)}",
                     "in_channels",
                     "in_sequences",
                     "op",
@@ -301,13 +302,28 @@ class LayerBuilder:
                 layer.error(
                     "E218",
                     f"{ins} inputs of the flattened layer are not a multiple of "
-                    f"{sizes.pooled_dim[0]}x{sizes.pooled_dim[1]} pixels",
+                    f"{sizes.pooled_dim[0]}x{sizes.pooled_dim[1]} pixels{self._given(tensors)}",
+                    *(("in_dim",) if "in_dim" in layer else ()),
                     "flatten",
-                    remedy="The weights need channels x rows x columns inputs.",
+                    remedy=self._remedy_of_flattened(layer, ins, sizes.pooled_dim),
                     effects=effects(needs=Fact.SIZES),
                 )
             )
         return max(ins // flat, 1), outs
+
+    def _remedy_of_flattened(self, layer: LayerDescription, inputs: int, size: Size) -> str:
+        channels, (rows, columns) = self._source_shape(self._default_source())
+        if "in_dim" in layer and inputs == channels * rows * columns:
+            return "Remove 'in_dim': the size is that of the layer before."
+        return remedy_of_flattened(inputs, channels, size)
+
+    def _given(self, tensors: LayerTensors | None) -> str:
+        """Say what the layer before gives, and which tensor is for something else."""
+        named = f" (tensor '{tensors.weight_name}')" if tensors and tensors.weight_name else ""
+        if self.previous is None:
+            return named
+        channels, (rows, columns) = self._source_shape(self.previous.index)
+        return f"; {self.previous} gives {channels}x{rows}x{columns}{named}"
 
     def _remedy_of_channels(
         self, layer: LayerDescription, tensors: LayerTensors, sources: tuple[int, ...] | None

@@ -13,10 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from diagnostics import NO_EFFECTS, Diagnostic, DiagnosticError, Effects, Place, Severity
+from reading import where_else
 from reading.npy import NpyError, read_arrays
 from synthesis.facts import Fact
 from synthesis.options import ResolveOptions
 from synthesis.parse import Description, LayerDescription
+from synthesis.resolve.naming import counted
 from synthesis.resolve.tensors import (
     BINARY,
     DEFAULT_BITS,
@@ -53,6 +55,7 @@ def tensors_from_numpy(
     if split:
         arrays = list(arrays[0])
     biases = _numpy_biases(description, options)
+    problems += counted(wanted, len(arrays), path)
     found: dict[int, LayerTensors] = {}
     for position, (layer, array) in enumerate(zip(wanted, arrays, strict=False)):
 
@@ -62,11 +65,14 @@ def tensors_from_numpy(
             *keys: str,
             remedy: str | None = None,
             effects: Effects = NO_EFFECTS,
+            tensor: str | None = None,
             at: LayerDescription = layer,
         ) -> None:
             if split and Fact.TENSORS in effects.needs and len(wanted) == 1:
                 remedy = _SINGLE
-            text = f"{message} (from {path})"
+            text = (
+                f"{message} (from {path})" if tensor is None else f"{message} ({tensor} of {path})"
+            )
             problems.append(at.error(code, text, *keys, remedy=remedy, effects=effects))
 
         bits = layer.get("quantization", DEFAULT_BITS)
@@ -116,7 +122,8 @@ def _read_arrays(path: str, what: str, place: Place) -> list[NDArray[Any]]:
                 "E211",
                 f"the {what} file '{path}' does not exist",
                 place,
-                "Files are looked up from the current folder; see --weight-input and --bias-input.",
+                f"{where_else(path)} Files are looked up from the current folder; see "
+                "--weight-input and --bias-input.",
             )
         ) from None
     except OSError as exc:

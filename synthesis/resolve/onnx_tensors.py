@@ -58,9 +58,10 @@ def tensors_from_onnx(
             remedy: str | None = None,
             effects: Effects = NO_EFFECTS,
             at: LayerDescription = layer,
-            name: str = node.weight_name,
+            tensor: str | None = None,
+            weights: str = node.weight_name,
         ) -> None:
-            text = f"{message} (tensor '{name}' of {place})"
+            text = f"{message} (tensor '{tensor or weights}' of {place})"
             problems.append(at.error(code, text, *keys, remedy=remedy, effects=effects))
 
         tensors = _tensors(layer, node, options, problem)
@@ -109,7 +110,7 @@ def _tensors(
     bias = None
     if node.bias is not None and not bias_is_dropped(layer, options):
         value = truncated(node.bias, node.bias_name, problem)
-        bias = None if value is None else scaled_bias(value, DEFAULT_BITS, problem)
+        bias = None if value is None else scaled_bias(value, DEFAULT_BITS, node.bias_name, problem)
     return LayerTensors(shaped, bias, bits, 0, node.weight_name, node.bias_name)
 
 

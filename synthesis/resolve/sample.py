@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from diagnostics import Diagnostic, DiagnosticError, Place, Severity
+from reading import where_else
 from reading.npy import NpyError, read_arrays
 from synthesis.layout import Progression
 from synthesis.network import Tensor
@@ -44,7 +45,8 @@ def read_sample(description: Description, options: ResolveOptions) -> Tensor:
     try:
         arrays = read_arrays(path, most=1)
     except FileNotFoundError:
-        raise refuse(f"the sample file '{path}' does not exist", named) from None
+        better = f"{where_else(path)} {remedy}" if options.sample_input else remedy
+        raise refuse(f"the sample file '{path}' does not exist", named, better) from None
     except OSError as exc:
         raise refuse(f"the sample file '{path}' cannot be read: {exc.strerror}", named) from None
     except NpyError as exc:
@@ -69,7 +71,8 @@ def read_sample(description: Description, options: ResolveOptions) -> Tensor:
     if sample.ndim == 2 and _reads_an_image(description, options):
         raise refuse(
             f"the sample has the shape {list(sample.shape)}, the first layer reads an image: "
-            "expected [channels, rows, columns], or in_dim in that layer"
+            "expected [channels, rows, columns], or in_dim in that layer",
+            remedy="If it is an image of one channel, save sample[None].",
         )
     return sample.reshape((*sample.shape, 1)[:3]).astype(np.int64)
 

@@ -56,7 +56,10 @@ OF_ANOTHER_LAYER = effects(needs=Fact.TENSORS)
 
 
 class Complain(Protocol):
-    """Notes a complaint about a layer's tensors, placed at the first of the keys."""
+    """Notes a complaint about a layer's tensors, placed at the first of the keys.
+
+    It names the weights, unless it is about another `tensor`.
+    """
 
     def __call__(
         self,
@@ -65,6 +68,7 @@ class Complain(Protocol):
         *keys: str,
         remedy: str | None = None,
         effects: Effects = NO_EFFECTS,
+        tensor: str | None = None,
     ) -> None:
         """Note it."""
 

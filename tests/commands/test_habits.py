@@ -276,6 +276,7 @@ def test_interrupt_at_the_start_shows_no_traceback(folder: Path, delay: float) -
     assert "Traceback" not in err or unborn
 
 
+@pytest.mark.defect
 def test_defect_asks_for_a_report_without_data_of_the_user(folder: Path) -> None:
     program = (
         "import sys; from diagnostics import run\n"

@@ -97,6 +97,7 @@ def test_run_prints_the_error_of_a_room_as_one_diagnostic(
 REFUSED = InputError("E501", "not a checkpoint", "--file", "Train first.")
 
 
+@pytest.mark.defect
 @pytest.mark.parametrize(
     ("failure", "code", "field", "value"),
     [
@@ -138,6 +139,7 @@ def test_run_tells_what_to_do_about_a_file_that_is_too_large(
     assert "ulimit -f" in capsys.readouterr().err
 
 
+@pytest.mark.defect
 def test_run_raises_a_defect_again_if_the_traceback_is_wanted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -715,19 +715,6 @@ VIOLATIONS = [
         ],
     ),
     Violation(
-        "E340",
-        [{**CONV, "out_offset": -4}],
-        [(2, 3, 3, 3)],
-        [
-            (
-                0,
-                "out_offset",
-                "'out_offset' is -4, it cannot be negative",
-                "Use 0x0.",
-            )
-        ],
-    ),
-    Violation(
         "E341",
         [{**CONV, "in_offset": "0x7fc4"}],
         [(2, 3, 3, 3)],
@@ -1074,7 +1061,8 @@ VIOLATIONS = [
                 1,
                 "op",
                 "layer 0 gives 2x4x4, but the weights or keys of this layer need 1x4x4",
-                OF_SIZES,
+                "The weights are for 16 inputs, 2 channels of 8 pixels: perhaps pooling or a "
+                "layer is missing in front of this layer. The sample is 3x4x4.",
             )
         ],
     ),
@@ -1159,7 +1147,7 @@ VIOLATIONS = [
                 2,
                 "in_sequences",
                 "the inputs are written with the gaps 1, 2",
-                "Write all of them with the same write_gap.",
+                "Use write_gap: 1 in layer 1.",
             )
         ],
     ),
@@ -1310,8 +1298,24 @@ VIOLATIONS = [
         ],
     ),
     Violation(
-        "W366",
+        "E366",
         [{**PLAIN, "out_offset": 0x1000}, {**PLAIN, "in_sequences": 0, "in_offset": 0}],
+        [],
+        [
+            (
+                1,
+                "in_offset",
+                "input 0 is read from 0x0, layer 0 writes to 0x1000",
+                "Use in_offset: 0x1000.",
+            )
+        ],
+    ),
+    Violation(
+        "W366",
+        [
+            {**PLAIN, "out_offset": 0x1000},
+            {**PLAIN, "in_sequences": 0, "in_offset": 0, "in_dim": "[2, 8]"},
+        ],
         [],
         [
             (
@@ -2007,6 +2011,9 @@ def test_absurd_sizes_are_refused_without_working_on_them(tmp_path: Path) -> Non
 
 
 def test_all_violations_are_reported_at_once(tmp_path: Path) -> None:
-    layers = [{**CONV, "output_shift": 16, "pad": 3, "out_offset": -4}, {**CONV, "processors": 3}]
+    layers = [
+        {**CONV, "output_shift": 16, "pad": 3, "out_offset": 0x20000},
+        {**CONV, "processors": 3},
+    ]
     found = check(Violation("", layers, [(2, 3, 3, 3), (2, 2, 3, 3)], []).network(tmp_path))
     assert {"E301", "E302", "E340"} <= {d.code for d in found}

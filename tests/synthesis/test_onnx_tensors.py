@@ -219,7 +219,8 @@ def test_unfit_tensors_are_named_with_layer_limit_and_remedy(tmp_path: Path, cas
     layer, tensors, key, said, remedy = REFUSALS[case]
     text = describe(layer, arch="any")
     found = refused(tmp_path, text, tensors)
-    file = f"(tensor 'layer0.weight' of {tmp_path / 'net.onnx'})"
+    blamed = "layer0.bias" if case == "bias" else "layer0.weight"
+    file = f"(tensor '{blamed}' of {tmp_path / 'net.onnx'})"
     line, column = line_of(text, key)
     assert f"{found.code} {found.message}" == said.replace(" ", " layer 0: ", 1) + f" {file}"
     assert str(found.place) == f"net.yaml:{line}:{column}"

@@ -560,7 +560,8 @@ def test_unfit_tensors_are_named_with_layer_limit_and_remedy(tmp_path: Path, cas
     layer, state, key, said, remedy = WRONG_TENSORS[case]
     text = describe(layer, arch="tinynet")
     found = refused(from_checkpoint, tmp_path, text, sample(3, 4, 4), state)
-    tensor = f"(tensor 'c.op.weight' of {tmp_path / 'net.pth.tar'})"
+    blamed = "c.op.bias" if case == "E207" else "c.op.weight"
+    tensor = f"(tensor '{blamed}' of {tmp_path / 'net.pth.tar'})"
     line, column = line_of(text, key)
     assert f"{found.code} {found.message}" == said.replace(" ", " layer 0: ", 1) + f" {tensor}"
     assert str(found.place) == f"net.yaml:{line}:{column}"
@@ -608,7 +609,8 @@ def test_missing_test_weights_are_named(tmp_path: Path) -> None:
     found = refused(build, tmp_path, describe(CONV), sample(3, 4, 4), weight_input=path)
     assert str(found) == (
         f"option --weight-input: error: the test weights file '{path}' does not exist [E211]\n"
-        "  Files are looked up from the current folder; see --weight-input and --bias-input."
+        "  Check the path. Files are looked up from the current folder; see --weight-input and "
+        "--bias-input."
     )
 
 
@@ -703,7 +705,8 @@ def test_missing_sample_is_blamed_on_what_names_it(tmp_path: Path) -> None:
     kernels = [weights(2, 3, 3, 3)]
     found = refused(build, tmp_path, describe(CONV), sample(3, 4, 4), kernels, sample_input=path)
     assert str(found) == (
-        f"option --sample-input: error: the sample file '{path}' does not exist [E212]\n  {REMEDY}"
+        f"option --sample-input: error: the sample file '{path}' does not exist [E212]\n"
+        f"  Check the path. {REMEDY}"
     )
     found = refused(build, tmp_path, describe(CONV), sample(3, 4, 4), kernels, sample_input=None)
     assert str(found) == (
@@ -916,6 +919,9 @@ def test_flattened_layer_needs_weights_for_every_pixel(tmp_path: Path) -> None:
     found = refused(build, tmp_path, describe(LINEAR), sample(3, 2, 2), [weights(4, 13)])
     assert found.message == (
         "layer 0: 13 inputs of the flattened layer are not a multiple of 2x2 pixels"
+    )
+    assert found.remedy == (
+        "The weights are for 13 inputs, no multiple of 3 channels: check the layers in front."
     )
 
 

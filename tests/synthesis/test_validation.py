@@ -234,6 +234,7 @@ def test_data_that_is_lost_is_reported_unless_that_is_allowed(
     wrong.validate(network.network, network.chip, overlaps=True)
 
 
+@pytest.mark.defect
 def test_debugging_validates_and_a_contradiction_is_a_defect_of_the_tool(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -16,6 +16,7 @@ from types import ModuleType
 from typing import Any
 
 from diagnostics.errors import InputError
+from reading import where_else
 from training.catalog.discovery import ModelEntry, choose
 from training.catalog.own_code import complains_itself, first_line, ready_for, remedy_of
 
@@ -85,7 +86,9 @@ def named_model(
 def _import(file: Path, name: str) -> ModuleType:
     """Import a file; its folder is searched for what it imports."""
     if not file.is_file():
-        raise InputError("E671", "the file does not exist", str(file), f"Check --model {name}.")
+        raise InputError(
+            "E671", "the file does not exist", str(file), f"{where_else(file)} See --model {name}."
+        )
     key = f"model_of_{file.stem}"
     spec = importlib.util.spec_from_file_location(key, file)
     assert spec is not None

@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 from diagnostics.errors import InputError
-from reading import ForeignFileError, read_text
+from reading import ForeignFileError, read_text, where_else
 from reading.text import line
 from training.policies.complaints import Complaints, Position, Section, shown
 
@@ -80,7 +80,7 @@ def read_section(complaints: Complaints) -> Section:
     try:
         content = _content(read_text(path, MAX_FILE_BYTES), complaints)
     except FileNotFoundError as exc:
-        raise InputError(code, "there is no such file", path, "Check the path.") from exc
+        raise InputError(code, "there is no such file", path, where_else(path)) from exc
     except ForeignFileError as exc:
         raise InputError(code, f"this is no policy: {exc.strerror}", path, exc.remedy) from exc
     except UnicodeDecodeError as exc:

@@ -1,0 +1,205 @@
+"""Messages lead to the cure: what people do wrong, and what they are told about it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from checkpoint import read_checkpoint, write_checkpoint
+from checkpoint.values import Checkpoint
+from diagnostics import Diagnostic, Severity
+from tests.robustness.arrays import array_file
+from tests.robustness.mistakes import (
+    Mistake,
+    files_with_several,
+    judged,
+    lines_of,
+    mistakes,
+    said,
+)
+from tests.robustness.starts import CHECKPOINT, DESCRIPTION, SAMPLE, Start, own_starts
+
+STARTS = {start.name: start for start in own_starts()}
+GAPS = "    write_gap: 1\n    out_offset: 0x200"
+LFS = b"version https://git-lfs.github.com/spec/v1\noid sha256:abc\nsize 123\n"
+
+
+def errors(
+    folder: Path, name: str, old: str = "", new: str = "", *options: str, **files: bytes
+) -> list[Diagnostic]:
+    """Return the errors about one of the networks with another text or other files."""
+    start = STARTS[name]
+    text = start.files[DESCRIPTION].decode()
+    assert old in text
+    contents = {**start.files, DESCRIPTION: text.replace(old, new, 1).encode(), **files}
+    found = said(Mistake("", "", (*start.args, *options), contents), folder)
+    return [d for d in found if d.severity is Severity.ERROR]
+
+
+def line_of(name: str, old: str) -> int:
+    """Return the line in which a text begins."""
+    text = STARTS[name].files[DESCRIPTION].decode()
+    return text[: text.index(old)].count("\n") + 1
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "message", "remedy"),
+    [
+        ("residual", GAPS + "0", "    out_offset: 0x2000",
+         "layer 1 (shortcut): the output is overwritten by that of layer 2 (body)",
+         "Add write_gap: 1 to layer 1 (shortcut)"),
+        ("residual", GAPS + "4", "    out_offset: 0x2004",
+         "overwrites the output of layer 1", "Add write_gap: 1 to layer 2 (body)"),
+        ("residual", "    eltwise: add\n", "",
+         "weights are for 20 input channels, the layer has 40", "Add eltwise: add"),
+        ("residual", "out_offset: 0x1000", "out_offset: 0x2fffc", "'out_offset' is 0x2fffc",
+         "This output fits at 0x7f00 at most."),
+        ("residual", "out_offset: 0x1000", "out_offset: 0x8000", "needs 256 bytes at 0x8000",
+         "The highest out_offset that fits is 0x7f00."),
+        ("residual", "[shortcut, body]", "[shortcut, body, lift]", "need 2 x 20x8x8",
+         "Add operands: 3"),
+        ("residual", "in_offset: 0x1000", "in_offset: 0x1800", "input 0 is read from 0x1800",
+         "Use in_offset: 0x1000."),
+        ("residual", "in_offset: 0x2000", "in_offset: 0x3000", "input 0 is read from 0x3000",
+         "Use in_offset: 0x2000."),
+        ("mnist (trained)", "    max_pool: 2\n    pool_stride: 2\n", "",
+         "layer 3 (conv4) gives 12x7x7 (tensor 'fc.op.weight')",
+         "weights are for 192 inputs, 12 channels of 4x4: perhaps pooling"),
+        ("mnist (trained)", "    avg_pool: 2\n    pool_stride: 2\n", "",
+         "layer 3 (conv4) gives 12x8x8", "12 channels of 4x4: perhaps pooling"),
+        ("mnist (trained)", "    flatten: true\n", "    flatten: true\n    in_dim: [7, 7]\n",
+         "not a multiple of 7x7 pixels", "Remove 'in_dim'"),
+        ("mnist (trained)", "    pad: 2\n", "    pad: 0\n", "layer 3 (conv4) gives 12x3x3",
+         "perhaps padding is missing"),
+        ("series", "dilation: 2\n", "dilation: 2000\n", "kernel with dilation 2000",
+         "use a smaller dilation"),
+        ("series", "in_sequences: [wide_view]", "in_sequences: [front]",
+         "weights are for 12 input channels, the layer has 16", "Correct 'in_sequences'"),
+        ("classifier", "quantization: 4", "quantization: bin", "MAX78000 has none",
+         "MAX78002 has it."),
+        ("mnist (trained)", "activate: ReLU", "activate: LeakyReLU", "is the text 'LeakyReLU'",
+         "Did you mean relu?"),
+        ("mnist (trained)", "op: Conv2d", 'op: "Conv2d', "that begins in line 14", "Check"),
+        ("rolling", "in_sequences: ring", "in_sequences: rnig", "names 'rnig'", "mean 'ring'"),
+    ],
+)  # fmt: skip
+def test_message_names_the_cause_and_the_cure(
+    tmp_path: Path, name: str, old: str, new: str, message: str, remedy: str
+) -> None:
+    found = errors(tmp_path, name, old, new)
+    assert any(message in d.message and remedy in (d.remedy or "") for d in found), found
+
+
+@pytest.mark.parametrize(
+    ("shape", "remedy"),
+    [
+        ((28, 28, 1), "save sample.transpose(2, 0, 1)"),
+        ((28, 28), "save sample[None]"),
+        ((64, 64, 3), "sample"),
+        ((1, 64, 64), "The sample is 1x64x64."),
+    ],
+)
+def test_sample_in_another_order_or_size_is_named(
+    tmp_path: Path, shape: tuple[int, ...], remedy: str
+) -> None:
+    data = array_file([np.zeros(shape, np.int64)])
+    found = errors(tmp_path, "mnist (trained)", **{SAMPLE: data})
+    assert any(remedy in f"{d.message} {d.remedy}" for d in found), found
+
+
+def test_layer_that_is_left_out_is_named_by_its_tensors(tmp_path: Path) -> None:
+    text = STARTS["mnist (trained)"].files[DESCRIPTION].decode()
+    begin, end = text.index("  # pooled to 60x8x8"), text.index("  # averaged to")
+    found = said(
+        Mistake("", "", STARTS["mnist (trained)"].args, {
+            **STARTS["mnist (trained)"].files,
+            DESCRIPTION: (text[:begin] + text[end:]).encode(),
+        }),
+        tmp_path,
+    )  # fmt: skip
+    told = [f"{d.message} {d.remedy}" for d in found]
+    assert any("takes the tensors of 'conv3'" in x and "is missing in front" in x for x in told)
+    assert any("has tensors for 5 layers, 4 layers here take some" in x for x in told)
+
+
+def test_hints_are_not_said_of_a_network_without_errors(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    start = STARTS["residual (checkpoint)"]
+    text = start.files[DESCRIPTION].decode()
+    shorter = text[: text.index("  - name: head")]
+    files = {**start.files, DESCRIPTION: shorter.encode()}
+    assert said(Mistake("", "", start.args, files), tmp_path) == []
+    assert "N246" not in capsys.readouterr().err
+
+
+def test_bias_out_of_range_is_named_by_its_tensor(tmp_path: Path) -> None:
+    path = tmp_path / "bias.pth.tar"
+    path.write_bytes(STARTS["mnist (trained)"].files[CHECKPOINT])
+    stored = read_checkpoint(path)
+    state = dict(stored.state_dict)
+    state["fc.op.bias"] = np.full(10, 1 << 20, np.float32)
+    write_checkpoint(path, Checkpoint({"arch": stored.arch, "state_dict": state}))
+    found = errors(tmp_path, "mnist (trained)", **{CHECKPOINT: path.read_bytes()})
+    assert [d.code for d in found] == ["E207"]
+    assert "(tensor 'fc.op.bias' of net.pth.tar)" in found[0].message
+
+
+@pytest.mark.parametrize(
+    ("files", "message", "remedy"),
+    [
+        ({CHECKPOINT: LFS}, "it is a Git LFS pointer", "Run `git lfs pull` there."),
+        ({SAMPLE: LFS}, "it is a Git LFS pointer", "Run `git lfs pull` there."),
+        ({SAMPLE: b"\xef\xbf\xbdNUMPY\x01\x00v\x00{"}, "converted as text", "Copy the original"),
+        ({SAMPLE: b"\x93NUMPY\x01\x00v\x00{'descr'\r\n: 1}"}, "", ""),
+    ],
+)
+def test_damaged_files_are_recognized(
+    tmp_path: Path, files: dict[str, bytes], message: str, remedy: str
+) -> None:
+    (found,) = errors(tmp_path, "mnist (trained)", **files)
+    assert message in found.message and remedy in (found.remedy or "")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--sofmax",), "--sofmax; did you mean --softmax?"),
+        (("--fast-fifo",), "Add --riscv."),
+        (("--mexpress", "--no-mexpress"), "--no-mexpress: not allowed with argument --mexpress"),
+        (("--fifo", "--input-split", "2"), "--input-split 2"),
+        (("--sample-input", "sampel.npy"), "did you mean sample.npy?"),
+        (("--config-file", "ent.yaml"), "did you mean net.yaml?"),
+        (("--checkpoint-file", "net.pth"), "did you mean net.pth.tar?"),
+    ],
+)
+def test_options_that_do_not_go_together_or_miss_their_file_are_named(
+    tmp_path: Path, options: tuple[str, ...], message: str
+) -> None:
+    found = errors(tmp_path, "mnist (trained)", "", "", *options)
+    assert any(message in str(d) for d in found), found
+
+
+def test_line_key_value_and_remedy_of_mistakes_are_named(tmp_path: Path) -> None:
+    made = [x for x in mistakes(75, seed=5) if x.reader == "description"]
+    missed = [m.what for m in made if not all(judged(m, said(m, tmp_path)).values())]
+    assert len(made) > 60 and missed == []
+
+
+def test_several_mistakes_are_told_in_one_run(tmp_path: Path) -> None:
+    """Where one makes unknown what another is about, it may be told after the first is mended."""
+    missed: list[str] = []
+    count = 0
+    for several in files_with_several(12, 3, seed=6, apart=True):
+        found = said(several[0], tmp_path)
+        count += len(several)
+        missed += [m.what for m in several if not all(judged(m, found).values())]
+    assert count > 30 and len(missed) <= count * 0.05, missed
+
+
+def test_lines_are_those_of_keys_with_values() -> None:
+    start: Start = STARTS["mnist (trained)"]
+    found = {line.key for line in lines_of(start.files[DESCRIPTION].decode())}
+    assert {"arch", "processors", "pool_stride", "flatten"} <= found and "layers" not in found
