@@ -33,7 +33,7 @@ ifneq ($(shell $(PYTHON) -c 'print("runs")' 2>/dev/null),runs)
 .PHONY: $(RUNTIME)
 endif
 
-.PHONY: faults mistakes help setup demo rtl-demo test test-fast properties lint format docs kat kat-selection qat-kat qat-table emulator-kat bit-flips core-memory fault-table c-faults fuzz benchmarks clean recipes arrange-table arrange-loads arrange-properties software-kat software-images software-operators software-properties software-benchmarks software-mlperf software-demo
+.PHONY: faults mistakes help setup demo rtl-demo test test-fast properties lint format docs kat kat-selection qat-kat qat-table emulator-kat bit-flips core-memory fault-table c-faults fuzz benchmarks clean recipes arrange-table arrange-loads arrange-properties software-kat software-images software-cores software-compilers software-mutations software-operators software-properties software-benchmarks software-mlperf software-demo
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -114,6 +114,15 @@ software-kat: $(DEVELOPMENT) ## known answers of programs without the accelerato
 
 software-images: $(DEVELOPMENT) ## known answers of the accelerator with --device MCU, compiled for this computer
 	@$(PYTHON) -m tests.software.images --kat $(KAT) --jobs $(JOBS) $(ARGS)
+
+software-cores: $(DEVELOPMENT) ## the same results on four cores: trained networks and every operator, as a table
+	@$(PYTHON) -m tests.software.same_on_cores $(ARGS)
+
+software-compilers: $(DEVELOPMENT) ## the same bytes with gcc, clang and zig cc at -O0, -Os, -O3 and with sanitizers
+	@$(PYTHON) -m tests.software.compilers $(ARGS)
+
+software-mutations: $(DEVELOPMENT) ## one constant broken at a time in the kernels: how many the tests notice
+	@$(PYTHON) -m tests.software.mutations $(ARGS)
 
 software-operators: $(DEVELOPMENT) ## every operator and key in C against the simulation, with sanitizers
 	@$(PYTHON) -m tests.software.against_simulation $(ARGS)

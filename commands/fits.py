@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
+from typing import Any
 
 from device import CHIPS, Chip
 from diagnostics.errors import ToolError
@@ -142,13 +143,16 @@ def _milliseconds(one: ChipFit) -> str:
     return f"{one.milliseconds:.2f} ms at {one.clock_mhz:g} MHz"
 
 
-def as_json(fits: Sequence[ChipFit]) -> str:
-    """Return all of it for programs."""
-    return json.dumps(
-        [
-            {**asdict(one), "fits": one.fits, "milliseconds": one.milliseconds,
-             "load_milliseconds": one.load_milliseconds}
-            for one in fits
-        ],
-        indent=2,
-    )  # fmt: skip
+def as_json(fits: Sequence[ChipFit], others: Sequence[Mapping[str, Any]] = ()) -> str:
+    """Return all of it for programs; `others` are entries that follow those of the chips."""
+    return json.dumps([*map(as_entry, fits), *others], indent=2)
+
+
+def as_entry(one: ChipFit) -> dict[str, Any]:
+    """Return what is said of a chip."""
+    return {
+        **asdict(one),
+        "fits": one.fits,
+        "milliseconds": one.milliseconds,
+        "load_milliseconds": one.load_milliseconds,
+    }

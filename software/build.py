@@ -100,7 +100,7 @@ def choose(
 
 def _fitting(made: Plan, need: Need, profile: Profile) -> tuple[Plan, Need]:
     """Return a plan that fits; raise DiagnosticError with all that it lacks."""
-    problems = [*_too_large(need, profile), *_too_small(made, need, profile)]
+    problems = [*_too_large(made, need, profile), *_too_small(made, need, profile)]
     if problems:
         raise DiagnosticError(problems)
     return made, need
@@ -113,17 +113,21 @@ def need_of(made: Plan, profile: Profile) -> Need:
     return Need(made.arena_bytes, counters, profile.stack, flash_bytes(code))
 
 
-def _too_large(need: Need, profile: Profile) -> list[Diagnostic]:
+def _too_large(made: Plan, need: Need, profile: Profile) -> list[Diagnostic]:
     """Complain if weights and code do not fit the flash."""
     if need.flash <= profile.flash:
         return []
+    code = Code(made)
+    sizes = {code.graph.steps[n].name: packed.values.nbytes for n, packed in code.packed.items()}
+    worst = max(sizes, key=lambda name: sizes[name], default=None)
+    deciding = f"; those of {worst} alone take {sizes[worst]:,}" if worst else ""
     return [
         Diagnostic(
             "E906",
             f"{profile.name} has {profile.flash:,} bytes of flash, {need.flash:,} are needed: "
-            f"{need.weights:,} of weights, about {need.code:,} of code",
+            f"{need.weights:,} of weights, about {need.code:,} of code{deciding}",
             Place(option="--mcu"),
-            "Use fewer or narrower weights, or a microcontroller with more flash.",
+            "Use fewer weights, or a microcontroller with more flash.",
         )
     ]
 

@@ -13,6 +13,7 @@ from typing import Any
 import yaml
 
 from diagnostics import Diagnostic, DiagnosticError, Place, refuse_errors
+from reading import read_text
 from software.cores import CORES
 from software.kernels import Core
 from values import frozen
@@ -30,6 +31,7 @@ _WORDS = {
 _REQUIRED = ("core", "flash", "l1")
 _STACK = 1 << 10
 _LARGEST = 1 << 32
+_MAX_BYTES = 1 << 16
 
 
 @frozen
@@ -69,14 +71,18 @@ def read_profile(name: str) -> Profile:
 
 def _parsed(path: Path, name: str) -> Profile:
     try:
-        root = yaml.compose(path.read_text(encoding="utf-8"), Loader=yaml.SafeLoader)
+        root = yaml.compose(read_text(path, _MAX_BYTES), Loader=yaml.SafeLoader)
+    except OSError as exc:
+        raise DiagnosticError(
+            Diagnostic("E904", f"it cannot be read: {exc.strerror}", Place(str(path)), _REMEDY)
+        ) from None
     except yaml.MarkedYAMLError as exc:
         mark = exc.problem_mark
         place = Place(str(path), mark.line + 1 if mark else None, mark.column + 1 if mark else None)
         raise DiagnosticError(
             Diagnostic("E904", f"it is not YAML: {exc.problem}", place, _REMEDY)
         ) from None
-    except (UnicodeDecodeError, yaml.YAMLError):
+    except (UnicodeDecodeError, RecursionError, yaml.YAMLError):
         raise DiagnosticError(
             Diagnostic("E904", "it is not YAML text", Place(str(path)), _REMEDY)
         ) from None
@@ -119,6 +125,9 @@ class _Reader:
         found: dict[str, Any] = {}
         nodes: dict[str, yaml.Node] = {}
         for key, value in root.value:
+            if not isinstance(key, yaml.ScalarNode) or not isinstance(value, yaml.ScalarNode):
+                self._complain(key, "keys and values are words or numbers, no lists or mappings")
+                continue
             name = str(key.value)
             if name in nodes:
                 self._complain(key, f"{name!r} is there twice")
@@ -137,7 +146,9 @@ class _Reader:
         place = Place(str(self.path), mark.line + 1, mark.column + 1)
         self.problems.append(Diagnostic("E904", message, place, remedy))
 
-    def _value(self, name: str, key: yaml.Node, node: yaml.Node) -> Iterator[tuple[str, Any]]:
+    def _value(
+        self, name: str, key: yaml.ScalarNode, node: yaml.ScalarNode
+    ) -> Iterator[tuple[str, Any]]:
         text = str(node.value)
         if name in _WORDS:
             if text not in _WORDS[name]:

@@ -24,6 +24,10 @@ COMPARED = 100
 """Inputs that are compared with the simulation, unless an option tells."""
 
 
+DEFAULT_LEVEL = "3"
+"""Level of the compiler for programs without accelerator, unless an option tells."""
+
+
 _LARGEST_PORT = 65535
 
 
@@ -64,7 +68,7 @@ class EmulateOptions:
     compare: int = COMPARED
     core: str | None = None
     count: bool = False
-    optimization: str = "3"
+    optimization: str | None = None
 
 
 def parse(words: Sequence[str] | None = None) -> EmulateOptions:
@@ -221,8 +225,9 @@ def arguments() -> Parser:
            f"{', '.join(ARCHITECTURES)} (default: the core in plan.json)")  # fmt: skip
     option("--count", action="store_true",
            help="with --core: count instructions per function and multiply-accumulate")  # fmt: skip
-    option("--optimization", choices=("0", "1", "2", "3", "s", "z"), default="3", metavar="LEVEL",
-           help="with --core: the compiler's level, 0 to 3, s or z (default: 3)")  # fmt: skip
+    option("--optimization", choices=("0", "1", "2", "3", "s", "z"), metavar="LEVEL",
+           help="with --core: the compiler's level, 0 to 3, s or z "
+           f"(default: {DEFAULT_LEVEL})")  # fmt: skip
     option("--cycles", action="store_true", help="estimate how long each layer takes")
     option("-v", "--verbose", action="store_true", help="show what each layer does")
     return parser

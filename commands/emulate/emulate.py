@@ -19,7 +19,7 @@ from commands.emulate.arguments import EmulateOptions
 from commands.emulate.debugging import options_for_gdb, served, server_for
 from commands.emulate.known_answer import AnswerCheck, answer_of, describe_answer
 from commands.emulate.notes import show_notes, show_stand_ins
-from commands.emulate.plain import core_of, emulate_plain
+from commands.emulate.plain import core_of, emulate_plain, refuse_options
 from commands.emulate.runs import WRONG_REGISTERS, show_run
 from commands.emulate.timing import describe_times, write_time_files
 from commands.emulate.verdict import judge
@@ -61,6 +61,7 @@ def emulate(options: EmulateOptions) -> int:
         return emulate_words(Path(options.words), options)
     assert options.project is not None, "the command line names one of both"
     core = core_of(options)
+    refuse_options(options, core)
     if core is not None:
         return emulate_plain(Path(options.project), core, options)
     if options.accelerator_only:

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from commands.emulate.arguments import EmulateOptions
+from commands.emulate.arguments import DEFAULT_LEVEL, EmulateOptions
+from device.chip import DEFAULT_APB_BASE
 from emulator.cpu.architecture import ARCHITECTURES
 from emulator.cpu.counting import NOTHING, Cost
+from emulator.errors import EmulatorError
 from emulator.plain import PlainProgram, PlainRun, compile_plain, run_plain
 
 _PLAN = "plan.json"
+_SDK = re.compile(
+    r'^\s*#\s*include\s*[<"]((?:mxc|mxc_\w+|tornadocnn|gcfr_regs)\.h)[>"]', re.MULTILINE
+)
 _SHOWN = 12
 
 
@@ -27,9 +33,54 @@ def core_of(options: EmulateOptions) -> str | None:
     return core if isinstance(core, str) and core in ARCHITECTURES else None
 
 
+def refuse_options(options: EmulateOptions, core: str | None) -> None:
+    """Raise EmulatorError (E805) for options that do not mean anything for a project.
+
+    `core` runs a program without the accelerator; None stands for one with it.
+    """
+    if core is None:
+        given = {"--count": options.count, "--optimization": options.optimization is not None}
+        needs = "programs without the accelerator, which name their core in plan.json"
+        remedy = "Leave it out, or name a core with --core."
+    else:
+        given = {
+            "--device": options.chip is not None,
+            "--apb-base": options.apb_base != DEFAULT_APB_BASE,
+            "--accelerator-only": options.accelerator_only,
+            "--input": options.input is not None,
+            "--trace": options.trace is not None,
+            "--profile": options.profile is not None,
+            "--vcd": options.vcd is not None,
+            "--gdb": options.gdb is not None,
+            "--cycles": options.cycles,
+            "--include": bool(options.tree.include),
+            "--exclude": bool(options.tree.exclude),
+            "--shorten-loops": options.tree.shorten_loops,
+        }
+        needs = "programs with the accelerator"
+        remedy = f"Leave it out; this one runs on {ARCHITECTURES[core].title} alone."
+    for option in (name for name, there in given.items() if there):
+        raise EmulatorError("E805", f"this is for {needs}", f"option {option}", remedy)
+
+
+def _refuse_accelerator(project: Path) -> None:
+    """Raise EmulatorError (E806) if a project uses the accelerator and its headers."""
+    for source in sorted(project.glob("*.c")):
+        found = _SDK.search(source.read_text(errors="replace"))
+        if found and not (project / found[1]).is_file():
+            raise EmulatorError(
+                "E806",
+                f"it includes {found[1]}: this project is for the accelerator",
+                str(source),
+                "Leave out --core, or write one for a microcontroller with --device MCU.",
+            )
+
+
 def emulate_plain(project: Path, core: str, options: EmulateOptions) -> int:
     """Run a program on a core; return 0 if it says that its result is right."""
-    program = compile_plain(project, ARCHITECTURES[core], f"-O{options.optimization}")
+    _refuse_accelerator(project)
+    level = options.optimization or DEFAULT_LEVEL
+    program = compile_plain(project, ARCHITECTURES[core], f"-O{level}")
     run = run_plain(
         program,
         count=options.count,

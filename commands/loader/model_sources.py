@@ -60,14 +60,18 @@ def _from_onnx(
 
 
 def show_fits(options: LoaderOptions, form: str) -> int:
-    """Print what the network takes of every chip; status 0 if it fits that of --device."""
+    """Print what the network takes of every target; status 0 if it fits that of --device."""
     from commands.fits import as_json, as_table, fits_of, status_of
-    from commands.software.fits import as_columns, mcu_fits
+    from commands.software.fits import as_columns, as_entries, mcu_fits
 
     found = fits_of(lambda chip: _described(options, chip))
-    print(as_json(found) if form == "json" else as_table(found))
-    if form != "json" and (others := mcu_fits(lambda chip: _described(options, chip))):
-        print(f"\n{as_columns(others)}")
+    others = mcu_fits(lambda chip: _described(options, chip), options.software)
+    if form == "json":
+        print(as_json(found, as_entries(others)))
+    else:
+        print(as_table(found), *([as_columns(others)] if others else []), sep="\n\n")
+    if options.software is not None:
+        return int(not (others and others[0].fits))
     return status_of(found, options.chip)
 
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
+from commands.fits import as_entry
+from commands.software.options import SoftwareOptions
 from device import CHIPS, Chip
 from diagnostics import DiagnosticError, Severity
 from diagnostics.errors import ToolError
@@ -12,6 +15,7 @@ from software.fuse import fuse
 from software.lower import lower
 from software.plan.plan import Scheme
 from software.profile import Profile, names, read_profile
+from synthesis.fits import ChipFit, Use
 from synthesis.options import ResolveOptions
 from synthesis.parse import Source
 from synthesis.understand import understand
@@ -39,8 +43,17 @@ class McuFit:
         return not self.reason
 
 
-def mcu_fits(described: Callable[[Chip], tuple[Source, ResolveOptions]]) -> list[McuFit]:
-    """Return what a network takes of every profile; nothing of one that cannot be understood."""
+def mcu_fits(
+    described: Callable[[Chip], tuple[Source, ResolveOptions]], wanted: SoftwareOptions | None
+) -> list[McuFit]:
+    """Return what a network takes of every profile; nothing of one that cannot be understood.
+
+    The first is the microcontroller that is `wanted`, with its sizes, if there is one.
+    """
+    profiles = [read_profile(name) for name in names()]
+    if wanted is not None:
+        own = wanted.changed(read_profile(wanted.mcu))
+        profiles = [own, *(one for one in profiles if one.name != own.name)]
     try:
         source, resolving = described(CHIPS[-1])
         network, _, _ = understand(source, None, resolving)
@@ -48,9 +61,12 @@ def mcu_fits(described: Callable[[Chip], tuple[Source, ResolveOptions]]) -> list
     except (DiagnosticError, ToolError):
         return []  # what is wrong with it has been said for the chips
     found = []
-    for profile in map(read_profile, names()):
+    for number, profile in enumerate(profiles):
+        schemes, kernels = tuple(Scheme), None
+        if number == 0 and wanted is not None:
+            schemes, kernels = wanted.schemes, wanted.kernels
         try:
-            plan, need = choose(graph, profile, tuple(Scheme), None)
+            plan, need = choose(graph, profile, schemes, kernels)
         except DiagnosticError as refusal:
             errors = (d for d in refusal.diagnostics if d.severity is Severity.ERROR)
             found.append(_fit(profile, reason="; ".join(d.message for d in errors)))
@@ -65,6 +81,24 @@ def _fit(
     return McuFit(
         profile.name, profile.core.name, profile.l1, profile.flash, reason, plan, ram, flash
     )
+
+
+def as_entries(fits: Sequence[McuFit]) -> list[dict[str, Any]]:
+    """Return what --fits json says: what chips have, and the core and the plan."""
+    return [
+        as_entry(
+            ChipFit(
+                one.mcu,
+                (one.reason,) if one.reason else (),
+                memories={
+                    "flash": Use(one.flash, one.flash_available),
+                    "SRAM": Use(one.ram, one.ram_available),
+                },
+            )
+        )
+        | {"core": one.core, "plan": one.plan}
+        for one in fits
+    ]
 
 
 def as_columns(fits: Sequence[McuFit]) -> str:

@@ -13,7 +13,7 @@ _WIDTH, _HEIGHT = 900, 480
 def plan_page(built: Built, profile: Profile, name: str) -> str:
     """Return an HTML page that needs nothing else."""
     plan = built.plan
-    across = _WIDTH / len(plan.segments)
+    across = _WIDTH / max(len(plan.segments), 1)
     up = _HEIGHT / max(plan.arena_bytes, 1)
     boxes = [
         {

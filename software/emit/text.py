@@ -58,10 +58,11 @@ def _rows(plan: Plan, block: Block) -> str:
 
 def _sums(built: Built, profile: Profile) -> Iterator[str]:
     plan, need = built.plan, built.need
-    data = max(
+    sums = (
         sum(b.size for b in plan.blocks if b.name != "scratch" and b.first <= moment <= b.last)
         for moment in range(len(plan.segments))
     )
+    data = max(sums, default=0)
     yield (
         f"RAM: {need.ram:,} of {profile.l1:,} bytes: {plan.arena_bytes:,} of memory above, "
         f"{need.counters:,} of counters, {need.stack:,} kept for the stack"

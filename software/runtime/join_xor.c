@@ -1,7 +1,7 @@
 #include "nn_kernels.h"
 
-/* Adds without carry the bits of the values of `count` operands, and limits the result to 8 bits once. `out` may be
- * one of them. */
+/* Adds without carry the bits of the values of `count` operands; they are 8 bits again. `out` may be one of
+ * them. */
 void nn_xor(const int8_t *const *operands, unsigned count, uint32_t number, int8_t *out)
 {
     uint32_t i;
@@ -13,6 +13,6 @@ void nn_xor(const int8_t *const *operands, unsigned count, uint32_t number, int8
         for (operand = 1; operand < count; operand++) {
             value ^= operands[operand][i];
         }
-        out[i] = (int8_t)nn_clip(value, -128, 127);
+        out[i] = (int8_t)value;
     }
 }

@@ -13,6 +13,7 @@ import ai8xize
 import train
 from device import MAX78000
 from diagnostics import run
+from software.profile import names
 from synthesis.emit import ProjectOptions
 from synthesis.fits import judge
 from synthesis.options import EncodeOptions, ResolveOptions
@@ -59,9 +60,14 @@ def test_model_without_checkpoint_as_table_and_json(
     status, text, _ = said(ai8xize.main, capsys, monkeypatch, *words, "json")
     chips = json.loads(text)
     assert status == 0
-    assert [(one["chip"], one["fits"], one["cycles"]) for one in chips] == [
+    assert [(one["chip"], one["fits"], one["cycles"]) for one in chips[:2]] == [
         ("MAX78000", True, 70157), ("MAX78002", True, 70157),
     ]  # fmt: skip
+    others = {one["chip"]: one for one in chips[2:]}
+    assert [*others] == [*names()]
+    assert others["rp2040"]["fits"] and others["rp2040"]["core"] == "cortex-m0plus"
+    assert others["rp2040"]["memories"]["SRAM"]["available"] == 264 * 1024
+    assert not others["ch32v003"]["fits"] and "flash" in others["ch32v003"]["reasons"][0]
     assert [layer["name"] for layer in chips[0]["layers"]] == [
         "conv1", "conv2", "conv3", "conv4", "fc",
     ]  # fmt: skip

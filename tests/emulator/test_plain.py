@@ -151,3 +151,38 @@ def test_core_comes_from_the_plan_and_failure_has_status_1(
     assert emulate(parse([str(tmp_path)])) == 1
     printed = capsys.readouterr().out
     assert "Core: Cortex-M3" in printed and printed.endswith("\nFAIL\n")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--device", "MAX78000", "--core", "cortex-m4"],
+        ["--cycles", "--core", "cortex-m4"],
+        ["--accelerator-only"],
+        ["--input", "x.npy"],
+        ["--gdb", "0"],
+        ["--shorten-loops"],
+    ],
+    ids=lambda words: words[0],
+)
+def test_options_of_the_accelerator_are_refused(words: list[str], tmp_path: Path) -> None:
+    (project(tmp_path) / "plan.json").write_text('{"core": "cortex-m3"}')
+    with pytest.raises(EmulatorError, match="programs with the accelerator") as caught:
+        emulate(parse([str(tmp_path), *words]))
+    assert (caught.value.code, caught.value.place) == ("E805", f"option {words[0]}")
+
+
+@pytest.mark.parametrize("words", [["--count"], ["--optimization", "3"]])
+def test_options_without_accelerator_are_refused(words: list[str], tmp_path: Path) -> None:
+    with pytest.raises(EmulatorError, match="programs without the accelerator") as caught:
+        emulate(parse([str(project(tmp_path)), *words]))
+    assert caught.value.code == "E805"
+
+
+def test_project_of_the_accelerator_has_no_other_core(tmp_path: Path) -> None:
+    project(tmp_path, '#include "mxc.h"\n' + NETWORK)
+    with pytest.raises(
+        EmulatorError, match=r"mxc.h: this project is for the accelerator"
+    ) as caught:
+        emulate(parse([str(tmp_path), "--core", "cortex-m4"]))
+    assert caught.value.code == "E806"

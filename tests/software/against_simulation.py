@@ -97,6 +97,16 @@ def expected_bytes(network: Network, samples: Sequence[NDArray[np.int64]], round
     return b"".join(parts)
 
 
+def files_of(
+    network: Network, core: str, scheme: Scheme, *, rounding: bool = False
+) -> dict[str, str]:
+    """Return the project of a network for a core, with the outputs of the simulation."""
+    made = simulate(network, average_rounding=rounding).outputs
+    sample = Sample(network.sample, tuple(made[layer.index] for layer in network.outputs()))
+    graph = fuse(lower(network, average_rounding=rounding))
+    return emit(plan(graph, CORES[core], scheme), sample, "small", "")
+
+
 def judge(
     name: str,
     cores: Sequence[str],
@@ -110,12 +120,9 @@ def judge(
     rounding = seed % 2 == 1
     wanted = expected_bytes(network, samples, rounding)
     given = b"".join(s.transpose(1, 2, 0).astype(np.int8).tobytes() for s in samples)
-    made = simulate(network, average_rounding=rounding).outputs
-    sample = Sample(network.sample, tuple(made[layer.index] for layer in network.outputs()))
-    graph = fuse(lower(network, average_rounding=rounding))
     for scheme in schemes:
         for core in cores:
-            files = emit(plan(graph, CORES[core], scheme), sample, "small", "")
+            files = files_of(network, core, scheme, rounding=rounding)
             told = _run(files | {"main.c": HARNESS}, given)
             if told != wanted:
                 what = told if isinstance(told, str) else "other bytes"

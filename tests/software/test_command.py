@@ -95,6 +95,7 @@ def test_plan_and_page_are_shown(tmp_path: Path, capsys: pytest.CaptureFixture[s
 def test_a_network_that_does_not_fit_is_refused_with_the_deciding_tensor(tmp_path: Path) -> None:
     told = refusal(tmp_path, "--mcu", "ch32v003")
     assert "E906" in told and "bytes of flash" in told
+    assert "those of layer 1 (conv2) alone take 13,824" in told
     assert "alone takes" in refusal(tmp_path, "--mcu", "stm32f103c8", "--l1", "1500")
 
 
@@ -157,6 +158,8 @@ def test_limits_of_a_chip_hold_on_demand(tmp_path: Path) -> None:
         ("core: rv32ec\nflash: 64K\nl1: 2K\nbw21: 4\n", ":4:7: error: bw21 is said of l2"),
         ("core: rv32ec\nflash: 64K\n", "'l1' is missing"),
         ("core: [\n", "it is not YAML"),
+        ("core: rv32ec\nflash: 64K\nl1: {a: 2K}\n", ":3:1: error: keys and values are words"),
+        ("core: rv32ec\nflash: 64K\nl1: 1.5K\n", ":3:5: error: l1 '1.5K' is not a number"),
         ("core: rv32ec\ncore: rv32ec\nflash: 64K\nl1: 2K\n", ":2:1: error: 'core' is there twice"),
     ],
 )
@@ -164,6 +167,10 @@ def test_profile_with_a_mistake_names_line_and_column(text: str, said: str, tmp_
     file = tmp_path / "mine.yaml"
     file.write_text(text)
     assert said in refusal(tmp_path, "--mcu", str(file))
+
+
+def test_profile_that_is_not_there_is_named(tmp_path: Path) -> None:
+    assert "none.yaml: error: it cannot be read" in refusal(tmp_path, "--mcu", "none.yaml")
 
 
 @pytest.mark.parametrize("option", [["--fifo"], ["--riscv"], ["--timer", "0"], ["--verify"]])

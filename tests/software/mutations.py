@@ -1,0 +1,207 @@
+"""One constant broken at a time in the C of the kernels: `make software-mutations`.
+
+Each constant of software/runtime (of C and of inline assembly) can become the next greater number.
+Some of each file are tried; the tests that are shipped have to notice. Those that compute the same
+or only more slowly are named with the reason and not counted, nor those that no longer compile.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import software.emit.project as emitting
+import tools.kernel_layer as layers
+from emulator.errors import EmulatorError
+from software.plan.plan import Scheme
+from tests.software import test_kernels, test_operators
+from tests.software.properties import judge
+from values import frozen
+
+RUNTIME = layers.RUNTIME
+BOUND = 0.95
+_SECONDS = 90
+_CODE = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
+_CONSTANT = re.compile(r"(?<![\w.])(0x[0-9a-fA-F]+|\d+)(?=u?\b)(?![\w:]*[bf:])")
+_LABEL = re.compile(r"""^\s*"\d+:|\b[bB]\w*(\.w)?\s+\d+[bf]""")
+Check = Callable[[Path], None]
+
+EQUAL: dict[tuple[str, str], str] = {}
+"""Mutants that compute the same: file and line after the change, and the reason."""
+
+
+@frozen
+class Mutant:
+    """A constant of a file, by its line (from 1) and column, and the line after the change."""
+
+    file: str
+    line: int
+    column: int
+    text: str
+
+
+def mutants_of(path: Path) -> list[Mutant]:
+    """Return one for each constant outside comments, in their order."""
+    text = path.read_text()
+    blank = _CODE.sub(lambda m: re.sub(r"[^\n]", " ", m[0]), text)
+    found = []
+    for number, (line, original) in enumerate(
+        zip(blank.splitlines(), text.splitlines(), strict=True), 1
+    ):
+        if line.lstrip().startswith(("#include", "#if", "#endif")):
+            continue
+        for match in _CONSTANT.finditer(line):
+            if not _is_label(line, match):
+                more = _greater(match[0])
+                changed = original[: match.start()] + more + original[match.end() :]
+                found.append(Mutant(path.name, number, match.start(), changed))
+    return found
+
+
+def _is_label(line: str, match: re.Match[str]) -> bool:
+    """Whether a number is a label of assembly, or the place that a branch goes to."""
+    rest = line[match.end() : match.end() + 1]
+    return rest in ("b", "f", ":") or line[: match.start()].rstrip().endswith(("%", "=&"))
+
+
+def _greater(number: str) -> str:
+    value = int(number, 0) + 1
+    return hex(value) if number.startswith("0x") else str(value)
+
+
+def some(all_of_them: Sequence[Mutant], count: int) -> list[Mutant]:
+    """Return at most `count`, evenly from the whole file."""
+    if len(all_of_them) <= count:
+        return [*all_of_them]
+    return [all_of_them[(2 * n + 1) * len(all_of_them) // (2 * count)] for n in range(count)]
+
+
+def _kernels(core: str, level: str) -> Check:
+    return lambda folder: test_kernels.test_every_kernel_gives_the_bytes_of_the_layer(
+        core, level, folder
+    )
+
+
+def _operators(core: str, name: str, scheme: Scheme) -> Check:
+    return lambda folder: test_operators.test_operators_on_emulated_cores(
+        core, name, scheme, folder
+    )
+
+
+def _ends(name: str, scheme: Scheme) -> Check:
+    def check(_: Path) -> None:
+        test_operators.test_c_gives_the_outputs_of_the_simulation_at_the_ends_of_inputs(
+            name, scheme
+        )
+
+    return check
+
+
+def _random(seed: int) -> Check:
+    def check(folder: Path) -> None:
+        assert judge(seed, folder) == []
+
+    return check
+
+
+def checks(file: str) -> list[Check]:
+    """Return tests of the default suite, those first that should notice something of a file."""
+    cores = _parameters(test_kernels.test_every_kernel_gives_the_bytes_of_the_layer)
+    kernels = [_kernels(*one) for one in cores]
+    first = {"conv_dsp.c": 2, "conv_lanes.c": 0, "conv_nomul.c": 5, "conv_c.c": 4, "depthwise.c": 2}
+    kernels = kernels[first.get(file, 0) :] + kernels[: first.get(file, 0)]
+    named = _parameters(
+        test_operators.test_c_gives_the_outputs_of_the_simulation_at_the_ends_of_inputs
+    )
+    small = _parameters(test_operators.test_operators_on_emulated_cores)
+    helpers = [
+        *(_operators(*one) for one in small), *(_ends(*one) for one in named),
+        *(_random(seed) for seed in (7, 19)),
+    ]  # fmt: skip
+    desk = [test_kernels.test_portable_kernels_are_clean_on_the_desk]
+    return [*kernels, *desk, *helpers] if file in first else [*helpers, *kernels, *desk]
+
+
+def _parameters(test: Callable[..., None]) -> list[tuple[str, ...]]:
+    """Return what a test is parametrized with."""
+    marks = getattr(test, "pytestmark", [])
+    return [*next(mark.args[1] for mark in marks if mark.name == "parametrize")]
+
+
+def judged(mutant: Mutant, folder: Path) -> str:
+    """Return "noticed", "survived" or "does not compile"."""
+    runtime = folder / "runtime"
+    shutil.copytree(RUNTIME, runtime)
+    lines = (RUNTIME / mutant.file).read_text().split("\n")
+    lines[mutant.line - 1] = mutant.text
+    (runtime / mutant.file).write_text("\n".join(lines))
+    layers.RUNTIME = emitting.RUNTIME = runtime
+    try:
+        for number, check in enumerate(checks(mutant.file)):
+            place = folder / str(number)
+            place.mkdir()
+            noticed = _noticed(check, place)
+            if noticed is not None:
+                return noticed
+    finally:
+        layers.RUNTIME = emitting.RUNTIME = RUNTIME
+    return "survived"
+
+
+def _noticed(check: Check, place: Path) -> str | None:
+    """Return what a test says; None if it passes."""
+    signal.alarm(_SECONDS)  # of programs that do not end
+    try:
+        check(place)
+    except (EmulatorError, subprocess.CalledProcessError, AssertionError, TimeoutError) as exc:
+        stillborn = "does not compile" in str(exc) or isinstance(exc, subprocess.CalledProcessError)
+        return "does not compile" if stillborn else "noticed"
+    finally:
+        signal.alarm(0)
+    return None
+
+
+def _stop(*_: object) -> None:
+    raise TimeoutError
+
+
+def tried(files: Sequence[Path], count: int) -> Iterator[tuple[Mutant, str]]:
+    """Yield mutants and what became of them."""
+    for path in files:
+        for mutant in some(mutants_of(path), count):
+            reason = EQUAL.get((mutant.file, mutant.text.strip()))
+            if reason is not None:
+                yield mutant, f"equal: {reason}"
+                continue
+            with tempfile.TemporaryDirectory() as folder:
+                yield mutant, judged(mutant, Path(folder))
+
+
+def main() -> int:
+    """Try some constants of each file; the exit status is 1 if too few are noticed."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--each", type=int, default=4, help="constants of a file (default: 4)")
+    parser.add_argument("files", nargs="*", help="names of files (default: all)")
+    args = parser.parse_args()
+    signal.signal(signal.SIGALRM, _stop)
+    names = args.files or sorted(path.name for path in RUNTIME.iterdir())
+    counts: dict[str, int] = {}
+    for mutant, told in tried([RUNTIME / name for name in names], args.each):
+        counts[told.split(":")[0]] = counts.get(told.split(":")[0], 0) + 1
+        print(f"{mutant.file}:{mutant.line}: {mutant.text.strip()}: {told}", flush=True)
+    noticed, survived = counts.get("noticed", 0), counts.get("survived", 0)
+    print(f"{noticed} of {noticed + survived} are noticed; " + ", ".join(
+        f"{number} {what}" for what, number in counts.items() if what not in ("noticed", "survived")
+    ))  # fmt: skip
+    return int(noticed < BOUND * (noticed + survived))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
