@@ -304,6 +304,46 @@ NETWORKS = {
 """,
         (3, 9, 8), (_w(5, 3, 3, 3), _w(5, 5, 3, 3), _w(4, 5, 3, 3), _w(2, 4, 1, 1)),
     ),
+    "strides": Small(
+        """
+- {op: conv2d, kernel_size: 5x3, stride: [2, 3], pad: [2, 0], activate: ReLU}
+- {op: conv2d, kernel_size: 1x1, stride: 2, pad: 0, activate: none}
+- {op: conv2d, kernel_size: 2x4, stride: [1, 2], pad: [1, 1], activate: Abs, max_pool: 2,
+   pool_stride: [1, 1]}
+""",
+        (3, 17, 31), (_w(4, 3, 5, 3), _w(5, 4, 1, 1), _w(6, 5, 2, 4)),
+    ),
+    "strides, series": Small(
+        """
+- {op: conv1d, kernel_size: 10, stride: 4, pad: 4, activate: ReLU}
+- {op: conv1d, kernel_size: 3, stride: 2, pad: 1, dilation: 3, activate: none}
+""",
+        (2, 59), (_w(8, 2, 10), _w(3, 8, 3)),
+    ),
+    "strides, depthwise": Small(
+        """
+- {op: conv2d, kernel_size: 3x3, stride: 2, pad: 1, groups: 8, activate: ReLU}
+- {op: conv2d, kernel_size: 4x4, stride: 3, pad: 2, groups: 8, activate: none}
+- {op: conv2d, kernel_size: 3x3, stride: 2, pad: 1, groups: 2, activate: none}
+""",
+        (8, 15, 14), (_w(8, 1, 3, 3), _w(8, 1, 4, 4), _w(6, 4, 3, 3)),
+    ),
+    "stride, then fused pooling": Small(
+        """
+- {op: conv2d, kernel_size: 3x3, stride: 2, pad: 1, activate: ReLU}
+- {op: conv2d, kernel_size: 3x3, max_pool: 2, pool_stride: 2, activate: none, stride: [2, 1]}
+- {op: conv2d, kernel_size: 1x1, pad: 0, avg_pool: [2, 2], pool_stride: [2, 2], activate: none}
+""",
+        (4, 26, 23), (_w(4, 4, 3, 3), _w(5, 4, 3, 3), _w(2, 5, 1, 1)),
+    ),
+    "windows beyond 16": Small(
+        """
+- {op: conv2d, kernel_size: 7x9, pad: [3, 4], activate: none}
+- {op: conv2d, kernel_size: 1x1, pad: 0, avg_pool: [20, 17], pool_stride: [20, 17],
+   activate: none}
+""",
+        (1, 20, 35), (_w(3, 1, 7, 9), _w(4, 3, 1, 1)),
+    ),
     "only passed on": Small("\n- {op: passthrough}\n", (3, 4, 5)),
     "only pooled": Small("\n- {op: passthrough, max_pool: 2, pool_stride: 2}\n", (65, 5, 5)),
     "linear of a vector": Small(

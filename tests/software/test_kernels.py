@@ -56,6 +56,7 @@ LAYERS = {
     ),
     "narrow weights": layer((2, 7), RNG.integers(-8, 8, (4, 300, 1, 1)).astype(np.int8), starts(4)),
     "one pixel": layer((1, 1), random_weights(7, 50, 1, 1), starts(7), low=0),
+    "dilation": layer((6, 7), random_weights(3, 4, 2, 2), starts(3), pad=(0, 1), dilation=2),
     "groups": layer((4, 5), random_weights(9, 2, 2, 2), starts(9), pad=(1, 0), groups=3),
     "depthwise": layer(
         (5, 6), random_weights(10, 1, 3, 3), starts(10), pad=(1, 1), groups=10, low=0
