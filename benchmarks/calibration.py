@@ -139,7 +139,7 @@ def row(name: str, bits: int, subject: Subject, options: QuantizationOptions) ->
 def calibrated(bits: int, subject: Subject, count: int) -> QuantizationOptions:
     """Return the options that hold what calibration found."""
     options = QuantizationOptions(default_bits=bits)
-    samples = load_samples(subject.dataset, subject.options, count, 64)
+    samples, _ = load_samples(subject.dataset, subject.options, count, 64)
     state = subject.trained.state_dict
     choices = calibrate(
         subject.network(state, simulate=False),

@@ -8,7 +8,6 @@ Source: docs/quantization.md, "Bits by sensitivity".
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -16,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from diagnostics.errors import InputError
-from quantization.calibration import DATA_STEPS, Walk, fill
+from quantization.calibration import DATA_STEPS, Walk, decibels, fill
 from quantization.options import WEIGHT_BITS, LayerIntegers
 from values import frozen
 
@@ -142,23 +141,31 @@ def _measured(
             fill(layers[layer.name], layer.integers[bits[layer.name]])
     noise, same = _compare(trained, simulated, samples)
     size = sum(layer.bytes_with(bits[layer.name]) for layer in found)
-    return Step(dict(bits), size, _decibels(noise), same)
+    return Step(dict(bits), size, decibels(1.0, noise), same)
+
+
+def flat_results(model: nn.Module, samples: Sequence[Tensor], steps: int = 1) -> Tensor:
+    """Return the results [N, values] of a network for inputs times `steps`, in double precision."""
+    with torch.no_grad():
+        return torch.cat([_flat(model(batch * steps)) for batch in samples]).double()
+
+
+def noise_of(wanted: Tensor, got: Tensor) -> tuple[float, float]:
+    """Return the noise of results [N, values], and the part with the same largest result.
+
+    The factor between the results is the one with the least error.
+    """
+    power = float((got * got).sum())
+    scaled = got * (float((got * wanted).sum()) / power if power else 0.0)
+    noise = float((scaled - wanted).square().sum()) / (float(wanted.square().sum()) or 1.0)
+    return noise, float((wanted.argmax(1) == got.argmax(1)).double().mean())
 
 
 def _compare(
     trained: nn.Module, simulated: nn.Module, samples: Sequence[Tensor]
 ) -> tuple[float, float]:
-    """Return the noise of the results, and the part of samples with the same largest result.
-
-    The factor between the results is the one with the least error.
-    """
-    with torch.no_grad():
-        wanted = torch.cat([_flat(trained(batch.clone())) for batch in samples]).double()
-        got = torch.cat([_flat(simulated(batch * DATA_STEPS)) for batch in samples]).double()
-    power = float((got * got).sum())
-    scaled = got * (float((got * wanted).sum()) / power if power else 0.0)
-    noise = float((scaled - wanted).square().sum()) / (float(wanted.square().sum()) or 1.0)
-    return noise, float((wanted.argmax(1) == got.argmax(1)).double().mean())
+    """Return what `noise_of` says of the results of a network and of its simulation."""
+    return noise_of(flat_results(trained, samples), flat_results(simulated, samples, DATA_STEPS))
 
 
 def _flat(results: Any) -> Tensor:
@@ -166,7 +173,3 @@ def _flat(results: Any) -> Tensor:
     if isinstance(results, Tensor):
         return results.flatten(1)
     return torch.cat([_flat(one) for one in results], 1)
-
-
-def _decibels(noise: float) -> float:
-    return -10 * math.log10(noise) if noise else math.inf

@@ -91,23 +91,7 @@ class Walk:
 
     def order(self) -> list[str]:
         """Return the names of layers with weights in the order of their first use."""
-        seen: dict[str, None] = {}
-        handles = [
-            layer.register_forward_pre_hook(lambda *_, name=name: seen.setdefault(name))
-            for name, layer in self._trained_layers.items()
-            if _has_weights(layer)
-        ]
-        try:
-            self._trained(self.judging[0][:1])
-        except (RuntimeError, ValueError, AssertionError, IndexError, TypeError) as exc:
-            shape = "x".join(map(str, self.judging[0].shape[1:]))
-            raise InputError(
-                "E708", f"the network cannot compute samples of shape {shape}: {exc}"
-            ) from exc
-        finally:
-            for handle in handles:
-                handle.remove()
-        return list(seen)
+        return layers_in_order(self._trained, self.judging[0])
 
     def choose(self, name: str, bits: int) -> LayerChoice:
         """Fill the layer of the simulated network with the best candidate and return that."""
@@ -119,7 +103,7 @@ class Walk:
             signal += float(wanted.double().square().sum())
             for index, candidate in enumerate(candidates):
                 fill(layer, candidate.integers)
-                found = layer(seen.clone()) / _output_steps(layer, candidate.integers)
+                found = layer(seen.clone()) / output_steps(layer)
                 errors[index] += float((found - wanted).double().square().sum())
         best = min(range(len(candidates)), key=errors.__getitem__)
         fill(layer, candidates[best].integers)
@@ -127,8 +111,8 @@ class Walk:
             name,
             candidates[best].integers,
             candidates[best].rounding,
-            _decibels(signal, errors[best]),
-            _decibels(signal, errors[0]),
+            decibels(signal, errors[best]),
+            decibels(signal, errors[0]),
         )
 
     def _batches(self, name: str, samples: Iterable[Tensor]) -> Iterator[tuple[Tensor, Tensor]]:
@@ -169,6 +153,30 @@ class Walk:
             shifted = None if bias is None else rounding.corrected(bias, rows, found / factor)
             found = found.reshape(op.weight.shape)
             yield _Candidate(_integers(found, shifted, factor, bits, -scale), title)
+
+
+def layers_in_order(model: nn.Module, samples: Tensor) -> list[str]:
+    """Return the names of layers with weights in the order of their first use.
+
+    `samples` [N, ...] are inputs; one of them is computed. Raises InputError E708 when it cannot.
+    """
+    seen: dict[str, None] = {}
+    handles = [
+        layer.register_forward_pre_hook(lambda *_, name=name: seen.setdefault(name))
+        for name, layer in model.named_modules()
+        if _has_weights(layer)
+    ]
+    try:
+        model(samples[:1])
+    except (RuntimeError, ValueError, AssertionError, IndexError, TypeError) as exc:
+        shape = "x".join(map(str, samples.shape[1:]))
+        raise InputError(
+            "E708", f"the network cannot compute samples of shape {shape}: {exc}"
+        ) from exc
+    finally:
+        for handle in handles:
+            handle.remove()
+    return list(seen)
 
 
 def _has_weights(module: Any) -> bool:
@@ -236,14 +244,21 @@ def fill(layer: Any, integers: LayerIntegers) -> None:
     layer.set_functions()
 
 
-def _output_steps(layer: Any, integers: LayerIntegers) -> float:
-    """Return the integer that stands for 1.0 in the output; a wide layer is not shifted."""
+def output_steps(layer: Any) -> float:
+    """Return the integer that stands for 1.0 in the output of a layer of the simulation.
+
+    A wide layer is not shifted; the range of its activations has no effect on it.
+    """
     if not layer.wide:
         return DATA_STEPS
-    return math.ldexp(DATA_STEPS, integers.bits - 1 - integers.shift)
+    shift = int(layer.output_shift.item())
+    if layer.has_thresholds:
+        shift += int(layer.activation_threshold.item())
+    return math.ldexp(DATA_STEPS, int(layer.weight_bits.item()) - 1 - shift)
 
 
-def _decibels(signal: float, noise: float) -> float:
+def decibels(signal: float, noise: float) -> float:
+    """Return the ratio of two energies in decibels."""
     if noise == 0:
         return math.inf
     return 10 * math.log10(signal / noise) if signal else -math.inf

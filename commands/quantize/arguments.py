@@ -44,6 +44,14 @@ class SearchOptions:
 
 
 @frozen
+class ReportOptions:
+    """The file of --report, and the samples on which outputs are compared, None: on none."""
+
+    path: str
+    samples: CalibrationOptions | None
+
+
+@frozen
 class QuantizeOptions:
     """Files, the chip, and how integers are chosen; None where the command line leaves it open.
 
@@ -52,7 +60,7 @@ class QuantizeOptions:
     and `stddev` are parameters of two of them. `transposed` names transposed convolutions whose
     shape does not tell. `model` is the network to calibrate if the file does not say it; with
     `importing` it is an ordinary one of PyTorch.
-    `search` looks for the widths of weights within a budget.
+    `search` looks for the widths of weights within a budget, `report` writes errors by layer.
     `safetensors` writes the output in this format as well.
     """
 
@@ -72,6 +80,7 @@ class QuantizeOptions:
     safetensors: bool
     verbose: bool
     search: SearchOptions | None = None
+    report: ReportOptions | None = None
 
 
 def parse(words: Sequence[str] | None = None) -> QuantizeOptions:
@@ -86,6 +95,10 @@ def parse(words: Sequence[str] | None = None) -> QuantizeOptions:
         parser.error("argument --search-bits: add --calibrate DATASET and --budget BYTES")
     if not args.search_bits and (args.budget or args.write_policy):
         parser.error("argument --budget, --write-policy: add --search-bits")
+    if args.report_data is not None and (args.report is None or args.calibrate is not None):
+        parser.error("argument --report-data: add --report FILE, and leave --calibrate out, whose "
+                     "samples serve")  # fmt: skip
+    calibration = samples_of(args, args.calibrate)
     return QuantizeOptions(
         input=args.input,
         output=args.output,
@@ -99,18 +112,26 @@ def parse(words: Sequence[str] | None = None) -> QuantizeOptions:
         transposed=tuple(args.transposed),
         model=args.model,
         importing=args.importing,
-        calibration=None
-        if args.calibrate is None
-        else CalibrationOptions(
-            dataset=args.calibrate,
-            folder=args.data,
-            samples=args.calibration_samples,
-            batch_size=args.batch_size,
-            average_rounding=args.avg_pool_rounding,
-        ),
+        calibration=calibration,
         safetensors=args.safetensors,
         verbose=args.verbose,
         search=SearchOptions(args.budget, args.write_policy) if args.search_bits else None,
+        report=ReportOptions(args.report, calibration or samples_of(args, args.report_data))
+        if args.report is not None
+        else None,
+    )
+
+
+def samples_of(args: argparse.Namespace, dataset: str | None) -> CalibrationOptions | None:
+    """Return the samples of a data set that the command line asks for, None for no data set."""
+    if dataset is None:
+        return None
+    return CalibrationOptions(
+        dataset=dataset,
+        folder=args.data,
+        samples=args.calibration_samples,
+        batch_size=args.batch_size,
+        average_rounding=args.avg_pool_rounding,
     )
 
 
@@ -142,10 +163,20 @@ def arguments() -> Parser:
     parser.add_argument(
         "--safetensors", action="store_true", help=f"write OUTPUT as {SUFFIX} file beside it, too"
     )
+    add_report_options(parser)
     add_range_options(parser)
     add_batchnorm_options(parser)
     add_calibration_options(parser)
     return parser
+
+
+def add_report_options(parser: argparse.ArgumentParser) -> None:
+    """Add the report on errors by layer."""
+    group = parser.add_argument_group("errors by layer")
+    group.add_argument("--report", metavar="FILE", help="write what quantization did to weights, "
+                       "outputs and results: text, .json or .html")  # fmt: skip
+    group.add_argument("--report-data", metavar="DATASET", help="data set whose samples show what "
+                       "happens to outputs (with --calibrate: those); needs PyTorch")  # fmt: skip
 
 
 def add_range_options(parser: argparse.ArgumentParser) -> None:

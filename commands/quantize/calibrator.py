@@ -36,14 +36,16 @@ _SHOWN = 6  # tensors named in a message
 class Case:
     """A network to choose integers for: as trained, in the simulation, and samples for both.
 
-    `count` samples of `dataset` in batches; `arch` is the name of the network.
+    `count` samples of `dataset` in batches, with their targets; `arch` is the name of the network.
     """
 
     trained: nn.Module
     simulated: nn.Module
     samples: list[Tensor]
+    targets: list[Any]
     dataset: str
     arch: str
+    regression: bool
 
     @property
     def count(self) -> int:
@@ -70,9 +72,15 @@ def choose_integers(
 
 
 def prepare(
-    checkpoint: Checkpoint, given: QuantizeOptions, calibration: CalibrationOptions
+    checkpoint: Checkpoint,
+    given: QuantizeOptions,
+    calibration: CalibrationOptions,
+    option: str = "--calibrate",
 ) -> Case:
-    """Return the network of a checkpoint and samples; InputError for what does not fit together."""
+    """Return the network of a checkpoint and samples; InputError for what does not fit together.
+
+    `option` is the one that names the data set.
+    """
     if "clipping_method" in checkpoint.extras:
         raise InputError(
             "E709",
@@ -80,7 +88,7 @@ def prepare(
             given.input,
             "Name the checkpoint that training wrote.",
         )
-    dataset = dataset_named(calibration.dataset, "--calibrate", checkpoint=given.input)
+    dataset = dataset_named(calibration.dataset, option, checkpoint=given.input)
     name = given.model or plain_name(checkpoint.arch or "")
     model = named_model(name, find_models, dataset.input)
     if given.importing:
@@ -96,17 +104,17 @@ def prepare(
         name.removeprefix("module."): torch.from_numpy(tensor.copy())
         for name, tensor in checkpoint.state_dict.items()
     }
-    options, trained = _fitting_network(model, dataset, options, state, given.input)
+    options, trained = _fitting_network(model, dataset, options, state, given.input, option)
     refuse_foreign(trained, "be calibrated", "--model")
     simulated = _network(model, dataset, replace(options, act_mode_8bit=True))
-    samples = load_samples(dataset, options, calibration.samples, calibration.batch_size)
-    return Case(trained, simulated, samples, dataset.name, name)
+    samples, targets = load_samples(dataset, options, calibration.samples, calibration.batch_size)
+    return Case(trained, simulated, samples, targets, dataset.name, name, bool(dataset.regression))
 
 
 def load_samples(
     dataset: DatasetEntry, options: TrainingOptions, count: int, size: int
-) -> list[Tensor]:
-    """Return batches of inputs: samples of the training set, always the same ones.
+) -> tuple[list[Tensor], list[Any]]:
+    """Return batches of inputs and of targets: samples of the training set, always the same ones.
 
     Where there is no training set, samples of the test set serve. Raises InputError E710 when there
     are none.
@@ -122,11 +130,13 @@ def load_samples(
         raise InputError("E710", f"the data set {dataset.name} holds no samples", options.data)
     order = torch.randperm(len(source))[:count]
     if hasattr(source, "batch"):
-        return [source.batch(part)[0] for part in order.split(size)]
-    return [
-        torch.stack([torch.as_tensor(source[index][0]) for index in part.tolist()])
-        for part in order.split(size)
-    ]
+        found = [source.batch(part) for part in order.split(size)]
+        return [inputs for inputs, _ in found], [targets for _, targets in found]
+    pairs = [[source[index][:2] for index in part.tolist()] for part in order.split(size)]
+    return (
+        [torch.stack([torch.as_tensor(inputs) for inputs, _ in part]) for part in pairs],
+        [[target for _, target in part] for part in pairs],
+    )
 
 
 def choices_table(choices: Sequence[LayerChoice]) -> str:
@@ -174,6 +184,7 @@ def _fitting_network(
     options: TrainingOptions,
     state: Mapping[str, Tensor],
     path: str,
+    option: str,
 ) -> tuple[TrainingOptions, nn.Module]:
     """Return the network with the weights of the checkpoint, computing in floating point.
 
@@ -204,7 +215,7 @@ def _fitting_network(
         f"the checkpoint does not belong to {model.name} for {dataset.name}: "
         + min(complaints, key=len),
         path,
-        "Compare --model and --calibrate with what it was trained with.",
+        f"Compare --model and {option} with what it was trained with.",
     )
 
 

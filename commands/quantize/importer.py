@@ -38,7 +38,7 @@ def imported_checkpoint(given: QuantizeOptions, calibration: CalibrationOptions)
     for line in notes_of(network):
         print(line)
     ai8x.fuse_bn_layers(network)
-    samples = load_samples(dataset, options, calibration.samples, calibration.batch_size)
+    samples, _ = load_samples(dataset, options, calibration.samples, calibration.batch_size)
     factors = fit_ranges(network, samples)
     listed = ", ".join(f"{name} x{factor:.3g}" for name, factor in factors.items())
     print(f"Results of layers are scaled to the range of the chip: {listed}")

@@ -13,6 +13,7 @@ from checkpoint import (
     write_safetensors,
     write_with_twin,
 )
+from checkpoint.atomic import write_bytes
 from checkpoint.safetensors import SUFFIX
 from commands.quantize.arguments import (
     ALIASES,
@@ -41,7 +42,7 @@ from quantization import (
 def quantize(options: QuantizeOptions) -> None:
     """Read the input, quantize it and write the output, completely or not at all."""
     refuse_overwriting(
-        [(path, path) for path in outputs(options)], (options.input, options.config_file)
+        [(path, path) for path in written(options)], (options.input, options.config_file)
     )
     print(f"Configuring device: {options.chip.name}")
     numeric = quantization_options(options)
@@ -52,10 +53,11 @@ def quantize(options: QuantizeOptions) -> None:
     try:
         refuse_foreign(checkpoint, "be quantized")
         checkpoint = without_batchnorm(checkpoint, options)
+        search = None
         if options.search is not None and options.calibration is not None:
             from commands.quantize.searcher import search_bits  # here: it needs torch
 
-            calibration, _, _ = search_bits(
+            calibration, *search = search_bits(
                 checkpoint, options, options.calibration, options.search
             )
             numeric = replace(numeric, calibration=calibration)
@@ -66,6 +68,11 @@ def quantize(options: QuantizeOptions) -> None:
             calibration = choose_integers(checkpoint, bits, options, options.calibration)
             numeric = replace(numeric, calibration=calibration)
         quantized = quantize_checkpoint(checkpoint, numeric)
+        report = None
+        if options.report is not None:
+            from commands.quantize.error_report import make_report  # here: it may need torch
+
+            report = make_report(checkpoint, quantized, options, options.report, search)
     except InputError as exc:
         exc.place = exc.place or options.input
         raise
@@ -81,6 +88,8 @@ def quantize(options: QuantizeOptions) -> None:
         write_safetensors(options.output, quantized.checkpoint)
     else:
         write_checkpoint(options.output, quantized.checkpoint)
+    if report is not None and options.report is not None:
+        write_bytes(options.report.path, report.encode())
 
 
 def read_trained(options: QuantizeOptions) -> Checkpoint:
@@ -119,6 +128,16 @@ def outputs(options: QuantizeOptions) -> list[str]:
     return [options.output, twin_of(options.output)]
 
 
+def written(options: QuantizeOptions) -> list[str]:
+    """Return all files to write."""
+    files = outputs(options)
+    if options.report is not None:
+        files.append(options.report.path)
+    if options.search is not None and options.search.policy is not None:
+        files.append(options.search.policy)
+    return files
+
+
 def quantization_options(options: QuantizeOptions) -> QuantizationOptions:
     """Return what the options ask for, warning about defaults taken and options without effect."""
     method = clip_method(options.clip_method)
@@ -133,7 +152,8 @@ def quantization_options(options: QuantizeOptions) -> QuantizationOptions:
         elif method is not of and given is not None:
             warn("W702", f"has no effect without --clip-method {of}", option)
         parameters[name] = given or default
-    if options.model is not None and options.calibration is None:
+    sampled = options.calibration or (options.report and options.report.samples)
+    if options.model is not None and sampled is None:
         warn("W702", "has no effect without --calibrate", Place(option="--model"))
     return QuantizationOptions(
         clip_method=method,
