@@ -80,6 +80,7 @@ from layers.ranges import (
 )
 from layers.rounding import Grid
 from layers.scales import apply_scales, settle_scales
+from layers.single_bits import keep_single_bits_in_reach, start_single_bits
 from layers.steps import kind_of
 from layers.tracing import Node, NotTraceableError, graph_of
 from layers.training_steps import (

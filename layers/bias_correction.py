@@ -36,17 +36,17 @@ def correct_biases(
     before = dict(trained.named_modules())
     modes = model.training, trained.training
     model.eval(), trained.eval()
-    for name, layer in _in_order(model, inputs[0][:1], widest):
+    for name, layer in layers_in_order(model, inputs[0][:1], widest):
         reference: Any = before[name]
         lost = [
-            _mean(reference, _reach(trained, reference, x)) - _mean(layer, _reach(model, layer, x))
+            _mean(reference, reach(trained, reference, x)) - _mean(layer, reach(model, layer, x))
             for x in inputs
         ]
         layer.op.bias.add_(torch.stack(lost).mean(0))
     model.train(modes[0]), trained.train(modes[1])
 
 
-def _in_order(
+def layers_in_order(
     model: nn.Module, x: Tensor, widest: int
 ) -> list[tuple[str, QuantizationAwareModule]]:
     """Return the layers with a bias and weights of few bits that a model uses, with names."""
@@ -70,7 +70,7 @@ def _in_order(
     return [(name, candidates[name]) for name in seen]
 
 
-def _reach(model: nn.Module, layer: nn.Module, x: Tensor) -> Tensor:
+def reach(model: nn.Module, layer: nn.Module, x: Tensor) -> Tensor:
     """Return what the layer is first given when the model computes a batch."""
     found: list[Tensor] = []
 
@@ -93,15 +93,20 @@ def _mean(layer: Any, x: Tensor) -> Tensor:
 
     The bias counts as trained: rounding it again after the correction would double its error.
     """
+    down, _ = layer.scales()
+    weight = as_held(layer.op.weight, layer._weight_rounding, down, 1 / down)
+    return summed(layer, x, weight, layer.op.bias).mean(0)
+
+
+def summed(layer: Any, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """Return what the operator of a layer computes with other parameters: [values, channels]."""
     operation, layer.op = layer.op, None
     applied, layer.applies_final_scale = layer.applies_final_scale, False
     try:
         pooled = layer(x)
     finally:
         layer.op, layer.applies_final_scale = operation, applied
-    down, _ = layer.scales()
-    weight = as_held(operation.weight, layer._weight_rounding, down, 1 / down)
-    result: Tensor = operate(operation, pooled, weight, operation.bias)
+    result: Tensor = operate(operation, pooled, weight, bias)
     if isinstance(operation, nn.Linear):
-        return result.flatten(0, -2).mean(0)
-    return result.transpose(0, 1).flatten(1).mean(1)
+        return result.flatten(0, -2)
+    return result.transpose(0, 1).flatten(1).T

@@ -66,9 +66,12 @@ def fit_ranges(model: nn.Module) -> None:
 
 
 def refit_ranges(model: nn.Module) -> None:
-    """Let the ranges that layers have follow their weights where that is clearly better."""
+    """Let the ranges that layers have follow their weights where that is clearly better.
+
+    The range of weights of a single bit belongs to the results of the layer (`start_single_bits`).
+    """
     for layer, bits in _quantized_layers(model):
-        if not layer.has_range:
+        if not layer.has_range or bits == 1:
             continue
         parameters = layer.op.weight, layer.op.bias, bits
         held, best = int(layer.range_exponent), best_range(*parameters)

@@ -15,15 +15,14 @@ order.
 from __future__ import annotations
 
 import argparse
-import copy
 import json
 import math
 import statistics
 import sys
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -43,7 +42,7 @@ from training.saving import checkpoints
 ROOT = Path(__file__).resolve().parent.parent
 RULES = ("vendor", "fit")
 STATISTICS = 2048  # samples that tell the ranges of activations
-MEANS = 256  # samples that tell the means of results
+STARTING = 256  # samples that single bits start from
 WARM_UP = 20  # steps
 
 
@@ -58,7 +57,7 @@ class Recipe:
 
 @dataclass(frozen=True)
 class Run:
-    """One training with QAT; `first` are the bits of the first layer."""
+    """One training with QAT; `first` are the bits of the first layer, and of others (`wider`)."""
 
     experiment: str
     bits: int
@@ -116,13 +115,17 @@ def mnist(folder: str) -> Data:
 
 @dataclass(frozen=True)
 class Experiment:
-    """A network with its data, how it is trained in floating point or the file, and its runs."""
+    """A network with its data, how it is trained in floating point or the file, and its runs.
+
+    `wider` names the layers with the bits `first` of a run, by the bits of the others (conv1).
+    """
 
     make: Callable[[], nn.Module]
     data: Callable[[str], Data]
     floating: Recipe
     runs: tuple[Run, ...]
     start: Path | None = None
+    wider: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
 
 
 def every(name: str, recipe: Recipe, seeds: int) -> tuple[Run, ...]:
@@ -151,9 +154,10 @@ EXPERIMENTS = {
         (
             *(Run("net5", 2, 8, 1, "fit", seed, Recipe(469, 0.001)) for seed in range(5)),
             *(Run("net5", 8, 8, 1, "fit", seed, Recipe(100, 0.0002)) for seed in range(3)),
-            *(Run("net5", 1, 8, 1, "fit", seed, Recipe(938, 0.001)) for seed in range(5)),
+            *(Run("net5", 1, 8, 1, "fit", seed, Recipe(2400, 0.002, 64)) for seed in range(5)),
         ),
         start=ROOT / "trained" / "mnist-ai85net5-qat8.pth.tar",
+        wider={1: ("conv1", "fc")},
     ),
 }  # fmt: skip
 
@@ -176,6 +180,7 @@ def train(model: nn.Module, data: Data, recipe: Recipe, seed: int) -> None:
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
+        ai8x.keep_single_bits_in_reach(model)
         schedule.step()
 
 
@@ -208,13 +213,12 @@ def begin(model: nn.Module, data: Data, run: Run) -> None:
         parts = torch.arange(min(STATISTICS, data.samples)).split(256)
         batches = [(_placed(data.train(part)[0]), None) for part in parts]
         ai8x.pre_qat(model, batches, SimpleNamespace(device="cpu"), {})
-    trained = copy.deepcopy(model)
-    ai8x.initiate_qat(model, {
-        "weight_bits": run.bits, "overrides": {"conv1": {"weight_bits": run.first}},
-    })  # fmt: skip
+    wider = EXPERIMENTS[run.experiment].wider.get(run.bits, ("conv1",))
+    overrides = {name: {"weight_bits": run.first} for name in wider}
+    ai8x.initiate_qat(model, {"weight_bits": run.bits, "overrides": overrides})
     if run.rule == "fit":
         ai8x.fit_ranges(model)
-        ai8x.correct_biases(model, trained, [_placed(data.train(torch.arange(MEANS))[0])])
+        ai8x.start_single_bits(model, [_placed(data.train(torch.arange(STARTING))[0])])
 
 
 def floating(experiment: Experiment, name: str, run: Run, data: Data, options: Any) -> nn.Module:

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.nn.utils import clip_grad_norm_
 from torch.optim import Optimizer
 
+import ai8x
 from diagnostics.errors import InputError
 from training.compute.distributed import UNDIVIDED, Share, average_gradients
 from training.data.batches import Batch, Batches
@@ -134,6 +135,7 @@ def train_epoch(run: Pass, batches: Batches, optimizers: Sequence[Optimizer], ep
             observer.seen(Seen("training", epoch, step, steps, x, outputs, targets, run.model))
         for optimizer in optimizers:
             optimizer.step()
+        ai8x.keep_single_bits_in_reach(run.model)
         if run.average is not None:
             run.average.update(run.model)
         if options.show_train_accuracy == "full" or (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -204,11 +203,10 @@ class Trainer:
         ai8x.fuse_bn_layers(model)
         if ai8x.has_thresholds(model):
             self._measure_ranges()
-        trained = copy.deepcopy(model)
         ai8x.initiate_qat(model, self.policy)
         if qat.fits_ranges(self.options.qat_range, self.policy):
             assert self.data.train is not None
-            choose_integers(self.passes, trained, self.data.train, self.policy["start_epoch"])
+            choose_integers(self.passes, self.data.train, self.policy["start_epoch"])
         # after all parameters of layers are there: a checkpoint numbers them for the optimizer
         self.optimizer = renewed_optimizer(model, self.optimizer, self.options)
         self.schedule.use(self.optimizer)
