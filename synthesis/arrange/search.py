@@ -13,10 +13,17 @@ from random import Random
 
 from synthesis.arrange.construct import Constructor
 from synthesis.arrange.decode import Decoded, Try, decode, orders_of_cells, processors_of_unit
+from synthesis.arrange.packing import packer_of
 from synthesis.arrange.values import Problem
 
-TRIES = 4000
-CONSTRUCTIONS = 120
+TRIES = 2000
+PACKING_STEPS = 60_000
+"""Steps of the search that packs kernels like rectangles; a step takes some 20 microseconds."""
+_STEPS_OF_TRY = 20
+"""Steps that a try is worth."""
+_MORE_ORDERS = 40
+"""Further orders of the cells that are tried where kernels fit and data does not."""
+CONSTRUCTIONS = 40
 """How many of them build places up anew, unit by unit."""
 _STEPS = 40
 """Orders of the units that are compared for each of these."""
@@ -41,7 +48,33 @@ def search(problem: Problem, tries: int = TRIES) -> tuple[Decoded, int]:
         if not best.cost:
             return best, count
     assert best is not None
-    return _improve(problem, best, count, tries)
+    best, count = _pack(problem, best, count, tries)
+    return (best, count) if not best.cost else _improve(problem, best, count, count + tries)
+
+
+def _pack(problem: Problem, best: Decoded, count: int, tries: int) -> tuple[Decoded, int]:
+    """Pack the kernels like rectangles, and look whether the data finds room then."""
+    random = Random(_SEED)
+    packer = packer_of(problem, random)
+    if packer is None:
+        return best, count
+    orders = orders_of_cells(problem)
+    for packed in packer.packings(PACKING_STEPS * tries // TRIES):
+        found: Decoded | None = None
+        for number in range(len(orders) + _MORE_ORDERS):
+            cells = (
+                orders[number]
+                if found is None or number < len(orders)
+                else (_moved(found.tried.cells, random))
+            )
+            count += 1
+            packer.steps += _STEPS_OF_TRY
+            now = decode(problem, Try(packed.starts, cells, packed.loads))
+            found = now if found is None or now.cost <= found.cost else found
+            if not found.cost:
+                return found, count
+        best = found if found is not None and found.cost < best.cost else best
+    return best, count
 
 
 def _first_tries(problem: Problem) -> Iterator[Try]:
@@ -129,7 +162,7 @@ def _in_order(problem: Problem, parts: Sequence[int], starts: list[int]) -> bool
 def _improve(problem: Problem, best: Decoded, count: int, tries: int) -> tuple[Decoded, int]:
     """Change the best try at random as long as something does not fit."""
     random = Random(_SEED)
-    best, count = _build(problem, best, count, min(CONSTRUCTIONS, tries // 4), random)
+    best, count = _build(problem, best, count, min(CONSTRUCTIONS, (tries - count) // 4), random)
     current = best
     orders = orders_of_cells(problem)
     while best.cost and count < tries:
