@@ -8,16 +8,17 @@ from __future__ import annotations
 from dataclasses import replace
 
 from device import Chip
-from diagnostics import Diagnostic, DiagnosticError
+from diagnostics import Diagnostic, DiagnosticError, Severity
 from synthesis.arrange.bounds import Witness, tied_in_vain
 from synthesis.arrange.graph import Reading, channels_of, reading, sources
 from synthesis.arrange.keeping import UnreachableError
 from synthesis.arrange.links import TiedLayerError
 from synthesis.arrange.problem import problem_of
 from synthesis.arrange.rewrites import with_copies
-from synthesis.arrange.rewrites.copying import Part, copied
+from synthesis.arrange.rewrites.copying import Part, copied, copying
+from synthesis.arrange.rewrites.merging import is_special
 from synthesis.arrange.values import Choice, Problem
-from synthesis.layout import Layout
+from synthesis.layout import LayerLayout, Layout
 from synthesis.network import Layer, Network
 from values import frozen
 
@@ -73,9 +74,31 @@ def _steps(state: _State) -> list[_State]:
             )  # fmt: skip
             if changed is not None:
                 found.append(_State(*changed, tuple(notices)))
+        if _passes_on(state, reader):
+            found.append(_by_kernels(state, reader))
         if found:
             return found
     return []
+
+
+def _passes_on(state: _State, layer: Layer) -> bool:
+    """Whether a layer without kernels only pools, or puts together what is joined."""
+    free = state.fixed.layers[layer.index] == LayerLayout()
+    return free and not (layer.has_weights or layer.combination or is_special(layer))
+
+
+def _by_kernels(state: _State, layer: Layer) -> _State:
+    """Return the network in which kernels that copy pass on what a layer passes on."""
+    layers = tuple(copying(x) if x is layer else x for x in state.network.layers)
+    notice = layer.diagnostic(
+        "N428",
+        "copies its channels by kernels: the result is needed in other processors than what is "
+        "read",
+        "op",
+        severity=Severity.NOTICE,
+    )
+    network = replace(state.network, layers=layers)
+    return _State(network, state.fixed, (*state.notices, notice))
 
 
 def _copies_for(network: Network, owner: int, reader: Layer) -> bool:
