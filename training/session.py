@@ -45,6 +45,7 @@ from training.loop.trainer import Trainer
 from training.network.building import build_model, teach
 from training.network.distillation import Distillation, NoLoss, output_length
 from training.network.fitting import expected, refuse, refuse_fractions
+from training.network.scaling import scaled
 from training.options import TrainingOptions
 from training.policies import qat
 from training.policies.cosine import schedule_of_run
@@ -74,7 +75,8 @@ class Prepared:
     """What is known before any data is read: network, policies, and what a checkpoint held.
 
     `loaded` is the checkpoint of --resume-from or --exp-load-weights-from, `surplus` are its names
-    that the network has no place for. `progress` is that of the run that is resumed.
+    that the network has no place for. `progress` is that of the run that is resumed. `unscaled`:
+    the weights are those of an ordinary network, whose data may exceed the range of the chip.
     """
 
     models: Mapping[str, ModelEntry]
@@ -86,6 +88,7 @@ class Prepared:
     surplus: list[str]
     progress: Progress
     search: Search | None = None
+    unscaled: bool = False
 
 
 def run(
@@ -146,6 +149,8 @@ def _compute(
         _introduce(log, options, data, prepared)
         log.detail(f"Computing on the device {device}")
         _warn(log, prepared, options, replaced=around is not None)
+        if prepared.unscaled:
+            log.say(scaled(prepared.model, data))
         if share.divided:
             log.detail(f"Each batch is divided among {share.processes} processes")
             normalize_together(prepared.model)
@@ -196,6 +201,7 @@ def prepare(options: TrainingOptions, share: Share) -> Prepared:
         entry = choose(models, options.arch, "--model")
         dataset = dataset_of(options)
     source = options.resume_from or options.exp_load_weights_from
+    plain = None
     if options.import_model:
         plain = plain_state(source) if source is not None else None
         entry = imported(entry, options.arch, plain, source)
@@ -215,6 +221,8 @@ def prepare(options: TrainingOptions, share: Share) -> Prepared:
         qat.check_layers(policy, model, options.qat_policy)
     if options.act_mode_8bit:
         refuse_foreign(model, "compute with integers", "-8")
+        if plain is not None:
+            refuse_fractions(model, str(options.resume_from or options.exp_load_weights_from))
     rates = schedule_of_run(options)
     loaded = surplus = None
     if source is not None:
@@ -232,7 +240,10 @@ def prepare(options: TrainingOptions, share: Share) -> Prepared:
         ai8x.use_thresholds(model)
     if source is not None and not options.evaluate:
         _check_version(model, options, policy, source)
-    return Prepared(models, dataset, model, policy, rates, loaded, surplus or [], progress)
+    return Prepared(
+        models, dataset, model, policy, rates, loaded, surplus or [], progress,
+        unscaled=plain is not None and not options.act_mode_8bit,
+    )  # fmt: skip
 
 
 def wanted_version(options: TrainingOptions, policy: dict[str, Any] | None) -> int:

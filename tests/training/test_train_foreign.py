@@ -6,6 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from checkpoint import read_checkpoint
 
 PLAIN = """
@@ -83,3 +85,25 @@ def test_an_ordinary_network_is_imported_and_trained(tiny: Callable[..., Any]) -
         str(done.folder / "qat_checkpoint.pth.tar"),
     )  # fmt: skip
     assert again.status == 0, again.error
+
+
+def test_weights_of_an_ordinary_network_are_scaled(tiny: Callable[..., Any]) -> None:
+    """Results beyond 1 would be limited; in 8 bits fractions would be rounded to 0."""
+    Path("net.py").write_text(ORDINARY)
+    torch.manual_seed(3)
+    namespace: dict[str, Any] = {}
+    exec(ORDINARY, namespace)
+    network = namespace["Good"](4)
+    with torch.no_grad():
+        network.conv.weight.mul_(30)
+        network.bn.weight.mul_(50)
+        network.fc.weight.div_(50)
+    torch.save(network.state_dict(), "float.pth")
+    given = ("net.py:Good", "tinyclasses", "--import", "--exp-load-weights-from", "float.pth", "-e")
+    done = tiny(*given)
+    assert done.status == 0, done.error
+    (line,) = [x for x in done.output.splitlines() if "are scaled to the range of the chip" in x]
+    assert "conv x0.0" in line
+    done = tiny(*given, "-8")
+    assert done.status == 1
+    assert "holds fractions, but -8 computes with quantized weights [E608]" in done.error

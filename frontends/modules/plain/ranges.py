@@ -47,6 +47,8 @@ class _Unlimited(fx.Interpreter):
         if module.op is None:
             return x
         x = module.op(x)
+        if module.bn is not None:
+            x = module.bn(x) * (1 if module.has_thresholds else 0.25)
         if module.activation == "ReLU":
             return x.clamp(min=0)
         return x.abs() if module.activation == "Abs" else x
@@ -54,10 +56,11 @@ class _Unlimited(fx.Interpreter):
 
 @torch.no_grad()
 def fit_ranges(network: Any, batches: Iterable[Tensor]) -> dict[str, float]:
-    """Scale the weights of an imported network, whose normalization is fused, by its data.
+    """Scale the weights of an imported network by its data; the network computes as in evaluation.
 
-    Return the factor of each layer's result. The result of the network keeps its scale where it has
-    32 bits.
+    Normalization that is not fused takes the factor of the result in place of the weights. Return
+    the factor of each layer's result. The result of the network keeps its scale where it has 32
+    bits.
     """
     network.eval()
     measured = _Unlimited(network)
@@ -72,10 +75,20 @@ def fit_ranges(network: Any, batches: Iterable[Tensor]) -> dict[str, float]:
             continue
         given, taken = factors[units.of(node)], factors[units.of(node.args[0])]
         found[node.target] = given
-        layer.op.weight.mul_(given / taken)
-        if layer.op.bias is not None:
-            layer.op.bias.mul_(given)
+        _scale(layer, taken, given)
     return found
+
+
+def _scale(layer: Any, taken: float, given: float) -> None:
+    """Let a layer take data times `taken`, and give results times `given`."""
+    if layer.bn is None:
+        layer.op.weight.mul_(given / taken)
+    else:
+        layer.op.weight.div_(taken)
+        layer.bn.weight.mul_(given)
+    last = layer.op if layer.bn is None else layer.bn
+    if last.bias is not None:
+        last.bias.mul_(given)
 
 
 def _operator_of(network: Any, node: Node) -> Any:
