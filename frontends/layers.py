@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from diagnostics.errors import InputError
@@ -25,8 +25,7 @@ class DescribedLayer:
     `node` is the model's name for it, `weights` that of its tensors (None: it has none of its own).
     `inputs` are numbers of layers, INPUT or HISTORY, joined as `join` says; `keys` what the layer
     does, without its place in memory. `taken` [C, ...] lies in memory before pooling and
-    flattening, `given` [C, ...] after the layer. `kernels` are the bits of its kernels that each
-    processor stores, `notes` what is left for the reader to do.
+    flattening, `given` [C, ...] after the layer.
     """
 
     name: str
@@ -36,9 +35,7 @@ class DescribedLayer:
     taken: tuple[int, ...]
     given: tuple[int, ...]
     wide: bool = False
-    kernels: int = 0
     is_output: bool = False
-    notes: list[str] = field(default_factory=list)
     node: str = ""
     weights: str | None = None
 

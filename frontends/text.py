@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import re
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from frontends.layers import HISTORY, INPUT, WORDS, DescribedLayer, RollingBuffer, times
 from values import frozen
 
-_DEFAULT_BITS = 8
 _PLAIN = re.compile(r"[A-Za-z_][\w.]*")
 
 
@@ -37,15 +36,11 @@ def description_text(
     arch: str,
     dataset: str,
     title: str,
-    bits: bool = False,
-    placement: Sequence[Mapping[str, Any]] | None = None,
-    notes: Sequence[Sequence[str]] | None = None,
     buffer: RollingBuffer | None = None,
 ) -> str:
     """Return the description: what each layer does; `title` becomes a comment.
 
-    Bits of weights come from the checkpoint unless `bits` writes those that are not 8. `placement`
-    are the keys of each layer that fix where it reads and writes, `notes` are comments above it.
+    Bits of weights come from the checkpoint.
     """
     lines = ["---", *comment(title, ""), f"arch: {scalar(arch)}", f"dataset: {scalar(dataset)}"]
     if buffer is not None:
@@ -56,17 +51,13 @@ def description_text(
     for index, layer in enumerate(layers):
         keys: dict[str, Any] = {"name": layer.name, "op": layer.keys["op"]}
         keys |= sources(layers, index, buffer)
-        keys |= placement[index] if placement is not None else {}
         if layer.weights is not None:
             keys["weights"] = layer.weights
         keys |= {key: value for key, value in layer.keys.items() if key != "op"}
-        if not bits or keys.get("quantization") == _DEFAULT_BITS:
-            keys.pop("quantization", None)
+        keys.pop("quantization", None)
         if several and layer.is_output:
             keys["output"] = True
         lines += comment(f"{times(layer.taken)} -> {times(layer.given)}", "  ")
-        for note in notes[index] if notes is not None else ():
-            lines += comment(note, "  ")
         lines += [*entry(keys), ""]
     return "\n".join(lines[:-1]) + "\n"
 

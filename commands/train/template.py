@@ -9,40 +9,30 @@ from torch import Tensor, nn
 import ai8x
 from commands.fits import of_model
 from device import Chip
-from diagnostics import DiagnosticError, Severity
-from diagnostics.errors import ToolError
 from frontends.modules.networks import describe, stand_in
 from synthesis.configuration import configuration
 from synthesis.options import EncodeOptions
 from synthesis.pipeline import examine
 from training.catalog.own_file import plain_name
-from training.export.template import Written
 from training.options import TrainingOptions
 
 
 def complete_description(
     model: nn.Module, example: Tensor, chip: Chip, options: TrainingOptions
-) -> Written:
-    """Return the description of a network with all places, or why there is none."""
+) -> tuple[str, int]:
+    """Return the description of a network with all places, and the number of its layers.
+
+    Raises InputError or DiagnosticError for a network that has none, with all reasons.
+    """
     arch = plain_name(options.arch)
-    try:
-        found = describe(
-            model, example, chip, name=options.arch, arch=arch, dataset=options.dataset
-        )
-        encoding = EncodeOptions(explain=True)
-        source, resolving = of_model(found, stand_in(model, _widths(model)))
-        network, placement, _ = examine(source, chip, resolving, encoding)
-    except DiagnosticError as refusal:
-        errors = [d for d in refusal.diagnostics if d.severity is Severity.ERROR]
-        return Written(None, errors[0].message)
-    except ToolError as exc:
-        return Written(None, exc.message)
+    found = describe(model, example, chip, name=options.arch, arch=arch, dataset=options.dataset)
+    source, resolving = of_model(found, stand_in(model, _widths(model)))
+    network, placement, _ = examine(source, chip, resolving, EncodeOptions(explain=True))
     title = (
         f"{arch} (models/) on {options.dataset} for {chip.name}. Written by train.py "
         "--yaml-template from the model; comments tell why a value was chosen."
     )
-    count = len(network.layers)
-    return Written(configuration(network, placement.layout, title), "", count)
+    return configuration(network, placement.layout, title), len(network.layers)
 
 
 def _widths(model: nn.Module) -> dict[str, int]:

@@ -9,7 +9,6 @@ from torch import nn
 
 import ai8x
 from ai8x import OperatorKind
-from device.channels import channels_per_pass
 from frontends.layers import times
 
 
@@ -68,13 +67,3 @@ def _kernel(op: Any, usual_stride: int) -> dict[str, Any]:
     if op.groups > 1:
         keys["groups"] = op.groups
     return keys
-
-
-def kernel_bits(op: Any, bits: int, channels: int, flat: bool) -> int:
-    """Return how many bits of kernels each processor stores for a layer."""
-    by_pass = channels if flat or isinstance(op, nn.Linear) else op.weight.shape[1]
-    if op.weight.ndim > 2 and op.groups > 1:
-        by_pass = channels
-    processors = channels_per_pass(channels)
-    total: int = op.weight.numel() * bits
-    return -(-total // min(processors, by_pass))

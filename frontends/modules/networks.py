@@ -61,7 +61,7 @@ def describe(
     that the chip cannot compute.
     """
     ai8x.fuse_bn_layers(model)
-    walk = Walk(model.eval(), trace(model, example, frames), chip, copies=False)
+    walk = Walk(model.eval(), trace(model, example, frames), chip)
     refuse(walk.refusals, name)
     if not walk.entries:
         raise InputError(

@@ -23,7 +23,7 @@ from frontends.layers import (
     unused,
 )
 from frontends.modules.history import moved, remember, why_not
-from frontends.modules.keys import kernel_bits, operator_keys, pooling_keys, short
+from frontends.modules.keys import operator_keys, pooling_keys, short
 
 _RESHAPING = ("flatten", "view", "reshape", "squeeze", "unsqueeze", "contiguous")
 _ELEMENTWISE = {"Add": "add", "Sub": "sub", "BitwiseOr": "or", "BitwiseXor": "xor"}
@@ -55,18 +55,16 @@ class Walk:
     """Follows a traced graph; `entries` are the layers found.
 
     `refusals` are the nodes that no layer stands for, `left` those behind the last layer that the
-    application can do, `buffer` remembers features of frames. With `copies` an operand that others
-    read too is copied.
+    application can do, `buffer` remembers features of frames.
     """
 
-    def __init__(self, model: nn.Module, graph: Any, chip: Chip, *, copies: bool = True) -> None:
+    def __init__(self, model: nn.Module, graph: Any, chip: Chip) -> None:
         self.entries: list[DescribedLayer] = []
         self.refusals: list[Refusal] = []
         self.left: list[str] = []
         self.buffer: RollingBuffer | None = None
         self._model = model
         self._chip = chip
-        self._copies = copies
         self._values: dict[Node, _Value] = {}
         self._named: dict[str, str] = {}
         for node in graph.nodes:
@@ -118,8 +116,6 @@ class Walk:
                 self.left.append(note.node)
                 continue
             self.refusals.append(note)
-            for layer in layers[-1:]:
-                layer.notes.append(f"{note.node}: {note.why}, behind this layer")
 
     def _module(self, node: Node, taken: list[_Value], shape: tuple[int, ...]) -> _Value:
         """Follow a layer."""
@@ -197,10 +193,7 @@ class Walk:
         elif any(value.shape != shape for value in taken):
             shapes = " and ".join(times(value.shape) for value in taken)
             notes += (Refusal(_path(node), f"the operands have the shapes {shapes}"),)
-        sources = [source for source in node.all_input_nodes if source in self._values]
-        inputs = tuple(
-            self._alone(source, value) for source, value in zip(sources, taken, strict=True)
-        )
+        inputs = tuple(value.inputs[0] for value in taken)
         value = _Value(inputs, shape, "elements", _ELEMENTWISE[kind], notes=notes)
         following = self._following(node, pooled=True)
         if following is not None and self._can_combine(following, len(inputs), shape[0]):
@@ -230,22 +223,6 @@ class Walk:
             return count == 1 or operands * count == operands + count
         return layer.op.bias is None
 
-    def _alone(self, node: Node, value: _Value) -> int:
-        """Return the layer whose result is the operand; a copy of it where others need it too.
-
-        Operands are interleaved word by word, so that no other layer can read them.
-        """
-        index = value.inputs[0]
-        if not self._copies or (index != INPUT and len(node.users) == 1):
-            return index
-        source = "input" if index == INPUT else self.entries[index].name
-        name = self._name(f"copy_of_{source}")
-        keys = {"op": "Passthrough"}
-        entry = DescribedLayer(
-            name, (index,), None, keys, value.shape, value.shape, node=_path(node)
-        )
-        return self._append(entry, ()).inputs[0]
-
     def _layer(self, target: str, module: Any, value: _Value, shape: tuple[int, ...]) -> _Value:
         """Add a layer with an operator, or one that only pools."""
         op, pool = module.op, module.pool if value.pool is None else value.pool
@@ -274,14 +251,12 @@ class Walk:
         entry = DescribedLayer(name, value.inputs, value.join, keys, value.shape, shape,
                                wide=bool(module.wide), node=target)  # fmt: skip
         if op is not None and "weight_source" not in keys:
-            entry.kernels = kernel_bits(op, keys["quantization"], value.shape[0], value.flat)
             entry.weights = target
         return self._append(entry, (*value.notes, *value.by_frame))
 
     def _append(self, entry: DescribedLayer, notes: Sequence[Refusal]) -> _Value:
         """Add a layer and return its result; `notes` are about what it takes."""
         self.refusals += notes
-        entry.notes += [f"{note.node}: {note.why}" for note in notes]
         self.entries.append(entry)
         return _Value((len(self.entries) - 1,), entry.given)
 
@@ -320,18 +295,3 @@ def _is_whole(index: Any) -> bool:
 def _path(node: Node) -> str:
     """Return what a node is called in messages: the module's path, else the function's name."""
     return str(node.target) if node.op == "call_module" else str(node.name)
-
-
-def has_weights(entry: DescribedLayer) -> bool:
-    """Return whether a layer has kernels of its own."""
-    return entry.kernels > 0
-
-
-def is_tensor_order(model: nn.Module, entries: Sequence[DescribedLayer]) -> bool:
-    """Return whether weights come in the checkpoint in the order of the layers."""
-    stored = [
-        name.replace(".", "_")
-        for name, module in model.named_modules()
-        if isinstance(module, ai8x.QuantizationAwareModule) and module.op is not None
-    ]
-    return stored == [entry.name for entry in entries if has_weights(entry)]

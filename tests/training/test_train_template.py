@@ -13,7 +13,9 @@ import yaml
 from torch import nn
 
 import ai8x
+from commands.train.template import complete_description
 from device import MAX78000, MAX78002
+from diagnostics import DiagnosticError
 from diagnostics.errors import InputError
 from synthesis.options import EncodeOptions, ResolveOptions
 from synthesis.pipeline import synthesize
@@ -97,7 +99,8 @@ def test_loader_computes_what_the_network_does(
     ai8x.set_device(device, False, False, verbose=False)
     path = str(tmp_path / "net.yaml")
     options = TrainingOptions(arch="net", dataset="some", device=device, yaml_template=path)
-    said = write_template(kind().eval(), torch.zeros(1, *shape), {"weight_bits": 8}, options)
+    example, policy = torch.zeros(1, *shape), {"weight_bits": 8}
+    said = write_template(kind().eval(), example, policy, options, complete_description)
     assert said.endswith("nothing is left to fill in"), Path(path).read_text()
 
     ai8x.set_device(device, True, False, verbose=False)
@@ -139,37 +142,44 @@ def test_template_of_a_shipped_network(tiny: Train) -> None:
     assert found["layers"][4]["output_width"] == 32
 
 
-def test_what_cannot_be_placed_is_left_to_the_reader(tmp_path: Path) -> None:
-    class Large(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.second = ai8x.Conv2d(6, 3, 1)
-            self.first = ai8x.Conv2d(3, 3, 1)
+class Large(nn.Module):
+    """Too much data for MAX78000 as HWC, CHW and through a FIFO: the sample is read twice."""
 
-        def forward(self, x: Any) -> Any:
-            return self.second(torch.cat([self.first(x), x], 1)).sin()
+    def __init__(self) -> None:
+        super().__init__()
+        self.second = ai8x.Conv2d(6, 3, 1)
+        self.first = ai8x.Conv2d(3, 3, 1)
 
+    def forward(self, x: Any) -> Any:
+        return self.second(torch.cat([self.first(x), x], 1))
+
+
+def template(model: nn.Module, shape: tuple[int, ...], path: Path) -> str:
+    """Write a description for MAX78000, as train.py does."""
     ai8x.set_device(85, False, False, verbose=False)
-    path = tmp_path / "a.yaml"
     options = TrainingOptions(arch="net", dataset="some", yaml_template=str(path))
-    said = write_template(Large(), torch.zeros(1, 3, 100, 100), None, options)
-    text = " ".join(path.read_text().replace("  #", "").split())
-    assert "places are marked with FILL IN" in said
-    assert (
-        "FILL IN: the input takes 40000 bytes, a memory has 32768: use data_format: CHW, fold"
-        in text
-    )
-    assert "FILL IN: 3 + 3 channels are concatenated: choose processors" in text
-    assert "FILL IN: sin: the model computes sin here, behind this layer." in text
-    first, second = yaml.safe_load(path.read_text())["layers"]
-    assert second["in_sequences"] == ["first", "input"]
-    assert (first["weights"], second["weights"]) == ("first", "second")  # defined the other way
+    return write_template(model, torch.zeros(1, *shape), None, options, complete_description)
+
+
+def test_what_does_not_fit_is_refused_with_all_reasons(tmp_path: Path) -> None:
+    with pytest.raises(DiagnosticError) as caught:
+        template(Large(), (3, 200, 200), tmp_path / "a.yaml")
+    said = str(caught.value)
+    assert "160000 bytes of a data memory instance, MAX78000 has 32768" in said
+    assert "CHW: " in said and "Tried: " in said
+    assert not list(tmp_path.iterdir())
+
+
+def test_nodes_without_a_layer_are_refused_by_name(tmp_path: Path) -> None:
+    net = nn.Sequential(ai8x.Conv2d(3, 3, 1), nn.Tanh(), ai8x.Conv2d(3, 3, 1))
+    with pytest.raises(InputError, match="Tanh is not a layer of the accelerator"):
+        template(net, (3, 8, 8), tmp_path / "a.yaml")
+    assert not list(tmp_path.iterdir())
 
 
 def test_network_without_layers_has_no_template(tmp_path: Path) -> None:
-    options = TrainingOptions(arch="net", dataset="some", yaml_template=str(tmp_path / "a.yaml"))
     with pytest.raises(InputError, match="no layer that the accelerator computes"):
-        write_template(nn.Flatten(), torch.zeros(1, 3), None, options)
+        template(nn.Flatten(), (3,), tmp_path / "a.yaml")
     assert not list(tmp_path.iterdir())
 
 
@@ -189,11 +199,3 @@ def test_bits_of_a_checkpoint_count_more_than_the_policy(tiny: Train) -> None:
     assert done.status == 0, done.error
     found = yaml.safe_load(Path("net.yaml").read_text())
     assert [layer.get("quantization") for layer in found["layers"]] == [4, None]
-
-
-def test_a_single_open_place_is_told_in_the_singular(tmp_path: Path) -> None:
-    ai8x.set_device(85, False, False, verbose=False)
-    net = torch.nn.Sequential(ai8x.Conv2d(3, 3, 1), torch.nn.Tanh(), ai8x.Conv2d(3, 3, 1))
-    options = TrainingOptions(arch="net", dataset="some", yaml_template=str(tmp_path / "a.yaml"))
-    said = write_template(net, torch.zeros(1, 3, 8, 8), None, options)
-    assert said.endswith("; 1 place is marked with FILL IN")
