@@ -17,13 +17,17 @@ Array = NDArray[Any]
 
 @frozen
 class Found:
-    """The operator of a description with its keys, the shape of the result, and decimations."""
+    """The operator of a description with its keys, the shape of the result, and decimations.
+
+    `padded`: pooling takes a border of one zero.
+    """
 
     op: str
     keys: dict[str, Any]
     given: tuple[int, ...]
     before: int = 1
     after: int = 1
+    padded: bool = False
 
 
 def operator(node: OnnxNode, weights: Array, shape: tuple[int, ...]) -> Found | Refusal:
@@ -125,7 +129,7 @@ def pooling(
         "MaxPool", "AveragePool", "GlobalAveragePool", "GlobalMaxPool", "ReduceMean"
     ):  # fmt: skip
         return Refusal(node.name, f"the accelerator has no {node.operator}")
-    keep = True
+    keep, padded = True, False
     if node.operator == "ReduceMean":
         given = constants.get(node.inputs[1]) if len(node.inputs) > 1 else None
         wanted = node.attributes.get("axes") if given is None else tuple(map(int, given))
@@ -142,22 +146,26 @@ def pooling(
         window = tuple(node.attributes["kernel_shape"])
         strides = tuple(node.attributes.get("strides", (1,) * axes))
         dilations = tuple(node.attributes.get("dilations", (1,) * axes))
-        if any(_pads(node, shape[1:], window, strides, dilations)):
-            return Refusal(node.name, "it pads, pooling does not on the accelerator",
-                           "Pool without padding, such as 2x2 with stride 2.")  # fmt: skip
-        sizes = tuple(
-            (n - d * (w - 1) - 1) // s + 1
-            for n, w, s, d in zip(shape[1:], window, strides, dilations, strict=True)
-        )
-        if node.attributes.get("ceil_mode", 0) and any(
-            (n - d * (w - 1) - 1) % s
-            for n, w, s, d in zip(shape[1:], window, strides, dilations, strict=True)
-        ):
+        pads = _pads(node, shape[1:], window, strides, dilations)
+        if set(pads) - {0} and set(pads) != {1}:
+            return Refusal(node.name, f"its padding is {times(pads)}",
+                           "Pool with no padding, or with 1 on all sides.")  # fmt: skip
+        if average and any(pads) and not node.attributes.get("count_include_pad", 0):
+            return Refusal(node.name, "its average leaves out the padding",
+                           "Use count_include_pad=1, or no padding.")  # fmt: skip
+        padded = any(pads)
+        taken = tuple(n + 2 * padded for n in shape[1:])
+        moves = [
+            (n - d * (w - 1) - 1, s)
+            for n, w, s, d in zip(taken, window, strides, dilations, strict=True)
+        ]
+        sizes = tuple(way // s + 1 for way, s in moves)
+        if node.attributes.get("ceil_mode", 0) and any(way % s for way, s in moves):
             return Refusal(node.name, "ceil_mode keeps incomplete windows", "Use ceil_mode=0.")
     keys = {"avg_pool" if average else "max_pool": _short(window), "pool_stride": _short(strides)}
     if set(dilations) != {1}:
         keys["pool_dilation"] = _short(dilations)
-    return Found("", keys, (shape[0], *(sizes if keep else ())))
+    return Found("", keys, (shape[0], *(sizes if keep else ())), padded=padded)
 
 
 def _short(values: Sequence[int]) -> Any:

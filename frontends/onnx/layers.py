@@ -350,18 +350,29 @@ class Follower:
         """Add a layer that only applies an activation: kernels that are exactly one."""
         if value.flat or len(value.shape) < 2:
             return Refusal(node.name, "it stands behind no layer", "Put it behind a Conv or Gemm.")
-        channels = value.shape[0]
-        op = "Conv2d" if len(value.shape) == 3 else "Conv1d"
-        keys = {"op": op, **value.pool, "kernel_size": "1x1" if op == "Conv2d" else 1, "pad": 0,
+        return self._ones(node.name, value, activation, 1)
+
+    def _ones(self, label: str, value: _Value, activation: str, size: int) -> _Value:
+        """Add a layer of kernels that are exactly one in the middle.
+
+        Those of `size` 3 put a border of zeros around the map.
+        """
+        channels, axes = value.shape[0], len(value.shape) - 1
+        pad = size - 1
+        keys = {"op": f"Conv{axes}d", **_dims(value), **value.pool,
+                "kernel_size": f"{size}x{size}" if axes == 2 else size, "pad": pad,
                 "activate": activation, "quantization": 8}  # fmt: skip
-        name = unused(node.name, [x.name for x in self.layers])
+        name = unused(label, [x.name for x in self.layers])
+        given = (channels, *(n + 2 * pad - size + 1 for n in value.shape[1:]))
         layer = DescribedLayer(name, value.inputs, value.join, keys, value.taken or value.shape,
-                               value.shape, node=node.name, weights=name)  # fmt: skip
-        kernels = 64 * np.eye(channels)[..., None]
-        kernels = kernels[..., None] if op == "Conv2d" else kernels
+                               given, node=label, weights=name)  # fmt: skip
+        kernels = np.zeros((channels, channels, *(size,) * axes))
+        middle: Any = (np.arange(channels), np.arange(channels), *(size // 2,) * axes)
+        kernels[middle] = 64
         self.tensors[len(self.layers)] = Tensors(kernels, None, shift=1, rounded=True)
         self.layers.append(layer)
-        return _Value((len(self.layers) - 1,), value.shape, positive=True)
+        positive = value.positive or activation != "None"
+        return _Value((len(self.layers) - 1,), given, positive=positive)
 
     def _sum(self, node: OnnxNode, data: Sequence[str]) -> _Value | Refusal:
         """Add an element-wise layer."""
@@ -390,6 +401,8 @@ class Follower:
     def _joined(self, node: OnnxNode, data: Sequence[str]) -> _Value | Refusal:
         """Return joined channels."""
         values = [self._values[name] for name in data]
+        if len(node.inputs) == 1:
+            return values[0]
         if len(data) != len(node.inputs):
             return Refusal(node.name, "it joins data with a constant")
         if node.attributes.get("axis", 0) not in (1, -len(values[0].shape)):
@@ -409,6 +422,12 @@ class Follower:
             return found
         if value.pool or value.flat:
             value = self._pooled(name, value)
+        if found.padded and not value.positive and "max_pool" in found.keys:
+            return Refusal(node.name, "it pads where negative values come into it; on the "
+                           "accelerator zeros stand there",
+                           "Put a Relu in front of it, or pool without padding.")  # fmt: skip
+        if found.padded:
+            value = self._ones(f"{node.name}_padding", value, "None", 3)
         pooled = replace(
             value, pool=found.keys, taken=value.shape, shape=found.given,
             averaged="avg_pool" in found.keys,

@@ -172,6 +172,22 @@ def Separable() -> nn.Sequential:
     return nn.Sequential(separable(3, 8), nn.Flatten(), nn.Linear(512, 4))
 
 
+class Padded(nn.Module):
+    """Pooling with padding behind activations, average pooling with padding, joins of one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(3, 8, 3, padding=1)
+        self.maximum = nn.MaxPool2d(3, 2, 1)
+        self.second = nn.Conv2d(8, 8, 3, padding=1)
+        self.average = nn.AvgPool2d(3, 1, 1)
+        self.fc = nn.Linear(8, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.maximum(torch.cat([self.conv(x).relu()], 1))
+        return self.fc(self.average(self.second(x)).mean((2, 3)))
+
+
 class Enlarging(nn.Module):
     """Enlarged in the two ways of U-Nets, a map of more than 1024 values, sizes from the data."""
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+import yaml
 
 import ai8x
 import ai8xize
@@ -98,7 +99,10 @@ REFUSED = [
     ([CONV, op("Mul", "a", "a")], "mul1: the accelerator has no Mul"),
     ([op("Conv", "x", "w", pads=[1, 1, 0, 1])], "conv1: its padding is 1x1x0x1"),
     ([op("Conv", "x", "w5")], "conv1: its kernel is 5x5"),
-    ([CONV, op("MaxPool", "a", kernel_shape=[3, 3], pads=[1, 1, 1, 1])], "maxpool1: it pads"),
+    ([CONV, op("MaxPool", "a", kernel_shape=[3, 3], pads=[1, 1, 1, 1])],
+     "maxpool1: it pads where negative values come into it"),
+    ([CONV, op("AveragePool", "a", kernel_shape=[3, 3], pads=[1, 1, 1, 1])],
+     "averagepool1: its average leaves out the padding"),
     ([CONV, op("Clip", "a", "zero", "six")], "clip1: it limits data to 0..6"),
     ([op("Conv", "x", "x")], "conv1: its weights are not constants"),
     ([op("Gemm", "x", "w2")], "gemm1: it works on the last axis of 3x8x8"),
@@ -141,6 +145,23 @@ def test_strides_normalization_and_activations_behind_sums(tmp_path: Path) -> No
     kernels, bits = state["relu1.op.weight"], state["relu1.weight_bits"].tolist()
     assert (kernels[2, :, 0, 0].tolist(), bits) == ([0, 0, 1, 0], [2])  # as 64 with 8 bits
     assert state["relu1.output_shift"].tolist() == [1]
+
+
+def test_padding_of_positive_values_becomes_a_layer(tmp_path: Path) -> None:
+    nodes = [CONV, op("Relu", "a", to="b"), op("Concat", "b", to="c", axis=1),
+             op("MaxPool", "c", kernel_shape=[3, 3], pads=[1, 1, 1, 1], strides=[2, 2], to="d"),
+             op("Conv", "d", "eye")]  # fmt: skip
+    path = graph(tmp_path / "net.onnx", *nodes,
+                 tensors=[KERNEL, ("eye", np.eye(4).reshape(4, 4, 1, 1))])  # fmt: skip
+    found, tensors = describe_onnx(path, None, None)
+    layers = yaml.safe_load(found.text)["layers"]
+    assert layers[1] | {"name": ""} == {
+        "name": "", "op": "Conv2d", "weights": "maxpool1_padding", "kernel_size": "3x3", "pad": 2,
+        "activate": "None",
+    }  # fmt: skip
+    assert (layers[2]["max_pool"], layers[2]["pool_stride"]) == (3, 2)
+    kernels = tensors.state_dict["maxpool1_padding.op.weight"]
+    assert kernels.sum() == 4 * kernels[0, 0, 1, 1] and kernels[3, 3, 1, 1] > 0
 
 
 @pytest.mark.parametrize(

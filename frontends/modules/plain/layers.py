@@ -273,3 +273,18 @@ def doubler(channels: int, keywords: Mapping[str, Any]) -> Any:
     layer.op.weight.copy_(weight)
     layer.op.weight.requires_grad_(False)
     return layer
+
+
+@torch.no_grad()
+def padder(channels: int, images: bool, keywords: Mapping[str, Any]) -> Any:
+    """Return a layer that puts a border of zeros around a map: kernels of 3 that are one in the
+    middle, with one more of padding than keeps the size.
+    """
+    kind: Any = ai8x.Conv2d if images else ai8x.Conv1d
+    layer = kind(channels, channels, 3, padding=2, bias=False, **keywords)
+    weight = torch.zeros_like(layer.op.weight)
+    middle = (1, 1) if images else (1,)
+    weight[(range(channels), range(channels), *middle)] = EXACTLY_ONE
+    layer.op.weight.copy_(weight)
+    layer.op.weight.requires_grad_(False)
+    return layer

@@ -15,8 +15,14 @@ import torch
 from torch import Tensor, fx, nn
 
 import ai8x
-from frontends.layers import Refusal, refuse
-from frontends.modules.plain.layers import doubler, make_layer, rectifier, refusal_of
+from frontends.layers import Refusal, refuse, times
+from frontends.modules.plain.layers import (
+    doubler,
+    make_layer,
+    padder,
+    rectifier,
+    refusal_of,
+)
 from frontends.modules.plain.steps import Kind, Step, read_step
 from frontends.modules.tracing import Node, trace
 
@@ -107,6 +113,8 @@ class _Builder:
         sources = [self._made.get(n) for n in node.all_input_nodes if n in self._steps]
         if step.kind is not Kind.INPUT and (not sources or None in sources):
             return  # behind something that is refused
+        if node in self._done and step.kind in (Kind.RELU, Kind.ABS):
+            self._positive.add(node)
         made = sources[0] if node in self._done else self._written(step, sources)
         if made is not None:
             self._made[node] = made
@@ -135,6 +143,8 @@ class _Builder:
             return self._call(f"{node.name}_elementwise", adder, tuple(sources))
         if step.kind is Kind.CONCATENATION:
             parts = [self._made[n] for n in node.args[0]]
+            if len(parts) == 1:
+                return parts[0]
             return self.graph.call_function(torch.cat, (parts, 1))
         if step.kind is Kind.SOFTMAX:
             return self._softmax(step, sources[0])
@@ -231,6 +241,10 @@ class _Builder:
         """Write a pooling."""
         s = step.settings
         images = len(step.taken) == 3
+        if any(s["padding"]):
+            source = self._padded(step, source)
+            if source is None:
+                return None
         names = ("AvgPool2d" if images else "AvgPool1d") if s["average"] else (
             "MaxPool2d" if images else "MaxPool1d")  # fmt: skip
         window, stride, dilation = (
@@ -251,6 +265,30 @@ class _Builder:
         result = self._call(target, pool, (source,))
         squeezed = len(step.given) == 1 and len(step.taken) > 1
         return self.graph.call_function(torch.flatten, (result, 1)) if squeezed else result
+
+    def _padded(self, step: Step, source: Any) -> Any:
+        """Write a layer that puts zeros around a map; a maximum of what is positive is the same."""
+        reads = [n for n in step.node.all_input_nodes if n in self._steps]
+        if not step.settings["average"] and not all(n in self._positive for n in reads):
+            self.refusals.append(Refusal(
+                step.path, f"its padding is {times(step.settings['padding'])}, and negative values "
+                "come into it; on the accelerator zeros stand there",
+                "Put a ReLU in front of it, or use padding=0.",
+            ))  # fmt: skip
+            return None
+        try:
+            layer = padder(step.taken[0], len(step.taken) == 3, self._keywords)
+        except AssertionError as exc:
+            why = str(exc).partition(": ")[2] or str(exc)
+            self.refusals.append(Refusal(step.path, f"its padding costs a layer: {why}",
+                                         "Use padding=0, or at most 64 channels."))  # fmt: skip
+            return None
+        channels = step.taken[0]
+        self.notes.append(
+            f"{step.path}: its padding costs a layer of {channels}x{channels} kernels that are one "
+            "in the middle"
+        )
+        return self._call(f"{step.node.name}_padding", layer, (source,))
 
     def _pool_keywords(self) -> dict[str, Any]:
         """Return what poolings are told of the arithmetic."""

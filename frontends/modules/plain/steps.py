@@ -39,7 +39,8 @@ class Kind(enum.Enum):
 class Step:
     """A node: its kind, the module that computes it if there is one, the shapes without the batch.
 
-    `settings` are those of pooling: `average`, `window`, `stride`, `dilation`; pairs for images.
+    `settings` are those of pooling: `average`, `window`, `stride`, `dilation`, `padding`; pairs for
+    images.
     """
 
     node: Node
@@ -239,14 +240,18 @@ def _pooling(
         stride = _each(arguments.get("stride") or window, taken)
         padding = _each(arguments.get("padding") or 0, taken)
         dilation = _each(arguments.get("dilation") or 1, taken)
-    if any(padding):
+    if any(padding) and set(padding) != {1}:
         return Refusal(
             _path(node), f"its padding is {times(padding)}, pooling has none on the accelerator",
-            "Use padding=0, such as a window of 2 with stride 2.",
+            "Use padding=0, such as a window of 2 with stride 2, or padding=1.",
         )  # fmt: skip
+    left_out = not arguments.get("count_include_pad", True) or arguments.get("divisor_override")
+    if average and any(padding) and left_out:
+        return Refusal(_path(node), "its average leaves out the padding",
+                       "Use count_include_pad=True, or padding=0.")  # fmt: skip
     fitting = tuple(
-        (size - d * (w - 1) - 1) // s + 1
-        for size, w, s, d in zip(taken[1:], window, stride, dilation, strict=True)
+        (size + 2 * p - d * (w - 1) - 1) // s + 1
+        for size, w, s, d, p in zip(taken[1:], window, stride, dilation, padding, strict=True)
     )
     if fitting != given[1:]:
         return Refusal(
@@ -255,14 +260,17 @@ def _pooling(
         )  # fmt: skip
     if max(fitting) == 1:
         stride = (1,) * len(window)  # the window moves nowhere
-    settings = {"average": average, "window": window, "stride": stride, "dilation": dilation}
+    settings = {"average": average, "window": window, "stride": stride, "dilation": dilation,
+                "padding": padding}  # fmt: skip
     return Step(node, Kind.POOLING, taken, given, module, settings)
 
 
 def _global(node: Node, taken: tuple[int, ...], given: tuple[int, ...]) -> Step:
     """Return the average over a whole map."""
     one = (1,) * len(taken[1:])
-    settings = {"average": True, "window": taken[1:], "stride": one, "dilation": one}
+    none = (0,) * len(one)
+    settings = {"average": True, "window": taken[1:], "stride": one, "dilation": one,
+                "padding": none}  # fmt: skip
     return Step(node, Kind.POOLING, taken, given, None, settings)
 
 
