@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import torch
@@ -36,9 +37,7 @@ def _is_of_pairs(pool: Any) -> bool:
 def _is_plain(x: Tensor) -> bool:
     """Return whether a tensor lies in the CPU's memory pixel by pixel, and nobody follows it."""
     followed = torch.is_grad_enabled() and x.requires_grad
-    recorded = (
-        torch.jit.is_tracing() or torch.compiler.is_compiling() or torch.onnx.is_in_onnx_export()
-    )
+    recorded = torch.jit.is_tracing() or torch.compiler.is_compiling() or _is_exported()
     return (
         not (followed or recorded)
         and x.device.type == "cpu"
@@ -46,3 +45,8 @@ def _is_plain(x: Tensor) -> bool:
         and min(x.shape[2:]) >= 2
         and x.is_contiguous(memory_format=torch.channels_last)
     )
+
+
+def _is_exported() -> bool:
+    """Return whether an ONNX file is being made; without one, torch.onnx need not be imported."""
+    return "torch.onnx" in sys.modules and torch.onnx.is_in_onnx_export()
