@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from device.chip import KERNEL_COLUMN_BYTES, PROCESSORS, PROCESSORS_PER_INSTANCE
 
+MAX_FLATTENED_PIXELS = 256
+"""A layer that flattens reads each pixel as a pass of its own."""
 KERNEL_ALIGNMENT = 4
 """The kernels of a layer start at a column that is a multiple of this."""
 

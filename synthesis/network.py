@@ -317,8 +317,9 @@ class Network(Schedule[Layer]):
     """What is computed: layers, the order of them, and a sample; nothing of where it is done.
 
     `sample` is int64 [channel, row, column]; `reshapes_inputs` lets a layer read some of its
-    sources' channels, from `channel_skip` on; `named_files` are the global keys from which names of
-    files follow; `places` tells where global keys stand.
+    sources' channels, from `channel_skip` on; `folded`: the sample of the file has other channels
+    and sizes, and the same values in the same order; `named_files` are the global keys from which
+    names of files follow; `places` tells where global keys stand.
     """
 
     arch: str = ""
@@ -327,6 +328,7 @@ class Network(Schedule[Layer]):
     sample_file: str = ""
     buffer: DataBuffer | None = None
     reshapes_inputs: bool = False
+    folded: bool = False
     named_files: Mapping[str, str] = field(default_factory=dict, repr=False)
     places: Mapping[str, Place] = field(default_factory=dict, repr=False)
 

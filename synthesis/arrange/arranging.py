@@ -22,6 +22,7 @@ from synthesis.arrange.polish import polished, simplified
 from synthesis.arrange.problem import problem_of
 from synthesis.arrange.result import layout_of
 from synthesis.arrange.rewrites import (
+    folded,
     merged,
     with_copies,
     with_filled_passes,
@@ -69,6 +70,7 @@ def arrange(
     Raises DiagnosticError if no places are found, or none exist.
     """
     refuse_errors(tuple(unsuited(network, fixed)))
+    network, loaded = folded(network, fixed)
     network, fixed = merged(network, fixed, chip)
     network, fixed, pooled = with_possible_pooling(network, fixed, chip)
     network, fixed, filled = with_filled_passes(network, fixed)
@@ -85,7 +87,7 @@ def arrange(
         obstacles = tuple(a.failure for a in attempts if a.failure)
         reasons = reasons_of(last.problem, last.found, layout, fixed, obstacles)
         layout = replace(layout, reasons=reasons)
-    return network, layout, (*pooled, *filled, *notices, *_notes(network, layout))
+    return network, layout, (*loaded, *pooled, *filled, *notices, *_notes(network, layout))
 
 
 def _attempts(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from device import Chip, names_where
+from device.channels import MAX_FLATTENED_PIXELS
 from device.chip import PROCESSORS, PROCESSORS_PER_GROUP, PROCESSORS_PER_INSTANCE
 from device.masks import lowest_bit
 from diagnostics import Severity
@@ -15,7 +16,6 @@ from synthesis.network import MAX_TAPS, Layer
 
 MAX_SHIFT = 15
 MAX_PAD = 2
-MAX_FLATTENED_PIXELS = 256
 MAX_POOL_REACH = 15
 MAX_OPERANDS_POOL_LAST = 2
 

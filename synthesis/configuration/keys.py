@@ -124,15 +124,17 @@ def _sources(network: Network, layer: Layer) -> Keys:
     rows, columns = shapes[0][1]
     expected = rows - sum(layer.in_crop), columns
     buffered = DATA_BUFFER in read
+    folded = layer.flatten and (network.folded or "in_dim" in layer.places)
+    stated = buffered or (folded and NETWORK_INPUT in read)
     if any(layer.in_crop):
         yield "in_crop", f"[{layer.in_crop[0]}, {layer.in_crop[1]}]"
-    if layer.in_dim != expected or buffered:
+    if layer.in_dim != expected or stated:
         series = layer.in_dim[1] == 1
         yield "in_dim", str(layer.in_dim[0]) if series else f"[{rows_columns(layer.in_dim)}]"
     channels = shapes[0][0] if layer.combination else sum(count for count, _ in shapes)
     if read == (NETWORK_INPUT,):
         channels //= layer.operands
-    if layer.in_channels != channels or buffered:
+    if layer.in_channels != channels or stated:
         pixels = layer.pooled_dim[0] * layer.pooled_dim[1] if layer.flatten else 1
         yield "in_channels", str(layer.in_channels * pixels)
     if layer.channel_skip:

@@ -23,6 +23,7 @@ from synthesis.parse import Description
 from synthesis.resolve.layers import LayerBuilder
 from synthesis.resolve.layout import fixed_layout
 from synthesis.resolve.sample import (
+    folded,
     progressing,
     progression,
     random_sample,
@@ -185,7 +186,7 @@ def _sample(
     except DiagnosticError as refusal:
         problems += refusal.diagnostics
         return None
-    sample = seen_by_camera(sample, options)
+    sample = folded(seen_by_camera(sample, options), description)
     repeated = progression(sample, options)
     return progressing(sample, repeated) if repeated else sample
 

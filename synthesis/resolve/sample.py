@@ -90,6 +90,16 @@ def _reads_an_image(description: Description, options: ResolveOptions) -> bool:
     return operator.two_dimensional and max(kernel(first)) > 1 and "in_dim" not in first
 
 
+def folded(sample: Tensor, description: Description) -> Tensor:
+    """Return the sample with the channels and sizes that a first layer states which flattens it."""
+    first = next(iter(description.layers), None)
+    if first is None or not (first.get("flatten") and "in_dim" in first and "in_channels" in first):
+        return sample
+    rows, columns = first.get("in_dim")
+    fits = first.get("in_channels") == sample.size and not sample.size % (rows * columns)
+    return sample.reshape(-1, rows, columns) if fits else sample
+
+
 def random_sample(
     description: Description, options: ResolveOptions, problems: list[Diagnostic]
 ) -> Tensor | None:

@@ -174,3 +174,44 @@ def test_keys_where_they_mean_nothing_are_refused(
     tmp_path: Path, keys: dict[str, Any], code: str
 ) -> None:
     assert code in refused(tmp_path, CONV, keys, shape=(3, 4, 4), kernels=kernels_of((4, 3, 3, 3)))
+
+
+@pytest.mark.parametrize(
+    ("shape", "loaded"), [((1, 28, 28), (56, 14)), ((3, 20, 20), (60, 20)), ((1, 300, 1), (60, 5))]
+)
+def test_a_long_sample_is_loaded_with_more_channels(
+    tmp_path: Path, shape: tuple[int, int, int], loaded: tuple[int, int]
+) -> None:
+    """The description that is written loads alone, and says the same again."""
+    count = shape[0] * shape[1] * shape[2]
+    layers = [{**FLAT, "name": "a", "output_width": 8}, {**FLAT, "name": "b", "flatten": False}]
+    kernels = kernels_of((8, count), (4, 8))
+    _, found, again = written(tmp_path, *layers, shape=shape, kernels=kernels)
+    first = found.made.network.first
+    assert (first.in_channels, first.in_dim[0] * first.in_dim[1]) == loaded
+    assert "N429" in found.codes and "N429" not in again.codes
+
+
+def test_a_map_with_too_many_pixels_is_not_folded(tmp_path: Path) -> None:
+    layers = [{**ONE, "name": "a"}, {**FLAT, "name": "b"}]
+    kernels = kernels_of((2, 1, 1, 1), (4, 800))
+    assert refused(tmp_path, *layers, shape=(1, 20, 20), kernels=kernels) == ["E306"]
+
+
+def test_pooled_joins_of_a_dense_network_are_copied_by_kernels(tmp_path: Path) -> None:
+    """Each map stands in several joins of other widths, the last of which is only pooled."""
+    layers: list[dict[str, Any]] = [{**CONV, "name": "m0"}]
+    shapes: list[tuple[int, ...]] = [(16, 3, 3, 3)]
+    for number in range(1, 5):
+        read = ", ".join(f"m{n}" for n in range(number))
+        layers.append({**CONV, "name": f"m{number}", "in_sequences": f"[{read}]"})
+        shapes.append((24, 16 + 24 * (number - 1), 3, 3))
+    read = ", ".join(f"m{n}" for n in range(5))
+    layers += [
+        {**PASS, "name": "pool", "in_sequences": f"[{read}]", "max_pool": 2, "pool_stride": 2},
+        {**FLAT, "name": "last"},
+    ]
+    shapes.append((4, 112 * 16))
+    found = arranged(tmp_path, *layers, shape=(3, 8, 8), kernels=kernels_of(*shapes), chip=MAX78002)
+    said = [str(d) for d in found.made.warnings if d.code == "N428"]
+    assert any("copies its channels by kernels: the result is needed in other" in x for x in said)
