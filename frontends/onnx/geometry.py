@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from checkpoint.onnx_graph import OnnxNode
@@ -87,15 +88,39 @@ def _transposed(
     keys: dict[str, Any],
 ) -> Found | Refusal:
     padding = node.attributes.get("output_padding", (0,) * len(strides))
+    if enlarges_simply(node, weights):
+        keys |= {"kernel_size": "3x3", "pad": 1}
+        weights, padding = widened(weights), (1, 1)
     if weights.shape[2:] != (3, 3) or set(strides) != {2} or set(padding) != {1}:
         return Refusal(
             node.name, f"its kernel is {times(weights.shape[2:])}, its stride {times(strides)}, "
             f"its output_padding {times(padding)}",
-            "Use kernel 3x3, strides 2, pads 1, output_padding 1.",
+            "Use kernel 3x3, strides 2, pads 1, output_padding 1, or kernel 2x2, strides 2.",
         )  # fmt: skip
     sizes = tuple(2 * (size - 1) + 3 - 2 * keys["pad"] + 1 for size in shape[1:])
     channels = weights.shape[1] * node.attributes.get("group", 1)
     return Found("ConvTranspose2d", keys, (channels, *sizes))
+
+
+def enlarges_simply(node: OnnxNode, weights: Array) -> bool:
+    """Return whether a transposed convolution writes 2x2 pixels for each, without overlaps.
+
+    That is what 3x3 kernels with padding 1 do whose first row and column are zero.
+    """
+    a = node.attributes
+    return (
+        node.operator == "ConvTranspose"
+        and weights.shape[2:] == (2, 2)
+        and tuple(a.get("strides", ())) == (2, 2)
+        and not any(a.get("pads", ()))
+        and not any(a.get("output_padding", ()))
+        and a.get("auto_pad", "NOTSET") in ("NOTSET", "VALID")
+    )
+
+
+def widened(weights: Array) -> Array:
+    """Return 2x2 kernels as 3x3 ones whose first row and column are zero."""
+    return np.pad(weights, ((0, 0), (0, 0), (1, 0), (1, 0)))
 
 
 def _pads(

@@ -36,6 +36,8 @@ _INSTEAD = {
     "DequantizeLinear": "Export the integers as weights, without quantize and dequantize nodes.",
     "QLinearConv": "Export the integers as weights of Conv.",
     "Pad": "Use the pads of the Conv.",
+    "Mul": "Use Add or Concat: the chip multiplies by weights only.",
+    "Div": "Use Add or Concat: the chip multiplies by weights only.",
 }  # fmt: skip
 
 
@@ -108,6 +110,9 @@ class Follower:
             if all(not name or name in self._constants for name in node.inputs):
                 self._fold(node)
             return  # else it takes what has been refused
+        known = self._values.keys() | self._constants.keys()
+        if any(name and name not in known for name in node.inputs):
+            return  # so does this
         if node.operator == "Shape":
             sizes = (1, *self._values[data[0]].shape)
             self._constants[node.outputs[0]] = np.asarray(sizes, np.int64)
@@ -309,6 +314,8 @@ class Follower:
         found = geometry.operator(node, weights, value.shape)
         if isinstance(found, Refusal):
             return found
+        if geometry.enlarges_simply(node, weights):
+            weights = geometry.widened(weights)
         bias = np.asarray(inputs[1], np.float64).ravel() if len(inputs) > 1 else None
         if found.before > 1:
             value = self._decimated(node, value, found.before)

@@ -164,6 +164,26 @@ def test_padding_of_positive_values_becomes_a_layer(tmp_path: Path) -> None:
     assert kernels.sum() == 4 * kernels[0, 0, 1, 1] and kernels[3, 3, 1, 1] > 0
 
 
+def test_simple_enlargement_has_kernels_of_three(tmp_path: Path) -> None:
+    nodes = [op("ConvTranspose", "x", "k", strides=[2, 2], to="a"), op("Conv", "a", "eye")]
+    kernels = np.arange(48).reshape(3, 4, 2, 2) + 1
+    path = graph(tmp_path / "net.onnx", *nodes,
+                 tensors=[("k", kernels), ("eye", np.eye(4).reshape(4, 4, 1, 1))])  # fmt: skip
+    found, tensors = describe_onnx(path, None, None)
+    assert yaml.safe_load(found.text)["layers"][0]["kernel_size"] == "3x3"
+    (weights, *_) = (v for n, v in tensors.state_dict.items() if n.endswith("op.weight"))
+    np.testing.assert_array_equal(weights[:, :, 1:, 1:], kernels)
+    assert not weights[:, :, 0].any() and not weights[:, :, :, 0].any()
+
+
+def test_what_takes_a_refused_result_is_not_blamed(tmp_path: Path) -> None:
+    nodes = [CONV, op("Sigmoid", "a", to="b"), op("Add", "a", "b", to="c"),
+             op("Concat", "c", "a", axis=1)]  # fmt: skip
+    path = graph(tmp_path / "net.onnx", *nodes, tensors=[KERNEL])
+    with pytest.raises(InputError, match="^.*sigmoid1: the accelerator has no Sigmoid"):
+        describe_onnx(path, None, None)
+
+
 @pytest.mark.parametrize(
     ("changes", "said"),
     [

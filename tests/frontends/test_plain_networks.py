@@ -60,7 +60,7 @@ def lively(network: nn.Module) -> nn.Module:
         (plain.Series, (8, 64), 85, 4, 0),
         (plain.Hourglass, (3, 16, 16), 85, 3, 1),
         (plain.Digits, (1, 8, 8), 85, 7, 2),
-        (plain.Padded, (3, 12, 12), 85, 6, 2),
+        (plain.Padded, (3, 12, 12), 85, 7, 2),
         (plain.Enlarging, (3, 16, 16), 85, 5, 2),
         (plain.Enlarging, (3, 16, 16), 87, 5, 2),
     ],
