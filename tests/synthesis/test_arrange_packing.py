@@ -1,0 +1,44 @@
+"""Kernels that nearly fill the memory are packed like rectangles."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from itertools import islice
+from random import Random
+
+import pytest
+
+from synthesis.arrange.blocks import groups_of
+from synthesis.arrange.decode import Try, decode, orders_of_cells
+from synthesis.arrange.packing import packer_of
+from synthesis.arrange.search import search
+from tests.arranging.loads import instance
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2, 4])
+def test_places_of_a_nearly_full_memory_are_found_in_few_tries(seed: int) -> None:
+    """93 % of the kernel memory; none of the simple tries fits."""
+    given = instance(Random(seed), 0.93, 0.3, Counter())
+    found, tries = search(given)
+    assert not found.cost
+    assert 35 < tries < 150  # 35 simple tries come first
+
+
+def test_a_packing_places_all_kernels_where_it_says() -> None:
+    """The lowest free columns, in the order that is given, have room for each."""
+    given = instance(Random(0), 0.93, 0.3, Counter())
+    packer = packer_of(given, Random(3))
+    assert packer is not None
+    found = list(islice(packer.packings(5000), 5))
+    assert found
+    for packed in found:
+        places = decode(given, Try(packed.starts, orders_of_cells(given)[0], packed.loads))
+        assert not places.over and len(places.columns) == len(given.loads)
+
+
+def test_given_columns_leave_no_rectangles() -> None:
+    given = instance(Random(0), 0.85, 0.3, Counter())
+    assert groups_of(given) is not None
+    loads = (replace(given.loads[0], fixed=0), *given.loads[1:])
+    assert groups_of(replace(given, loads=loads)) is None
