@@ -20,9 +20,11 @@ if TYPE_CHECKING:
 
 def main() -> int:
     """Do what the command line says."""
-    from commands.train.arguments import parse
+    from commands.same_files import refuse_overwriting
+    from commands.train.arguments import files, parse
 
     options, firmware = parse(sys.argv[1:])
+    refuse_overwriting(*files(options))
     if "WORLD_SIZE" in os.environ:  # hints of torch.distributed would hide our own messages
         os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
     if options.arch == "auto":

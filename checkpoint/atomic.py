@@ -57,12 +57,13 @@ def temporary_prefix(name: str) -> str:
     return f".{name[:100]}.writing-"
 
 
-def remove_litter(folder: Path, name: str) -> None:
-    """Remove what runs that were killed left in a folder while they wrote `name`.
+def remove_litter(folder: Path, name: str | None = None) -> None:
+    """Remove what runs that were killed left in a folder while they wrote `name`, or anything.
 
     Whoever writes holds a lock on what it writes; what nobody holds, nobody will finish.
     """
-    for path in folder.glob(glob.escape(temporary_prefix(name)) + "????????*"):
+    prefix = temporary_prefix("*") if name is None else glob.escape(temporary_prefix(name))
+    for path in folder.glob(prefix + "????????*"):
         with contextlib.suppress(OSError):
             handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
             try:

@@ -8,7 +8,7 @@ Source: docs/checkpoints.md, "What is read".
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 from checkpoint.errors import CheckpointError
 from checkpoint.known_objects import StorageRecord, malformed, printable
@@ -20,6 +20,7 @@ from reading.origin import accident
 
 if TYPE_CHECKING:
     import zipfile
+    from mmap import mmap
 
 LEGACY_MAGIC = 0x1950A86A20F9469CFC6C
 LEGACY_PROTOCOL = 1001
@@ -108,11 +109,24 @@ def _read_zip(data: bytes) -> Value:
     if data.count(_ENTRY) > MAX_ENTRIES:
         raise CheckpointError("E505", f"the zip archive has more than {MAX_ENTRIES} entries")
     import io
+
+    try:
+        infos = entries_of(io.BytesIO(data))
+    except CheckpointError:
+        known = accident(data)
+        if known is not None:
+            raise CheckpointError("E503", known[0], remedy=known[1]) from None
+        raise
+    return Entries(data, infos).read()
+
+
+def entries_of(file: BinaryIO) -> list[zipfile.ZipInfo]:
+    """Return what the directory of a zip archive lists; CheckpointError E503 if it is damaged."""
     import zipfile  # here: it takes longer to import than a checkpoint takes to read
 
     try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            infos = archive.infolist()
+        with zipfile.ZipFile(file) as archive:
+            return archive.infolist()
     except (
         zipfile.BadZipFile,
         NotImplementedError,
@@ -122,18 +136,20 @@ def _read_zip(data: bytes) -> Value:
         struct.error,
         OverflowError,
     ) as exc:
-        known = accident(data)
-        if known is not None:
-            raise CheckpointError("E503", known[0], remedy=known[1]) from None
         raise malformed(f"its zip archive is incomplete or inconsistent ({exc})") from None
-    return _Entries(data, infos).read()
 
 
-class _Entries:
-    """The entries of a checkpoint's zip archive, all below one root folder of any name."""
+class Entries:
+    """The entries of a checkpoint's zip archive, all below one root folder of any name.
 
-    def __init__(self, data: bytes, infos: list[zipfile.ZipInfo]) -> None:
+    With `mapped` data, storages are not compressed, and nobody reads them for their checksums.
+    """
+
+    def __init__(
+        self, data: bytes | mmap, infos: list[zipfile.ZipInfo], *, mapped: bool = False
+    ) -> None:
         self._data = memoryview(data)
+        self._mapped = mapped
         self._unpacked_left = FREE_UNPACKED_BYTES + MAX_UNPACKED_RATIO * len(data)
         self._stored_left = len(data)  # entries do not share bytes
         self._infos: dict[str, zipfile.ZipInfo] = {}
@@ -151,6 +167,7 @@ class _Entries:
         self._root = roots[0]
 
     def read(self) -> Value:
+        """Return the root value with its arrays over the bytes of the file."""
         pickle = self.content("data.pkl")
         if len(pickle) > MAX_PICKLE_BYTES:
             raise CheckpointError("E505", f"data.pkl is larger than {MAX_PICKLE_BYTES} bytes")
@@ -193,7 +210,8 @@ class _Entries:
                 "E502",
                 f"entry {printable(name)} is encrypted or compressed in a way PyTorch does not use",
             )
-        if len(raw) != info.file_size or zlib.crc32(raw) != info.CRC:
+        storage = self._mapped and info.compress_type == 0 and name.startswith("data/")
+        if len(raw) != info.file_size or not (storage or zlib.crc32(raw) == info.CRC):
             raise malformed(f"entry {printable(name)} fails its checksum")
         return raw
 

@@ -13,6 +13,7 @@ from diagnostics import DEBUG_REPORT, Diagnostic, Place, as_json
 from reading.text import is_plain, line
 
 _OPTION = r"(?<!\S)--?[A-Za-z0-9][\w-]*"
+_LONG_WORD = re.compile(r"(\S{100})\S{100,}")
 _UNKNOWN = "unrecognized arguments: "
 _REQUIRED = "the following arguments are required: "
 
@@ -68,7 +69,8 @@ class Parser(argparse.ArgumentParser):
         self._refused.append(_complain_of_usage(reason, option))
 
     def error(self, message: str) -> NoReturn:
-        """Say what is wrong and end the run."""
+        """Say what is wrong and end the run; a word that nobody would read is cut."""
+        message = _LONG_WORD.sub(r"\1...", message)
         self._end([*self._refused, *_usages(self._with_closest(message), self._typed)])
 
     def _with_closest(self, message: str) -> str:

@@ -16,10 +16,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from checkpoint.atomic import atomic_file
+from checkpoint.errors import CheckpointError, UnreadableFileError
+from checkpoint.mapped import map_tensors
 from datasets.errors import DatasetError
 
 Kind = tuple[torch.dtype, tuple[int, ...]]
@@ -58,20 +61,26 @@ def load(path: Path, kinds: Sequence[Kind], source: str, aligned: int) -> tuple[
     """
     remedy = f"Delete the file; it is made anew from {source}."
     try:
-        content = torch.load(path, weights_only=True, mmap=True)
-        found = [(t.dtype, tuple(t.shape[1:])) for t in content]
-    except OSError:
+        content = [_as_tensor(array) for array in map_tensors(path)]
+    except UnreadableFileError:
         raise
-    except Exception as exc:  # a damaged file can raise anything
-        why = str(exc).splitlines()[0] if str(exc) else "it is empty"
-        raise DatasetError(
-            "E613", f"the prepared data is damaged: {why}", str(path), remedy
-        ) from exc
+    except CheckpointError as exc:
+        message = f"the prepared data is damaged: {exc.message}"
+        raise DatasetError("E613", message, str(path), remedy) from exc
+    found = [(t.dtype, tuple(t.shape[1:])) for t in content]
     if found != list(kinds) or len({len(t) for t in content[:aligned]}) != 1:
         raise DatasetError(
             "E613", "the prepared data has tensors of other types or shapes", str(path), remedy
         )
     return tuple(content)
+
+
+def _as_tensor(array: npt.NDArray[Any]) -> Tensor:
+    """Return a tensor over the memory of an array; writing there changes no file."""
+    if not array.flags.aligned or min(array.strides, default=0) < 0:
+        array = array.copy()
+    array.flags.writeable = True
+    return torch.from_numpy(array)
 
 
 def listing_digest(files: Iterable[Path]) -> Tensor:

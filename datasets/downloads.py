@@ -17,7 +17,7 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import IO, Any
+from typing import IO, Any, cast
 
 from checkpoint.atomic import atomic_file
 from datasets.errors import ANEW, DatasetError
@@ -25,6 +25,11 @@ from datasets.progress import progress
 
 _TIMEOUT_SECONDS = 30
 _BLOCK_BYTES = 1 << 18
+_LONGEST_READ = 1 << 20
+_BLOCK_OF_TAR = 512
+_MAX_UNPACKED_RATIO = 64
+_FREE_UNPACKED_BYTES = 64 << 20
+"""Recordings and pictures shrink little; zeros shrink a thousandfold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,8 +138,13 @@ def unpack(archive: Path, target: Path, inner: str = "") -> None:
     with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent) as scratch:
         try:
             with gzip.open(archive) as stream, progress(f"Unpacking {archive.name}", None) as step:
-                with tarfile.open(fileobj=stream, mode="r:") as tar:
+                left = _FREE_UNPACKED_BYTES + _MAX_UNPACKED_RATIO * archive.stat().st_size
+                bounded = cast(IO[bytes], _Bounded(stream))
+                with tarfile.open(fileobj=bounded, mode="r:") as tar:
                     for member in tar:
+                        left -= member.size + _BLOCK_OF_TAR
+                        if left < 0:
+                            raise _too_large(archive)
                         _extract(tar, member, Path(scratch), archive)
                         step(1)
                 _read_to_the_end(stream)
@@ -150,13 +160,38 @@ def unpack(archive: Path, target: Path, inner: str = "") -> None:
         _rename(found, target)
 
 
+class _Bounded:
+    """A stream of which nobody reads much at once: headers may claim any length."""
+
+    def __init__(self, stream: gzip.GzipFile) -> None:
+        self._stream = stream
+        self.tell, self.seek = stream.tell, stream.seek
+
+    def read(self, size: int = -1) -> bytes:
+        """Return some bytes; ValueError for more than a header or a block of a file has."""
+        if not 0 <= size <= _LONGEST_READ:
+            raise ValueError("a header is too long")
+        return self._stream.read(size)
+
+
+def _too_large(archive: Path) -> DatasetError:
+    return DatasetError(
+        "E623",
+        f"the archive is refused: it unpacks to more than {_MAX_UNPACKED_RATIO} times its size",
+        str(archive),
+        "Nothing was unpacked. Get the archive from its publisher.",
+    )
+
+
 def _read_to_the_end(stream: gzip.GzipFile) -> None:
     """Read what follows the last member: zeros, then the check sum, which is compared.
 
     tarfile takes damaged headers for the end of an archive; here they raise ValueError or OSError.
     """
+    left = _FREE_UNPACKED_BYTES
     while block := stream.read(_BLOCK_BYTES):
-        if block.strip(b"\0"):
+        left -= len(block)
+        if block.strip(b"\0") or left < 0:
             raise ValueError("a header is damaged")
 
 

@@ -7,6 +7,7 @@ Source: docs/datasets.md, "Images in folders".
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -25,10 +26,14 @@ from datasets.boxes import Objects, collate
 from datasets.errors import DatasetError, library
 from datasets.image_files import as_tensor, opened
 from datasets.progress import progress
+from reading import open_file
 
 _SIZE = 74
 _MARGIN = 1.3  # side of the square, relative to that around the boxes alone
 _DIGITS = 10  # label 10 is the digit 0
+_MOST_BYTES = 1 << 30
+"""Of annotations; those of the training set have 200 MB."""
+_MOST_VALUES = 10_000_000
 _FIELDS = ("left", "top", "width", "height", "label")
 _LAYOUT = (
     "Expected in the folder SVHN of --data: train and test, each with the pictures 1.png, 2.png, "
@@ -153,12 +158,14 @@ def read_annotations(path: Path) -> Iterator[House]:
     """
     h5py = library("h5py", "reads the annotations of SVHN", str(path))
     try:
-        with h5py.File(path, "r") as file:
-            names, boxes = (np.ravel(file["digitStruct"][key]) for key in ("name", "bbox"))
+        with open_file(path, _MOST_BYTES) as opened_file, h5py.File(opened_file, "r") as file:
+            table = _own(file, "digitStruct")
+            names, boxes = (_values(_own(table, key)) for key in ("name", "bbox"))
             with progress("Reading the annotations of SVHN", len(names)) as advance:
                 for name, box in zip(names, boxes, strict=True):
-                    text = "".join(map(chr, np.ravel(file[name])))
-                    yield _house(text, [_numbers(file, file[box][f]) for f in _FIELDS], path)
+                    text = "".join(map(chr, _values(file[name])))
+                    fields = [_own(file[box], field) for field in _FIELDS]
+                    yield _house(text, [_numbers(file, field) for field in fields], path)
                     advance(1)
     except PermissionError:
         raise
@@ -170,10 +177,28 @@ def read_annotations(path: Path) -> Iterator[House]:
 
 def _numbers(file: Any, field: Any) -> npt.NDArray[np.float64]:
     """Return one number for each digit: a single one stands there itself, others are pointed to."""
-    values = np.ravel(field)
+    values = _values(field)
     if len(values) > 1:
-        values = np.array([np.ravel(file[reference])[0] for reference in values])
+        values = np.array([_values(file[reference])[0] for reference in values])
     return values.astype(np.float64)
+
+
+def _own(group: Any, name: str) -> Any:
+    """Return a member of a group; ValueError if it is a link into another file."""
+    if hasattr(group.get(name, getlink=True), "filename"):
+        raise ValueError(f"{name} is a link to another file")
+    return group[name]
+
+
+def _values(table: Any) -> npt.NDArray[Any]:
+    """Return the values of a table in a row; ValueError if it claims more than there can be.
+
+    A table may claim any size without having it, stand in another file, or in compressed pieces.
+    """
+    pieces = math.prod(table.chunks or (0,))
+    if table.size > _MOST_VALUES or pieces > _MOST_VALUES or table.external or table.is_virtual:
+        raise ValueError(f"a table of {table.size} values, or of values in other files")
+    return np.ravel(table)
 
 
 def _house(name: str, columns: list[npt.NDArray[np.float64]], path: Path) -> House:

@@ -11,7 +11,7 @@ from pathlib import Path
 from answer import FILE_NAME, write_answer
 from commands.loader.configuration import check_configuration, write_configuration
 from commands.loader.messages import print_line, print_messages, visible
-from commands.loader.options import LoaderOptions
+from commands.loader.options import LoaderOptions, inputs
 from commands.loader.soundness import last_line, refuse_unsound, sentence, unsound
 from commands.same_files import refuse_overwriting
 from diagnostics import (
@@ -105,14 +105,6 @@ def report_files(report: str) -> tuple[Path, ...]:
     page = Path(report)
     twin = page.with_suffix(".json")
     return (page,) if page == twin else (page, twin)
-
-
-def inputs(options: LoaderOptions) -> list[str | None]:
-    """Return the files that are read."""
-    chosen = options.resolve
-    described = options.config_file if isinstance(options.config_file, str) else None
-    sources = (chosen.checkpoint_file, chosen.sample_input, chosen.weight_input, chosen.bias_input)
-    return [described, *sources]
 
 
 def complaints_of_options(options: LoaderOptions) -> list[Diagnostic]:

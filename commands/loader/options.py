@@ -104,3 +104,11 @@ class LoaderOptions:
     def text(self) -> ProjectOptions:
         """The options of all texts; those of a test for RTL simulation differ."""
         return self.project if self.rtl is None else self.rtl.project
+
+
+def inputs(options: LoaderOptions) -> list[str | None]:
+    """Return the files that are read."""
+    chosen = options.resolve
+    described = options.config_file if isinstance(options.config_file, str) else None
+    sources = (chosen.checkpoint_file, chosen.sample_input, chosen.weight_input, chosen.bias_input)
+    return [described, *sources]

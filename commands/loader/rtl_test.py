@@ -8,7 +8,8 @@ from itertools import chain
 from pathlib import Path
 
 from commands.loader.messages import print_line, print_messages, visible
-from commands.loader.options import LoaderOptions
+from commands.loader.options import LoaderOptions, inputs
+from commands.same_files import refuse_overwriting
 from diagnostics import Diagnostic, refuse_errors
 from synthesis.emit import emit_arrays
 from synthesis.emit.rtl import (
@@ -56,6 +57,11 @@ def create_test(
         chain(emit_rtl(result.program, result.summary, options).items(), arrays.items()),
         reserved={*empty_folders(options), *KEPT, MANIFEST},
     )
+    written = [(str(folder / file), str(folder / file)) for file in files]
+    if options.regression_folder is not None:
+        test_list = Path(options.regression_folder, options.regression_list)
+        written.append((str(test_list), str(test_list)))
+    refuse_overwriting(written, inputs(given))
     write_project(
         files,
         folder,
@@ -66,7 +72,6 @@ def create_test(
     print_messages(shown, given.messages)
     print_line(f"Wrote {len(files)} files to {folder}", given.messages)
     if options.regression_folder is not None:
-        test_list = Path(options.regression_folder, options.regression_list)
         line = regression_line(result.program, result.summary, options)
         added = add_test(test_list, line)
         action = "Added" if added else "Already there:"

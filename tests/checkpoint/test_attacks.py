@@ -62,10 +62,10 @@ PICKLES = {
 
 def _seconds_and_refusal(path: Path, content: bytes) -> tuple[float, CheckpointError]:
     path.write_bytes(content)
-    start = time.monotonic()
+    start = time.process_time()
     with pytest.raises(CheckpointError) as caught:
         (read_onnx if path.suffix == ".onnx" else read_checkpoint)(path)
-    return time.monotonic() - start, caught.value
+    return time.process_time() - start, caught.value
 
 
 @pytest.mark.parametrize("name", PICKLES)

@@ -320,3 +320,47 @@ def test_a_hundred_messages_are_enough(capsys: pytest.CaptureFixture[str]) -> No
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 101
     assert lines[-1] == "... and 773 more, which may follow from these"
+
+
+def test_rtl_test_never_replaces_its_description(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert load(folder, "--rtl", "--overwrite") == 0
+    (written,) = [path for path in (folder / "out").iterdir() if path.is_dir()]
+    target = sorted(path for path in written.iterdir() if path.suffix in (".sv", ".v"))[0]
+    target.unlink()
+    (folder / "net.yaml").rename(target)
+    (folder / "net.yaml").symlink_to(target)
+    before = contents(folder)
+    capsys.readouterr()
+    assert load(folder, "--rtl", "--overwrite") == 1
+    assert "input and output are the same file" in capsys.readouterr().err
+    assert contents(folder) == before
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--qat-policy", "p.yaml", "--yaml-template", "p.yaml"),
+        ("--compress", "p.yaml", "--yaml-template", "link.yaml"),
+        ("--exp-load-weights-from", "net.onnx", "--summary", "onnx", "--summary-filename", "net"),
+    ],
+)
+def test_training_never_replaces_its_inputs(
+    folder: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    options: tuple[str, ...],
+) -> None:
+    import train
+
+    (folder / "p.yaml").write_text("start_epoch: 0\nweight_bits: 8\n")
+    (folder / "link.yaml").symlink_to(folder / "p.yaml")
+    (folder / "net.onnx").write_bytes(b"weights")
+    before = contents(folder)
+    monkeypatch.chdir(folder)
+    words = ["train.py", "--model", "ai85digitsnet", "--dataset", "digits", *options]
+    monkeypatch.setattr(sys, "argv", words)
+    assert run(train.main) == 1
+    assert "input and output are the same file" in capsys.readouterr().err
+    assert contents(folder) == before

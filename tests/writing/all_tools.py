@@ -8,6 +8,7 @@ leave the new one and no temporary files. The table counts the steps.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import shutil
 import sys
@@ -17,11 +18,12 @@ from pathlib import Path
 
 import numpy as np
 
-from checkpoint import Checkpoint, write_checkpoint
+from checkpoint import Checkpoint, CheckpointError, read_checkpoint, write_checkpoint
 from tests.conftest import ROOT
-from tests.writing.faults import KINDS, outcomes
+from tests.writing.faults import KINDS, outcomes, with_fault
 
 Contents = dict[str, bytes]
+SCHEDULE = ROOT / "policies" / "schedule.yaml"
 DIGITS = ROOT / "trained" / "digits-ai85digitsnet-qat8.pth.tar"
 
 
@@ -57,7 +59,25 @@ def _work(tool: str, folder: Path, version: int) -> Callable[[], object]:
             write_checkpoint(source, Checkpoint({"state_dict": _normalized()}))
         arguments = ["-i", str(source), "-o", str(folder / "f.pth.tar"), "-oa", f"net{version}"]
         return lambda: batchnormfuser.main(arguments)
+    if tool == "emulate --trace":
+        from commands.emulate.arguments import parse
+        from commands.emulate.emulate import emulate
+
+        words = recording(folder.parent / f"words{version}.npz", 100 + version)
+        arguments = ["--words", str(words), "--device", "MAX78000"]
+        options = parse([*arguments, "--trace", str(folder / "trace.txt")])
+        return lambda: emulate(options)
     raise ValueError(tool)
+
+
+def recording(path: Path, weight: int) -> Path:
+    """Record the words of a 1x1 convolution with a weight."""
+    from tests.emulator.by_hand import one_by_one
+
+    words = one_by_one(np.array([[[1, 2], [3, -128]]]), np.array([[weight]]))
+    size, address, value = np.array(words.rows).T
+    np.savez(path, phase=np.full(len(size), 4), size=size, addr=address, value=value)
+    return path
 
 
 def _normalized() -> dict[str, np.ndarray]:
@@ -109,12 +129,72 @@ def measure(tool: str, kind: str, top: Path) -> Iterator[str]:
             yield "LITTER"
 
 
+def train(top: Path, name: str) -> None:
+    """Train a small network for an epoch, in a log folder that begins with a name."""
+    import train as tool
+
+    words = ["--model", "tinyclassifier", "--dataset", "tinyclasses", "--epochs", "2", "-b", "16"]
+    words += ["--deterministic", "-j", "0", "--optimizer", "Adam", "--lr", "0.02", "--name", name]
+    os.chdir(top / "folder")
+    sys.argv = ["train.py", *words, "--qat-policy", "None", "--compress", str(SCHEDULE)]
+    tool.print_fits = lambda _options: None  # type: ignore[assignment]
+    tool.main()
+
+
+def measure_training(kind: str, top: Path) -> Iterator[str]:
+    """Yield what a training left after each fault: none of its checkpoints, some, or all.
+
+    Results of an earlier run are lost if one of its files changes; all that is there must be
+    whole; the links in the working folder lead somewhere.
+    """
+    folder, start = top / "folder", top / "start"
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(ROOT / "tests" / "training" / "tiny", folder)
+    train(top, "old")
+    old = contents(folder)
+    shutil.rmtree(start, ignore_errors=True)
+    shutil.copytree(folder, start, symlinks=True)
+
+    def prepare() -> None:
+        os.chdir(top)
+        shutil.rmtree(folder)
+        shutil.copytree(start, folder, symlinks=True)
+
+    for _ in outcomes(lambda: train(top, "new"), kind, prepare):
+        found = contents(folder)
+        lost = any(found.get(file) != data for file, data in old.items() if "latest" not in file)
+        linked = (folder / "latest_log_dir").exists() and (folder / "latest_log_file").exists()
+        made = [p for p in folder.glob("logs/new*/*.pth.tar") if ".writing-" not in p.name]
+        if lost or not linked or not all(map(_is_whole, folder.glob("logs/*/[!.]*"))):
+            yield "MIXED"
+        else:
+            yield ("old", "half", "new")[min(len(made), 2)]
+        with_fault(lambda: train(top, "next"), "kill", 1 << 30)
+        if any(".writing-" in path.name for path in folder.rglob("*")):
+            yield "LITTER"
+
+
+def _is_whole(path: Path) -> bool:
+    """Whether a file that a training writes at once can be read."""
+    try:
+        if path.name.endswith(".pth.tar"):
+            read_checkpoint(path)
+        elif path.suffix == ".json":
+            json.loads(path.read_text())
+        elif path.name == "configs":
+            return all(x.read_bytes() == SCHEDULE.read_bytes() for x in path.glob("[!.]*"))
+    except (CheckpointError, ValueError):
+        return False
+    return True
+
+
 def main() -> int:
     """Print a table; 1 if anything was mixed, lost or left."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("tools", nargs="*", metavar="TOOL")
     tools = parser.parse_args().tools or [
-        "ai8xize", "quantize", "quantize --safetensors", "batchnormfuser",
+        "ai8xize", "quantize", "quantize --safetensors", "batchnormfuser", "emulate --trace",
+        "train",
     ]  # fmt: skip
     print(f"{'tool':24} {'fault':8} {'steps':>5} {'old':>5} {'new':>5} {'half':>5} wrong")
     wrong = 0
@@ -127,7 +207,10 @@ def main() -> int:
                 os.dup2(nowhere, 1)
                 os.dup2(nowhere, 2)
                 try:
-                    found = list(measure(tool, kind, Path(name)))
+                    top = Path(name)
+                    found = list(
+                        measure_training(kind, top) if tool == "train" else measure(tool, kind, top)
+                    )
                 finally:
                     sys.stdout.flush()
                     os.dup2(keep[0], 1)

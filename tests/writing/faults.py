@@ -40,14 +40,15 @@ def outcomes(
     number = 0
     while True:
         prepare()
-        ended = _with_fault(work, kind, number)
+        ended = with_fault(work, kind, number)
         yield number, ended
         if ended == "done":
             return
         number += 1
 
 
-def _with_fault(work: Callable[[], object], kind: str, number: int) -> str:
+def with_fault(work: Callable[[], object], kind: str, number: int) -> str:
+    """Do a piece of work in a child with a fault at the step of this number; return its end."""
     child = os.fork()
     if child == 0:
         status = 3

@@ -6,6 +6,7 @@ import json
 import logging
 import shutil
 import sys
+import tempfile
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,11 +14,16 @@ from typing import Any
 
 from checkpoint import atomic
 from diagnostics.errors import InputError
+from reading import MIB, read_bytes
 from training.loop.metrics import OBJECTIVE, OVERALL, Scores
 
 DETAIL = (
     logging.DEBUG
 )  # lines of single batches: always in the file, on a terminal only if it is one
+
+
+_MOST_BYTES = 64 * MIB
+"""Of a configuration that is kept beside the log."""
 
 
 class Log:
@@ -73,7 +79,8 @@ class Log:
         if self._silent:
             return
         (self.folder / "configs").mkdir(exist_ok=True)
-        shutil.copy(path, self.folder / "configs")
+        content = read_bytes(path, _MOST_BYTES)
+        atomic.write_bytes(self.folder / "configs" / Path(path).name, content)
 
     def save_metrics(self) -> None:
         """Write `metrics` to metrics.json."""
@@ -115,9 +122,15 @@ def _raise(_record: logging.LogRecord) -> None:
 def _new_folder(parent: Path, name: str | None) -> Path:
     """Make a folder named after the time; a second run within the same second waits.
 
+    What runs that were killed left half-written in folders beside it is removed.
+
     Raises OSError when `parent` is not a folder and cannot become one.
     """
     parent.mkdir(parents=True, exist_ok=True)
+    for other in parent.iterdir():
+        if (other / f"{other.name}.log").is_file():
+            atomic.remove_litter(other)
+            atomic.remove_litter(other / "configs")
     while True:
         stamp = time.strftime("%Y.%m.%d-%H%M%S")
         folder = parent / (f"{name}___{stamp}" if name else stamp)
@@ -135,11 +148,14 @@ def _point(link: str, target: Path) -> bool:
     """
     path = Path(link)
     try:
-        if path.is_symlink():
-            path.unlink()
-        path.symlink_to(target)
-    except FileExistsError:
-        return path.is_symlink()  # a link: another run was faster
+        if path.exists() and not path.is_symlink():
+            return False
+        atomic.remove_litter(path.parent, link)
+        prefix = atomic.temporary_prefix(link)
+        with tempfile.TemporaryDirectory(prefix=prefix, dir=path.parent) as scratch:
+            made = Path(scratch, link)
+            made.symlink_to(target)
+            made.replace(path)
     except OSError:  # a file system without links: the logged file name has to suffice
         return True
     return True

@@ -1,5 +1,6 @@
 """The command line of train.py: argparse reads it here, and nobody else sees the Namespace."""
 
+from commands.train.arguments.file_names import files
 from commands.train.arguments.parser import FirmwareChoice, parse
 
-__all__ = ["FirmwareChoice", "parse"]
+__all__ = ["FirmwareChoice", "files", "parse"]
