@@ -11,7 +11,7 @@ from diagnostics import Diagnostic, DiagnosticError, Place
 from software.emit.code import Code
 from software.emit.project import Sample, emit, flash_bytes
 from software.fuse import fuse
-from software.graph import Graph
+from software.graph import Convolution, Graph, Pool, Step, sources_of
 from software.lower import lower
 from software.plan.plan import Plan, Scheme
 from software.plan.planner import plan
@@ -23,6 +23,8 @@ from values import frozen
 CODE_BYTES = 6144
 """Flash for the code of the network besides its weights: an estimate."""
 _COUNTER_BYTES = 2
+_STACK_BYTES, _CALL_BYTES, _POINTER_BYTES = 384, 8, 4
+"""Stack of a kernel with all below it, of the call of a step, and of a row that it asks for."""
 _NO_SCRATCH: frozenset[str] = frozenset()
 """Sets of kernels: only the one that needs no memory of its own."""
 
@@ -110,7 +112,29 @@ def need_of(made: Plan, profile: Profile) -> Need:
     """Return what a plan takes."""
     code = Code(made)
     counters = max(len(code.counters), 1) * _COUNTER_BYTES
-    return Need(made.arena_bytes, counters, profile.stack, flash_bytes(code))
+    stack = max(profile.stack, stack_bytes(made))
+    return Need(made.arena_bytes, counters, stack, flash_bytes(code))
+
+
+def stack_bytes(made: Plan) -> int:
+    """Return what a plan takes of the stack: an estimate, which compilers keep from -Os on.
+
+    Steps that ask each other for rows are called from each other.
+    """
+    calls = [[_call_bytes(step) for step in made.steps_of(one)] for one in made.segments]
+    return _STACK_BYTES + max(map(sum, calls), default=0)
+
+
+def _call_bytes(step: Step) -> int:
+    """Return the bytes of the stack while a step asks for its rows."""
+    match step:
+        case Convolution():
+            rows = step.kernel[0]
+        case Pool():
+            rows = step.window[0]
+        case _:
+            rows = len(sources_of(step))
+    return _CALL_BYTES + _POINTER_BYTES * rows
 
 
 def _too_large(made: Plan, need: Need, profile: Profile) -> list[Diagnostic]:

@@ -7,7 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from software.build import build
+from emulator.cpu.architecture import ARCHITECTURES
+from emulator.plain import compile_plain, run_plain
+from software.build import build, stack_bytes
 from software.cores import CORES
 from software.emit.page import plan_page
 from software.emit.text import log_text
@@ -18,9 +20,9 @@ from software.plan.plan import Scheme
 from software.plan.planner import plan
 from software.profile import read_profile
 from synthesis.simulate import simulate
-from tests.software.against_simulation import inputs_of, judge
+from tests.software.against_simulation import files_of, inputs_of, judge
 from tests.software.compiled import compiler
-from tests.software.operators import NETWORKS, network_of
+from tests.software.operators import NETWORKS, Small, network_of
 from tests.software.same_on_cores import ran, small
 
 
@@ -55,6 +57,19 @@ def test_plans_of_the_smallest_networks_are_shown(name: str) -> None:
     profile = read_profile("ch32v003")
     built = build(network_of(NETWORKS[name]), profile)
     assert "RAM: " in log_text(built, profile, "") and "<svg" in plan_page(built, profile, name)
+
+
+@pytest.mark.parametrize("scheme", Scheme)
+def test_stack_of_a_long_chain_is_estimated(scheme: Scheme, tmp_path: Path) -> None:
+    """Steps that ask each other for rows are called from each other."""
+    layer = "- {op: conv2d, activate: ReLU}\n"
+    small = Small(f"\n{15 * layer}", (4, 6, 5), 15 * (((4, 4, 3, 3), 8, 4),))
+    network = network_of(small)
+    for name, text in files_of(network, "cortex-m0plus", scheme).items():
+        (tmp_path / name).write_text(text)
+    run = run_plain(compile_plain(tmp_path, ARCHITECTURES["cortex-m0plus"]))
+    said = stack_bytes(plan(fuse(lower(network)), CORES["cortex-m0plus"], scheme))
+    assert run.passed and run.stack_bytes <= said < run.stack_bytes + 200
 
 
 def test_inputs_reach_both_ends() -> None:
