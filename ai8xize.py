@@ -29,11 +29,16 @@ def main() -> int:
 
             return create_lowbit(parse_lowbit(sys.argv[1:], json=wants_json(sys.argv)))
     from commands.loader.arguments import parse
-    from commands.loader.create import create_project
 
     options = parse(json=wants_json(sys.argv))
     if options.debug:
         os.environ["AI8X_TRACEBACK"] = "1"
+    if options.software is not None and options.output.fits is None:
+        from commands.software.create import create_software  # needs no stage of the accelerator
+
+        return create_software(options, options.software)
+    from commands.loader.create import create_project
+
     return create_project(options)
 
 
