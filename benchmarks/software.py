@@ -3,7 +3,7 @@
 
 Whole layers with padding and output, -O3; weights of the layers are random. Cycles are an estimate
 (docs/emulator.md). The yardsticks: CMSIS-NN (5.9.0 q7 / 7 s8), same layers, compiler and counting;
-they are quoted, not run.
+they are quoted, not run. With a copy of CMSIS-NN its depthwise convolution is run too.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import argparse
 import os
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +20,7 @@ import numpy as np
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+from benchmarks.cmsis_nn import depthwise_program  # noqa: E402
 from emulator.cpu.architecture import ARCHITECTURES  # noqa: E402
 from emulator.cpu.compiler import PREFERENCE  # noqa: E402
 from emulator.cpu.counting import NOTHING  # noqa: E402
@@ -45,22 +46,27 @@ def _layer(
     return layer((rows, columns), weights, start, pad=pad, groups=groups, low=0, signed=False)
 
 
+_DEPTHWISE = _layer(25, 5, 64, 64, 3, 64)
+_OF_LIBRARY = 0.8
+"""Instructions of a depthwise layer, at most, of those of CMSIS-NN."""
 _CASES: tuple[tuple[str, Convolution, str, Kernel | None, str, float | None], ...] = (
     ("3x3, 16x16x32 to 32", _layer(16, 16, 32, 32, 3), "cortex-m4", None, "2.06 / 2.10", 1.25),
     ("the same, portable C", _layer(16, 16, 32, 32, 3), "cortex-m4", LANES, "2.06 / 2.10", 1.9),
     ("1x1, 120 pixels, 64 to 64", _layer(1, 120, 64, 64, 1), "cortex-m4", None, "2.18 / 2.44", 1.3),
-    ("depthwise 3x3, 25x5x64", _layer(25, 5, 64, 64, 3, 64), "cortex-m4", None, "-", None),
+    ("depthwise 3x3, 25x5x64", _DEPTHWISE, "cortex-m4", None, "-", None),
+    ("depthwise 3x3, 25x5x64", _DEPTHWISE, "cortex-m0plus", None, "-", None),
+    ("depthwise 3x3, 25x5x64", _DEPTHWISE, "rv32imc", None, "-", None),
     ("3x3, 16x16x16 to 16", _layer(16, 16, 16, 16, 3), "cortex-m0plus", None, "9.7 / 7.8", 4.0),
     ("3x3, 16x16x16 to 16", _layer(16, 16, 16, 16, 3), "rv32imc", None, "-", None),
     ("3x3, 16x16x16 to 16", _layer(16, 16, 16, 16, 3), "rv32ec", None, "136 (__mulsi3)", 15),
 )
 
 
-def _measure(files: Mapping[str, str], core: str) -> PlainRun:
+def _measure(files: Mapping[str, str], core: str, flags: Sequence[str] = ()) -> PlainRun:
     with tempfile.TemporaryDirectory() as name:
         for path, text in files.items():
             (Path(name) / path).write_text(text)
-        compiled = compile_plain(Path(name), ARCHITECTURES[core])
+        compiled = compile_plain(Path(name), ARCHITECTURES[core], flags=flags)
         return run_plain(compiled, count=True, time_limit=_SECONDS)
 
 
@@ -86,6 +92,27 @@ def _kernels() -> bool:
             f"{'' if run.passed else ' WRONG RESULT'}"
         )
     return good
+
+
+def _library(folder: Path) -> bool:
+    """Print the depthwise layer with CMSIS-NN and with our kernel; tell whether ours is better."""
+    data = _RNG.integers(0, 128, (*_DEPTHWISE.in_size, _DEPTHWISE.channels)).astype(np.int8)
+    kernel = choose(_DEPTHWISE, CORES["cortex-m4"])
+    ours = _measure(program([Trial(_DEPTHWISE, kernel, data)]), "cortex-m4")
+    files, flags = depthwise_program(folder, _DEPTHWISE, data)
+    theirs = _measure(files, "cortex-m4", flags)
+    counts = [
+        sum((run.functions or {}).values(), NOTHING).instructions / _DEPTHWISE.macs
+        for run in (ours, theirs)
+    ]
+    share = counts[0] / counts[1]
+    print(
+        f"\ndepthwise 3x3, 25x5x64, cortex-m4, instructions per product: {counts[0]:.2f}; "
+        f"CMSIS-NN's arm_depthwise_conv_wrapper_s8 {counts[1]:.2f}; "
+        f"{share:.2f} of it, the bound is {_OF_LIBRARY}"
+        f"{'' if ours.passed and theirs.passed else ' WRONG RESULT'}"
+    )
+    return bool(ours.passed and theirs.passed) and share <= _OF_LIBRARY
 
 
 def _networks(folders: list[Path]) -> bool:
@@ -115,9 +142,12 @@ def main() -> int:
     """Measure; the status is 1 if a result is wrong or a bound is exceeded."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("projects", nargs="*", type=Path, help="projects of --device MCU")
+    parser.add_argument("--cmsis-nn", type=Path, metavar="DIR", help="a copy of CMSIS-NN")
     args = parser.parse_args()
     os.environ.setdefault(PREFERENCE, "zig")  # what the bounds are for
     good = _kernels()
+    if args.cmsis_nn is not None:
+        good &= _library(args.cmsis_nn)
     return 0 if (_networks(args.projects) if args.projects else True) and good else 1
 
 

@@ -44,6 +44,8 @@ from synthesis.network import (
 )
 
 _BIAS_UNIT = 128
+_LONGEST = 65535
+"""Rows and columns are counted in 16 bits."""
 
 
 def lower(network: Network, *, average_rounding: bool = False) -> Graph:
@@ -103,6 +105,7 @@ class _Lowering:
         if layer.buffer_shift:
             self._roll(layer, previous, position)
             return
+        self._check_size(layer)
         operands = self._operands(layer, previous)
         kind = _pool_kind(layer, rounding=self.average_rounding)
         if layer.combination and not layer.pool_first:
@@ -119,6 +122,19 @@ class _Lowering:
         self.values[layer.index] = value
         if layer.buffer_insert:
             self._insert(layer, value, position)
+
+    def _check_size(self, layer: Layer) -> None:
+        """Complain of images that the C program cannot count."""
+        longest = max(*layer.in_dim, *layer.pooled_dim, *layer.out_dim)
+        if longest > _LONGEST:
+            self.problems.append(
+                layer.diagnostic(
+                    "E910",
+                    f"an image of {longest:,} rows or columns, the limit is {_LONGEST:,}",
+                    ("in_dim", "op"),
+                    "Cut the data into parts.",
+                )
+            )
 
     def _operands(self, layer: Layer, previous: int) -> list[int]:
         """Return the tensors of a layer's operands, of in_dim each; copy where none is whole."""

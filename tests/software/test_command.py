@@ -132,6 +132,14 @@ def test_strides_and_kernels_of_every_size_pass_on_this_computer(tmp_path: Path)
         create_project(parse([*words, "--like", "MAX78002"]))
 
 
+def test_images_that_cannot_be_counted_in_16_bits_are_refused(tmp_path: Path) -> None:
+    made = Network("long", (1, 1 << 16, 1))
+    made.conv(1, (1, 1), stride=64, pad=(0, 0))
+    words = [*made.files(tmp_path), "--prefix", "net", "--test-dir", str(tmp_path)]
+    with pytest.raises(DiagnosticError, match="image of 65,536 rows"):
+        create_project(parse(["--device", "MCU", "--mcu", "stm32l4r5", *words]))
+
+
 def test_limits_of_a_chip_hold_on_demand(tmp_path: Path) -> None:
     assert create(tmp_path, "--mcu", "stm32l4r5", "--like", "MAX78000") == 0
     text = (

@@ -73,6 +73,9 @@ LAYERS = {
     "strides, dilation": layer(
         (6, 10), random_weights(3, 3, 2, 3), starts(3), pad=(0, 4), stride=(1, 3), dilation=2
     ),
+    "depthwise, three pixels": layer(
+        (4, 9), random_weights(9, 1, 3, 3), starts(9, 5), pad=(1, 1), groups=9, right=5
+    ),
     "depthwise, strides": layer(
         (5, 7), random_weights(8, 1, 3, 3), starts(8), pad=(1, 1), groups=8, stride=(2, 2)
     ),
