@@ -217,29 +217,42 @@ static void nn_lanes_block(const nn_lanes *data, const int8_t *weights, uint32_t
 
 #define NN_LANES_PIXELS (2 * NN_LANES_WORDS)
 
-/* Joins `size` values of pixels that are `distance` apart, from place `first` of a row on; bit p of
- * `inside` tells that pixel p is part of the row. */
-static nn_lanes *nn_lanes_join(nn_lanes *to, const int8_t *row, int32_t first, uint32_t size,
-                               uint32_t distance, unsigned inside)
+static nn_lanes *nn_lanes_zeros(nn_lanes *to, uint32_t size)
 {
     nn_lanes *end = to + NN_LANES_WORDS * size;
 
-    if (inside == (1u << NN_LANES_PIXELS) - 1) {
-        const int8_t *from = row + first, *second = from + distance;
-#if NN_LANES_WORDS == 2
-        const int8_t *third = second + distance, *fourth = third + distance;
-#endif
-        while (to != end) {
-            *to++ = (uint32_t)(int32_t)*from++ + ((uint32_t)(int32_t)*second++ << 16);
-#if NN_LANES_WORDS == 2
-            *to++ = (uint32_t)(int32_t)*third++ + ((uint32_t)(int32_t)*fourth++ << 16);
-#endif
-        }
-        return to;
-    }
-    while (!inside && to != end) { /* there may be no data */
+    while (to != end) {
         *to++ = 0;
     }
+    return to;
+}
+
+/* Joins `size` values of pixels that are `distance` apart. */
+static nn_lanes *nn_lanes_join(nn_lanes *to, const int8_t *from, uint32_t size, uint32_t distance)
+{
+    nn_lanes *end = to + NN_LANES_WORDS * size;
+    const int8_t *second = from + distance;
+#if NN_LANES_WORDS == 2
+    const int8_t *third = second + distance, *fourth = third + distance;
+#endif
+
+    while (to != end) {
+        *to++ = (uint32_t)(int32_t)*from++ + ((uint32_t)(int32_t)*second++ << 16);
+#if NN_LANES_WORDS == 2
+        *to++ = (uint32_t)(int32_t)*third++ + ((uint32_t)(int32_t)*fourth++ << 16);
+#endif
+    }
+    return to;
+}
+
+/* The same from place `first` of a row on where some pixels are no part of it; bit p of `inside`
+ * tells that pixel p is. */
+static nn_lanes *nn_lanes_join_some(nn_lanes *to, const int8_t *row, int32_t first,
+                                    const nn_conv *conv, unsigned inside)
+{
+    const int32_t distance = (int32_t)(conv->channels * conv->stride);
+    nn_lanes *end = to + NN_LANES_WORDS * conv->channels;
+
     for (; to != end; first++) {
         int32_t place = first;
         unsigned bit;
@@ -247,10 +260,34 @@ static nn_lanes *nn_lanes_join(nn_lanes *to, const int8_t *row, int32_t first, u
         for (bit = 1; bit < 1u << NN_LANES_PIXELS; bit <<= 2) {
             uint32_t word = inside & bit ? (uint32_t)(int32_t)row[place] : 0;
 
-            place += (int32_t)distance;
+            place += distance;
             word += inside & (bit << 1) ? (uint32_t)(int32_t)row[place] << 16 : 0;
-            place += (int32_t)distance;
+            place += distance;
             *to++ = word;
+        }
+    }
+    return to;
+}
+
+/* Joins one column after the other of a row at the border, or where columns are apart. */
+static nn_lanes *nn_lanes_columns(nn_lanes *to, const int8_t *row, const nn_conv *conv,
+                                  int32_t place, unsigned pixels)
+{
+    const int32_t stride = conv->stride, width = conv->width, channels = (int32_t)conv->channels;
+    unsigned column;
+
+    for (column = 0; column < conv->kernel_columns; column++, place += conv->dilation) {
+        unsigned inside = 0, pixel;
+        int32_t at = place;
+
+        for (pixel = 0; pixel < pixels; pixel++, at += stride) {
+            inside |= (unsigned)((uint32_t)at < (uint32_t)width) << pixel;
+        }
+        if (inside == (1u << NN_LANES_PIXELS) - 1) {
+            to = nn_lanes_join(to, row + place * channels, conv->channels,
+                               conv->channels * conv->stride);
+        } else {
+            to = nn_lanes_join_some(to, row, place * channels, conv, inside);
         }
     }
     return to;
@@ -260,32 +297,21 @@ static nn_lanes *nn_lanes_join(nn_lanes *to, const int8_t *row, int32_t first, u
 static void nn_lanes_patch(const nn_conv *conv, const int8_t *const *rows, int32_t x,
                            nn_lanes *to, unsigned pixels)
 {
-    const uint32_t channels = conv->channels, distance = channels * conv->stride;
-    const int32_t columns = conv->kernel_columns, step = conv->dilation, width = conv->width;
-    const int32_t stride = conv->stride, last = (int32_t)(pixels - 1) * stride;
-    unsigned row, all = (1u << pixels) - 1;
+    const uint32_t size = conv->kernel_columns * conv->channels;
+    const uint32_t distance = conv->channels * conv->stride;
+    const int32_t first = x * (int32_t)conv->channels;
+    const int32_t end = x + conv->kernel_columns + (int32_t)(pixels - 1) * conv->stride;
+    const int together = conv->dilation == 1 && pixels == NN_LANES_PIXELS && x >= 0 &&
+                         end <= (int32_t)conv->width;
+    unsigned row;
 
     for (row = 0; row < conv->kernel_rows; row++) {
-        int32_t column, place = x;
-
         if (rows[row] == NULL) {
-            to = nn_lanes_join(to, NULL, 0, (uint32_t)columns * channels, 0, 0);
-        } else if (step == 1 && x >= 0 && x + columns + last <= width) {
-            to = nn_lanes_join(to, rows[row], x * (int32_t)channels, (uint32_t)columns * channels,
-                               distance, all);
+            to = nn_lanes_zeros(to, size);
+        } else if (together) {
+            to = nn_lanes_join(to, rows[row] + first, size, distance);
         } else {
-            for (column = 0; column < columns; column++, place += step) {
-                unsigned inside = all, pixel;
-                int32_t at = place;
-
-                for (pixel = 0; pixel < pixels; pixel++, at += stride) {
-                    if (at < 0 || at >= width) {
-                        inside &= ~(1u << pixel);
-                    }
-                }
-                to = nn_lanes_join(to, rows[row], place * (int32_t)channels, channels, distance,
-                                   inside);
-            }
+            to = nn_lanes_columns(to, rows[row], conv, x, pixels);
         }
     }
 }
