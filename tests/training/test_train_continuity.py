@@ -14,6 +14,7 @@ import pytest
 import torch
 
 from checkpoint import read_checkpoint
+from tests.training.starting import Training
 
 ROOT = Path(__file__).parents[2]
 TINY = Path(__file__).with_name("tiny")
@@ -40,19 +41,24 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def _start(*options: str, processes: int = 0) -> subprocess.Popen[str]:
-    launch = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}"]
-    command = [sys.executable, *(launch if processes else []), str(ROOT / "train.py")]
-    return subprocess.Popen(
-        [*command, *OPTIONS, *options], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    )
+def _start(*options: str, processes: int = 0) -> Training:
+    return Training([*OPTIONS, *options], processes)
+
+
+def _launch(*options: str) -> tuple[int, str]:
+    """Run train.py in two processes as users do; return the exit status and what is printed."""
+    launch = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+    done = subprocess.run(
+        [sys.executable, *launch, str(ROOT / "train.py"), *OPTIONS, *options],
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300,
+    )  # fmt: skip
+    return done.returncode, done.stdout
 
 
 def _train(name: str, *options: str, processes: int = 0) -> Path:
     """Run train.py to its end and return the log folder."""
-    process = _start("--name", name, *options, processes=processes)
-    output, _ = process.communicate(timeout=300)
-    assert process.returncode == 0, output
+    status, output = _start("--name", name, *options, processes=processes).finish()
+    assert status == 0, output
     (folder,) = Path("logs").glob(f"{name}___*")
     return folder
 
@@ -103,19 +109,15 @@ def test_a_run_killed_again_and_again_ends_like_an_undisturbed_one(
     kills, epochs, resume = 0, 0, ["--deterministic"]
     while kills < 3:
         process = _start(*options, "--name", f"part{kills}", *resume)
-        assert process.stdout is not None
         wanted = moments.randrange(3)  # epochs of this part, and of the next one some of the time
-        for line in process.stdout:
+        for line in process.lines:
             if "Saving checkpoint" in line:
                 wanted -= 1
             if wanted < 0:
                 break
-        if process.poll() is None:
-            try:
-                process.wait(moments.random() * 0.05)
-            except subprocess.TimeoutExpired:
-                process.kill()
-        process.communicate()
+        if not process.wait(moments.random() * 0.05):
+            process.kill()
+        process.finish()
         kills += 1
         found = sorted(Path("logs").glob("part*/*checkpoint.pth.tar"), key=_epoch_of)
         if found:
@@ -235,20 +237,18 @@ def test_two_processes_find_objects_like_one() -> None:
 def test_two_processes_say_what_one_says() -> None:
     options = ("--dataset", "tinynoise", "--epochs", "2", "--mixed-precision", "--name", "x")
     outputs = []
-    for processes in (0, 2):
-        process = _start(*options, "--deterministic", processes=processes)
-        output, _ = process.communicate(timeout=300)
-        assert process.returncode == 0, output
+    for run in (_launch, lambda *options: _start(*options).finish()):
+        status, output = run(*options, "--deterministic")
+        assert status == 0, output
         lines = [line for line in output.splitlines() if "OMP_NUM" not in line]
         outputs.append([line for line in lines if line.strip("* ") and "logs/" not in line])
-    assert len(outputs[0]) == len(outputs[1]), "\n".join(outputs[1])
+    assert len(outputs[0]) == len(outputs[1]), "\n".join(outputs[0])
 
 
 @pytest.mark.slow
 def test_a_sample_that_cannot_be_read_ends_all_processes() -> None:
-    process = _start("--dataset", "tinybroken", processes=2)
-    output, _ = process.communicate(timeout=300)
-    assert process.returncode == 1
+    status, output = _launch("--dataset", "tinybroken")
+    assert status == 1
     assert "sample 7 of the data set" in output
     assert "[E009]" not in output
 
@@ -284,9 +284,8 @@ def test_a_wrong_environment_is_explained(
 ) -> None:  # fmt: skip
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    process = _start("--dataset", "tinyclasses", *options)
-    output, _ = process.communicate(timeout=120)
-    assert process.returncode == 1
+    status, output = _start("--dataset", "tinyclasses", *options).finish()
+    assert status == 1
     assert f"[{message}]" in output
     assert "Traceback" not in output
     assert not Path("logs").exists()
