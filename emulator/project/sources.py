@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from emulator.cpu.architecture import Architecture
-from emulator.cpu.compiler import is_clang, run_compiler
+from emulator.cpu.compiler import compiler, is_clang, run_compiler
 from emulator.cpu.port import PORT
 from emulator.errors import EmulatorError
 from emulator.project.headers import SDK, Headers
@@ -32,6 +32,9 @@ _PROJECT_FLAGS = (
 _SDK_FLAGS = ("-ffunction-sections", "-fdata-sections", "-I", str(SDK / "include"))
 _WORKERS = 2
 _MAX_ROUNDS = 80
+
+_COMPILED: dict[tuple[object, ...], bytes] = {}
+"""Objects of the run time that this process has compiled, by source, core and compiler."""
 
 
 class SourceCompiler:
@@ -87,12 +90,19 @@ class SourceCompiler:
     def compile_own(self, source: Path, *flags: str) -> Path:
         """Compile a source of the run time, which needs nothing but the SDK; return the object."""
         target = self._folder / f"own-{source.stem}.o"
+        # an own source without flags of its own is the same for every project
+        key = (source, self.core.title, *compiler(self.core))
+        if not flags and key in _COMPILED:
+            target.write_bytes(_COMPILED[key])
+            return target
         command = [*_COMMON_FLAGS, *_SDK_FLAGS, *flags, "-o", str(target), str(source)]
         status, output = run_compiler(
             command, self.core, self._folder, self.tree.root, keep=not flags
         )
         if status:
             raise EmulatorError("E811", f"{source.name} of the run time: {output[:300]}")
+        if not flags:
+            _COMPILED[key] = target.read_bytes()
         return target
 
     def notes(self) -> Iterable[str]:
