@@ -31,7 +31,8 @@ def ratio(folder: Path) -> float:
     """Return the ratio of the least times of several runs, one of each kind after the other."""
     variables = {**os.environ, "PYTHONPYCACHEPREFIX": str(folder / "compiled")}
     variables["PYTHONDONTWRITEBYTECODE"] = ""
-    variables.pop("OPENBLAS_NUM_THREADS", None)
+    for name in ("OPENBLAS_NUM_THREADS", "GOTO_NUM_THREADS", "OMP_NUM_THREADS"):
+        variables.pop(name, None)  # as a user's
     numpy = [sys.executable, "-c", "import numpy"]
     loader = [
         sys.executable, "ai8xize.py", "--device", "MAX78000", "--prefix", "mnist",
