@@ -5,7 +5,16 @@ them. Memory placement has complaints of its own, in `place`.
 Source: docs/errors.md, "Constraints of networks and of the hardware".
 """
 
-from synthesis.check import data, layout, misplaced, operators, simulation, sources, streaming
+from synthesis.check import (
+    data,
+    layout,
+    misplaced,
+    operators,
+    performance,
+    simulation,
+    sources,
+    streaming,
+)
 from synthesis.check.constraint import (
     CONSTRAINTS,
     Constraint,
@@ -29,6 +38,7 @@ __all__ = [
     "layout",
     "misplaced",
     "operators",
+    "performance",
     "simulation",
     "sources",
     "streaming",
