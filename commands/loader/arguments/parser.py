@@ -9,56 +9,12 @@ from __future__ import annotations
 import argparse
 
 from commands.arguments import Parser, Refused
+from commands.loader.arguments.converters import input_shape, layer_list, number, port_pin, trim
 from commands.loader.arguments.rtl_parser import add_product_options, add_rtl_options
 from commands.loader.arguments.software import add_software_options, target
 from device import MAX78000, names_where
 from device.chip import DEFAULT_APB_BASE
 from synthesis import __version__
-
-
-def number(text: str) -> int:
-    """Convert a decimal or 0x number for argparse."""
-    try:
-        return int(text, 0)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number") from None
-
-
-def layer_list(text: str) -> frozenset[int]:
-    """Convert a comma-separated list of layer numbers for argparse."""
-    try:
-        return frozenset(int(part) for part in text.split(","))
-    except ValueError:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is not a list of layer numbers such as 0,3,4"
-        ) from None
-
-
-def input_shape(text: str) -> tuple[int, ...]:
-    """Convert CxHxW, CxL or, for a series of frames, TxCxHxW for argparse."""
-    parts = text.lower().split("x")
-    if len(parts) not in (2, 3, 4) or not all(part.isdecimal() and int(part) for part in parts):
-        raise argparse.ArgumentTypeError(f"{text!r} is not CxHxW or CxL such as 3x32x32")
-    return tuple(map(int, parts))
-
-
-def port_pin(text: str) -> tuple[int, int]:
-    """Convert PORT.PIN for argparse."""
-    port, dot, pin = text.partition(".")
-    if not (dot and port.isdecimal() and pin.isdecimal()):
-        raise argparse.ArgumentTypeError(f"{text!r} is not PORT.PIN such as 2.5")
-    return int(port), int(pin)
-
-
-def trim(text: str) -> tuple[int, int, int]:
-    """Convert three trim values for argparse."""
-    try:
-        ibro, iso, ipo = (int(part, 0) for part in text.split(","))
-    except ValueError:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is not three numbers such as 0x1,0x2,0x3"
-        ) from None
-    return ibro, iso, ipo
 
 
 def arguments(*, json: bool = False, from_model: bool = False, fits: bool = False) -> Parser:
