@@ -7,20 +7,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from checkpoint.onnx_graph import OnnxGraph, OnnxNode
 from frontends.layers import INPUT, DescribedLayer, Refusal, times, unused
 from frontends.onnx import geometry
 from frontends.onnx.constants import bounds, computed
+from frontends.onnx.folding import Array, Before, clipped, normalized, scaled
+from frontends.onnx.values import Tensors, Value, dims
 
-Weights = NDArray[np.float64]
-_WIDE = 2.0**20
-"""Results that are limited to more than this have 32 bits."""
 _READS = ("Conv", "ConvTranspose", "Gemm", "MatMul")
 _PASSING = ("Identity", "Dropout")
 _RESHAPING = ("Flatten", "Reshape", "Squeeze", "Unsqueeze")
@@ -41,34 +39,6 @@ _INSTEAD = {
 }  # fmt: skip
 
 
-@dataclass(slots=True)
-class Tensors:
-    """Weights and bias of a layer by their graph, and what follows the operator: 2^shift."""
-
-    weights: Weights
-    bias: Weights | None
-    shift: int = 0
-    rounded: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class _Value:
-    """A result: the layers that hold it, how they join, and what is left for the reader to do."""
-
-    inputs: tuple[int, ...]
-    shape: tuple[int, ...]
-    join: Literal["elements", "channels"] | None = None
-    pool: dict[str, Any] = field(default_factory=dict)
-    taken: tuple[int, ...] | None = None
-    flat: bool = False
-    open: bool = False
-    positive: bool = False
-    part: Literal["sign", "magnitude"] | None = None
-    averaged: bool = False
-    dims: tuple[int, ...] | None = None
-    left: bool = False
-
-
 class Follower:
     """Follows the nodes in order; `layers` and `tensors` (by layer) are what they say."""
 
@@ -79,7 +49,7 @@ class Follower:
         self.left: list[str] = []
         self._graph = graph
         self._constants = {name: np.asarray(value) for name, value in graph.constants.items()}
-        self._values: dict[str, _Value] = {graph.input_name: _Value((INPUT,), shape)}
+        self._values: dict[str, Value] = {graph.input_name: Value((INPUT,), shape)}
         self._readers: dict[str, list[OnnxNode]] = {}
         self._prefixes: dict[str, str] = {}  # names of layers: the constants that they stand for
         for node in graph.nodes:
@@ -135,7 +105,7 @@ class Follower:
         else:
             self._constants[node.outputs[0]] = value
 
-    def _step(self, node: OnnxNode, data: Sequence[str]) -> _Value | Refusal | None:
+    def _step(self, node: OnnxNode, data: Sequence[str]) -> Value | Refusal | None:
         """Return the result of a node that takes data."""
         value, kind = self._values[data[0]], node.operator
         if any(self._values[name].left for name in data):
@@ -166,7 +136,7 @@ class Follower:
             return replace(value, left=True)
         return self._behind(node, data[0], value)
 
-    def _cuts_nothing(self, node: OnnxNode, value: _Value) -> bool:
+    def _cuts_nothing(self, node: OnnxNode, value: Value) -> bool:
         """Return whether a Slice keeps everything."""
         given = [self._constants.get(name) for name in node.inputs[1:] if name]
         if len(given) < 3 or any(one is None for one in given):
@@ -179,7 +149,7 @@ class Follower:
             and all(end >= whole[axis] for end, axis in zip(ends, axes, strict=True))
         )
 
-    def _truncated(self, node: OnnxNode, data: Sequence[str], value: _Value) -> _Value | Refusal:
+    def _truncated(self, node: OnnxNode, data: Sequence[str], value: Value) -> Value | Refusal:
         """Follow how an average loses its fraction: its sign times the floor of its magnitude."""
         match node.operator, len(data):
             case "Sign", 1:
@@ -194,7 +164,7 @@ class Follower:
 
     # What follows an operator
 
-    def _behind(self, node: OnnxNode, name: str, value: _Value) -> _Value | Refusal:
+    def _behind(self, node: OnnxNode, name: str, value: Value) -> Value | Refusal:
         """Return the result of a node that may belong to the layer in front of it."""
         kind = node.operator
         single = len(self._readers[name]) == 1 and name not in self._graph.outputs
@@ -209,14 +179,17 @@ class Follower:
                     self.layers[layer].keys["activate"] = name
                     return replace(value, positive=True)
             return self._rectifier(node, value, name)
+        before = None if layer is None else Before(self.layers[layer], self.tensors[layer])
         if kind == "Clip":
-            return self._clipped(node, value, layer)
-        if kind in ("Mul", "Div", "Add", "Sub") and layer is not None:
-            found = self._scaled(node, value, layer)
+            limits = bounds(node, self._constants_of(node.inputs))
+            return clipped(node, value, limits, before)
+        if kind in ("Mul", "Div", "Add", "Sub") and before is not None:
+            (constant,) = (self._constants.get(n) for n in node.inputs if n not in self._values)
+            found = None if constant is None else scaled(node, value, constant, before)
             if found is not None:
                 return found
-        if kind == "BatchNormalization" and layer is not None and not value.positive:
-            return self._normalized(node, value, layer)
+        if kind == "BatchNormalization" and before is not None and not value.positive:
+            return normalized(node, value, self._constants_of(node.inputs[1:5]), before)
         whole = layer is not None or value.join == "elements" or value.averaged
         if kind == "Floor" and whole:
             return value
@@ -227,77 +200,13 @@ class Follower:
         instead = _INSTEAD.get(kind)
         return Refusal(node.name, why, instead) if instead else Refusal(node.name, why)
 
-    def _clipped(self, node: OnnxNode, value: _Value, layer: int | None) -> _Value | Refusal:
-        """Return a result limited as the chip does by itself."""
-        low, high = bounds(node, [None if n in self._values else self._constants.get(n)
-                                  for n in node.inputs])  # fmt: skip
-        if layer is not None and high > _WIDE and low < -_WIDE:
-            self.layers[layer].keys["output_width"] = 32
-            self.tensors[layer].rounded = True
-            return value
-        if high in (127.0, 127 / 128) and low in (-128.0, -1.0, 0.0):
-            if low == 0.0 and not value.positive:
-                if layer is None or self.layers[layer].keys["activate"] != "None":
-                    return Refusal(node.name, f"it limits to {low:g}..{high:g}", "Use Relu.")
-                self.layers[layer].keys["activate"] = "ReLU"
-                value = replace(value, positive=True)
-            if layer is not None:
-                self.tensors[layer].rounded = True
-            return value
-        return Refusal(
-            node.name, f"it limits data to {low:g}..{high:g}, the chip to -128..127",
-            "Use Relu: the chip limits results by itself.",
-        )  # fmt: skip
-
-    def _scaled(self, node: OnnxNode, value: _Value, layer: int) -> _Value | Refusal | None:
-        """Return a result times a power of two, rounded, or with a bias added; None for others."""
-        (constant,) = (self._constants.get(n) for n in node.inputs if n not in self._values)
-        tensors = self.tensors[layer]
-        if constant is None:
-            return None
-        if node.operator in ("Add", "Sub"):
-            if constant.size == 1 and float(constant.ravel()[0]) == 0.5 and tensors.rounded:
-                return value
-            channels = self.layers[layer].given[0]
-            sizes = [n for n in constant.shape if n != 1]
-            if sizes == [channels] and not value.positive and not tensors.rounded:
-                sign = 1 if node.operator == "Add" else -1
-                bias = sign * constant.astype(np.float64).ravel()
-                tensors.bias = bias if tensors.bias is None else tensors.bias + bias
-                return value
-            return None
-        if constant.size != 1:
-            return None
-        factor = float(constant.ravel()[0])
-        factor = 1 / factor if node.operator == "Div" and factor else factor
-        exponent = math.log2(factor) if factor > 0 else 0.5
-        if exponent != int(exponent) or tensors.rounded:
-            why = f"it multiplies by {factor:g}, the chip by powers of two"
-            return Refusal(node.name, why, "Fold the factor into the weights.")
-        if exponent == -7:
-            tensors.rounded = True
-        else:
-            tensors.shift += int(exponent)
-        return value
-
-    def _normalized(self, node: OnnxNode, value: _Value, layer: int) -> _Value | Refusal:
-        """Fold batch normalization into the layer in front of it."""
-        found = [self._constants.get(name) for name in node.inputs[1:5]]
-        if any(one is None for one in found):
-            return Refusal(node.name, "its factors are not constants")
-        gamma, beta, mean, variance = (np.asarray(one, np.float64) for one in found)
-        factor = gamma / np.sqrt(variance + node.attributes.get("epsilon", 1e-5))
-        tensors, transposed = self.tensors[layer], "Transpose" in self.layers[layer].keys["op"]
-        shape = [1] * tensors.weights.ndim
-        shape[1 if transposed else 0] = -1
-        bias = np.zeros(len(gamma)) if tensors.bias is None else tensors.bias
-        tensors.weights = tensors.weights * factor.reshape(shape)
-        tensors.bias = (bias - mean) * factor + beta
-        return value
+    def _constants_of(self, names: Sequence[str]) -> list[Array | None]:
+        """Return the values of names that are constants, None for data and what is missing."""
+        return [None if n in self._values else self._constants.get(n) for n in names]
 
     # Layers
 
-    def _operator(self, node: OnnxNode, value: _Value) -> _Value | Refusal:
+    def _operator(self, node: OnnxNode, value: Value) -> Value | Refusal:
         """Add the layer of a node with weights."""
         inputs = [self._constants.get(name) for name in node.inputs[1:3] if name]
         if node.operator == "MatMul" and node.inputs[0] in self._constants:
@@ -319,7 +228,7 @@ class Follower:
         bias = np.asarray(inputs[1], np.float64).ravel() if len(inputs) > 1 else None
         if found.before > 1:
             value = self._decimated(node, value, found.before)
-        keys = {"op": found.op, **_dims(value), **value.pool}
+        keys = {"op": found.op, **dims(value), **value.pool}
         if value.flat:
             keys["flatten"] = True
             if value.join or value.inputs != (len(self.layers) - 1,):
@@ -332,7 +241,7 @@ class Follower:
         )  # fmt: skip
         self.tensors[len(self.layers)] = Tensors(weights, bias)
         self.layers.append(layer)
-        result = _Value((len(self.layers) - 1,), found.given, open=True)
+        result = Value((len(self.layers) - 1,), found.given, open=True)
         return self._decimated(node, result, found.after) if found.after > 1 else result
 
     def _prefix(self, node: OnnxNode) -> str:
@@ -345,7 +254,7 @@ class Follower:
         taken = self._prefixes.setdefault(wanted, name)
         return wanted if taken == name else f"{wanted}.{len(self.layers)}"
 
-    def _decimated(self, node: OnnxNode, value: _Value, stride: int) -> _Value:
+    def _decimated(self, node: OnnxNode, value: Value, stride: int) -> Value:
         """Return every `stride`-th pixel; the reader does it."""
         if value.pool:
             value = self._pooled(node.name, value)
@@ -353,20 +262,20 @@ class Follower:
         pool = {"max_pool": 1, "pool_stride": stride}
         return replace(value, pool=pool, taken=value.shape, shape=(value.shape[0], *sizes))
 
-    def _rectifier(self, node: OnnxNode, value: _Value, activation: str) -> _Value | Refusal:
+    def _rectifier(self, node: OnnxNode, value: Value, activation: str) -> Value | Refusal:
         """Add a layer that only applies an activation: kernels that are exactly one."""
         if value.flat or len(value.shape) < 2:
             return Refusal(node.name, "it stands behind no layer", "Put it behind a Conv or Gemm.")
         return self._ones(node.name, value, activation, 1)
 
-    def _ones(self, label: str, value: _Value, activation: str, size: int) -> _Value:
+    def _ones(self, label: str, value: Value, activation: str, size: int) -> Value:
         """Add a layer of kernels that are exactly one in the middle.
 
         Those of `size` 3 put a border of zeros around the map.
         """
         channels, axes = value.shape[0], len(value.shape) - 1
         pad = size - 1
-        keys = {"op": f"Conv{axes}d", **_dims(value), **value.pool,
+        keys = {"op": f"Conv{axes}d", **dims(value), **value.pool,
                 "kernel_size": f"{size}x{size}" if axes == 2 else size, "pad": pad,
                 "activate": activation, "quantization": 8}  # fmt: skip
         name = unused(label, [x.name for x in self.layers])
@@ -379,9 +288,9 @@ class Follower:
         self.tensors[len(self.layers)] = Tensors(kernels, None, shift=1, rounded=True)
         self.layers.append(layer)
         positive = value.positive or activation != "None"
-        return _Value((len(self.layers) - 1,), given, positive=positive)
+        return Value((len(self.layers) - 1,), given, positive=positive)
 
-    def _sum(self, node: OnnxNode, data: Sequence[str]) -> _Value | Refusal:
+    def _sum(self, node: OnnxNode, data: Sequence[str]) -> Value | Refusal:
         """Add an element-wise layer."""
         values = [self._whole(name) for name in data]
         if values[0].shape != values[1].shape:
@@ -397,15 +306,15 @@ class Follower:
                            node=node.name)
         )  # fmt: skip
         positive = node.operator == "Add" and all(value.positive for value in values)
-        return _Value((len(self.layers) - 1,), shape, "elements", positive=positive)
+        return Value((len(self.layers) - 1,), shape, "elements", positive=positive)
 
-    def _whole(self, name: str) -> _Value:
+    def _whole(self, name: str) -> Value:
         """Return a value as the result of one layer."""
         value = self._values[name]
         plain = len(value.inputs) == 1 and not value.pool and not value.flat
         return value if plain else self._pooled(name, value)
 
-    def _joined(self, node: OnnxNode, data: Sequence[str]) -> _Value | Refusal:
+    def _joined(self, node: OnnxNode, data: Sequence[str]) -> Value | Refusal:
         """Return joined channels."""
         values = [self._values[name] for name in data]
         if len(node.inputs) == 1:
@@ -418,11 +327,11 @@ class Follower:
                   for n, v in zip(data, values, strict=True)]  # fmt: skip
         shape = (sum(value.shape[0] for value in values), *values[0].shape[1:])
         inputs = tuple(index for value in values for index in value.inputs)
-        return _Value(inputs, shape, "channels", positive=all(v.positive for v in values))
+        return Value(inputs, shape, "channels", positive=all(v.positive for v in values))
 
     # Pooling and shapes
 
-    def _pooling(self, node: OnnxNode, name: str, value: _Value) -> _Value | Refusal:
+    def _pooling(self, node: OnnxNode, name: str, value: Value) -> Value | Refusal:
         """Return a pooled value; the reader pools where it can."""
         found = geometry.pooling(node, value.shape, self._constants)
         if isinstance(found, Refusal):
@@ -462,18 +371,18 @@ class Follower:
         follows = reader.operator in ("Floor", "Clip", "Relu", *_PASSING)
         return follows and self._read_by_operator(reader.outputs[0])
 
-    def _pooled(self, name: str, value: _Value) -> _Value:
+    def _pooled(self, name: str, value: Value) -> Value:
         """Add a layer that only pools, or that puts joined data together."""
-        keys = {"op": "Passthrough", **_dims(value), **value.pool}
+        keys = {"op": "Passthrough", **dims(value), **value.pool}
         label = unused(name, [x.name for x in self.layers])
         taken = value.taken or value.shape
         layer = DescribedLayer(label, value.inputs, value.join, keys, taken, value.shape, node=name)
         self.layers.append(layer)
         index = len(self.layers) - 1
         averaged = "avg_pool" in value.pool
-        return _Value((index,), value.shape, positive=value.positive, averaged=averaged)
+        return Value((index,), value.shape, positive=value.positive, averaged=averaged)
 
-    def _reshaped(self, node: OnnxNode, value: _Value) -> _Value | Refusal:
+    def _reshaped(self, node: OnnxNode, value: Value) -> Value | Refusal:
         """Return flattened data; other changes of the shape are refused unless they are last."""
         shape = geometry.reshaped(node, value.shape, self._constants)
         if shape == value.shape:
@@ -499,11 +408,3 @@ class Follower:
         return all(
             r.operator == "Shape" or (r.operator in allowed and self._is_last(r)) for r in readers
         )
-
-
-def _dims(value: _Value) -> dict[str, Any]:
-    """Return the key that gives data another number of rows and columns."""
-    if value.dims is None:
-        return {}
-    dims = value.dims
-    return {"in_dim": dims[0] if len(set(dims)) == 1 else list(dims)}

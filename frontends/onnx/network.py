@@ -12,7 +12,8 @@ from checkpoint import Checkpoint
 from checkpoint.onnx_graph import OnnxGraph, read_graph
 from diagnostics.errors import InputError
 from frontends.layers import refuse, times
-from frontends.onnx.layers import Follower, Tensors
+from frontends.onnx.layers import Follower
+from frontends.onnx.values import Tensors
 from frontends.text import ModelDescription, description_text
 
 
