@@ -63,3 +63,9 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     if noted and item.get_closest_marker("defect") is None:
         pytest.fail(f"a tool ended with a defect [E009]: {noted}", pytrace=False)
     return result
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Several processes begin with the slow tests, so that none works on one while others rest."""
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        items.sort(key=lambda item: item.get_closest_marker("slow") is None)
