@@ -118,11 +118,6 @@ class Answer:
     layers: tuple[LayerAnswer, ...]
     left_out: tuple[str, ...] = ()
 
-    @property
-    def knows_input(self) -> bool:
-        """Whether the input is known to which the layers belong."""
-        return bool(len(self.inputs.counts) or len(self.pushes.counts))
-
 
 def grid_width(shape: tuple[int, ...]) -> int:
     """Return the width of the grid in which the pixels of a channel are hashed.
