@@ -159,3 +159,15 @@ def chip(text: str) -> Chip:
         return chip_named(text)
     except UnknownDeviceError as exc:
         raise argparse.ArgumentTypeError(str(exc)) from None
+
+
+def add_transposed(options: Any) -> None:
+    """Add the option that names transposed convolutions to a parser or a group of it."""
+    options.add_argument(
+        "--transposed",
+        metavar="LAYER",
+        nargs="+",
+        default=(),
+        help="transposed convolutions with as many input as output channels, which their shape "
+        "does not tell",
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from commands.arguments import Parser
+from commands.arguments import Parser, add_transposed
 from values import frozen
 
 
@@ -39,12 +39,5 @@ def arguments() -> Parser:
         required=True,
         help="name of the model without batch normalization",
     )
-    parser.add_argument(
-        "--transposed",
-        metavar="LAYER",
-        nargs="+",
-        default=(),
-        help="transposed convolutions with as many input as output channels, which their shape "
-        "does not tell",
-    )
+    add_transposed(parser)
     return parser

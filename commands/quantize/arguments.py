@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 
 from checkpoint.safetensors import SUFFIX
-from commands.arguments import Parser, chip
+from commands.arguments import Parser, add_transposed, chip
 from device import Chip, names_where
 from quantization import ClipMethod
 from quantization.options import WEIGHT_BITS
@@ -207,14 +207,7 @@ def add_batchnorm_options(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="leave it; `bn.weight` is then quantized like the weights of a layer",
     )
-    group.add_argument(
-        "--transposed",
-        metavar="LAYER",
-        nargs="+",
-        default=(),
-        help="transposed convolutions with as many input as output channels, which their shape "
-        "does not tell",
-    )
+    add_transposed(group)
 
 
 def add_calibration_options(parser: argparse.ArgumentParser) -> None:
