@@ -6,12 +6,13 @@ runs a whole program from reset, `Accelerator` executes recorded words.
 Source: docs/hardware/execution.md; docs/emulator.md, "The core and its peripherals".
 """
 
+from answer import PHASES
 from emulator.checks.finding import LayerFinding
 from emulator.errors import EmulatorError
 from emulator.firmware.alone import NetworkAlone
 from emulator.firmware.board import Board, FirmwareOutcome
 from emulator.firmware.compiling import compile_project
-from emulator.firmware.loader import PHASES, LoaderRecord, run_loader
+from emulator.firmware.loader import LoaderRecord, run_loader
 from emulator.loaded_network import LoadedNetwork
 from emulator.machine.accelerator import Accelerator, NetworkRun, run_words
 from emulator.machine.execution import LayerRun

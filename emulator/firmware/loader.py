@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from answer import PHASES
 from device import Chip, chip_named
 from device.chip import DEFAULT_APB_BASE
 from emulator.bits import WORD_LIMIT
@@ -24,15 +25,6 @@ from emulator.machine.accelerator import Accelerator, NetworkRun
 from emulator.words.addresses import DATA, AddressMap
 from emulator.words.writes import Effect, Writes, effect_of
 
-PHASES = (
-    "cnn_enable",
-    "cnn_init",
-    "cnn_load_weights",
-    "cnn_load_bias",
-    "cnn_configure",
-    "load_input",
-    "cnn_start",
-)
 OK = 1
 _OPTIONAL = {"cnn_load_bias"}
 _WITHOUT_RESULT = {"load_input"}
