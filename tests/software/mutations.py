@@ -34,9 +34,14 @@ _LABEL = re.compile(r"""^\s*"\d+:|\b[bB]\w*(\.w)?\s+\d+[bf]""")
 Check = Callable[[Path], None]
 
 _FAST = "takes the way that suits all pixels, only more slowly"
+_PATCH = "const int together = conv->dilation == 1 && pixels == NN_LANES_PIXELS && x >= 1 &&"
 EQUAL: dict[tuple[str, str], str] = {
     ("conv_lanes.c", "if (inside == (2u << NN_LANES_PIXELS) - 1) {"): _FAST,
-    ("conv_nomul.c", "if (pixels == 2 && step == 1 && x >= 1 && x + columns < width) {"): _FAST,
+    ("conv_lanes.c", _PATCH): _FAST,
+    (
+        "conv_nomul.c",
+        "if (pixels == 2 && step == 1 && x >= 1 && x + stride + columns <= width) {",
+    ): _FAST,
 }
 """Mutants that compute the same: file and line after the change, and the reason."""
 
