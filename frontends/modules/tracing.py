@@ -11,6 +11,7 @@ from torch import Tensor, fx, nn
 import ai8x
 from ai8x import Node as Node  # what a graph is made of
 from diagnostics.errors import InputError
+from frontends.layers import times
 from frontends.modules.frames import NoFramesError, trace_frames
 
 
@@ -38,10 +39,13 @@ def trace(model: nn.Module, example: Tensor, frames: int | None = None) -> Any:
     `frames` is their number, else the least that the network takes (`trace_frames`).
     Raises InputError for a network whose data flow depends on its data.
     """
+    where, remedy = "", "The forward function must not branch on the values or shapes of its data."
     try:
         with torch.no_grad(), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of torch, about shapes
             graph = ai8x.graph_of(model)
+            where = f" for an input of {times(tuple(example.shape[1:]))}"
+            remedy = "Compare the size of the input (--input-shape, the data set) with the network."
             if frames is not None:
                 trace_frames(model, graph, example, frames)
             else:
@@ -49,8 +53,8 @@ def trace(model: nn.Module, example: Tensor, frames: int | None = None) -> Any:
     except Exception as exc:
         reason = (str(exc).strip().splitlines() or [type(exc).__name__])[0]
         raise InputError(
-            "E647", f"the data flow of the network cannot be traced: {reason}", "--model",
-            "The forward function must not branch on the values or shapes of its data.",
+            "E647", f"the data flow of the network cannot be traced{where}: {reason}", "--model",
+            remedy,
         ) from exc  # fmt: skip
     return graph
 

@@ -135,6 +135,13 @@ def refused(network: nn.Module, shape: tuple[int, ...], die: int = 85) -> str:
     return f"{caught.value.message}\n  {caught.value.remedy}"
 
 
+def test_an_input_that_the_network_does_not_take_is_told_as_such() -> None:
+    ai8x.set_device(85, False, False, verbose=False)
+    with pytest.raises(InputError, match="traced for an input of 3x16x16: ") as caught:
+        import_network(plain.Digits(), torch.zeros(1, 3, 16, 16), "net", {})
+    assert "Compare the size of the input" in str(caught.value.remedy)
+
+
 def test_published_networks_are_refused_at_named_nodes() -> None:
     models = torchvision().models
     said = refused(models.resnet18(weights=None), (3, 64, 64))
