@@ -7,6 +7,7 @@ import json
 import re
 import shlex
 import sys
+import wave
 from collections.abc import Callable
 from pathlib import Path
 
@@ -47,8 +48,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def call(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Call:
+def call(folder: Path, call_here: Call, monkeypatch: pytest.MonkeyPatch) -> Call:
     monkeypatch.chdir(folder)
+    return call_here
+
+
+@pytest.fixture
+def call_here(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Call:
+    """Return a function that runs a command line in this process, and what it prints."""
 
     def called(line: str) -> str:
         _, script, *arguments = shlex.split(line)
@@ -59,6 +66,34 @@ def call(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFi
         return said.out
 
     return called
+
+
+def write_sounds(place: Path) -> None:
+    """Write tones of two heights, 2048 samples of 16 bits each."""
+    rng = np.random.default_rng(0)
+    for name, height in {"low tone": 300, "high tone": 2500}.items():
+        (place / "sounds" / name).mkdir(parents=True)
+        for n in range(10):
+            phase = 2 * np.pi * height * np.arange(2048) / 16000 + rng.uniform(0, 6)
+            with wave.open(str(place / "sounds" / name / f"{n}.wav"), "wb") as file:
+                file.setparams((1, 2, 16000, 0, "NONE", ""))
+                file.writeframes((np.sin(phase) * 12000).astype("<i2").tobytes())
+
+
+def write_table(place: Path) -> None:
+    """Write features of which the first one tells the class."""
+    rows = np.random.default_rng(0).normal(size=(60, 4))
+    lines = [",".join([*(f"{x:.4f}" for x in row), "up" if row[0] > 0 else "down"]) for row in rows]
+    (place / "table.csv").write_text("\n".join(["a,b,c,d,where", *lines]) + "\n")
+
+
+def write_arrays(place: Path) -> None:
+    """Write pictures that are light on the left or on the right."""
+    classes = np.arange(40) % 2
+    pictures = np.full((40, 12, 12), 20, np.uint8)
+    for picture, label in zip(pictures, classes, strict=True):
+        picture[:, 6 * label : 6 * label + 6] = 220
+    np.savez(place / "arrays.npz", x=pictures, y=classes)
 
 
 def commands(page: str) -> list[str]:
@@ -118,6 +153,37 @@ def test_other_classes_than_those_of_the_checkpoint_are_refused(
             f"python train.py --dataset folder:{tmp_path}/others --model auto --evaluate -8 "
             "--exp-load-weights-from pictures-q.pth.tar"
         )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("write", "dataset", "network", "classes"),
+    [
+        (write_sounds, "sounds:sounds --window 2048", "sized1d_32", ("high tone", "low tone")),
+        (write_table, "csv:table.csv", "sizedrow_32", ("down", "up")),
+        (write_arrays, "npz:arrays.npz", "sized2d_32", ("0", "1")),
+    ],
+)
+def test_sounds_tables_and_arrays_lead_to_firmware(
+    write: Callable[[Path], None], dataset: str, network: str, classes: tuple[str, ...],
+    call_here: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """From data of each kind to firmware that names the classes."""
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path)
+    (tmp_path / "qat.yaml").write_text("start_epoch: 1\nweight_bits: 8\n")
+    said = call_here(
+        f"python train.py --model auto --dataset {dataset} --epochs 2 -b 16 --qat-policy qat.yaml "
+        "-j 0 --optimizer Adam --lr 0.01 --deterministic --name own"
+    )
+    assert f"--model auto: {network}" in said
+    call_here("python quantize.py latest_log_dir/own_qat_best.pth.tar q.pth.tar --device MAX78000")
+    load = "python ai8xize.py --model auto --checkpoint-file q.pth.tar --device MAX78000"
+    call_here(f"{load} --prefix own --test-dir projects")
+    printed = call_here("python emulate.py projects/own")
+    assert "PASS (1 inference)" in printed
+    for name in classes:
+        assert re.search(rf"\] -> {re.escape(name)}: \d+\.\d%", printed), printed
 
 
 @pytest.mark.parametrize(
