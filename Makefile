@@ -94,7 +94,7 @@ kat-selection: $(RUNTIME) $(KAT)/check.py ## the known answers of the basic feat
 qat-kat: $(DEVELOPMENT) ## check the second generation of QAT against known answers (QAT_V2=DIR)
 	@$(PYTHON) $(QAT_V2)/check_qat_v2.py . $(ARGS)
 
-qat-table: $(DEVELOPMENT) ## accuracy of QAT by bits, generation and rule (ARGS="digits", "mnist --data DIR", "net5 --data DIR")
+qat-table: $(DEVELOPMENT) ## accuracy of QAT by bits, generation and rule (ARGS="digits", "mnist --data DIR", "net5 --data DIR", "net5-1 --data DIR")
 	@$(PYTHON) tools/qat_table.py $(or $(ARGS),digits)
 
 emulator-kat: $(DEVELOPMENT) ## execute the recorded words of the known answers in the emulator

@@ -12,7 +12,7 @@ from datasets.idx import CLASSES, SIZE, read_collection
 from datasets.images import ImageDataset, RandomAffine, train_and_test
 
 ADDRESS = "https://ossci-datasets.s3.amazonaws.com/mnist/"
-_DIGESTS = {
+DIGESTS = {
     "train-images-idx3-ubyte.gz": "f68b3c2dcbeaaa9fbdd348bbdeb94873",
     "train-labels-idx1-ubyte.gz": "d53e105ee54ea40749a09fcbcd1e9432",
     "t10k-images-idx3-ubyte.gz": "9fb629c4189551a2d022fa330f9573f3",
@@ -27,7 +27,7 @@ def mnist_get_datasets(
     """Return training and test set; the former is turned, sheared and shifted at random."""
     raw = Path(data[0]) / "MNIST" / "raw"
     return train_and_test(
-        lambda train: read_collection(raw, train, ADDRESS, _DIGESTS),
+        lambda train: read_collection(raw, train, ADDRESS, DIGESTS),
         data[1],
         (load_train, load_test),
         augment=_DISTORTION,

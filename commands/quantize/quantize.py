@@ -13,7 +13,7 @@ from checkpoint import (
     write_safetensors,
     write_with_twin,
 )
-from checkpoint.atomic import write_bytes
+from checkpoint.atomic import atomic_file
 from checkpoint.safetensors import SUFFIX
 from commands.quantize.arguments import (
     ALIASES,
@@ -82,14 +82,22 @@ def quantize(options: QuantizeOptions) -> None:
         warn_about_counts(weight_names(checkpoint), len(numeric.layer_bits), options.config_file)
     if options.verbose:
         print_report(quantized)
+    if report is None or options.report is None:
+        write_output(options, quantized.checkpoint)
+        return
+    with atomic_file(options.report.path) as file:  # complete only with the output
+        file.write(report.encode())
+        write_output(options, quantized.checkpoint)
+
+
+def write_output(options: QuantizeOptions, checkpoint: Checkpoint) -> None:
+    """Write the quantized checkpoint in the format, or in both, that the options ask for."""
     if len(outputs(options)) > 1:
-        write_with_twin(options.output, quantized.checkpoint)
+        write_with_twin(options.output, checkpoint)
     elif options.output.endswith(SUFFIX):
-        write_safetensors(options.output, quantized.checkpoint)
+        write_safetensors(options.output, checkpoint)
     else:
-        write_checkpoint(options.output, quantized.checkpoint)
-    if report is not None and options.report is not None:
-        write_bytes(options.report.path, report.encode())
+        write_checkpoint(options.output, checkpoint)
 
 
 def read_trained(options: QuantizeOptions) -> Checkpoint:

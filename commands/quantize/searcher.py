@@ -34,7 +34,7 @@ def search_bits(
     found = sensitivities(case.trained, case.simulated, case.samples, progress)
     steps = search(found, case.trained, case.simulated, case.samples)
     if wanted.budget == FITS:
-        chosen = _first_that_fits(steps, given, calibration, case.arch)
+        chosen = first_that_fits(steps, given, calibration, case.arch)
     else:
         chosen = within(steps, budget_bytes(wanted.budget, steps[0].size_bytes))
     print(f"Bits by sensitivity, {case.count} samples of {case.dataset}:\n{curve(steps, chosen)}")
@@ -69,7 +69,7 @@ def _refuse_hopeless(checkpoint: Checkpoint, budget: str) -> None:
         )
 
 
-def _first_that_fits(
+def first_that_fits(
     steps: Sequence[Step], given: QuantizeOptions, calibration: CalibrationOptions, arch: str
 ) -> Step:
     """Return the step with the most bits that fits the chip."""

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from checkpoint import read_checkpoint
+from commands.quantize import searcher
 from commands.quantize.arguments import parse
 from commands.quantize.quantize import quantize
 from commands.quantize.searcher import budget_bytes, policy_text
+from device import CHIPS
 from diagnostics.errors import InputError
 from quantization.bit_search import Step, within
 from tests.conftest import ROOT
@@ -86,3 +90,29 @@ def test_policy_names_only_what_differs() -> None:
     text = policy_text({"a": 2, "b": 8, "c": 2})
     assert "weight_bits: 2\noverrides:\n  b:\n    weight_bits: 8\n" in text
     assert "overrides" not in policy_text({"a": 2, "c": 2})
+
+
+@pytest.mark.parametrize(("most", "chosen"), [(8, 0), (4, 1), (2, 2), (1, None)])
+def test_fits_takes_the_most_bits_that_the_chip_holds(
+    most: int, chosen: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps = [Step({"a": 8, "b": 8}, 80, 40, 1), Step({"a": 4, "b": 8}, 60, 30, 1),
+             Step({"a": 2, "b": 8}, 50, 20, 1)]  # fmt: skip
+
+    def found(options: Any) -> list[Any]:
+        """Judge by the bits of layer a in the policy, on the chip that was asked for."""
+        policy = qat.read_policy(options.qat_policy)
+        bits = policy["overrides"].get("a", policy)["weight_bits"]
+        fit = SimpleNamespace(fits=bits <= most, reasons=(f"{bits} bits are too many",))
+        other = SimpleNamespace(fits=False, reasons=("another chip",))
+        return [fit if chip.die == options.device else other for chip in CHIPS]
+
+    monkeypatch.setattr(searcher, "found_fits", found)
+    given = parse(words(tmp_path / "q.pth.tar", "--budget", "fits"))
+    assert given.calibration is not None
+    if chosen is not None:
+        assert searcher.first_that_fits(steps, given, given.calibration, "x") is steps[chosen]
+        return
+    with pytest.raises(InputError, match="2 bits are too many") as caught:
+        searcher.first_that_fits(steps, given, given.calibration, "x")
+    assert caught.value.code == "E713"

@@ -147,6 +147,14 @@ def test_report_in_place_of_another_file_is_refused(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+def test_report_that_cannot_be_written_leaves_no_output(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    given = [DIGITS, str(tmp_path / "q.pth.tar"), "--device", "MAX78000"]
+    with pytest.raises(OSError, match="folder"):
+        quantize(parse([*given, "--report", str(tmp_path / "folder")]))
+    assert [path.name for path in tmp_path.iterdir()] == ["folder"]
+
+
 def test_unfit_samples_are_refused_and_nothing_is_written(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="nosuch"):
         quantize(parse(words(tmp_path, ".txt", "--report-data", "nosuch")))
