@@ -112,6 +112,9 @@ software-mlperf: $(RUNTIME) ## the networks of MLPerf Tiny on a Cortex-M4 withou
 software-kat: $(DEVELOPMENT) ## known answers of programs without the accelerator, in Python and C (KAT_SOFTWARE=DIR)
 	@$(PYTHON) -m tests.software.known_answers $(KAT_SOFTWARE) $(ARGS)
 
+lowbit-images: $(DEVELOPMENT) ## C of low-bit networks = Python for all test images (ARGS="MODEL.h --data DIR")
+	@$(PYTHON) -m tests.software.lowbit_images $(ARGS)
+
 software-images: $(DEVELOPMENT) ## known answers of the accelerator with --device MCU, compiled for this computer
 	@$(PYTHON) -m tests.software.images --kat $(KAT) --jobs $(JOBS) $(ARGS)
 

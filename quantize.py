@@ -13,13 +13,22 @@ from collections.abc import Sequence
 from diagnostics import run
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Do what the command line says."""
+    words = [*(sys.argv[1:] if arguments is None else arguments)]
     # inside, so that `run` reports Ctrl-C meanwhile
+    if "BITNET" in " ".join(words).upper():
+        from commands.lowbit.arguments import is_lowbit
+
+        if is_lowbit(words):
+            from commands.lowbit.quantize import quantize_lowbit
+
+            return quantize_lowbit(words, json=False)
     from commands.quantize.arguments import parse
     from commands.quantize.quantize import quantize
 
     quantize(parse(arguments))
+    return 0
 
 
 if __name__ == "__main__":

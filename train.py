@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 
 def main() -> int:
     """Do what the command line says."""
+    if any(word.endswith(("ai85fcbit", "ai85cnnbit", "ai85winbit")) for word in sys.argv[1:]):
+        from commands.lowbit.train import train_lowbit
+
+        return train_lowbit(sys.argv[1:])
     from commands.same_files import refuse_overwriting
     from commands.train.arguments import files, parse
 

@@ -5,6 +5,10 @@ The 8x8 image is enlarged to the size asked for, so that no image of another col
 
     tools/make_sample.py --size 28 tests/sample_mnist.npy
     tools/make_sample.py --size 8 tests/sample_digits.npy
+
+With --lowbit the first four digits, 0 to 3, become samples of low-bit networks:
+
+    tools/make_sample.py --lowbit tests/sample_lowbit.npy
 """
 
 from __future__ import annotations
@@ -41,6 +45,14 @@ def make_sample(index: int, size: int) -> NDArray[np.int64]:
     return integers.astype(np.int64)[np.newaxis]
 
 
+def lowbit_samples() -> NDArray[np.int8]:
+    """Return the digits 0 to 3 as low-bit networks take them, int8 [4, 256]."""
+    from software.lowbit.engine import input_codes
+
+    pictures = [enlarge(image, 16) / WHITE for image in load_digits().images[:4]]
+    return np.stack([input_codes((picture - 0.1307) / 0.3081).reshape(-1) for picture in pictures])
+
+
 def main() -> int:
     """Do what the command line says."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
@@ -49,10 +61,12 @@ def main() -> int:
         "--index", type=int, choices=range(1797), default=7, metavar="N",
         help="which image, 0 to 1796 (default: 7, a seven)",
     )  # fmt: skip
+    parser.add_argument("--lowbit", action="store_true", help="four samples for low-bit networks")
     parser.add_argument("file", help="the .npy file to write")
     args = parser.parse_args()
     buffer = io.BytesIO()
-    np.save(buffer, make_sample(args.index, args.size), allow_pickle=False)
+    sample = lowbit_samples() if args.lowbit else make_sample(args.index, args.size)
+    np.save(buffer, sample, allow_pickle=False)
     atomic.write_bytes(args.file, buffer.getvalue())
     return 0
 

@@ -126,7 +126,8 @@ def _nearest(name: str, identifier: int, levels: tuple[float, ...]) -> Encoding:
 
 
 def _binary(weights: Floats, _clip: float) -> Codes:
-    plus: Codes = (weights - weights.mean() >= 0).astype(np.int64)
+    mean = np.float32(weights.mean(dtype=np.float64))  # the same in any order of summation
+    plus: Codes = (weights - mean >= 0).astype(np.int64)
     return plus
 
 
@@ -137,7 +138,7 @@ def _binary_about_zero(weights: Floats, _clip: float) -> Codes:
 
 def _ternary(weights: Floats, _clip: float) -> Codes:
     """Codes 0, 1, 2 stand for +1, -1, 0; the scale follows from the weights, not from the clip."""
-    level = _rounded(1.0, 0.0, -1, 1)(weights, float(np.abs(weights).mean()) or 1.0)
+    level = _rounded(1.0, 0.0, -1, 1)(weights, float(np.abs(weights).mean(dtype=np.float64)) or 1.0)
     return np.where(level > 0, 0, np.where(level < 0, 1, 2))
 
 

@@ -1,0 +1,89 @@
+"""Checkpoints of low-bit networks: written by train.py, read as data by quantize.py.
+
+Source: docs/low-bit.md, "Training".
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from checkpoint import atomic, read_checkpoint
+from diagnostics.errors import InputError
+from values import frozen
+
+if TYPE_CHECKING:
+    from training.lowbit.network import LowBitNetwork
+    from training.lowbit.recipe import Recipe
+
+KEY = "lowbit"
+VERSION = 1
+
+
+@frozen
+class Trained:
+    """A trained network: recipe, names of the classes, tensors by name."""
+
+    recipe: Recipe
+    classes: tuple[str, ...]
+    state: Mapping[str, NDArray[Any]]
+
+
+def save(path: Path, network: LowBitNetwork, recipe: Recipe, classes: tuple[str, ...]) -> None:
+    """Write a checkpoint, completely or not at all."""
+    import torch
+
+    plain = {
+        key: list(value) if isinstance(value, tuple) else value
+        for key, value in asdict(recipe).items()
+    }
+    content = {
+        "epoch": recipe.epochs - 1,
+        "arch": recipe.model,
+        "state_dict": network.state_dict(),
+        "extras": {KEY: {"version": VERSION, "recipe": plain, "classes": list(classes)}},
+    }
+    buffer = io.BytesIO()
+    torch.save(content, buffer)
+    atomic.write_bytes(path, buffer.getvalue())
+
+
+def read(path: str) -> Trained:
+    """Return what a checkpoint holds; InputError (E725) if it is not of a low-bit network."""
+    from training.lowbit.recipe import recipe_of
+
+    checkpoint = read_checkpoint(path)
+    found = checkpoint.entries.get("extras")
+    found = found.get(KEY) if isinstance(found, dict) else None
+    if not isinstance(found, dict) or found.get("version") != VERSION:
+        raise InputError("E725", "this is no checkpoint of a low-bit network", path,
+                         "Train one with train.py --model ai85fcbit.")  # fmt: skip
+    recipe, classes = found.get("recipe"), found.get("classes")
+    if not isinstance(recipe, dict) or not isinstance(classes, list):
+        raise InputError("E725", "its recipe is damaged", path, "Train it again.")
+    tensors = {name: np.asarray(value) for name, value in checkpoint.state_dict.items()}
+    return Trained(recipe_of(recipe, path), tuple(map(str, classes)), tensors)
+
+
+def network_of(trained: Trained, classes: int) -> LowBitNetwork:
+    """Return the network as torch module."""
+    import torch
+
+    from training.lowbit.network import LowBitNetwork
+
+    network = LowBitNetwork(trained.recipe.architecture(classes))
+    expected = {name: tuple(value.shape) for name, value in network.state_dict().items()}
+    given = {name: tuple(value.shape) for name, value in trained.state.items()}
+    if expected != given:
+        name = next(iter(expected.items() ^ given.items()))[0]
+        raise InputError("E725", f"the tensor {name} does not fit the recipe", None,
+                         "Train the network again.")  # fmt: skip
+    tensors = {name: torch.from_numpy(np.array(value)) for name, value in trained.state.items()}
+    network.load_state_dict(tensors)
+    return network

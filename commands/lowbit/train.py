@@ -1,0 +1,174 @@
+"""train.py --model ai85fcbit, ai85cnnbit or ai85winbit: training of low-bit networks.
+
+A program of its own: these networks have another arithmetic than those of the accelerator.
+Source: docs/low-bit.md, "Training".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+from commands.arguments import Parser
+from commands.lowbit.files import save
+from diagnostics.errors import InputError
+from values import frozen
+
+if TYPE_CHECKING:
+    from commands.lowbit.files import Trained
+    from training.lowbit.loop import Pictures
+    from training.lowbit.recipe import Recipe
+
+
+@frozen
+class TrainOptions:
+    """What the command line says; None where the policy decides."""
+
+    model: str
+    policy: str | None
+    dataset: str
+    data: str
+    epochs: int | None
+    batch_size: int | None
+    lr: float | None
+    optimizer: str | None
+    seed: int
+    out_dir: str
+    name: str | None
+    weights: str | None
+    evaluate: bool
+
+
+def train_lowbit(words: Sequence[str], *, json: bool = False) -> int:
+    """Train or evaluate; return the exit status. Raises InputError, OSError."""
+    options = parse(words, json=json)
+    import torch
+
+    from commands.lowbit.files import network_of
+    from training.lowbit.loop import EpochResult, evaluate, train
+    from training.lowbit.network import LowBitNetwork
+    from training.lowbit.pictures import codes, reduced
+    from training.saving.logs import Log
+
+    recipe, state = _recipe(options)
+    training, test, classes = _data(options)
+    torch.manual_seed(options.seed)
+    if options.evaluate:
+        assert state is not None
+        network = network_of(state, len(classes))
+        correct = evaluate(network, codes(reduced(test.images)), test.labels)
+        print(f"Top1: {100 * correct / len(test.labels):.3f}   ({correct} of {len(test.labels)})")
+        return 0
+    network = LowBitNetwork(recipe.architecture(len(classes)))
+    log = Log(options.out_dir, options.name)
+    log.say(f"{recipe}")
+
+    def tell(found: EpochResult) -> None:
+        log.say(
+            f"Epoch [{found.epoch}] loss {found.loss:.4f}  Top1: "
+            f"{100 * found.correct / found.total:.3f}   ({found.seconds:.1f} s)"
+        )
+
+    train(network, recipe, training, test, options.seed, tell)
+    stem = f"{options.name}_" if options.name else ""
+    path = log.folder / f"{stem}lowbit.pth.tar"
+    save(path, network, recipe, classes)
+    log.say(f"==> Saved {path}")
+    log.close()
+    return 0
+
+
+def parse(words: Sequence[str], *, json: bool) -> TrainOptions:
+    """Return the options of a command line; wrong usage ends the program with status 2."""
+    from training.lowbit.recipe import MODELS
+
+    parser = Parser(
+        prog="train.py", json=json,
+        usage="%(prog)s --model MODEL --dataset NAME --data DIR [--qat-policy FILE] [options]",
+        description="Train a low-bit network for the smallest cores.",
+    )  # fmt: skip
+    option = parser.add_argument
+    option("--model", "-a", "--arch", required=True, choices=MODELS, metavar="MODEL",
+           help=f"one of {', '.join(MODELS)}")  # fmt: skip
+    option("--qat-policy", metavar="FILE", help="encodings, widths, clipping and all else (YAML)")
+    option("--dataset", default="MNIST", metavar="NAME", help="pictures with classes")
+    option("--data", default="data", metavar="DIR", help="folder of the data sets")
+    option("--epochs", type=int, metavar="N", help="instead of that of the policy")
+    option("--batch-size", "-b", type=int, metavar="N", help="instead of that of the policy")
+    option("--lr", "--learning-rate", type=float, metavar="RATE", help="learning rate of Adam")
+    option("--optimizer", choices=("Adam", "Muon"), help="instead of that of the policy")
+    option("--seed", type=int, default=0, metavar="N", help="of weights, order and deformations")
+    option("--out-dir", default="logs", metavar="DIR", help="folder of log folders")
+    option("--name", metavar="NAME", help="part of the names of log folder and checkpoint")
+    option("--exp-load-weights-from", metavar="FILE", help="trained network to evaluate")
+    option("--evaluate", action="store_true", help="evaluate on the test set, do not train")
+    option("--device", metavar="NAME", help="BITNET, if given")
+    option("--diagnostics", choices=("text", "json"), default="text", help="form of the messages")
+    option("--debug", action="store_true", help="show where in the program a failure arises")
+    args = parser.parse_args([*words])
+    if args.evaluate != (args.exp_load_weights_from is not None):
+        parser.error("--evaluate and --exp-load-weights-from belong together here")
+    if args.device is not None and args.device.upper() != "BITNET":
+        parser.error(f"argument --device: {args.model} is for BITNET")
+    return TrainOptions(
+        args.model, args.qat_policy, args.dataset, args.data, args.epochs, args.batch_size,
+        args.lr, args.optimizer, args.seed, args.out_dir, args.name,
+        args.exp_load_weights_from, args.evaluate,
+    )  # fmt: skip
+
+
+def _recipe(options: TrainOptions) -> tuple[Recipe, Trained | None]:
+    """Return the recipe, and what a checkpoint to evaluate holds."""
+    from commands.lowbit.files import read
+    from training.lowbit.recipe import Recipe, checked, read_recipe
+
+    if options.weights is not None:
+        state = read(options.weights)
+        return state.recipe, state
+    recipe = Recipe(model=options.model)
+    if options.policy is not None:
+        recipe = read_recipe(options.policy, options.model)
+    changed = replace(
+        recipe,
+        epochs=recipe.epochs if options.epochs is None else options.epochs,
+        batch_size=recipe.batch_size if options.batch_size is None else options.batch_size,
+        lr=recipe.lr if options.lr is None else options.lr,
+        optimizer=options.optimizer or recipe.optimizer,
+    )
+    return checked(changed, "the command line"), None
+
+
+def _data(options: TrainOptions) -> tuple[Pictures, Pictures, tuple[str, ...]]:
+    """Return training and test pictures, and the names of the classes."""
+    from training.catalog.own_data import dataset_named
+
+    entry = dataset_named(options.dataset, "--dataset", training=not options.evaluate)
+    given = SimpleNamespace(act_mode_8bit=False, truncate_testset=False)
+    train, test = entry.loader((options.data, given), not options.evaluate, True)
+    tested = _pictures(test, entry.name)
+    trained = tested if train is None else _pictures(train, entry.name)
+    return trained, tested, tuple(map(str, entry.output))
+
+
+def _pictures(found: Any, name: str) -> Pictures:
+    """Return the pictures of a data set as bytes."""
+    import torch
+
+    from training.lowbit.loop import Pictures
+
+    if hasattr(found, "images") and hasattr(found, "white"):
+        images, labels = found.images, found.targets
+        if found.white != 255:
+            images = (images.float() * (255 / found.white)).round().byte()
+    else:
+        items = [found[i] for i in range(len(found))]
+        images = torch.stack([((x + 1) * 127.5).round().clamp(0, 255).byte() for x, _ in items])
+        labels = torch.tensor([int(label) for _, label in items])
+    if images.ndim != 4 or images.shape[1] != 1:
+        raise InputError(
+            "E725", f"the samples of {name} have the shape {tuple(images.shape[1:])}; low-bit "
+            "networks take grey pictures", "--dataset", "Use --grayscale data, such as MNIST.",
+        )  # fmt: skip
+    return Pictures(images, labels.long())

@@ -1,0 +1,191 @@
+"""Low-bit networks: torch computes what the engine computes, and the way to a header."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from commands.lowbit.files import read, save
+from commands.lowbit.quantize import network_of, quantize_lowbit
+from commands.lowbit.train import train_lowbit
+from diagnostics.errors import InputError
+from quantization.lowbit import ENCODINGS, encode
+from software.lowbit.engine import run
+from software.lowbit.header import read_header
+from software.lowbit.network import Rule
+from software.lowbit.requantize import requantize as exact
+from training.lowbit.activations import ActivationRule, requantize
+from training.lowbit.loop import Pictures, train
+from training.lowbit.network import LowBitNetwork
+from training.lowbit.pictures import Augmentation, augmented, codes, reduced
+from training.lowbit.recipe import Recipe, read_recipe
+from training.lowbit.weights import integer_weights
+
+RULES = [
+    ActivationRule(kind, bits, rounds, limit)
+    for (kind, bits), rounds, limit in itertools.product(
+        [("shift", 0), ("reciprocal", 8), ("reciprocal", 3)], [False, True], [15, 127]
+    )
+] + [ActivationRule("max", 0, rounds, 15) for rounds in (False, True)]
+
+
+@pytest.mark.parametrize("name", ENCODINGS)
+@pytest.mark.parametrize("fine", [False, True])
+def test_weights_of_training_are_the_integers_of_the_codes(name: str, fine: bool) -> None:
+    weights = torch.randn((40, 64), generator=torch.Generator().manual_seed(1)) * 0.1
+    encoding = ENCODINGS[name]
+    table = np.array(encoding.table if fine else encoding.values)
+    found = integer_weights(weights, torch.tensor(0.21), encoding, fine)
+    assert np.array_equal(found.numpy(), table[encode(weights.numpy(), 0.21, encoding)])
+
+
+@pytest.mark.parametrize("rule", RULES, ids=str)
+@pytest.mark.parametrize("group", [1, 4])
+def test_activations_of_training_are_those_of_the_engine(rule: ActivationRule, group: int) -> None:
+    random = np.random.default_rng(2)
+    sums = random.integers(-(2**20), 2**20, (12, 30)) >> random.integers(0, 21, (12, 1))
+    sums[3] = -5
+    want = exact(sums, Rule(rule.kind, rule.bits, rule.rounds, rule.limit, group))  # type: ignore[arg-type]
+    found = requantize(torch.from_numpy(sums).float(), rule, group)
+    assert np.array_equal(found.numpy(), want.values)
+
+
+def recipes() -> list[Recipe]:
+    """Return small networks of every kind."""
+    return [
+        Recipe(widths=(12, 10), encodings=("2bitsym", "4bit", "FP130"), act_bits=8),
+        Recipe(widths=(20,), encoding="Ternary"),
+        Recipe(widths=(9,), encoding="NF4", act_bits=4, act_mantissa="recip8", act_round=False),
+        Recipe(model="ai85cnnbit", cnn_width=4, widths=(8,)),
+        Recipe(model="ai85winbit", windows=9, window_widths=(8, 4), widths=(8,), encoding="NF2",
+               act_bits=4, act_mantissa="max"),
+        Recipe(model="ai85winbit", windows=4, window_widths=(6,), widths=(8,), shared=False,
+               shared_scale=False, encoding="sint4"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "recipe", recipes(), ids=lambda recipe: f"{recipe.model}-{recipe.encoding}"
+)
+def test_a_trained_network_becomes_a_header_with_the_same_classes(
+    recipe: Recipe, tmp_path: Path
+) -> None:
+    torch.manual_seed(3)
+    random = torch.Generator().manual_seed(4)
+    images = (torch.rand((64, 1, 28, 28), generator=random) * 255).byte()
+    images[:, :, :, ::2] = 0
+    data = Pictures(images, torch.randint(0, 10, (64,), generator=random))
+    network = LowBitNetwork(recipe.architecture(10))
+    short = Recipe(**{**vars_of(recipe), "epochs": 2, "batch_size": 16})
+    train(network, short, data, data, 0, lambda _: None)
+    path = tmp_path / "net.pth.tar"
+    save(path, network, short, tuple("0123456789"))
+    assert quantize_lowbit([str(path), str(tmp_path / "net.h"), "--device", "BITNET"]) == 0
+    engine = read_header(str(tmp_path / "net.h"))
+    inputs = codes(reduced(images))
+    with torch.no_grad():
+        found = network(inputs)
+    want = run(engine, inputs.numpy().astype(np.int8))
+    sums = want.layers[-1].sums
+    assert np.array_equal(found.argmax(1).numpy(), want.classes)
+    ratio = found.numpy() / np.where(sums == 0, np.nan, sums)
+    assert np.nanmax(ratio) == pytest.approx(np.nanmin(ratio), rel=1e-4), "one factor for all"
+
+
+def vars_of(recipe: Recipe) -> dict[str, Any]:
+    """Return the fields of a recipe."""
+    return {name: getattr(recipe, name) for name in Recipe.__dataclass_fields__}
+
+
+def test_pictures_are_reduced_as_pillow_does() -> None:
+    random = np.random.default_rng(5)
+    images = random.integers(0, 256, (20, 28, 28)).astype(np.uint8)
+    want = [Image.fromarray(x).resize((16, 16), Image.Resampling.BILINEAR) for x in images]
+    found = reduced(torch.from_numpy(images)[:, None])
+    assert np.array_equal(found[:, 0].numpy(), np.stack([np.asarray(x) for x in want]))
+
+
+def test_deformed_pictures_are_fresh_and_follow_the_seed() -> None:
+    image = torch.zeros((2, 1, 28, 28), dtype=torch.uint8)
+    image[:, :, 6:22, 12:16] = 255
+    how = Augmentation(elastic=1.0)
+    one, other = (augmented(image, how, torch.Generator().manual_seed(s)) for s in (0, 1))
+    assert torch.equal(one, augmented(image, how, torch.Generator().manual_seed(0)))
+    assert not torch.equal(one, other) and not torch.equal(one[0], one[1])
+    assert one.shape == (2, 256) and one.abs().max() <= 127
+
+
+def test_hyperparameters_of_others_are_read_as_they_are(tmp_path: Path) -> None:
+    file = tmp_path / "theirs.yaml"
+    file.write_text(
+        "model: FCMNIST\nQuantType: 2bitsym\nNormType: RMS\nWScale: PerTensor\nmaxw_algo: octav\n"
+        "maxw_update_until_epoch: 50\nnum_epochs: 60\nbatch_size: 64\nscheduler: Cosine\n"
+        "learning_rate: 0.001\nnetwork_width1: 112\nnetwork_width2: 96\nnetwork_width3: 0\n"
+        "runtag: opt\naugmentation: True\nrotation1: 10\n"
+    )
+    found = read_recipe(str(file))
+    assert (found.model, found.encoding, found.widths) == ("ai85fcbit", "2bitsym", (112, 96))
+    assert (found.epochs, found.batch_size, found.clip_until_epoch) == (60, 64, 50)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("encoding: 3bitsym\n", "encoding is '3bitsym'"),
+        ("WScale: PerOutput\n", "WScale is 'PerOutput'; it must be PerTensor"),
+        ("widths: 64\n", "widths is 64; it must be a list of whole numbers"),
+        ("widths: [0]\n", "widths is not from 1 to 4096"),
+        ("encodings: [NF4]\n", "encodings has 1 names for 4 layers"),
+        ("act_mantissa: recip99\n", "act_mantissa is 'recip99'"),
+        ("lr: .nan\n", "lr is .nan; it must be a number"),
+        ("enocding: NF4\n", "unknown key 'enocding' in the policy"),
+        ("network_width1: x\n", "network_width1 is 'x'; it must be a number up to 4096"),
+    ],
+)
+def test_policies_with_mistakes_are_refused(text: str, message: str, tmp_path: Path) -> None:
+    file = tmp_path / "policy.yaml"
+    file.write_text(text)
+    with pytest.raises(InputError) as refused:
+        read_recipe(str(file))
+    assert refused.value.code == "E725" and message in refused.value.message
+
+
+def test_a_network_is_trained_and_evaluated_by_the_command_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    policy = tmp_path / "policy.yaml"
+    policy.write_text("widths: [16]\naugmentation: false\n")
+    command = ["--model", "ai85fcbit", "--dataset", "digits", "--out-dir", "logs", "--name", "x"]
+    assert train_lowbit([*command, "--qat-policy", str(policy), "--epochs", "3"]) == 0
+    (file,) = tmp_path.glob("logs/*/x_lowbit.pth.tar")
+    printed = capsys.readouterr().out
+    last = next(word for word in reversed(printed.split("Top1:")) if word.strip()).split()[0]
+    evaluating = ["--evaluate", "--exp-load-weights-from", str(file)]
+    assert train_lowbit(["--model", "ai85fcbit", "--dataset", "digits", *evaluating]) == 0
+    assert f"Top1: {last}" in capsys.readouterr().out
+
+
+def test_checkpoints_of_other_networks_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "other.pth.tar"
+    torch.save({"state_dict": {"conv.weight": torch.ones(1)}, "arch": "x", "epoch": 0}, path)
+    with pytest.raises(InputError) as refused:
+        read(str(path))
+    assert "no checkpoint of a low-bit network" in refused.value.message
+
+
+def test_weights_of_zero_are_refused(tmp_path: Path) -> None:
+    recipe = Recipe(widths=(4,))
+    network = LowBitNetwork(recipe.architecture(10))
+    with torch.no_grad():
+        network.layers[0].weight.zero_()  # type: ignore[union-attr,operator]
+    save(tmp_path / "zero.pth.tar", network, recipe, tuple("0123456789"))
+    with pytest.raises(InputError) as refused:
+        network_of(read(str(tmp_path / "zero.pth.tar")), "zero.pth.tar")
+    assert "layers.0: all weights are zero" in refused.value.message

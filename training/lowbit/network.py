@@ -1,0 +1,160 @@
+"""Low-bit networks as torch modules: dense, depthwise convolutions, or windows in front.
+
+The forward pass computes the integers of the engine; only the output has a learned factor.
+Source: docs/low-bit.md, "Training" and "What is computed".
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from quantization.lowbit import clip_scalar
+from training.lowbit.activations import ActivationRule, requantize
+from training.lowbit.weights import encoding_of, integer_weights, unit_of
+from values import frozen
+
+IMAGE, WINDOW = 16, 8
+
+
+@frozen
+class Architecture:
+    """What a low-bit network is made of.
+
+    `stem` is "dense", "cnn" (channels in `channels`) or "windows": `stride` 8, 4 or 2 gives 4, 9
+    or 25 of them, whose layers have `window_widths`, `shared` or their own. `encodings` are those
+    of the dense layers, whose widths are `widths` and at last `classes`.
+    """
+
+    stem: str
+    widths: tuple[int, ...]
+    classes: int
+    encodings: tuple[str, ...]
+    channels: int = 0
+    stride: int = 8
+    window_widths: tuple[int, ...] = ()
+    shared: bool = True
+    window_encoding: str = ""
+    rule: ActivationRule = ActivationRule()
+    window_rule: ActivationRule = ActivationRule()
+    shared_scale: bool = False
+
+    @property
+    def windows(self) -> int:
+        """Number of windows."""
+        return ((IMAGE - WINDOW) // self.stride + 1) ** 2
+
+    @property
+    def fine(self) -> bool:
+        """Whether NF levels are those for activations of four bits."""
+        return self.rule.limit == 15
+
+
+class LowBitWeights(nn.Module):
+    """Weights of one encoding with their clip scalar `s`, and an optional mask of inputs."""
+
+    def __init__(self, shape: tuple[int, ...], encoding: str, fan_in: int) -> None:
+        super().__init__()
+        self.encoding = encoding_of(encoding)
+        bound = (1 / fan_in) ** 0.5
+        self.weight = nn.Parameter(torch.empty(shape).uniform_(-bound, bound))
+        self.s: Tensor
+        self.register_buffer("s", torch.ones(()))
+
+    def integers(self, fine: bool) -> Tensor:
+        """Return the integers that the engine multiplies by."""
+        return integer_weights(self.weight, self.s, self.encoding, fine)
+
+    def update_clip(self, algorithm: str, scale: float) -> None:
+        """Choose the clip scalar for the present weights."""
+        found = clip_scalar(
+            self.weight.detach().numpy().astype(np.float32), self.encoding, algorithm,  # type: ignore[arg-type]
+            float(self.s), scale,
+        )  # fmt: skip
+        self.s.fill_(max(found, 1e-5))
+
+
+class LowBitNetwork(nn.Module):
+    """A network that takes codes [N, 256], whole numbers from -128 to 127, and gives logits."""
+
+    def __init__(self, architecture: Architecture) -> None:
+        super().__init__()
+        self.architecture = architecture
+        one = architecture
+        features = IMAGE * IMAGE
+        if one.stem == "cnn":
+            shape = (one.channels, 1, 3, 3)
+            self.convs = nn.ModuleList(LowBitWeights(shape, "8bit", 9) for _ in range(3))
+            features = 4 * one.channels
+        elif one.stem == "windows":
+            self.stem = nn.ModuleList(self._window_layers())
+            features = one.windows * one.window_widths[-1]
+        sizes = (features, *one.widths, one.classes)
+        self.layers = nn.ModuleList(
+            LowBitWeights((wide, narrow), encoding, narrow)
+            for narrow, wide, encoding in zip(sizes[:-1], sizes[1:], one.encodings, strict=True)
+        )
+        self.gain = nn.Parameter(torch.zeros(()))
+
+    def _window_layers(self) -> Iterator[LowBitWeights]:
+        one = self.architecture
+        sets = 1 if one.shared else one.windows
+        sizes = (WINDOW * WINDOW, *one.window_widths)
+        for narrow, wide in itertools.pairwise(sizes):
+            yield LowBitWeights((sets, wide, narrow), one.window_encoding, narrow)
+
+    def quantizers(self) -> Iterator[LowBitWeights]:
+        """Yield all layers with weights, in the order of execution."""
+        for module in self.modules():
+            if isinstance(module, LowBitWeights):
+                yield module
+
+    def forward(self, codes: Tensor) -> Tensor:
+        """Return the logits [N, classes]; their order is that of the engine's last sums."""
+        one = self.architecture
+        values = codes.float()
+        if one.stem == "cnn":
+            values = requantize(self._convolved(values), one.rule)
+        elif one.stem == "windows":
+            values = requantize(self._windowed(values), one.rule)
+        for place, layer in enumerate(self.layers):
+            assert isinstance(layer, LowBitWeights)
+            sums = functional.linear(values, layer.integers(one.fine))
+            if place + 1 < len(self.layers):
+                values = requantize(sums, one.rule)
+        last = self.layers[-1]
+        assert isinstance(last, LowBitWeights)
+        unit = (one.rule.limit + 1) * unit_of(last.encoding, one.fine)
+        return sums * (torch.exp(self.gain) / unit)
+
+    def _convolved(self, values: Tensor) -> Tensor:
+        """Return the pooled sums of the chain of convolutions, channel by channel."""
+        planes = values.reshape(-1, 1, IMAGE, IMAGE)
+        for place, layer in enumerate(self.convs):
+            assert isinstance(layer, LowBitWeights)
+            groups = self.architecture.channels if place else 1
+            sums = functional.conv2d(planes, layer.integers(False), groups=groups).relu() / 16
+            planes = torch.floor(sums.detach()) + (sums - sums.detach())
+            if place:
+                planes = functional.max_pool2d(planes, 2)
+        return planes.flatten(1)
+
+    def _windowed(self, values: Tensor) -> Tensor:
+        """Return the sums of the last layer of the windows, window by window."""
+        one = self.architecture
+        pictures = values.reshape(-1, IMAGE, IMAGE)
+        cut = pictures.unfold(1, WINDOW, one.stride).unfold(2, WINDOW, one.stride)
+        tokens = cut.reshape(len(values), one.windows, WINDOW * WINDOW)
+        for place, layer in enumerate(self.stem):
+            assert isinstance(layer, LowBitWeights)
+            weights = layer.integers(one.fine).expand(one.windows, -1, -1)
+            sums = torch.einsum("nwi,woi->nwo", tokens, weights)
+            if place + 1 < len(self.stem):
+                group = one.windows if one.shared_scale else 1
+                tokens = requantize(sums, one.window_rule, group)
+        return sums.flatten(1)

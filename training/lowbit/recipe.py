@@ -1,0 +1,243 @@
+"""The policy of a low-bit training: our keys, and the hyperparameters of BitNetMCU as they are.
+
+Source: docs/low-bit.md, "Training".
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from typing import Any
+
+from quantization.lowbit import ENCODINGS
+from training.lowbit.activations import ActivationRule
+from training.lowbit.network import Architecture
+from training.policies.complaints import Complaints, shown
+from training.policies.yaml_file import read_section
+from values import frozen
+
+CODE = "E725"
+_STEMS = {"ai85fcbit": "dense", "ai85cnnbit": "cnn", "ai85winbit": "windows"}
+MODELS = tuple(_STEMS)
+_STRIDES = {4: 8, 9: 4, 25: 2}
+_MOST_WIDTH = 4096
+
+
+@frozen
+class Recipe:
+    """What a training does, under the names of its YAML file.
+
+    `model` is ai85fcbit, ai85cnnbit or ai85winbit. `encoding` is that of all dense layers,
+    `encodings` those of each, `window_encoding` those of windows ("": as `encoding`). `act_bits`
+    are 8 or 4, `act_mantissa` none, max or recip and its bits. `windows` are 4, 9 or 25.
+    """
+
+    model: str = "ai85fcbit"
+    encoding: str = "4bitsym"
+    encodings: tuple[str, ...] = ()
+    window_encoding: str = ""
+    widths: tuple[int, ...] = (64, 64, 64)
+    cnn_width: int = 64
+    windows: int = 25
+    window_widths: tuple[int, ...] = (32, 8)
+    shared: bool = True
+    shared_scale: bool = True
+    act_bits: int = 8
+    act_mantissa: str = "none"
+    act_round: bool = True
+    clip: str = "octav"
+    quantscale: float = 0.25
+    clip_until_epoch: int = 60
+    clip_init: bool = True
+    epochs: int = 60
+    batch_size: int = 128
+    lr: float = 0.001
+    scheduler: str = "Cosine"
+    lr_decay: float = 0.1
+    step_size: int = 10
+    optimizer: str = "Adam"
+    muon_lr: float = 0.01
+    muon_momentum: float = 0.95
+    muon_head: bool = False
+    augmentation: bool = True
+    augmentation_copies: int = 1
+    rotation1: float = 10.0
+    rotation2: float = 10.0
+    elastic: float = 0.0
+
+    def architecture(self, classes: int) -> Architecture:
+        """Return the network for these classes."""
+        limit = 15 if self.act_bits == 4 else 127
+        rule = ActivationRule(*_kind(self.act_mantissa), self.act_round, limit)
+        count = len(self.widths) + 1
+        return Architecture(
+            _STEMS[self.model],
+            self.widths,
+            classes,
+            self.encodings or (self.encoding,) * count,
+            self.cnn_width,
+            _STRIDES[self.windows],
+            self.window_widths,
+            self.shared,
+            self.window_encoding or self.encoding,
+            rule,
+            rule,
+            self.shared_scale,
+        )
+
+
+def _kind(mantissa: str) -> tuple[str, int]:
+    """Return kind and bits of a rule."""
+    if mantissa.startswith("recip"):
+        return "reciprocal", int(mantissa.removeprefix("recip"))
+    return ("max" if mantissa == "max" else "shift"), 0
+
+
+_OTHER_NAMES = {
+    "QuantType": "encoding", "maxw_algo": "clip", "maxw_quantscale": "quantscale",
+    "maxw_update_until_epoch": "clip_until_epoch", "num_epochs": "epochs",
+    "learning_rate": "lr", "elastictransformprobability": "elastic",
+}  # fmt: skip
+_WIDTHS = ("network_width1", "network_width2", "network_width3")
+_MODELS = {"FCMNIST": "ai85fcbit", "CNNMNIST": "ai85cnnbit"}
+_IGNORED = (
+    "dataset", "runtag", "halve_lr_epoch", "act_pow2", "act_pow2_round", "first_layer_act_bits",
+    "table_scale", "augmentation_pool", "gpu_aug_interp", "pool_seed", "NormType", "WScale",
+    "lambda_l1", "prune_epoch", "prune_groupstoprune", "prune_totalgroups", "act_group",
+)  # fmt: skip
+
+
+def read_recipe(path: str, model: str | None = None) -> Recipe:
+    """Return what a policy says; InputError (E725) names all keys that cannot be used.
+
+    `model` is that of the command line.
+    """
+    complaints = Complaints(CODE, path)
+    return _recipe(read_section(complaints), complaints, model)
+
+
+def recipe_of(content: Mapping[str, Any], path: str) -> Recipe:
+    """Return what the mapping of a checkpoint says; raises what `read_recipe` does."""
+    return _recipe(content, Complaints(CODE, path), None)
+
+
+def _recipe(content: Mapping[str, Any], complaints: Complaints, model: str | None) -> Recipe:
+    names = tuple(field.name for field in fields(Recipe))
+    known = (*names, *_OTHER_NAMES, *_WIDTHS, *_IGNORED)
+    found = complaints.keys(content, known, "the policy", names)
+    values: dict[str, Any] = {}
+    for key in (key for key in found if key in names or key in _OTHER_NAMES):
+        name = _OTHER_NAMES.get(key, key)
+        kind = next(str(field.type) for field in fields(Recipe) if field.name == name)
+        try:
+            values[name] = _READERS[kind](found[key])
+        except (TypeError, ValueError):
+            complaints.wrong(content, key, _MEANT[kind])
+    widths = [found[key] for key in _WIDTHS if key in found]
+    for key in (key for key in _WIDTHS if key in found and not _is_width(found[key])):
+        complaints.wrong(content, key, f"a number up to {_MOST_WIDTH}")
+    if widths:
+        values.setdefault("widths", tuple(width for width in widths if width))
+    if found.get("WScale", "PerTensor") != "PerTensor":
+        complaints.wrong(content, "WScale", "PerTensor",
+                         remedy="The engine has one scale for each layer.")  # fmt: skip
+    complaints.refuse()
+    if model is not None:
+        values["model"] = model
+    named = values.get("model", MODELS[0])
+    values["model"] = _MODELS.get(named, named)
+    return _checked(Recipe(**values), content, complaints)
+
+
+def _is_width(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MOST_WIDTH
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError
+    return value
+
+
+def _yes(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise TypeError
+    return value
+
+
+def _whole(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= 1_000_000:
+        raise TypeError
+    return value
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise TypeError
+    return float(value)
+
+
+def _numbers(value: Any) -> tuple[int, ...]:
+    if not isinstance(value, list | tuple):
+        raise TypeError
+    return tuple(map(_whole, value))
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list | tuple):
+        raise TypeError
+    return tuple(map(_text, value))
+
+
+_READERS: dict[str, Callable[[Any], Any]] = {
+    "str": _text, "bool": _yes, "int": _whole, "float": _number,
+    "tuple[int, ...]": _numbers, "tuple[str, ...]": _texts,
+}  # fmt: skip
+_MEANT = {
+    "str": "a name", "bool": "true or false", "int": "a whole number from 0", "float": "a number",
+    "tuple[int, ...]": "a list of whole numbers", "tuple[str, ...]": "a list of names",
+}  # fmt: skip
+
+
+def checked(recipe: Recipe, path: str) -> Recipe:
+    """Return a recipe; InputError for what does not go together."""
+    return _checked(recipe, {}, Complaints(CODE, path))
+
+
+def _checked(recipe: Recipe, section: Mapping[str, Any], complaints: Complaints) -> Recipe:
+    names = (*ENCODINGS, "BinaryBalanced")
+    choices: dict[str, tuple[Any, ...]] = {
+        "model": MODELS, "encoding": names, "clip": ("octav", "octav_cb", "prop"),
+        "scheduler": ("Cosine", "StepLR"), "optimizer": ("Adam", "Muon"), "act_bits": (8, 4),
+        "windows": tuple(_STRIDES),
+    }  # fmt: skip
+    choices["act_mantissa"] = ("none", "max", *(f"recip{n}" for n in range(2, 17)))
+    for key, allowed in choices.items():
+        value = getattr(recipe, key)
+        if value not in allowed:
+            complaints.add(f"{key} is {shown(value)}", section, _written(key, section),
+                           f"Use one of {', '.join(map(str, allowed))}.")  # fmt: skip
+    for name in (*recipe.encodings, *filter(None, (recipe.window_encoding,))):
+        if name not in names:
+            complaints.add(f"the encoding {shown(name)} is not known", section, "encodings",
+                           f"Use one of {', '.join(names)}.")  # fmt: skip
+    if recipe.encodings and len(recipe.encodings) != len(recipe.widths) + 1:
+        found = f"encodings has {len(recipe.encodings)} names for {len(recipe.widths) + 1} layers"
+        complaints.add(found, section, "encodings")
+    sizes = {
+        "widths": recipe.widths, "window_widths": recipe.window_widths or (0,),
+        "cnn_width": (recipe.cnn_width,), "batch_size": (recipe.batch_size,),
+        "epochs": (recipe.epochs,),
+    }  # fmt: skip
+    for key, numbers in sizes.items():
+        if not all(1 <= number <= _MOST_WIDTH for number in numbers):
+            complaints.add(f"{key} is not from 1 to {_MOST_WIDTH}", section, _written(key, section))
+    complaints.refuse()
+    return recipe
+
+
+def _written(key: str, section: Mapping[str, Any]) -> str:
+    """Return the name under which a key stands in the file."""
+    return next((other for other, own in _OTHER_NAMES.items() if own == key and other in section),
+                key)  # fmt: skip
