@@ -33,7 +33,7 @@ ifneq ($(shell $(PYTHON) -c 'print("runs")' 2>/dev/null),runs)
 .PHONY: $(RUNTIME)
 endif
 
-.PHONY: faults mistakes help setup demo rtl-demo test test-fast properties lint format docs kat kat-selection qat-kat qat-table emulator-kat bit-flips core-memory fault-table c-faults fuzz benchmarks clean recipes arrange-table arrange-loads arrange-properties software-kat software-images software-cores software-compilers software-mutations software-operators software-properties software-benchmarks software-mlperf software-demo
+.PHONY: faults mistakes help setup demo rtl-demo test test-fast properties lint format docs kat kat-selection qat-kat qat-table emulator-kat bit-flips core-memory fault-table c-faults fuzz benchmarks clean recipes arrange-table arrange-loads arrange-properties software-kat software-images software-cores software-compilers software-mutations software-operators software-properties software-benchmarks software-mlperf software-demo lowbit-images
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
