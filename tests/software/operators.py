@@ -104,9 +104,11 @@ NETWORKS = {
         """
 - {name: a, op: conv2d, activate: none}
 - {name: b, in_sequences: input, op: conv2d, activate: ReLU}
-- {name: sum, op: add, operands: 16, in_sequences: [a, b, a, b, a, a, a, b, b, b, a, b, a, b, a, b]}
+- {name: sum, op: add, operands: 16, output: true,
+   in_sequences: [a, b, a, b, a, a, a, b, b, b, a, b, a, b, a, b]}
 - {name: both, op: conv2d, kernel_size: 1x1, pad: 0, eltwise: sub, operands: 16,
-   in_sequences: [sum, b, a, b, sum, b, a, b, a, b, a, b, a, b, a, b], activate: none}
+   in_sequences: [sum, b, a, b, sum, b, a, b, a, b, a, b, a, b, a, b], activate: none,
+   output: true}
 """,
         (3, 5, 6), (_w(4, 3, 3, 3), _w(4, 3, 3, 3), _w(5, 4, 1, 1)),
     ),
