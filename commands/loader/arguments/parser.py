@@ -37,8 +37,9 @@ def arguments(*, json: bool = False, from_model: bool = False, fits: bool = Fals
     group = parser.add_argument_group("device selection")
     device = group.add_mutually_exclusive_group(required=not fits)
     device.add_argument(
-        "--device", type=target, metavar="NAME", help=f"{names_where()}; MCU: any other"
-    )
+        "--device", type=target, metavar="NAME",
+        help=f"{names_where()}; MCU: another microcontroller; BITNET: a low-bit network",
+    )  # fmt: skip
     device.add_argument(
         "--ai85", dest="device", action="store_const", const=MAX78000,
         help="same as --device MAX78000",
