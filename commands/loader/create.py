@@ -233,7 +233,7 @@ def details(result: Synthesis, options: ProjectOptions, folder: Path) -> str:
     return "\n".join(
         (
             *format_resources(result.summary.statistics),
-            *format_footprint(footprint(result.program, options)),
+            *format_footprint(result.program, options),
             *result.summary.memory_log[-1:],
             f"Kernel map, data memory map, registers and data: {folder / options.log_filename}",
         )

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Literal
 
 from device.chip import WORD_BYTES
-from synthesis.emit.code_size import code_bytes
+from synthesis.emit.code_size import Compiler, code_bytes
 from synthesis.emit.expected import cut, record_stream
 from synthesis.emit.kernels import block_list, processor_arrays
 from synthesis.emit.options import ProjectOptions
@@ -77,17 +77,21 @@ class Footprint:
         return self.flash, self.sram
 
 
-def footprint(program: Program, options: ProjectOptions) -> Footprint:
-    """Return what a project takes of its chip's memories; with a RISC-V core, for both programs."""
+def footprint(program: Program, options: ProjectOptions, compiler: Compiler = "clang") -> Footprint:
+    """Return what a project takes of its chip's memories; with a RISC-V core, for both programs.
+
+    Code of clang is the larger.
+    """
     chip = program.chip
     return Footprint(
-        Memory("flash", tuple(_flash(program, options)), chip.flash_bytes),
+        Memory("flash", tuple(_flash(program, options, compiler)), chip.flash_bytes),
         Memory("SRAM", tuple(_sram(program, options)), chip.sram_bytes),
     )
 
 
-def _flash(program: Program, options: ProjectOptions) -> Iterable[Part]:
-    yield Part("code", code_bytes(program, options) + _SNOOP_BYTES * len(program.snoop_results))
+def _flash(program: Program, options: ProjectOptions, compiler: Compiler) -> Iterable[Part]:
+    code = code_bytes(program, options, compiler)
+    yield Part("code", code + _SNOOP_BYTES * len(program.snoop_results))
     if options.old_kernel_loader:
         yield Part("weights", sum(array.words.nbytes for array in processor_arrays(program)))
     else:
@@ -115,9 +119,11 @@ def _sram(program: Program, options: ProjectOptions) -> Iterable[Part]:
         yield Part("result", words + softmax)
 
 
-def format_footprint(found: Footprint) -> list[str]:
+def format_footprint(program: Program, options: ProjectOptions) -> list[str]:
     """Return a line for each memory: bytes used of those there are, and by what."""
-    return [_line(memory) for memory in found.memories]
+    flash, sram = map(_line, footprint(program, options).memories)
+    smaller = footprint(program, options, "GCC").flash.used
+    return [f"{flash}; with GCC {smaller:,}", sram]
 
 
 def _line(memory: Memory) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from device import Chip
-from synthesis.emit.footprint import footprint, format_footprint
+from synthesis.emit.footprint import format_footprint
 from synthesis.emit.options import ProjectOptions
 from synthesis.emit.statistics import format_latency, format_statistics
 from synthesis.program import Block, Program, Write
@@ -32,7 +32,7 @@ def log_text(program: Program, summary: Summary, options: ProjectOptions) -> str
         parts += _details(program, summary, options)
     lines = format_statistics(summary.statistics)
     if not options.simulated:
-        lines += format_footprint(footprint(program, options))
+        lines += format_footprint(program, options)
     parts.append("\n".join(lines) + "\n")
     return "".join(parts)
 

@@ -9,7 +9,6 @@ import pytest
 
 from synthesis.emit import (
     check_options,
-    footprint,
     format_footprint,
     format_latency,
     format_statistics,
@@ -33,7 +32,7 @@ Bias memory:   10 bytes out of 2,048 bytes total (0.5%)
 
 def core_memories() -> str:
     """Return the last lines: what the program takes of flash and SRAM."""
-    return "".join(f"{line}\n" for line in format_footprint(footprint(program(), options())))
+    return "".join(f"{line}\n" for line in format_footprint(program(), options()))
 
 
 def test_short_log_is_command_part_name_and_statistics() -> None:
