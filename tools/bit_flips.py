@@ -17,14 +17,16 @@ from pathlib import Path
 
 import numpy as np
 
-from device import Chip
-from device.chip import DEFAULT_APB_BASE, STREAM_REGISTERS
+from device import CHIPS, Chip
+from device.chip import DEFAULT_APB_BASE, STREAM_REGISTERS, WORD_BYTES
 from device.registers import Register
 from emulator import Accelerator, EmulatorError, LayerFinding, Writes, run_loader
 from emulator.checks.finding import Severity
 from emulator.checks.registers import UNKNOWN_BITS, check_layer, layer_facts
 from emulator.decode.config import LayerConfig
 from emulator.decode.layer import decode_layer
+from synthesis.words import phase_words
+from tools.manual.examples import streaming_example
 
 WORD_BITS = 32
 
@@ -55,30 +57,44 @@ class Flip:
     bit: int
 
 
-def _one_window(config: LayerConfig) -> bool:
+def _one_window(config: LayerConfig, _rises: bool) -> bool:
     return config.input.pooled == (1, 1)
 
 
-def _one_pixel(config: LayerConfig) -> bool:
+def _one_pixel(config: LayerConfig, _rises: bool) -> bool:
     return config.output_size == (1, 1) and config.output.passes == 1
 
 
-def _unpooled(config: LayerConfig) -> bool:
+def _unpooled(config: LayerConfig, _rises: bool) -> bool:
     return not config.input.pooling
 
 
-def _wide(config: LayerConfig) -> bool:
+def _wide(config: LayerConfig, _rises: bool) -> bool:
     return config.output.wide
 
 
-WITHOUT_EFFECT: dict[tuple[str, str], tuple[Callable[[LayerConfig], bool], str]] = {
+def _never(_config: LayerConfig, _rises: bool) -> bool:
+    return False
+
+
+def _later(config: LayerConfig, rises: bool) -> bool:
+    return rises and bool(config.ring_words)
+
+
+_LATER = "the layer starts or advances later, as options of the loader ask for"
+WITHOUT_EFFECT: dict[tuple[str, str], tuple[Callable[[LayerConfig, bool], bool], str]] = {
     ("POST", "shift"): (_wide, "32-bit output is not shifted"),
     ("POST", "shift_right"): (_wide, "32-bit output is not shifted"),
     ("STRIDE", "stride"): (_one_window, "there is one window, and no step to a second"),
     ("LCTL", "max_pool"): (_unpooled, "nothing is pooled"),
     ("LCTL2", "write_step"): (_one_pixel, "there is one pixel, and no step to a second"),
+    ("STREAM1", "start"): (_later, _LATER),
+    ("STREAM1", "fifo_go"): (_later, "--fifo-go: the layer still waits for its data"),
+    ("STREAM2", "delta1"): (_later, _LATER),
+    ("STREAM2", "delta2"): (_later, _LATER),
+    ("FMAX", "words"): (_later, "a larger ring buffer, as --override-rollover gives it"),
 }
-"""Fields that have no effect in some layers, when that is so, and why."""
+"""Fields that have no effect in some layers, when that is so (with a bit that is set), and why."""
 
 
 class Network:
@@ -106,12 +122,13 @@ class Network:
         memory.data[:], memory.data_written[:] = self._data, self._written
         memory.pushes = {address: list(words) for address, words in self._pushes.items()}
 
-    def flip(self, flip: Flip) -> None:
-        """Invert a bit."""
+    def flip(self, flip: Flip) -> bool:
+        """Invert a bit; tell whether it is set then."""
         memory = self.memory
         address = memory.addresses.apb_base
         address += memory.chip.layer_address(flip.group, flip.layer, flip.register)
-        memory.registers[address] = memory.registers.get(address, 0) ^ 1 << flip.bit
+        word = memory.registers[address] = memory.registers.get(address, 0) ^ 1 << flip.bit
+        return bool(word >> flip.bit & 1)
 
     def decoded(self) -> list[LayerConfig]:
         """Return the layers that take part, in order."""
@@ -152,7 +169,7 @@ def judge(network: Network, flip: Flip) -> Verdict:
     """Flip a bit and tell what the emulator says; the network is as before afterwards."""
     config = next(layer for layer in network.layers if layer.layer == flip.layer)
     findings: list[LayerFinding] = []
-    network.flip(flip)
+    rises = network.flip(flip)
     try:
         known = layer_facts(network.memory, network.decoded())
         changed = (facts for facts in known if facts.config.layer == flip.layer)
@@ -168,8 +185,8 @@ def judge(network: Network, flip: Flip) -> Verdict:
     if failed:
         named = any(_names(finding, flip) for finding in findings)
         return Verdict.NAMED if named else Verdict.REPORTED
-    applies, _ = WITHOUT_EFFECT.get((flip.register, flip.field), (lambda _: False, ""))
-    return Verdict.WITHOUT_EFFECT if applies(config) else Verdict.SILENT
+    applies, _ = WITHOUT_EFFECT.get((flip.register, flip.field), (_never, ""))
+    return Verdict.WITHOUT_EFFECT if applies(config, rises) else Verdict.SILENT
 
 
 def _names(finding: LayerFinding, flip: Flip) -> bool:
@@ -211,18 +228,35 @@ def table(counts: Counts) -> Iterator[str]:
 _WIDTH = 16
 
 
+def _networks(projects: Iterable[Path], device: str) -> Iterator[tuple[str, Network]]:
+    """Yield the networks of projects, and on each chip three layers that stream from a FIFO."""
+    for project in projects:
+        record = run_loader(project, device)
+        yield str(project), Network(record.chip, record.bus.writes())
+    for chip in CHIPS:
+        yield f"three streaming layers on {chip.name}", Network(chip, streaming_words(chip))
+
+
+def streaming_words(chip: Chip) -> Writes:
+    """Return what the manual's example of three streaming layers writes."""
+    rows = []
+    for words in phase_words(streaming_example(chip).run().program).values():
+        rows += [(WORD_BYTES, address, value) for address, value in words.words.items()]
+        rows += [(WORD_BYTES, to, value) for to, values in words.pushes.items() for value in values]
+        rows += [(WORD_BYTES, address, value) for address, value in words.control]
+    return Writes.of(rows)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Do what the command line says; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--device", default="MAX78000", metavar="NAME")
-    parser.add_argument("projects", nargs="+", type=Path, metavar="PROJECT_DIR")
+    parser.add_argument("projects", nargs="*", type=Path, metavar="PROJECT_DIR")
     args = parser.parse_args(arguments)
     all_silent = []
-    for project in args.projects:
-        record = run_loader(project, args.device)
-        network = Network(record.chip, record.bus.writes())
+    for name, network in _networks(args.projects, args.device):
         counts, silent = judge_all(network, all_flips(network))
-        print(f"{project}:", *table(counts), sep="\n")
+        print(f"{name}:", *table(counts), sep="\n", flush=True)
         print(*(f"silent: {flip}" for flip in silent), sep="\n")
         all_silent += silent
     return 1 if all_silent else 0

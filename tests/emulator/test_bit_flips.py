@@ -7,13 +7,11 @@ import random
 import pytest
 
 from device import CHIPS, Chip
-from emulator import Accelerator, LayerFinding, Writes, run_loader
+from emulator import Accelerator, LayerFinding, run_loader
 from emulator.checks.finding import Severity
 from emulator.checks.registers import check_registers
-from synthesis.words import phase_words
 from tests.emulator.trees import generate
-from tools.bit_flips import Network, Verdict, all_flips, judge_all
-from tools.manual.examples import streaming_example
+from tools.bit_flips import Network, Verdict, all_flips, judge_all, streaming_words
 
 FLIPS = 100
 
@@ -39,13 +37,8 @@ def test_flipped_bits_are_told(digits: Network) -> None:
 def streams(request: pytest.FixtureRequest) -> Accelerator:
     """An accelerator with three streaming layers and the words of a FIFO."""
     chip: Chip = request.param
-    program = streaming_example(chip).run().program
-    rows = []
-    for words in phase_words(program).values():
-        rows += [(4, address, value) for address, value in words.words.items()]
-        rows += [(4, address, value) for address, value in words.control]
     accelerator = Accelerator(chip)
-    accelerator.write(Writes.of(rows))
+    accelerator.write(streaming_words(chip))
     assert findings(accelerator) == []
     return accelerator
 
@@ -89,6 +82,15 @@ def test_values_of_streams_are_told(
             ]
             if value ^ 1 << bit < value:
                 assert words[0].severity is Severity.ERROR
+
+
+def test_no_layer_streams_before_the_first(streams: Accelerator) -> None:
+    """The first layer takes its input from a FIFO, whatever the chip."""
+    memory = streams.memory
+    address = memory.addresses.apb_base + memory.chip.layer_address(0, 0, "STREAM2")
+    (found,) = changed(streams, address, 1)
+    assert found.severity is Severity.ERROR
+    assert "passes_before: expected 0, found 1" in str(found)
 
 
 def test_frame_size_is_told(streams: Accelerator) -> None:

@@ -58,6 +58,8 @@ def stream(facts: LayerFacts) -> Iterator[Expectation]:
             yield from zero("FMAX", "no FIFO is in use", "words")
         if not config.ring_words and not control["streaming"]:
             yield from zero("STREAM2", "the layer does not stream", *fields)
+        else:
+            yield from zero("STREAM2", "no layer streams before the first", "passes_before")
         return
     if (known and not control["streaming"]) or not config.ring_words:
         yield from zero("STREAM1", "the layer does not stream", "start", "fifo_go")
