@@ -29,18 +29,22 @@ _OWN_INPUT_SHARE = 8
 class AnswerCheck:
     """Compares a program with the answer file while it runs.
 
-    `words` is known once the network was about to start, `layers` once it ran. `unstarted` is the
-    memory of a program whose network did not start, as far as it was written.
+    `words` is known once the network was about to start, `layers` once it ran, `later` if the
+    program has changed registers, kernels or biases before another start. `unstarted` is the memory
+    of a program whose network did not start, as far as it was written.
     """
 
     answer: Answer
     words: WordComparison | None = None
+    later: WordComparison | None = None
     layers: LayerComparison | None = None
     unstarted: Memory | None = None
+    _compared_state: int = 0
 
     def watch(self, board: Board) -> None:
         """Compare the words of a board when its network starts for the first time."""
         board.before_first_run = self._compare_words
+        board.before_later_run = self._compare_later
 
     def compare_layers(self, run: NetworkRun | None, memory: Memory) -> None:
         """Compare the layers of the first inference, unless the program has its own input."""
@@ -61,7 +65,7 @@ class AnswerCheck:
     @property
     def all_words_right(self) -> bool:
         """Whether the program writes every word of the project and no other."""
-        return self.applies and self.words is not None and not self.words.wrong
+        return self.applies and not (self.words and self.words.wrong) and self.later is None
 
     @property
     def departs(self) -> bool:
@@ -99,6 +103,17 @@ class AnswerCheck:
             self.words = None
         else:
             self.unstarted = memory
+
+    def _compare_later(self, memory: Memory) -> None:
+        """Compare again what a program writes that changes the network; its input may change."""
+        registers = frozenset(memory.registers.items())
+        state = hash((memory.kernel_version, memory.bias.tobytes(), registers))
+        if not self.all_words_right or state == self._compared_state:
+            return
+        self._compared_state = state
+        found = compare_words(memory, self.answer)
+        if found.stranger or not all(map(is_input, found.wrong)):
+            self.later = found
 
     def _compare_words(self, memory: Memory, answer: Answer | None = None) -> None:
         try:
@@ -142,6 +157,10 @@ def describe_answer(check: AnswerCheck, memory: Memory) -> Iterator[str]:
         yield f"What the program has written is as in {FILE_NAME}{what if following else ''}."
     if words.wrong:
         yield from _describe_words(check, words, memory)
+    if check.later is not None:
+        others = (word for word in check.later.wrong if not is_input(word))
+        first = next((describe_wrong(memory, check.answer, word) for word in others), "many words")
+        yield f"The program has changed the network after the first inference: {first}"
     if check.has_own_input:
         yield (
             f"The program has an input of its own: the layers of {FILE_NAME} do not apply, only "

@@ -8,6 +8,7 @@ from answer import FILE_NAME
 from commands.emulate.known_answer import AnswerCheck
 from commands.emulate.runs import WRONG_REGISTERS
 from emulator import Board, FirmwareOutcome
+from emulator.firmware.deceived import is_deceived
 from emulator.words.addresses import DATA, AddressMap
 from values import frozen
 
@@ -45,9 +46,7 @@ def judge(board: Board, outcome: FirmwareOutcome, check: AnswerCheck | None) -> 
         return Verdict(False, f"NOT PASSED: {missing}")
     count = outcome.inferences
     inferences = "1 inference" if count == 1 else f"{count} inferences"
-    changed = check is not None and check.applies and not check.all_words_right
-    note = f"; the words differ from {FILE_NAME}" if changed else ""
-    return Verdict(True, f"PASS ({inferences}{note})")
+    return Verdict(True, f"PASS ({inferences}{_unchecked(board, outcome, check)})")
 
 
 def _missing(board: Board, outcome: FirmwareOutcome) -> str | None:
@@ -65,28 +64,51 @@ def _missing(board: Board, outcome: FirmwareOutcome) -> str | None:
 def _uncompared(board: Board, outcome: FirmwareOutcome, check: AnswerCheck | None) -> str | None:
     """Say why the output does not count as compared; None if it does.
 
-    It does if the program read every word of the results, or if it has a function check_output()
-    that accepts the output, refuses altered ones, and reads only what the program has read. If the
-    program departs from its answer file, only the second counts.
+    It does if the program writes the words of its answer file and read every word of the results.
+    Otherwise a comparison of its own must notice wrong ones: a function check_output() that accepts
+    the output, refuses altered ones, and reads only what the program has read, or the program as a
+    whole, which must not report success when it runs again and all results are inverted.
     """
-    addresses = board.bus.addresses
-    assert addresses is not None and outcome.run is not None
-    applies = check is not None and check.applies
-    trusted = not applies or (check is not None and check.all_words_right)
-    outputs = check.output_addresses(addresses) if applies and check is not None else frozenset()
-    outputs = outputs or _last_outputs(outcome, addresses)
+    outputs = _outputs(board, outcome, check)
+    own = outputs & outcome.own
+    if own:
+        return f"the program wrote {len(own)} of {len(outputs)} words of the output itself"
+    trusted = check is not None and check.all_words_right
     if trusted and outputs <= outcome.read:
         return None
     checked = board.checked_words()
     if checked and checked <= outcome.read:
         return None
-    if not trusted:
+    if outputs & outcome.read and not is_deceived(board, outputs, board.time_limit):
+        return None
+    if check is not None and check.applies and not trusted:
         return (
             f"the words differ from {FILE_NAME}, and the program has no comparison of its own that "
             "notices wrong results"
         )
     seen = len(outputs & outcome.read)
     return f"the program read {seen} of {len(outputs)} words of the output and compared none"
+
+
+def _outputs(board: Board, outcome: FirmwareOutcome, check: AnswerCheck | None) -> frozenset[int]:
+    """Return the addresses of the results: as the answer file says, or of the last layer."""
+    addresses = board.bus.addresses
+    assert addresses is not None and outcome.run is not None
+    named: frozenset[int] = frozenset()
+    if check is not None and check.applies:
+        named = check.output_addresses(addresses)
+    return named or _last_outputs(outcome, addresses)
+
+
+def _unchecked(board: Board, outcome: FirmwareOutcome, check: AnswerCheck | None) -> str:
+    """Say what the verdict does not cover, for the last line."""
+    if check is None or check.all_words_right:
+        return ""
+    if not check.applies:
+        return f"; {FILE_NAME} is that of another program"
+    outputs, note = _outputs(board, outcome, check), f"; the words differ from {FILE_NAME}"
+    unread = outputs - outcome.read
+    return f"{note}, {len(unread)} words of the output were not read" if unread else note
 
 
 def _data_words(read: frozenset[int], addresses: AddressMap) -> bool:

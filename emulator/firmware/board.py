@@ -38,6 +38,7 @@ from emulator.words.addresses import DATA
 from values import frozen
 
 PROBING_SECONDS = 2.0
+_PROBES = 16
 _COMPARISONS = ("check_output", "cnn_check")  # the second name is that of the first SDKs
 _OK = 1
 _SEMAPHORE_INTERRUPT = 0x4003E040
@@ -51,8 +52,9 @@ class FirmwareOutcome:
 
     `run` is the last inference, `inferences` their number; `failed_at` the address of the data word
     that the program read last before it reported failure. `started` says that the accelerator was
-    started at all, `read` holds the addresses that were read after the last inference. `errors` are
-    the findings of any inference by which the program is wrong, whatever its result.
+    started at all, `read` holds the addresses that were read after the last inference, `own` those
+    of them that the program had written itself. `errors` are the findings of any inference by which
+    the program is wrong, whatever its result.
     """
 
     console: str
@@ -63,6 +65,7 @@ class FirmwareOutcome:
     started: bool = False
     read: frozenset[int] = frozenset()
     errors: tuple[LayerFinding, ...] = ()
+    own: frozenset[int] = frozenset()
 
     @property
     def reported_failure(self) -> bool:
@@ -96,6 +99,7 @@ class Board:
         on_text: Callable[[str], None] = lambda _text: None,
         wrapper: Image | None = None,
     ) -> None:
+        self.chip = chip
         self.bus = Bus(chip, apb_base)
         memory = CoreMemory()
         if chip:
@@ -111,6 +115,8 @@ class Board:
         self.last_run: NetworkRun | None = None
         self.before_first_run: Callable[[Memory], None] | None = None
         """Gets the memory of the accelerator before the network runs for the first time."""
+        self.before_later_run: Callable[[Memory], None] | None = None
+        """The same, each time after that."""
         self.time_limit = DEFAULT_SECONDS
         self.notes: tuple[str, ...] = ()
         """What the user should know about how the program was compiled."""
@@ -195,6 +201,7 @@ class Board:
             self.bus.was_started,
             frozenset(self.bus.reads or ()),
             tuple(self._errors),
+            frozenset(self.bus.own_reads),
         )
 
     def wrong_words(
@@ -227,9 +234,9 @@ class Board:
     def checked_words(self, seconds: float = PROBING_SECONDS) -> frozenset[int]:
         """Return the data words that the program's own comparison reads, once it has passed.
 
-        `check_output()` is called again: it must accept the output, and refuse it when the first,
-        the middle and the last word that it reads are inverted, one at a time. No words if there
-        is no such function, or if it does not compare. Addresses.
+        `check_output()` is called again: it must accept the output, and refuse it when words that
+        it reads, spread over all of them, are inverted, one at a time. No words if there is no such
+        function, or if it does not compare. Addresses.
         """
         name = next((name for name in _COMPARISONS if self.core.has(name)), None)
         if name is None or self.bus.addresses is None:
@@ -238,7 +245,7 @@ class Board:
             accepted, read = self._tried(name, seconds)
             if not accepted or not read:
                 return frozenset()
-            for address in {read[0], read[len(read) // 2], read[-1]}:
+            for address in read[:: max(1, len(read) // _PROBES)] + read[-1:]:
                 value = self.bus.words.get(address, 0)
                 self.bus.words[address] = changed(value, 0, WORD_LIMIT - 1)
                 noticed = not self._tried(name, seconds)[0]
@@ -329,11 +336,12 @@ class Board:
         """The program sleeps: its timers have woken it, or nothing will."""
         if not alone and not self.progress.only_ticks():
             return
-        reason = (
-            "the FIFOs hold less than an image"
-            if self.bus.start_requested
-            else "the accelerator was not started"
-        )
+        if self.bus.start_requested:
+            reason = "the FIFOs hold less than an image"
+        elif self.inferences:
+            reason = "the accelerator has finished, and was not started again"
+        else:
+            reason = "the accelerator was not started"
         what = "nothing wakes it" if alone else "only its timers wake it"
         raise EmulatorError(
             "E825",
@@ -363,8 +371,9 @@ class Board:
     def _infer(self) -> None:
         check_clock(self.bus.words)
         accelerator = self.accelerator
-        if self.first_run is None and self.before_first_run is not None:
-            self.before_first_run(accelerator.memory)
+        before = self.before_first_run if self.first_run is None else self.before_later_run
+        if before is not None:
+            before(accelerator.memory)
         self.last_run = accelerator.start()
         self.time.ran(self.last_run, accelerator.memory)
         self._errors |= dict.fromkeys(self.last_run.errors)
@@ -373,4 +382,4 @@ class Board:
             self.progress.inferred()
         self.bus.words.update(self.accelerator.result_words())
         self.bus.finish()
-        self.bus.reads = []
+        self.bus.watch_reads()

@@ -43,6 +43,9 @@ _TESTS_DONE = reduce(
     MAX78002.control_registers["SRAM_TEST"].pack(cleared=1),
 )
 _PLL_CONTROL = 0x40000010
+_CLOCK_CONTROL = 0x40000008
+_CLOCKS_READY = 0x3F002000
+"""Of all oscillators, and of the clock that was chosen."""
 _PLL = Register(
     "PLL", 0, "PLL control", (flag("enabled", 0, "it runs"), flag("ready", 1, "it is stable"))
 )
@@ -69,6 +72,10 @@ class Bus:
         self.was_started = False
         self.addresses: AddressMap | None = None
         self.reads: list[int] | None = None  # addresses read, while this is a list
+        self.overwritten: set[int] = set()
+        """Words that the program wrote since the network ran, while `reads` is a list."""
+        self.own_reads: set[int] = set()
+        """Those of them that it read."""
         self.read_count = 0
         """Reads of the accelerator."""
         self.marks = MarkLog()
@@ -108,6 +115,8 @@ class Bus:
         """Store 1, 2 or 4 bytes."""
         if self._first <= address < self._end or self.is_accelerator(address):
             self.log.append(size, address, value)
+            if self.reads is not None:
+                self.overwritten.add(word_address(address))
         if size == 4:
             self.words[address] = value
         else:
@@ -154,6 +163,8 @@ class Bus:
         word = word_address(address)
         if self.reads is not None:
             self.reads.append(word)
+            if word in self.overwritten:
+                self.own_reads.add(word)
         if self._first <= word < self._end:
             self._note_read(word in self._controls)
         value = self._status.get(word)
@@ -189,6 +200,12 @@ class Bus:
             return True
         return self.addresses.has_something_at(address)
 
+    def watch_reads(self) -> None:
+        """Record anew what is read, and what the program has written before it reads it."""
+        self.reads = []
+        self.overwritten.clear()
+        self.own_reads.clear()
+
     def finish(self) -> None:
         """Note that the network has run: the groups that took part report it."""
         assert self.addresses is not None
@@ -216,6 +233,8 @@ class Bus:
 
     def _special(self, word: int) -> int | None:
         """Return what a register that is not plain memory reads, else None."""
+        if word == _CLOCK_CONTROL:
+            return self.words.get(word, 0) | _CLOCKS_READY
         if word == _PLL_CONTROL:
             enabled = _PLL.unpack(self.words.get(word, 0))["enabled"]
             return _PLL.by_name["ready"].set(self.words.get(word, 0), enabled)

@@ -83,6 +83,7 @@ def test_file_of_another_device_is_left_out(
     assert "does not belong to this program and is left out" in capsys.readouterr().out
 
 
+_OWN = "for (int i = 0; i < 4; i++) ((volatile int *) 0x50402000)[i] = sample_output[i];"
 _CHECK = "if (check_output() != CNN_OK)\n        fail();\n"
 
 
@@ -97,6 +98,11 @@ _CHECK = "if (check_output() != CNN_OK)\n        fail();\n"
           (_CHECK, "")), "never started"),
         (((_CHECK, "(void) *(volatile int *) 0x50402000;"), ("cnn_unload(result);", "")),
          "1 of 4 words of the output and compared none"),
+        # cnn_unload() reads all, but nothing depends on it
+        ((("for (int i = 0; i < 4; i++, source++)", "return CNN_OK;\n    int i = 0;"),),
+         "4 of 4 words of the output and compared none"),
+        ((("    if (check_output()", f"    {_OWN}\n    if (check_output()"),),
+         "wrote 4 of 4 words of the output itself"),
     ],
 )  # fmt: skip
 def test_pass_needs_evidence(
@@ -106,6 +112,31 @@ def test_pass_needs_evidence(
     assert emulate(parse([str(variant(*changes))])) == 1
     last = capsys.readouterr().out.splitlines()[-1]
     assert last.startswith("NOT PASSED: ") and reason in last
+
+
+def test_a_comparison_of_whatever_name_counts(
+    variant: Variant, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The program runs again with inverted output, which it must notice."""
+    assert emulate(parse([str(variant(("check_output", "compare")))])) == 0
+    assert capsys.readouterr().out.endswith("PASS (1 inference)\n")
+
+
+def test_a_network_that_changes_after_its_first_inference_is_told(
+    made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The first inference is as in the answer file, the last one is what the program reports."""
+    shutil.copytree(made, tmp_path / "net")
+    change(
+        tmp_path / "net" / "main.c",
+        ("    if (check_output() != CNN_OK) {\n        fail();\n    }\n",
+         "    *(volatile uint32_t *) 0x50108000 ^= 1;\n    load_input();\n    cnn_start();\n"
+         "    while (cnn_time == 0)\n        MXC_LP_EnterSleepMode();\n"),
+    )  # fmt: skip
+    assert emulate(parse([str(tmp_path / "net")])) == 1
+    text = capsys.readouterr().out
+    assert "The program has changed the network after the first inference: " in text
+    assert text.splitlines()[-1].startswith("NOT PASSED: the words differ from answer.npz")
 
 
 @pytest.mark.parametrize(
