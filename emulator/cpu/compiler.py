@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 
 from emulator.cpu.architecture import Architecture
@@ -60,6 +61,25 @@ def is_clang(core: Architecture) -> bool:
     """Whether the compiler for a core is clang. Raises EmulatorError (E810) if there is none."""
     zig = _zig()
     return compiler(core)[: len(zig)] == zig != []
+
+
+def compiler_headers(core: Architecture) -> tuple[str, ...]:
+    """Return options by which a compiler finds its own headers and those of no C library.
+
+    GCC comes with a library whose headers would mix with the emulator's.
+    """
+    return () if is_clang(core) else _headers_of_gcc(*compiler(core))
+
+
+@cache
+def _headers_of_gcc(*command: str) -> tuple[str, ...]:
+    options = ["-nostdinc"]
+    for name in ("include", "include-fixed"):
+        found = subprocess.run(
+            [*command, f"-print-file-name={name}"], capture_output=True, text=True, check=False
+        )
+        options += ["-isystem", found.stdout.strip()]
+    return tuple(options)
 
 
 def compile_program(

@@ -141,6 +141,13 @@ class Core:
         """Place bytes in flash or RAM."""
         self._uc.mem_write(address, data)
 
+    def _write_flash(self, address: int, data: bytes) -> None:
+        """Write into flash memory, as its controller does."""
+        memory = self._memory
+        if not memory.flash_base <= address <= memory.flash_base + memory.flash_bytes - len(data):
+            raise self._to_nothing("writes flash memory at", address)
+        self.write_memory(address, data)
+
     def watch_blocks(self, enter: Callable[[int, int], None]) -> None:
         """Have a function called with address and size of each block of code before it runs.
 
@@ -181,7 +188,7 @@ class Core:
             self._exit_code = status
             self.stop()
 
-        return Port(self.observer, self.read_memory, leave)
+        return Port(self.observer, self.read_memory, self._write_flash, leave)
 
     def _core(self) -> Any:
         memory = self._memory

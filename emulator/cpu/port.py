@@ -47,24 +47,30 @@ class _Register(IntEnum):
     ASLEEP = auto()
     STOPWATCH_START = auto()
     STOPWATCH_STOP = auto()
+    FLASH_ADDRESS = auto()
+    FLASH_WORD = auto()
 
 
 class Port:
     """The registers of one core; what the program prints and lacks goes to `observer`.
 
-    `read_memory` reads the core's memory, `leave` gets the status with which the program ends
-    itself. `microseconds` is the time for which it has waited since its start.
+    `read_memory` reads the core's memory, `write_flash` changes its flash memory, `leave` gets the
+    status with which the program ends itself. `microseconds` is the time for which it has waited
+    since its start.
     """
 
     def __init__(
         self,
         observer: CoreObserver,
         read_memory: Callable[[int, int], bytes],
+        write_flash: Callable[[int, bytes], None],
         leave: Callable[[int], None],
     ) -> None:
         self.microseconds = 0
         self._observer = observer
-        self._read_memory, self._leave = read_memory, leave
+        self._read_memory, self._write_flash = read_memory, write_flash
+        self._leave = leave
+        self._flash_address = 0
         self._arguments = [0, 0, 0, 0]
         self._result = self._parsed = 0
         self._started: dict[int, float] = {}  # stopwatches by their timer
@@ -118,6 +124,10 @@ class Port:
                 self._observer.asleep(alone=value != 0)
             case _Register.DELAY:
                 self.microseconds += value
+            case _Register.FLASH_ADDRESS:
+                self._flash_address = value
+            case _Register.FLASH_WORD:
+                self._write_flash(self._flash_address, value.to_bytes(4, "little"))
             case _Register.STOPWATCH_START:
                 self._started[value] = self._now()
             case _Register.STOPWATCH_STOP:

@@ -44,8 +44,18 @@ _TESTS_DONE = reduce(
 )
 _PLL_CONTROL = 0x40000010
 _CLOCK_CONTROL = 0x40000008
-_CLOCKS_READY = 0x3F002000
-"""Of all oscillators, and of the clock that was chosen."""
+_CLOCKS = Register(
+    "CLKCTRL",
+    0,
+    "Clock control",
+    (
+        flag("system", 13, "the clock that was chosen is ready"),
+        *(
+            flag(name, bit, "the oscillator is ready")
+            for bit, name in enumerate(("erfo", "ertco", "iso", "ipo", "ibro", "inro"), 24)
+        ),
+    ),
+)
 _PLL = Register(
     "PLL", 0, "PLL control", (flag("enabled", 0, "it runs"), flag("ready", 1, "it is stable"))
 )
@@ -234,7 +244,10 @@ class Bus:
     def _special(self, word: int) -> int | None:
         """Return what a register that is not plain memory reads, else None."""
         if word == _CLOCK_CONTROL:
-            return self.words.get(word, 0) | _CLOCKS_READY
+            value = self.words.get(word, 0)
+            for ready in _CLOCKS.fields:
+                value = ready.set(value, 1)
+            return value
         if word == _PLL_CONTROL:
             enabled = _PLL.unpack(self.words.get(word, 0))["enabled"]
             return _PLL.by_name["ready"].set(self.words.get(word, 0), enabled)

@@ -26,6 +26,15 @@ _LINK_FLAGS = ("-Wl,--gc-sections", "-Wl,--entry=reset_handler", "-T", str(SDK /
 # Arithmetic that compilers leave to their own run time
 _HELPER = re.compile(r"__(?:aeabi_\w+|gnu_\w+|\w*(?:[sdt]i|[sdt]f|[sdt]c)\d?)")
 
+# Functions of FreeRTOS, and what the macros of its headers call
+_FREERTOS = re.compile(
+    r"(?:v|x|ux|ul|pv|pc|e)(?:Task|Queue|Semaphore|Timer|EventGroup|Stream|Port)[A-Z]\w*"
+    r"|emulator_(?:yield|notify|queue|send|receive|timer|stream|\w+_from_isr)"
+)
+_FREERTOS_NOTE = (
+    "FreeRTOS is the emulator's own: a task runs until it waits, none is interrupted by a tick"
+)
+
 _Symbols = dict[Path, ObjectSymbols]
 
 
@@ -58,7 +67,7 @@ def build_program(
         compiler.compile_all(sources)
         symbols = [read_object(path) for path in runtime]
         offered = frozenset().union(*(names.defined | names.weak for names in symbols))
-        missing, added = _complete(compiler, offered | _linker_symbols())
+        missing, added = _complete(compiler, offered | _linker_symbols(), runtime)
         if missing:
             stand_ins = folder / "stand_ins.inc"
             stand_ins.write_text(stand_in_functions(missing))
@@ -69,8 +78,13 @@ def build_program(
         return Build(image, notes, tuple(compiler.repetitions))
 
 
-def _complete(compiler: SourceCompiler, offered: frozenset[str]) -> tuple[set[str], list[str]]:
-    """Compile what else of the tree is needed; return what stand-ins must replace, and notes."""
+def _complete(
+    compiler: SourceCompiler, offered: frozenset[str], runtime: list[Path]
+) -> tuple[set[str], list[str]]:
+    """Compile what else of the tree is needed; return what stand-ins must replace, and notes.
+
+    What is needed of FreeRTOS is added to `runtime`.
+    """
     tree, notes = compiler.tree, []
     tried: set[Path] = set()
     while True:
@@ -91,6 +105,10 @@ def _complete(compiler: SourceCompiler, offered: frozenset[str]) -> tuple[set[st
         tried.update(more)
         compiler.compile_all(more)
         notes += [f"{tree.shown(source)} is compiled, too" for source in more]
+    if any(map(_FREERTOS.fullmatch, missing)):
+        runtime.append(compiler.compile_own(SDK / "source" / "freertos.c"))
+        missing -= read_object(runtime[-1]).defined
+        notes.append(_FREERTOS_NOTE)
     if not compiler.alone:
         _refuse_undefined(compiler, missing, symbols)
     return missing, notes
@@ -140,7 +158,7 @@ def _link(objects: Sequence[Path], compiler: SourceCompiler, folder: Path) -> Im
 
 def _linker_symbols() -> frozenset[str]:
     text = (SDK / "link.ld").read_text()
-    return frozenset(re.findall(r"^\s*(\w+) = ", text, re.MULTILINE))
+    return frozenset(re.findall(r"(\w+) = ", text))
 
 
 def _duplicates(symbols: _Symbols) -> dict[str, list[Path]]:
@@ -168,7 +186,7 @@ def _refuse_undefined(compiler: SourceCompiler, missing: set[str], symbols: _Sym
     if "main" in missing:
         raise NoProgramError(
             "E811",
-            "no file defines main()",
+            _without_main(tree),
             str(tree.root),
             "Name the folder of the whole program, or use --accelerator-only.",
         )
@@ -186,6 +204,15 @@ def _refuse_undefined(compiler: SourceCompiler, missing: set[str], symbols: _Sym
             str(tree.root),
             "Name further folders with --include, or use --accelerator-only.",
         )
+
+
+def _without_main(tree: ProjectTree) -> str:
+    definition = re.compile(r"^\s*(?:int|void)\s+main\s*\(", re.MULTILINE)
+    for pattern in ("*.cpp", "*.cc", "*.cxx", "*.ino"):
+        for path in tree.files(pattern):
+            if definition.search(source_text(path)):
+                return f"main() is in {tree.shown(path)}, and C++ is not compiled"
+    return "no file defines main()"
 
 
 def _is_declared(tree: ProjectTree, name: str) -> bool:

@@ -19,12 +19,21 @@ from emulator.project.tree import ProjectTree, find_in_tree
 
 SDK = Path(__file__).resolve().parents[1] / "sdk"
 
+_FREERTOS = SDK / "include" / "freertos"
+"""Headers whose names a project may have as well, so that they are looked for last."""
+
 
 @cache
 def _known() -> frozenset[str]:
     """Return the names of headers that the emulator's SDK stands for."""
     lines = (SDK / "headers.txt").read_text().splitlines()
     return frozenset(word for line in lines if not line.startswith("#") for word in line.split())
+
+
+def _holds_freertos(folder: Path) -> bool:
+    """Whether a folder has the headers of the kernel, whose place the SDK's own take."""
+    kernel = (folder / name for name in ("FreeRTOS.h", "portmacro.h"))
+    return any(path.is_file() for path in kernel) and not (folder / "FreeRTOSConfig.h").is_file()
 
 
 @dataclass
@@ -45,6 +54,7 @@ class Headers:
     def folders(self, source: Path) -> list[Path]:
         """Return the folders in which headers of a source are looked for."""
         own = [source.parent, *self.tree.include, *self.found]
+        own = [folder for folder in own if not _holds_freertos(folder)]
         return [folder.resolve() for folder in [*own, self.folder / "made-up", self._sdk]]
 
     def foreign(self) -> list[str]:
@@ -59,6 +69,9 @@ class Headers:
         name = message.name
         near = [] if name in self.made_up else self._near(message)
         if near and self._take(name, near[0]):
+            return True
+        if (_FREERTOS / name).is_file() and _FREERTOS not in self.found:
+            self.found.append(_FREERTOS)
             return True
         path = self.folder / "made-up" / name
         if path.exists() or ".." in Path(name).parts or Path(name).is_absolute():

@@ -48,7 +48,7 @@ _PATTERNS = tuple(
     (kind, re.compile(pattern))
     for kind, pattern in (
         (Complaint.HEADER, r"'(?P<name>[^']+)' file not found"),
-        (Complaint.HEADER, r"(?P<name>\S+): No such file or directory"),
+        (Complaint.HEADER, r"(?P<name>[^:\s][^:]*): No such file or directory"),
         (Complaint.IDENTIFIER, r"use of undeclared identifier '(?P<name>\w+)'"),
         (Complaint.IDENTIFIER, r"'(?P<name>\w+)' undeclared"),
         (Complaint.TYPE, rf"unknown type name '{_NAME}'"),

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from emulator.cpu.architecture import Architecture
-from emulator.cpu.compiler import compiler, is_clang, run_compiler
+from emulator.cpu.compiler import compiler, compiler_headers, is_clang, run_compiler
 from emulator.cpu.port import PORT
 from emulator.errors import EmulatorError
 from emulator.project.headers import SDK, Headers
@@ -29,7 +29,8 @@ _PROJECT_FLAGS = (
     *("-Wno-error=implicit-function-declaration", "-Wno-error=int-conversion"),
     *("-Wno-error=incompatible-pointer-types", "-Wno-error=implicit-int"),
 )
-_SDK_FLAGS = ("-ffunction-sections", "-fdata-sections", "-I", str(SDK / "include"))
+# Its lines and frames are what gdb shows of a program that sleeps
+_SDK_FLAGS = ("-g", "-ffunction-sections", "-fdata-sections", "-I", str(SDK / "include"))
 _WORKERS = 2
 _MAX_ROUNDS = 80
 
@@ -95,7 +96,8 @@ class SourceCompiler:
         if not flags and key in _COMPILED:
             target.write_bytes(_COMPILED[key])
             return target
-        command = [*_COMMON_FLAGS, *_SDK_FLAGS, *flags, "-o", str(target), str(source)]
+        system = compiler_headers(self.core)
+        command = [*_COMMON_FLAGS, *_SDK_FLAGS, *system, *flags, "-o", str(target), str(source)]
         status, output = run_compiler(
             command, self.core, self._folder, self.tree.root, keep=not flags
         )
@@ -147,6 +149,7 @@ class SourceCompiler:
             *(["-Dmain=program_main"] if self.alone else []),
             *self.tree.flags,
             *(f"-I{folder}" for folder in self.headers.folders(source)),
+            *compiler_headers(self.core),
         ]
 
     def _mend(self, message: CompilerMessage, standins: StandIns) -> bool:

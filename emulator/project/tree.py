@@ -9,7 +9,8 @@ from __future__ import annotations
 import fnmatch
 import os
 import re
-from collections.abc import Iterable, Sequence
+import shlex
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -26,6 +27,10 @@ _SOURCE_FOLDERS = (".", "src", "Src", "source", "Source")
 _HEADER_FOLDERS = ("include", "Include", "inc", "Inc", *_SOURCE_FOLDERS)
 _RISCV_ENDING = "_riscv"  # of the program of the RISC-V core; that of the Arm core has none
 _NOT_SOURCES = re.compile(r"(?:startup|system)_max\w+|.*template", re.IGNORECASE)
+_FREERTOS = re.compile(r"FreeRTOS (?:Kernel )?V\d")  # at the beginning of each file of its kernel
+_FREERTOS_FILE = re.compile(
+    r"tasks|queue|list|timers|event_groups|stream_buffer|croutine|port|heap_\d"
+)
 _MAIN = re.compile(r"^[ \t]*(?:int|void)\s+main\s*\(", re.MULTILINE)
 _MAX_FILES = 3000
 
@@ -109,7 +114,7 @@ def read_tree(root: Path, options: TreeOptions | None = None) -> ProjectTree:
             "E800", "the folder holds no C files", str(root), "Generate the project first."
         )
     programs = {source.stem for source in sources}
-    wrappers = [source for source in sources if f"{source.stem}{_RISCV_ENDING}" in programs]
+    wrappers = [source for source in sources if _starts(source.stem, programs)]
     include = [*options.include, *found.include, *(root / name for name in _HEADER_FOLDERS)]
     include += [source.parent for source in sources]
     used = {source.resolve() for source in sources}
@@ -125,6 +130,11 @@ def read_tree(root: Path, options: TreeOptions | None = None) -> ProjectTree:
         notes=tuple(found.notes),
         shorten_loops=options.shorten_loops,
     )
+
+
+def _starts(name: str, programs: Collection[str]) -> bool:
+    """Whether a program of the Arm core starts one of the RISC-V core: main or main_arm."""
+    return f"{name.removesuffix('_arm')}{_RISCV_ENDING}" in programs
 
 
 def chip_of(root: Path) -> Chip | None:
@@ -200,15 +210,23 @@ def _take(makefile: Makefile, found: _Found) -> None:
         path = _source(root, folders, name)
         if path is not None and path.suffix == ".c":
             found.sources.append(path)
-    found.include += _folders(root, makefile.words("IPATH"))
-    words = [*makefile.words("PROJ_CFLAGS"), *makefile.words("CFLAGS")]
+    found.include += _folders(root, _shell_words(makefile, "IPATH"))
+    words = [*_shell_words(makefile, "PROJ_CFLAGS"), *_shell_words(makefile, "CFLAGS")]
     for word in words:
         if word.startswith(("-D", "-U")) and len(word) > 2:
-            found.flags.append(word.replace('\\"', '"').replace("'", ""))
+            found.flags.append(word)
         elif word.startswith("-I") and len(word) > 2:
             found.include += _folders(root, [word[2:]])
     found.target = found.target or makefile.value("TARGET")
     found.riscv |= makefile.value("RISCV_CORE").strip() not in ("", "0")
+
+
+def _shell_words(makefile: Makefile, name: str) -> list[str]:
+    """Return the words of a variable as a shell sees them: quoted blanks separate nothing."""
+    try:
+        return shlex.split(makefile.value(name))
+    except ValueError:  # a quotation mark that is not closed
+        return makefile.words(name)
 
 
 def _source(root: Path, folders: Sequence[Path], name: str) -> Path | None:
@@ -251,7 +269,14 @@ def _belongs(source: Path, options: TreeOptions) -> bool:
         fnmatch.fnmatch(source.name, pattern) or source.match(pattern)
         for pattern in options.exclude
     )
-    return not excluded and not _NOT_SOURCES.fullmatch(source.stem)
+    return not excluded and not _NOT_SOURCES.fullmatch(source.stem) and not _of_freertos(source)
+
+
+def _of_freertos(source: Path) -> bool:
+    """Whether a C file is part of the kernel of FreeRTOS; the emulator has its own."""
+    return bool(
+        _FREERTOS_FILE.fullmatch(source.stem) and _FREERTOS.search(source_text(source)[:400])
+    )
 
 
 def _unique(paths: Iterable[Path]) -> list[Path]:

@@ -186,3 +186,49 @@ def test_registers_of_the_host() -> None:
     assert format_number("%7.2f", 0x4009_21FB_5444_2D18) == "   3.14"
     assert parse_number(" 1.5e2x") == (0x4062_C000_0000_0000, 6)
     assert parse_number("x") == (0, 0)
+
+
+def test_texts_are_read_by_their_format(run: Run) -> None:
+    body = r"""
+    int a, b, n; unsigned h; float f; double d; char w[8], set[8]; long long l; short s = 7;
+    n = sscanf("10 -3 0x1f 2.5 1e3 word,ab9 -9000000000 300",
+               "%d %i %x %f %lf %[^,],%[a-z]%d %lld %hd", &a, &b, &h, &f, &d, w, set, &a, &l, &s);
+    printf("%d %d %d %u %.1f %.0f %s %s %lld %d|", n, a, b, h, f, d, w, set, l, s);
+    printf("%d %d %d", sscanf("12345", "%2d%*1d%d", &a, &b), a, b);
+    printf(" %d %d", sscanf("x", "%d", &a), sscanf("", "%d", &a));"""
+    assert run(body) == "10 9 -3 31 2.5 1000 word ab -9000000000 300|2 12 45 0 -1"
+
+
+def test_calendar_jumps_and_constructors(run: Run) -> None:
+    head = """
+    #include <setjmp.h>
+    #include <sys/time.h>
+    static jmp_buf place;
+    static int kept;
+    __attribute__((constructor)) static void before(void) { kept = 40; }
+    static void leave(void) { longjmp(place, 2); }"""
+    body = r"""
+    char text[40];
+    time_t leap = 951827696; /* 29 February 2000 */
+    strftime(text, sizeof text, "%a %d %b %Y %H:%M:%S %j", gmtime(&leap));
+    struct tm day = *localtime(&leap);
+    printf("%s %d|", text, mktime(&day) == leap);
+    volatile int value = setjmp(place);
+    if (!value)
+        leave();
+    printf("%d", kept + value);"""
+    assert run(body, head) == "Tue 29 Feb 2000 12:34:56 060 1|42"
+
+
+def test_flash_memory_and_clocks_of_the_chip(run: Run) -> None:
+    """Programming clears bits, erasing sets those of a page; oscillators are ready at once."""
+    body = r"""
+    uint32_t place = 0x1007E000, words[4] = {1, 2, 3, 0xDEADBEEF}, back[4];
+    MXC_FLC_PageErase(place);
+    MXC_FLC_Write(place, 16, words);
+    MXC_FLC_Read(place, back, 16);
+    MXC_FLC_Write32(place, 0xFFFFFFF0);
+    printf("%x %x %x", (unsigned) back[3], *(unsigned *) place, *(unsigned *) (place + 16));
+    MXC_GCR->clkctrl = MXC_F_GCR_CLKCTRL_ISO_EN;
+    while (!(MXC_GCR->clkctrl & MXC_F_GCR_CLKCTRL_ISO_RDY)) {}"""
+    assert run(body) == "deadbeef 0 ffffffff"

@@ -86,6 +86,32 @@ def test_tree_that_its_makefile_describes(digits: Path, run: Emulate, tmp_path: 
     assert run(folder, "--accelerator-only")[0] == 0
 
 
+def test_quoted_words_of_a_makefile(project: Path, run: Emulate, tmp_path: Path) -> None:
+    """Blanks in definitions and folders, as a shell takes them; header names with blanks."""
+    folder = c_files(project, tmp_path / "blanks")
+    (folder / "my headers" / "sub dir").mkdir(parents=True)
+    (folder / "my headers" / "sub dir" / "the level.h").write_text("#define LEVEL 3\n")
+    (folder / "Makefile").write_text(
+        'TARGET=MAX78000\nSRCS=main.c cnn.c\nIPATH=. "my headers"\n'
+        'PROJ_CFLAGS += -DNAME=\\"a\\ tree\\" -DTEXT=\'"b c"\'\n'
+    )
+    change(
+        folder / "main.c",
+        ('#include "cnn.h"', '#include "cnn.h"\n#include "sub dir/the level.h"'),
+        ("cnn_disable();", 'printf("%s %s %d\\n", NAME, TEXT, LEVEL); cnn_disable();'),
+    )
+    status, text = run(folder)
+    assert status == 0, text
+    assert "a tree b c 3\n" in text
+
+
+def test_main_in_another_language_is_told(project: Path, run: Emulate, tmp_path: Path) -> None:
+    folder = c_files(project, tmp_path / "cpp")
+    (folder / "main.c").rename(folder / "main.cpp")
+    _, text = run(folder)
+    assert "note: main() is in main.cpp, and C++ is not compiled: the network is run alone" in text
+
+
 def test_tree_without_a_makefile(digits: Path, run: Emulate, tmp_path: Path) -> None:
     """What main.c needs is found: sources in src/, headers and the network anywhere below."""
     folder = tmp_path / "tree"
@@ -138,8 +164,10 @@ def test_riscv_pair_in_a_tree(run: Emulate, tmp_path: Path) -> None:
     made = generate(tmp_path / "made", "--riscv", "--riscv-debug")
     folder = tmp_path / "pair"
     c_files(made, folder / "src")
+    (folder / "src" / "main.c").rename(folder / "src" / "main_arm.c")
     for name in ("Makefile", "Makefile.ARM", "Makefile.RISCV"):
         change_sources = (made / name).read_text().replace("VPATH", "UNUSED")
+        change_sources = change_sources.replace("main.c", "main_arm.c")
         (folder / name).write_text("VPATH = src\nIPATH = src\n" + change_sources)
     status, text = run(folder)
     assert (status, text.splitlines()[-1]) == (0, "PASS (1 inference)")

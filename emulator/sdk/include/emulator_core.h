@@ -152,6 +152,34 @@ void SystemInit(void);
 #define __COMPILER_BARRIER() __DSB()
 #define __BKPT(value) abort()
 #define __CLREX() __DSB()
+#define __enable_fault_irq() __enable_irq()
+#define __disable_fault_irq() __disable_irq()
+/* Registers of the core that say nothing here */
+#define EMULATOR_CORE_REGISTER(name) \
+    static inline uint32_t __get_##name(void) { return 0; } \
+    static inline void __set_##name(uint32_t value) { (void) value; }
+EMULATOR_CORE_REGISTER(BASEPRI)
+EMULATOR_CORE_REGISTER(BASEPRI_MAX)
+EMULATOR_CORE_REGISTER(CONTROL)
+EMULATOR_CORE_REGISTER(FAULTMASK)
+EMULATOR_CORE_REGISTER(FPSCR)
+EMULATOR_CORE_REGISTER(PSP)
+EMULATOR_CORE_REGISTER(IPSR)
+EMULATOR_CORE_REGISTER(APSR)
+EMULATOR_CORE_REGISTER(xPSR)
+static inline uint32_t __get_MSP(void) { return (uint32_t) (uintptr_t) __builtin_frame_address(0); }
+static inline void __set_MSP(uint32_t top) { (void) top; }
+/* Exclusive access: nothing comes between */
+#define EMULATOR_EXCLUSIVE(suffix, type) \
+    static inline type __LDREX##suffix(volatile type *address) { return *address; } \
+    static inline uint32_t __STREX##suffix(type value, volatile type *address) \
+    { \
+        *address = value; \
+        return 0; \
+    }
+EMULATOR_EXCLUSIVE(B, uint8_t)
+EMULATOR_EXCLUSIVE(H, uint16_t)
+EMULATOR_EXCLUSIVE(W, uint32_t)
 static inline uint32_t __REV(uint32_t value) { return __builtin_bswap32(value); }
 static inline uint32_t __REV16(uint32_t value)
 {

@@ -158,6 +158,27 @@ void MXC_SYS_ClockDisable(mxc_sys_periph_clock_t clock);
 int MXC_SYS_IsClockEnabled(mxc_sys_periph_clock_t clock);
 void MXC_SYS_Reset_Periph(mxc_sys_reset_t reset);
 extern uint32_t PeripheralClock;
+#define MXC_F_GCR_CLKCTRL_SYSCLK_SEL_POS 9
+#define MXC_F_GCR_CLKCTRL_SYSCLK_SEL (7u << 9)
+#define MXC_F_GCR_CLKCTRL_SYSCLK_DIV (7u << 6)
+#define MXC_F_GCR_CLKCTRL_SYSCLK_RDY (1u << 13)
+#define MXC_F_GCR_CLKCTRL_ERFO_EN (1u << 16)
+#define MXC_F_GCR_CLKCTRL_ERTCO_EN (1u << 17)
+#define MXC_F_GCR_CLKCTRL_ISO_EN (1u << 18)
+#define MXC_F_GCR_CLKCTRL_IPO_EN (1u << 19)
+#define MXC_F_GCR_CLKCTRL_IBRO_EN (1u << 20)
+#define MXC_F_GCR_CLKCTRL_ERFO_RDY (1u << 24)
+#define MXC_F_GCR_CLKCTRL_ERTCO_RDY (1u << 25)
+#define MXC_F_GCR_CLKCTRL_ISO_RDY (1u << 26)
+#define MXC_F_GCR_CLKCTRL_IPO_RDY (1u << 27)
+#define MXC_F_GCR_CLKCTRL_IBRO_RDY (1u << 28)
+#define MXC_F_GCR_CLKCTRL_INRO_RDY (1u << 29)
+#define MXC_S_GCR_CLKCTRL_SYSCLK_SEL_ISO (0u << 9)
+#define MXC_S_GCR_CLKCTRL_SYSCLK_SEL_ERFO (2u << 9)
+#define MXC_S_GCR_CLKCTRL_SYSCLK_SEL_INRO (3u << 9)
+#define MXC_S_GCR_CLKCTRL_SYSCLK_SEL_IPO (4u << 9)
+#define MXC_S_GCR_CLKCTRL_SYSCLK_SEL_IBRO (5u << 9)
+#define MXC_S_GCR_CLKCTRL_SYSCLK_SEL_ERTCO (6u << 9)
 #define IPO_FREQ 100000000
 #define ISO_FREQ 60000000
 #define IBRO_FREQ 7372800
@@ -400,6 +421,14 @@ typedef enum { MXC_PT_SCALE_1, MXC_PT_SCALE_2 } mxc_ptg_scale_t;
 typedef struct {
     unsigned int channel, bps, pattern, ptLength, loop, loopDelay;
 } mxc_pt_cfg_t;
+
+/* Flash controller */
+int MXC_FLC_Init(void);
+int MXC_FLC_PageErase(uint32_t address);
+int MXC_FLC_Write(uint32_t address, uint32_t length, uint32_t *buffer);
+int MXC_FLC_Write32(uint32_t address, uint32_t data);
+int MXC_FLC_Write128(uint32_t address, uint32_t *data);
+void MXC_FLC_Read(int address, void *buffer, int length);
 
 /* Locks between programs that run at the same time: there is only one */
 int MXC_GetLock(uint32_t *lock, uint32_t value);

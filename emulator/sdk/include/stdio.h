@@ -49,6 +49,7 @@ char *gets(char *text);
 char *fgets(char *text, int size, FILE *file);
 int scanf(const char *format, ...);
 int fscanf(FILE *file, const char *format, ...);
+int vsscanf(const char *text, const char *format, va_list arguments);
 int sscanf(const char *text, const char *format, ...);
 FILE *fopen(const char *name, const char *mode);
 int fclose(FILE *file);

@@ -1,4 +1,4 @@
-/* C library of the emulated core: time since the start of the program. There is no calendar. */
+/* C library of the emulated core: time since the start of the program. The calendar begins with 1970. */
 #ifndef EMULATOR_TIME_H
 #define EMULATOR_TIME_H
 
@@ -20,6 +20,8 @@ clock_t clock(void);
 double difftime(time_t end, time_t begin);
 struct tm *localtime(const time_t *time);
 struct tm *gmtime(const time_t *time);
+struct tm *localtime_r(const time_t *time, struct tm *result);
+struct tm *gmtime_r(const time_t *time, struct tm *result);
 time_t mktime(struct tm *time);
 char *ctime(const time_t *time);
 char *asctime(const struct tm *time);

@@ -27,6 +27,7 @@ typedef struct {
     volatile uint32_t clock[2];    /* microseconds since the start; reading takes time, too */
     volatile uint32_t asleep;      /* the program sleeps and has no timer that would wake it */
     volatile uint32_t stopwatch_start, stopwatch_stop; /* take the address of a timer */
+    volatile uint32_t flash_address, flash_word; /* a word is written into the flash memory */
 } emulator_port_t;
 #define HOST ((emulator_port_t *) EMULATOR_PORT)
 
@@ -38,6 +39,10 @@ typedef union {
 
 /* Say that a function without hardware behind it was called. */
 static inline void emulator_stand_in(const char *name) { HOST->stand_in = (uint32_t) (uintptr_t) name; }
+
+/* With FreeRTOS: where the stack of main() ends while tasks have theirs, and a chance for other tasks */
+extern char *emulator_main_stack;
+void emulator_other_tasks(void);
 
 static inline uint64_t emulator_microseconds(void)
 {

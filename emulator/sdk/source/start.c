@@ -7,9 +7,13 @@ extern int main(void);
 WEAK void SystemInit(void) {}
 WEAK int Board_Init(void) { return E_NO_ERROR; }
 
+extern void (*__init_array_start[])(void), (*__init_array_end[])(void);
+
 __attribute__((used)) int reset_handler(void)
 {
     SystemInit();
+    for (void (**constructor)(void) = __init_array_start; constructor < __init_array_end; constructor++)
+        (*constructor)();
     return main();
 }
 
@@ -30,6 +34,11 @@ WEAK void CNN_IRQHandler(void);
 TIMERS(DECLARE)
 WEAK void SysTick_Handler(void);
 static volatile bool system_tick;
+
+/* Of FreeRTOS, where the program has it: the time until a task goes on (0: none), and its tasks' turn */
+WEAK uint32_t emulator_until_task(void);
+WEAK void emulator_task_switch(void);
+volatile unsigned int emulator_handlers;
 
 static bool is_peripheral(IRQn_Type irq) { return (int) irq >= 0 && (int) irq < INTERRUPTS; }
 
@@ -61,34 +70,41 @@ static void call_handler(handler_t handler)
 #else
 static void call_handler(handler_t handler) { handler(); }
 #endif
+static void handle(unsigned int irq);
 
 /* Let time pass while the program sleeps, and call the handlers of the timers that may interrupt. */
 static void call_timers(void)
 {
     bool any = system_tick;
-    HOST->delay = TICK_MICROSECONDS;
+    uint32_t task = emulator_until_task ? emulator_until_task() : 0;
+#define LOOK(name) any |= enabled[name##_IRQn] && vectors[name##_IRQn];
+    TIMERS(LOOK)
+    HOST->delay = task && !any ? task : TICK_MICROSECONDS;
     if (system_tick && !masked)
         SysTick_Handler();
 #define CALL(name) \
-    if (enabled[name##_IRQn] && vectors[name##_IRQn]) { \
-        any = true; \
-        emulator_interrupt(name##_IRQn); \
-    }
+    if (enabled[name##_IRQn] && vectors[name##_IRQn]) \
+        handle(name##_IRQn);
     TIMERS(CALL)
-    HOST->asleep = !any;
+    HOST->asleep = !any && !task;
+}
+
+static void handle(unsigned int irq)
+{
+    pending[irq] = masked || !enabled[irq];
+    if (!pending[irq] && vectors[irq])
+        call_handler(vectors[irq]);
 }
 
 /* The emulator calls this when an interrupt comes. It waits while interrupts are off. */
 __attribute__((used)) void emulator_interrupt(unsigned int irq)
 {
-    irq &= INTERRUPTS - 1;
-    if (irq == TIMER_INTERRUPTS) {
+    emulator_handlers++;
+    if (irq == TIMER_INTERRUPTS)
         call_timers();
-        return;
-    }
-    pending[irq] = masked || !enabled[irq];
-    if (!pending[irq] && vectors[irq])
-        call_handler(vectors[irq]);
+    else
+        handle(irq & (INTERRUPTS - 1));
+    emulator_handlers--;
 }
 
 static void deliver_pending(void)
@@ -163,13 +179,27 @@ WEAK void __set_PRIMASK(uint32_t mask)
     deliver_pending();
 }
 
-/* Sleep ends at an interrupt, also at one that waits because interrupts are off. */
+/* A task of FreeRTOS has waited: others may go on. */
+void emulator_other_tasks(void)
+{
+    if (emulator_task_switch && !emulator_handlers)
+        emulator_task_switch();
+}
+
+/* Sleep ends at an interrupt, also at one that waits because interrupts are off. The address to
+   return to is kept on the stack, where a debugger finds who sleeps. */
+#ifdef __riscv
+#define RETURN_ADDRESS "ra"
+#else
+#define RETURN_ADDRESS "lr"
+#endif
 static void sleep_until_interrupt(void)
 {
     for (unsigned int irq = 0; irq < INTERRUPTS; irq++)
         if (pending[irq] && enabled[irq])
             return;
-    __asm__ volatile("wfi");
+    __asm__ volatile("wfi" : : : RETURN_ADDRESS, "memory");
+    emulator_other_tasks();
 }
 WEAK void __WFI(void) { sleep_until_interrupt(); }
 WEAK void __WFE(void) { sleep_until_interrupt(); }

@@ -18,11 +18,13 @@ typedef struct block {
 extern char __heap_start[];
 static block_t *heap;
 static char *heap_end = __heap_start;
+char *emulator_main_stack;
 
 static void *block_grow(size_t size)
 {
     char here, *start = (char *) (((uintptr_t) heap_end + 7) & ~(uintptr_t) 7);
-    if (size > (size_t) (&here - start) || (size_t) (&here - start) - size < STACK_BYTES + sizeof(block_t))
+    char *end = emulator_main_stack ? emulator_main_stack : &here;
+    if (size > (size_t) (end - start) || (size_t) (end - start) - size < STACK_BYTES + sizeof(block_t))
         return NULL;
     block_t *block = (block_t *) start;
     *block = (block_t) {size, NULL, 0, 0};

@@ -35,7 +35,11 @@ WEAK int MXC_SYS_IsClockEnabled(mxc_sys_periph_clock_t clock)
 }
 
 /* Time: waiting makes the clock advance, without taking time outside */
-static void pass_time(uint32_t us) { HOST->delay = us; }
+static void pass_time(uint32_t us)
+{
+    HOST->delay = us;
+    emulator_other_tasks();
+}
 WEAK int MXC_Delay(uint32_t us)
 {
     pass_time(us);
@@ -268,6 +272,57 @@ WEAK int MXC_SPI_MasterTransactionDMA(mxc_spi_req_t *request)
     return MXC_SPI_MasterTransactionAsync(request);
 }
 
+/* Flash controller: bits that are cleared stay so until their page is erased */
+static uint32_t flash_page(void)
+{
+#ifdef TARGET_MAX78002
+    return 0x4000;
+#else
+    return 0x2000;
+#endif
+}
+static void flash_store(uint32_t address, uint32_t word)
+{
+    HOST->flash_address = address;
+    HOST->flash_word = word;
+}
+WEAK int MXC_FLC_Init(void) { return E_NO_ERROR; }
+WEAK int MXC_FLC_PageErase(uint32_t address)
+{
+    address &= ~(flash_page() - 1);
+    for (uint32_t i = 0; i < flash_page(); i += 4)
+        flash_store(address + i, 0xFFFFFFFFu);
+    return E_NO_ERROR;
+}
+WEAK int MXC_FLC_Write32(uint32_t address, uint32_t data)
+{
+    if (address & 3)
+        return E_BAD_PARAM;
+    flash_store(address, *(volatile uint32_t *) (uintptr_t) address & data);
+    return E_NO_ERROR;
+}
+WEAK int MXC_FLC_Write128(uint32_t address, uint32_t *data)
+{
+    if (address & 15)
+        return E_BAD_PARAM;
+    for (uint32_t i = 0; i < 4; i++)
+        MXC_FLC_Write32(address + 4 * i, data[i]);
+    return E_NO_ERROR;
+}
+WEAK int MXC_FLC_Write(uint32_t address, uint32_t length, uint32_t *buffer)
+{
+    for (uint32_t i = 0; i < length; i++) {
+        uint32_t place = (address + i) & ~3u, shift = 8 * ((address + i) & 3);
+        uint32_t byte = (uint32_t) ((uint8_t *) buffer)[i] << shift;
+        MXC_FLC_Write32(place, byte | ~(0xFFu << shift));
+    }
+    return E_NO_ERROR;
+}
+WEAK void MXC_FLC_Read(int address, void *buffer, int length)
+{
+    memcpy(buffer, (void *) (uintptr_t) address, (size_t) length);
+}
+
 /* Locks: the other core's program does not run at the same time */
 WEAK int MXC_GetLock(uint32_t *lock, uint32_t value)
 {
@@ -288,15 +343,4 @@ WEAK int MXC_SEMA_CheckSema(unsigned int semaphore)
 {
     (void) semaphore;
     return E_NO_ERROR;
-}
-
-/* Time for the C library */
-#include <time.h>
-WEAK clock_t clock(void) { return (clock_t) emulator_microseconds(); }
-WEAK time_t time(time_t *result)
-{
-    time_t seconds = (time_t) (emulator_microseconds() / 1000000);
-    if (result)
-        *result = seconds;
-    return seconds;
 }

@@ -7,6 +7,12 @@
 
 typedef long ssize_t;
 typedef long off_t;
+typedef unsigned int mode_t, uid_t, gid_t, dev_t, ino_t;
+typedef int pid_t;
+typedef unsigned char u_char;
+typedef unsigned short u_short;
+typedef unsigned int u_int;
+typedef unsigned long u_long;
 typedef unsigned int uint;
 typedef unsigned short ushort;
 
