@@ -88,9 +88,9 @@ def test_no_layer_streams_before_the_first(streams: Accelerator) -> None:
     """The first layer takes its input from a FIFO, whatever the chip."""
     memory = streams.memory
     address = memory.addresses.apb_base + memory.chip.layer_address(0, 0, "STREAM2")
-    (found,) = changed(streams, address, 1)
-    assert found.severity is Severity.ERROR
-    assert "passes_before: expected 0, found 1" in str(found)
+    found = changed(streams, address, 1)
+    errors = [str(finding) for finding in found if finding.severity is Severity.ERROR]
+    assert any("passes_before: expected 0, found 1" in error for error in errors)
 
 
 def test_frame_size_is_told(streams: Accelerator) -> None:
