@@ -85,25 +85,25 @@ def explanations(root: Path) -> dict[str, Explanation]:
     for pattern in SOURCES:
         for path in sorted(root.glob(pattern)):
             if path != Path(__file__).resolve():
-                _scan(ast.parse(path.read_bytes()), path.name in _REASONED, found)
+                _scan(ast.parse(path.read_bytes()), path.name in _REASONED, found, root)
     for constraint in CONSTRAINTS:
         found[constraint.code].reasons.append(constraint.reason)
         found[constraint.code].kinds.append(constraint.kind)
     return dict(found)
 
 
-def _scan(tree: ast.Module, rules: bool, found: Mapping[str, Explanation]) -> None:
+def _scan(tree: ast.Module, rules: bool, found: Mapping[str, Explanation], root: Path) -> None:
     """Collect the codes of a module; `rules` says that docstrings of functions are reasons."""
-    constants = {
-        _name(node.targets[0]): _text(node.value)
-        for node in tree.body
-        if isinstance(node, ast.Assign)
-    }
+    constants = _imported_constants(tree, root) | _constants(tree)
+    collecting = _collected(tree, constants)
+    if collecting:
+        for message in _complaints(tree):
+            found[collecting].add(message)
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef):
             code = _constraint_code(node)
             if code:
-                for message in _findings(node):
+                for message in _findings(node, tree):
                     found[code].add(message)
             for code, expression in _calls(node, constants):
                 found[code]  # also a code whose message is not in the source has a row
@@ -115,6 +115,48 @@ def _scan(tree: ast.Module, rules: bool, found: Mapping[str, Explanation]) -> No
                     found[code].reasons.append(reason)
 
 
+def _constants(tree: ast.Module) -> dict[str, str | None]:
+    """Return the texts that a module gives names to."""
+    return {
+        _name(node.targets[0]): _text(node.value)
+        for node in tree.body
+        if isinstance(node, ast.Assign)
+    }
+
+
+def _imported_constants(tree: ast.Module, root: Path) -> dict[str, str | None]:
+    """Return the texts that a module takes from others of the project."""
+    found: dict[str, str | None] = {}
+    for node in tree.body:
+        if isinstance(node, ast.ImportFrom) and any(x.name.isupper() for x in node.names):
+            path = root / f"{(node.module or '').replace('.', '/')}.py"
+            if path.is_file():
+                named = _constants(ast.parse(path.read_bytes()))
+                found |= {x.name: named[x.name] for x in node.names if x.name in named}
+    return found
+
+
+def _collected(tree: ast.Module, constants: Mapping[str, str | None]) -> str | None:
+    """Return the code with which a module collects complaints (`Complaints(CODE, path)`)."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and _name(node.func) == "Complaints" and node.args:
+            return _text(node.args[0]) or constants.get(_name(node.args[0]))
+    return None
+
+
+def _complaints(tree: ast.Module) -> Iterator[str]:
+    """Yield the messages that a module adds to its complaints."""
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+            continue
+        if _name(node.func.value) != "complaints":
+            continue
+        if node.func.attr == "add":
+            yield from _texts(node.args[0])
+        elif node.func.attr == "wrong" and len(node.args) > 2:
+            yield from (f"{BLANK} is {BLANK}; it must be {text}" for text in _texts(node.args[2]))
+
+
 def _constraint_code(function: ast.FunctionDef) -> str | None:
     """Return the code of a function that is registered as a constraint."""
     for decorator in function.decorator_list:
@@ -123,10 +165,24 @@ def _constraint_code(function: ast.FunctionDef) -> str | None:
     return None
 
 
-def _findings(function: ast.FunctionDef) -> Iterator[str]:
+def _findings(function: ast.FunctionDef, tree: ast.Module) -> Iterator[str]:
+    """Yield the messages of a constraint, also those of a function that yields their parts."""
     for node in ast.walk(function):
         if isinstance(node, ast.Call) and _name(node.func) == "Finding":
-            yield from _texts(node.args[0])
+            if isinstance(node.args[0], ast.Starred):
+                yield from _yielded(function, tree)
+            else:
+                yield from _texts(node.args[0])
+
+
+def _yielded(function: ast.FunctionDef, tree: ast.Module) -> Iterator[str]:
+    """Yield the first text of each tuple that functions called here yield."""
+    called = {_name(node.func) for node in ast.walk(function) if isinstance(node, ast.Call)}
+    for helper in tree.body:
+        if isinstance(helper, ast.FunctionDef) and helper.name in called:
+            for node in ast.walk(helper):
+                if isinstance(node, ast.Yield) and isinstance(node.value, ast.Tuple):
+                    yield from _texts(node.value.elts[0])
 
 
 def _calls(

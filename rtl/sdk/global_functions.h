@@ -52,9 +52,11 @@ typedef struct {
 #define MXC_S_GCR_CLKCN_CLKSEL_HIRC96 (4u << 9)
 #define MXC_F_GCR_PERCKCN1_SMPHRD (1u << 9)
 #define MXC_F_GCR_PERCKCN1_CPU1 (1u << 31)
-#define MXC_F_GCR_CLKCTRL_IPO_EN (1u << 27)
-#define MXC_F_GCR_CLKCTRL_IPO_RDY MXC_F_GCR_CLKCTRL_IPO_EN
+#ifndef MXC_F_GCR_CLKCTRL_IPO_EN
+#define MXC_F_GCR_CLKCTRL_IPO_EN (1u << 19)
+#define MXC_F_GCR_CLKCTRL_IPO_RDY (1u << 27)
 #define MXC_S_GCR_CLKCTRL_SYSCLK_SEL_IPO (4u << 9)
+#endif
 #define MXC_F_GCR_ITO_CTRL_EN (1u << 0)
 #define MXC_F_GCR_ITO_CTRL_RDY (1u << 1)
 #ifndef MXC_S_GCR_PCLKDIV_CNNCLKSEL_ITO

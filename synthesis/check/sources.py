@@ -277,40 +277,49 @@ def concatenated_inputs_are_apart(layer: MappedLayer, network: MappedNetwork) ->
 def inputs_are_where_they_are_read(layer: MappedLayer, network: MappedNetwork) -> Iterator[Finding]:
     """Data is read from in_offset on; operand i stands i words behind."""
     if not _reads_elsewhere(layer, network):
-        for found in _inputs_elsewhere(layer, network):
-            yield Finding(*found)
+        wrong = is_read_right(layer, _sources(layer, network), network.order) is False
+        for i, read, written, source, remedy in _inputs_elsewhere(layer, network):
+            yield Finding(
+                f"input {i} is read from 0x{read:x}, {source} writes to 0x{written:x}",
+                ("in_offset", "in_sequences"),
+                remedy,
+                unsound=wrong,
+            )
 
 
 @constraint("E366", Kind.HARDWARE, needs=Fact.SIZES)
 def inputs_are_read_where_they_are_written(
     layer: MappedLayer, network: MappedNetwork
 ) -> Iterator[Finding]:
-    """A layer that reads whole outputs from another place than they were written to reads others'.
+    """A layer that reads a whole output from another place than it was written to reads others'.
 
     What it finds there is left from the layers before.
     """
     if _reads_elsewhere(layer, network):
-        for found in _inputs_elsewhere(layer, network):
-            yield Finding(*found)
+        for i, read, written, source, remedy in _inputs_elsewhere(layer, network):
+            yield Finding(
+                f"input {i} is read from 0x{read:x}, {source} writes to 0x{written:x}",
+                ("in_offset", "in_sequences"),
+                remedy,
+            )
 
 
 def _reads_elsewhere(layer: MappedLayer, network: MappedNetwork) -> bool:
     """Whether it is certain that a layer does not find its inputs."""
     sources = _sources(layer, network)
-    if len(sources) == 1:
-        (source,) = sources
-        whole = (source.out_channels, source.out_dim, source.output_processors)
-        return whole == (layer.in_channels, layer.in_dim, layer.processors) and not (
-            layer.combination or layer.channel_skip
-        )
-    repeated = len({source.index for source in sources}) < len(sources)
-    return not repeated and is_read_right(layer, sources, network.order) is False
+    if len(sources) != 1:
+        return False
+    (source,) = sources
+    whole = (source.out_channels, source.out_dim, source.output_processors)
+    return whole == (layer.in_channels, layer.in_dim, layer.processors) and not (
+        layer.combination or layer.channel_skip
+    )
 
 
 def _inputs_elsewhere(
     layer: MappedLayer, network: MappedNetwork
-) -> Iterator[tuple[str, tuple[str, ...], str]]:
-    """Yield message, keys and remedy of each input that is not where it is read."""
+) -> Iterator[tuple[int, int, int, MappedLayer, str]]:
+    """Yield number, where it is read and written, layer and remedy of inputs elsewhere."""
     sources = _sources(layer, network)
     if layer.sources is None or layer.streaming or not sources or any(layer.in_crop):
         return
@@ -323,14 +332,12 @@ def _inputs_elsewhere(
         expected = layer.in_offset + step
         beyond = source.out_offset >= network.chip.instance_bytes  # another complaint
         if source.out_offset not in (expected, layer.in_offset + WORD_BYTES * i) and not beyond:
-            yield (
-                f"input {i} is read from 0x{expected:x}, {source} writes to "
-                f"0x{source.out_offset:x}",
-                ("in_offset", "in_sequences"),
+            remedy = (
                 f"Use in_offset: 0x{source.out_offset - step:x}."
                 if source.out_offset >= step
-                else f"Use out_offset: 0x{expected:x} in {source}.",
+                else f"Use out_offset: 0x{expected:x} in {source}."
             )
+            yield i, expected, source.out_offset, source, remedy
 
 
 @constraint("W383", Kind.HARDWARE, Severity.WARNING)

@@ -72,7 +72,7 @@ def test_missing_files_are_downloaded(
     source = tmp_path / "server" / "MNIST" / "raw"
     digests = {p.name: hashlib.md5(p.read_bytes()).hexdigest() for p in source.iterdir()}
     monkeypatch.setattr(mnist, "ADDRESS", serve(source))
-    monkeypatch.setattr(mnist, "_DIGESTS", digests)
+    monkeypatch.setattr(mnist, "DIGESTS", digests)
     _, test = mnist.mnist_get_datasets((str(tmp_path / "data"), ARGS), load_train=False)
     assert test is not None
     assert len(test) == 7

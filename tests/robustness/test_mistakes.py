@@ -62,8 +62,6 @@ def line_of(name: str, old: str) -> int:
          "Add operands: 3"),
         ("residual", "in_offset: 0x1000", "in_offset: 0x1800", "input 0 is read from 0x1800",
          "Use in_offset: 0x1000."),
-        ("residual", "in_offset: 0x2000", "in_offset: 0x3000", "input 0 is read from 0x3000",
-         "Use in_offset: 0x2000."),
         ("mnist (trained)", "    max_pool: 2\n    pool_stride: 2\n", "",
          "layer 3 (conv4) gives 12x7x7 (tensor 'fc.op.weight')",
          "weights are for 192 inputs, 12 channels of 4x4: perhaps pooling"),

@@ -231,10 +231,11 @@ def test_joins_that_compute_correctly_draw_no_warning(join: Join, tmp_path: Path
     [
         ((Part(4, 8), Part(4, 0)), (0, 1), "W365"),
         ((Part(2, 0), Part(2, 2)), (0, 1), "W383"),
+        ((Part(4, 0), Part(4, 4, BASE + 0x400)), (0, 1), "W366"),
         ((Part(4, 0), Part(4, 4, BASE + 4)), (0, 1), "W383"),
         ((Part(4, 0, gap=1), Part(4, 4)), (0, 1), "W362"),
     ],
-    ids=["descending", "one instance", "next word", "gaps"],
+    ids=["descending", "one instance", "offsets", "next word", "gaps"],
 )
 def test_joins_that_compute_something_else_are_named(
     parts: tuple[Part, ...], order: tuple[int, ...], code: str, tmp_path: Path
@@ -244,13 +245,6 @@ def test_joins_that_compute_something_else_are_named(
         processors |= mask(part.channels, part.first)
     codes, same = judged(Join(MAX78000, parts, order, processors), tmp_path)
     assert code in codes and not same
-
-
-def test_joins_whose_parts_are_elsewhere_are_refused(tmp_path: Path) -> None:
-    join = Join(MAX78000, (Part(4, 0), Part(4, 4, BASE + 0x400)), (0, 1), mask(8))
-    with pytest.raises(DiagnosticError) as refused:
-        judged(join, tmp_path)
-    assert [d.code for d in refused.value.diagnostics if d.severity == "error"] == ["E366"]
 
 
 def test_lanes_behind_a_part_that_is_written_later_are_left_alone(tmp_path: Path) -> None:

@@ -97,11 +97,11 @@ def test_broken_sample_is_named_by_worker_processes(tiny: Train) -> None:
 @pytest.mark.parametrize(
     ("sections", "message"),
     [
-        ({"nms": ""}, "nms is missing; it must hold min_score, max_overlap, top_k"),
+        ({"nms": ""}, "nms is missing; it must be a section of min_score, max_overlap, top_k"),
         ({"nms": "{min_score: 0.2, top_k: 20}"}, "nms: max_overlap is missing; it must be a"),
         ({"nms": "{min_score: 2, max_overlap: 0, top_k: 2}"}, "min_score is 2; it must be"),
         ({"nms": "{min_score: 0, max_overlap: 0, top_k: 0}"}, "top_k is 0; it must be"),
-        ({"multi_box_loss": "{alpha: a, neg_pos_ratio: 3}"}, "alpha is a; it must be a number"),
+        ({"multi_box_loss": "{alpha: a, neg_pos_ratio: 3}"}, "alpha is 'a'; it must be a number"),
         ({"multi_box_loss": "{beta: 1}"}, "unknown key 'beta' in multi_box_loss"),
         ({"loss": "{}"}, "unknown key 'loss'"),
     ],
