@@ -23,7 +23,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if is_lowbit(words):
             from commands.lowbit.quantize import quantize_lowbit
 
-            return quantize_lowbit(words, json=False)
+            return quantize_lowbit(words)
     from commands.quantize.arguments import parse
     from commands.quantize.quantize import quantize
 

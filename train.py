@@ -20,10 +20,13 @@ if TYPE_CHECKING:
 
 def main() -> int:
     """Do what the command line says."""
-    if any(word.endswith(("ai85fcbit", "ai85cnnbit", "ai85winbit")) for word in sys.argv[1:]):
-        from commands.lowbit.train import train_lowbit
+    if any("bit" in word for word in sys.argv[1:]):
+        from commands.lowbit.arguments import names_lowbit_model
 
-        return train_lowbit(sys.argv[1:])
+        if names_lowbit_model(sys.argv[1:]):
+            from commands.lowbit.train import train_lowbit
+
+            return train_lowbit(sys.argv[1:])
     from commands.same_files import refuse_overwriting
     from commands.train.arguments import files, parse
 

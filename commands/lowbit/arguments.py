@@ -40,6 +40,21 @@ def is_lowbit(words: Sequence[str]) -> bool:
     )
 
 
+MODELS = ("ai85fcbit", "ai85cnnbit", "ai85winbit")
+"""Networks that train.py trains in a loop of their own."""
+_MODEL_OPTIONS = ("--model", "--arch", "-a")
+
+
+def names_lowbit_model(words: Sequence[str]) -> bool:
+    """Whether a command line of train.py names one of these networks."""
+    pairs = zip(words, [*words[1:], ""], strict=True)
+    return any(
+        (word in _MODEL_OPTIONS and value in MODELS)
+        or word in {f"{option}={model}" for option in _MODEL_OPTIONS for model in MODELS}
+        for word, value in pairs
+    )
+
+
 def parse(words: Sequence[str], *, json: bool) -> LowBitOptions:
     """Return the options of a command line; wrong usage ends the program with status 2."""
     parser = Parser(

@@ -26,10 +26,10 @@ _FIRST, _FIRST_BEHIND_CHAIN = 3, 11
 _CHAIN, _POOLS = (2, 4, 7), (6, 9)
 
 
-def quantize_lowbit(words: Sequence[str], *, json: bool = False) -> int:
+def quantize_lowbit(words: Sequence[str]) -> int:
     """Write the header and print the statistics; return the exit status."""
     parser = Parser(
-        prog="quantize.py", json=json,
+        prog="quantize.py",
         usage="%(prog)s INPUT.pth.tar OUTPUT.h --device BITNET",
         description="Pack the weights of a low-bit network into a header.",
     )  # fmt: skip
@@ -37,7 +37,6 @@ def quantize_lowbit(words: Sequence[str], *, json: bool = False) -> int:
     option("input", metavar="INPUT", help="checkpoint of train.py --model ai85fcbit or the like")
     option("output", metavar="OUTPUT", help="header (.h) to write")
     option("--device", required=True, metavar="NAME", help="BITNET")
-    option("--diagnostics", choices=("text", "json"), default="text", help="form of the messages")
     option("--debug", action="store_true", help="show where in the program a failure arises")
     args = parser.parse_args([*words])
     if not args.output.endswith(".h"):

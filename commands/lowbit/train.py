@@ -41,15 +41,16 @@ class TrainOptions:
     evaluate: bool
 
 
-def train_lowbit(words: Sequence[str], *, json: bool = False) -> int:
+def train_lowbit(words: Sequence[str]) -> int:
     """Train or evaluate; return the exit status. Raises InputError, OSError."""
-    options = parse(words, json=json)
+    options = parse(words)
     import torch
 
     from commands.lowbit.files import network_of
     from training.lowbit.loop import EpochResult, evaluate, train
     from training.lowbit.network import LowBitNetwork
     from training.lowbit.pictures import codes, reduced
+    from training.lowbit.recipe import passed_over
     from training.saving.logs import Log
 
     recipe, state = _recipe(options)
@@ -64,6 +65,9 @@ def train_lowbit(words: Sequence[str], *, json: bool = False) -> int:
     network = LowBitNetwork(recipe.architecture(len(classes)))
     log = Log(options.out_dir, options.name)
     log.say(f"{recipe}")
+    unused = () if options.policy is None else passed_over(options.policy)
+    if unused:
+        log.warn(f"Keys that change nothing here: {', '.join(unused)} (docs/low-bit.md)")
 
     def tell(found: EpochResult) -> None:
         log.say(
@@ -80,12 +84,12 @@ def train_lowbit(words: Sequence[str], *, json: bool = False) -> int:
     return 0
 
 
-def parse(words: Sequence[str], *, json: bool) -> TrainOptions:
+def parse(words: Sequence[str]) -> TrainOptions:
     """Return the options of a command line; wrong usage ends the program with status 2."""
     from training.lowbit.recipe import MODELS
 
     parser = Parser(
-        prog="train.py", json=json,
+        prog="train.py",
         usage="%(prog)s --model MODEL --dataset NAME --data DIR [--qat-policy FILE] [options]",
         description="Train a low-bit network for the smallest cores.",
     )  # fmt: skip
@@ -99,13 +103,14 @@ def parse(words: Sequence[str], *, json: bool) -> TrainOptions:
     option("--batch-size", "-b", type=int, metavar="N", help="instead of that of the policy")
     option("--lr", "--learning-rate", type=float, metavar="RATE", help="learning rate of Adam")
     option("--optimizer", choices=("Adam", "Muon"), help="instead of that of the policy")
-    option("--seed", type=int, default=0, metavar="N", help="of weights, order and deformations")
+    option(
+        "--seed", type=natural, default=0, metavar="N", help="of weights, order and deformations"
+    )
     option("--out-dir", default="logs", metavar="DIR", help="folder of log folders")
     option("--name", metavar="NAME", help="part of the names of log folder and checkpoint")
     option("--exp-load-weights-from", metavar="FILE", help="trained network to evaluate")
     option("--evaluate", action="store_true", help="evaluate on the test set, do not train")
     option("--device", metavar="NAME", help="BITNET, if given")
-    option("--diagnostics", choices=("text", "json"), default="text", help="form of the messages")
     option("--debug", action="store_true", help="show where in the program a failure arises")
     args = parser.parse_args([*words])
     if args.evaluate != (args.exp_load_weights_from is not None):
@@ -117,6 +122,14 @@ def parse(words: Sequence[str], *, json: bool) -> TrainOptions:
         args.lr, args.optimizer, args.seed, args.out_dir, args.name,
         args.exp_load_weights_from, args.evaluate,
     )  # fmt: skip
+
+
+def natural(text: str) -> int:
+    """Return a whole number from 0."""
+    number = int(text)
+    if number < 0:
+        raise ValueError
+    return number
 
 
 def _recipe(options: TrainOptions) -> tuple[Recipe, Trained | None]:

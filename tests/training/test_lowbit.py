@@ -11,6 +11,7 @@ import pytest
 import torch
 from PIL import Image
 
+from commands.lowbit.arguments import names_lowbit_model
 from commands.lowbit.files import read, save
 from commands.lowbit.quantize import network_of, quantize_lowbit
 from commands.lowbit.train import train_lowbit
@@ -144,6 +145,9 @@ def test_hyperparameters_of_others_are_read_as_they_are(tmp_path: Path) -> None:
         ("encodings: [NF4]\n", "encodings has 1 names for 4 layers"),
         ("act_mantissa: recip99\n", "act_mantissa is 'recip99'"),
         ("lr: .nan\n", "lr is .nan; it must be a number"),
+        ("lr: -1\n", "must be above 0"),
+        ("prune_epoch: 10\n", "prune_epoch is 10; it must be -1"),
+        ("first_layer_act_bits: 4\n", "first_layer_act_bits is 4; it must be 8"),
         ("enocding: NF4\n", "unknown key 'enocding' in the policy"),
         ("network_width1: x\n", "network_width1 is 'x'; it must be a number up to 4096"),
     ],
@@ -170,6 +174,12 @@ def test_a_network_is_trained_and_evaluated_by_the_command_line(
     evaluating = ["--evaluate", "--exp-load-weights-from", str(file)]
     assert train_lowbit(["--model", "ai85fcbit", "--dataset", "digits", *evaluating]) == 0
     assert f"Top1: {last}" in capsys.readouterr().out
+
+
+def test_only_the_model_leads_to_this_training() -> None:
+    assert names_lowbit_model(["--model", "ai85fcbit"]) and names_lowbit_model(["-a=ai85winbit"])
+    assert not names_lowbit_model(["--model", "ai85net5", "--name", "my-ai85fcbit"])
+    assert not names_lowbit_model(["--model", "ai85net5", "--name", "ai85fcbit"])
 
 
 def test_checkpoints_of_other_networks_are_refused(tmp_path: Path) -> None:

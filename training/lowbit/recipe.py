@@ -108,6 +108,16 @@ _IGNORED = (
 )  # fmt: skip
 
 
+_ONLY: dict[str, Any] = {"WScale": "PerTensor", "prune_epoch": -1, "first_layer_act_bits": 8}
+"""Keys with the only value that this training can honour."""
+
+
+def passed_over(path: str) -> tuple[str, ...]:
+    """Return the keys of a policy that change nothing here."""
+    found = read_section(Complaints(CODE, path))
+    return tuple(key for key in found if key in _IGNORED and key not in _ONLY)
+
+
 def read_recipe(path: str, model: str | None = None) -> Recipe:
     """Return what a policy says; InputError (E725) names all keys that cannot be used.
 
@@ -134,14 +144,14 @@ def _recipe(content: Mapping[str, Any], complaints: Complaints, model: str | Non
             values[name] = _READERS[kind](found[key])
         except (TypeError, ValueError):
             complaints.wrong(content, key, _MEANT[kind])
+    for key, only in _ONLY.items():
+        if found.get(key, only) != only:
+            complaints.wrong(content, key, str(only), remedy="Nothing else is trained here.")
     widths = [found[key] for key in _WIDTHS if key in found]
     for key in (key for key in _WIDTHS if key in found and not _is_width(found[key])):
         complaints.wrong(content, key, f"a number up to {_MOST_WIDTH}")
     if widths:
         values.setdefault("widths", tuple(width for width in widths if width))
-    if found.get("WScale", "PerTensor") != "PerTensor":
-        complaints.wrong(content, "WScale", "PerTensor",
-                         remedy="The engine has one scale for each layer.")  # fmt: skip
     complaints.refuse()
     if model is not None:
         values["model"] = model
@@ -230,6 +240,9 @@ def _checked(recipe: Recipe, section: Mapping[str, Any], complaints: Complaints)
         "cnn_width": (recipe.cnn_width,), "batch_size": (recipe.batch_size,),
         "epochs": (recipe.epochs,),
     }  # fmt: skip
+    if recipe.lr <= 0 or recipe.muon_lr <= 0 or recipe.quantscale <= 0:
+        complaints.add("lr, muon_lr and quantscale must be above 0", section,
+                       _written("lr", section))  # fmt: skip
     for key, numbers in sizes.items():
         if not all(1 <= number <= _MOST_WIDTH for number in numbers):
             complaints.add(f"{key} is not from 1 to {_MOST_WIDTH}", section, _written(key, section))
