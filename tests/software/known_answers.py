@@ -29,13 +29,14 @@ from software.plan.planner import plan
 from synthesis.network import Activation, Layer, Network, Operator, Pooling
 from synthesis.simulate import simulate
 from tests.software.compiled import passed, run_project
+from tests.software.fixed_answers import fixed_cases
 from tests.software.lanes_answers import lanes_cases
 from tests.software.lowbit_answers import bitnet_cases, lowact_cases
 
 Arrays = dict[str, NDArray[Any]]
 Case = tuple[str, list[str]]
 """The name of a case and what is wrong with it."""
-_LATER = ("q15", "fixed", "container")
+_LATER = ("q15", "container")
 _OPERATORS = {
     "conv1d": Operator.CONV1D,
     "conv2d": Operator.CONV2D,
@@ -192,6 +193,7 @@ def _larger(graph: Graph, known: dict[str, Any], name: str) -> Iterator[str]:
 SETS: dict[str, Callable[[Path], Iterator[Case]]] = {
     "bitnet": bitnet_cases,
     "cmsis-software-nn": cmsis_cases,
+    "fixed": fixed_cases,
     "lanes": lanes_cases,
     "lowact": lowact_cases,
     "planner": planner_cases,

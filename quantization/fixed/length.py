@@ -1,0 +1,58 @@
+"""Which layers can do with 8 bits: by the signal-to-noise ratio of their weights, and by size."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quantization.fixed.division import Division, divided, divisor, restored
+from quantization.formats import largest, sqnr_db
+from values import frozen
+
+SHORT, LONG = 8, 16
+DEFAULT_SQNR_DB = 35.0
+
+
+@frozen
+class Lengths:
+    """Bits of each layer, the threshold that led to them (dB), and their bytes.
+
+    `ratios` are the signal-to-noise ratios at 8 bits. `fits`: within the budget, if there is one;
+    otherwise all layers have 8 bits, and `threshold` is None.
+    """
+
+    bits: tuple[int, ...]
+    threshold: float | None
+    size_bytes: int
+    ratios: tuple[float, ...]
+    fits: bool
+
+
+def weight_sqnr_db(
+    weights: NDArray[np.floating], bits: int, division: Division, magnitude: float | None = None
+) -> float:
+    """Return the signal-to-noise ratio of weights of `bits` bits, divided for a magnitude.
+
+    The magnitude is the largest of the weights, unless one is given.
+    """
+    by = divisor(largest(weights) if magnitude is None else magnitude, division)
+    return sqnr_db(weights, restored(divided(weights, by, bits), by, bits))
+
+
+def choose_lengths(
+    ratios: Sequence[float], sizes: Sequence[int], threshold: float, budget: int | None = None
+) -> Lengths:
+    """Return 8 bits for layers whose ratio reaches the threshold (dB), 16 for the others.
+
+    `ratios` are those at 8 bits, `sizes` count the weights of the layers. With a budget (bytes) the
+    threshold is lowered for all layers alike, to the largest value at which the weights fit.
+    """
+    lower = sorted({ratio for ratio in ratios if ratio < threshold}, reverse=True)
+    for tried in (threshold, *lower):
+        bits = tuple(SHORT if ratio >= tried else LONG for ratio in ratios)
+        size = sum(count * width // 8 for count, width in zip(sizes, bits, strict=True))
+        if budget is None or size <= budget:
+            return Lengths(bits, tried, size, tuple(ratios), True)
+    return Lengths(bits, None, size, tuple(ratios), False)
