@@ -11,12 +11,30 @@ from dataclasses import replace
 import numpy as np
 
 from checkpoint import Checkpoint, read_checkpoint
+from checkpoint.errors import CheckpointError
 from commands.loader.options import LoaderOptions, ModelSource
 from datasets.own.preparation import DESCRIPTION
+from datasets.own.record import Recorded, recorded_of
 from diagnostics.errors import InputError
-from training.catalog.own_data import Recorded, recorded_of
 
 AUTO = "auto"
+
+
+def for_description(options: LoaderOptions) -> LoaderOptions:
+    """Return the options of a written description with sample and class names of the checkpoint.
+
+    What the command line names wins. A checkpoint of other data changes nothing, and what is wrong
+    with one that cannot be read is told where its weights are used.
+    """
+    path = options.resolve.checkpoint_file
+    if path is None or path.lower().endswith(".onnx"):
+        return options
+    try:
+        checkpoint = read_checkpoint(path)
+    except CheckpointError:
+        return options
+    recorded = recorded_of(checkpoint.extras, path)
+    return options if recorded is None else _with_recorded(options, recorded)
 
 
 def with_own_data(options: LoaderOptions, source: ModelSource) -> tuple[LoaderOptions, ModelSource]:
@@ -38,15 +56,21 @@ def with_own_data(options: LoaderOptions, source: ModelSource) -> tuple[LoaderOp
     recorded = recorded_of(checkpoint.extras, path)
     if recorded is None:
         return options, model
+    from training.catalog.own_data import entry_of
+
+    return _with_recorded(options, recorded), replace(model, known=entry_of(recorded))
+
+
+def _with_recorded(options: LoaderOptions, recorded: Recorded) -> LoaderOptions:
+    """Return the options with the sample, the classes, and the description of the data."""
     resolve, project = options.resolve, options.project
     if resolve.sample_input is None and resolve.synthesize_input is None:
         sample = recorded.sample.astype(np.int64)
         resolve = replace(resolve, sample=sample.reshape(recorded.preparation.shape))
     if options.rtl is None:
         project = replace(project, labels=recorded.classes, softmax=project.unload)
-    model = replace(model, known=recorded.entry)
     files = ((DESCRIPTION, _json(recorded)),)
-    return replace(options, resolve=resolve, project=project, files=files), model
+    return replace(options, resolve=resolve, project=project, files=files)
 
 
 def _network(source: ModelSource, checkpoint: Checkpoint, path: str) -> str:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from commands.loader.messages import print_line, print_messages, visible
 from commands.loader.options import LoaderOptions
+from commands.loader.own_data import for_description
 from commands.software.options import SoftwareOptions
 from device import Chip
 from diagnostics import Diagnostic, refuse_errors
@@ -25,6 +26,8 @@ def create_software(options: LoaderOptions, wanted: SoftwareOptions) -> int:
         from commands.loader.model_sources import with_description
 
         options = with_description(options, options.model)
+    else:
+        options = for_description(options)
     if not options.output.check_only:
         check_folder(options.folder, overwrite=options.overwrite)
     network, found = _understood(options, wanted.like)

@@ -122,6 +122,19 @@ def test_three_commands_lead_to_firmware_that_names_classes(call: Call, folder: 
     assert described["classes"] == sorted(CLASSES)
 
 
+def test_a_written_description_takes_sample_and_classes_from_the_checkpoint(
+    call: Call, folder: Path
+) -> None:
+    load, _, _ = commands((ROOT / "README.md").read_text())[2].partition(" && ")
+    call(f"{load} --overwrite --write-config described.yaml")
+    described = load.replace("--model auto", "--config-file described.yaml")
+    call(described.replace("--test-dir projects", "--test-dir described"))
+    by_model, by_file = folder / "projects/pictures", folder / "described/pictures"
+    for name in ("sampledata.h", "weights.h", "dataset.json"):
+        assert (by_file / name).read_bytes() == (by_model / name).read_bytes(), name
+    assert '"bar",' in (by_file / "main.c").read_text()
+
+
 def test_the_other_tools_know_the_data_from_the_checkpoint(call: Call, folder: Path) -> None:
     data = "--dataset folder:pictures --model auto --exp-load-weights-from pictures-q.pth.tar"
     said = call(f"python train.py {data} --evaluate -8 --save-sample 0 -j 0")

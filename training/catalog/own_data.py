@@ -7,41 +7,18 @@ Source: docs/own-data.md, "What the checkpoint holds".
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from checkpoint import read_checkpoint
 from datasets.own.preparation import Preparation
+from datasets.own.record import KEY, VERSION, Recorded, recorded_of
 from datasets.own.settings import USUAL, DataSettings, kind_and_path, plain_name
 from diagnostics.errors import InputError
 from training.catalog.discovery import DatasetEntry, choose, find_datasets
 from training.options import TrainingOptions
-
-KEY = "own_data"
-"""The entry of a checkpoint's `extras`."""
-VERSION = 1
-
-
-@dataclass(frozen=True, slots=True)
-class Recorded:
-    """What a checkpoint holds: `sample` is an input of the test set, int8 [C, H, W] or [C, L]."""
-
-    source: str
-    classes: tuple[str, ...]
-    settings: DataSettings
-    preparation: Preparation
-    sample: NDArray[np.int8]
-    sample_class: int
-
-    @property
-    def entry(self) -> DatasetEntry:
-        """The data set without data."""
-        return _entry(self.source, self.classes, self.preparation, lambda *_: (None, None))
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,29 +95,9 @@ def recorded_in(path: str) -> Recorded | None:
     return recorded_of(read_checkpoint(path).extras, path)
 
 
-def recorded_of(extras: Mapping[str, Any], path: str) -> Recorded | None:
-    """Return what the extras of a checkpoint hold, as `recorded_in`."""
-    found = extras.get(KEY)
-    if found is None:
-        return None
-    try:
-        sample = np.asarray(found["sample"])
-        recorded = Recorded(
-            str(found["source"]), tuple(map(str, found["classes"])),
-            DataSettings.of(found["settings"]), Preparation.of(found["preparation"]),
-            sample.astype(np.int8), int(found["sample_class"]),
-        )  # fmt: skip
-        shape = recorded.preparation.shape
-        fits = found["version"] == VERSION and sample.shape in (shape, shape[:2])
-        fits = fits and 0 <= recorded.sample_class < len(recorded.classes)
-    except (LookupError, TypeError, ValueError):
-        fits = False
-    if not fits:
-        raise InputError(
-            "E688", f"the entry {KEY} of the checkpoint is not as train.py writes it", path,
-            "Use the file that train.py wrote, or name data set, sample and network by options.",
-        )  # fmt: skip
-    return recorded
+def entry_of(recorded: Recorded) -> DatasetEntry:
+    """Return the data set of a checkpoint, without data."""
+    return _entry(recorded.source, recorded.classes, recorded.preparation, lambda *_: (None, None))
 
 
 def _compare(

@@ -1,0 +1,61 @@
+"""What a checkpoint holds about data of one's own: classes, preparation, a sample; without torch.
+
+Source: docs/own-data.md, "What the checkpoint holds".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from datasets.own.preparation import Preparation
+from datasets.own.settings import DataSettings
+from diagnostics.errors import InputError
+
+KEY = "own_data"
+"""The entry of a checkpoint's `extras`."""
+VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """What a checkpoint holds: `sample` is an input of the test set, int8 [C, H, W] or [C, L]."""
+
+    source: str
+    classes: tuple[str, ...]
+    settings: DataSettings
+    preparation: Preparation
+    sample: NDArray[np.int8]
+    sample_class: int
+
+
+def recorded_of(extras: Mapping[str, Any], path: str) -> Recorded | None:
+    """Return what the extras of a checkpoint hold about data of one's own; None for any other.
+
+    Raises InputError E688 for an entry of another form.
+    """
+    found = extras.get(KEY)
+    if found is None:
+        return None
+    try:
+        sample = np.asarray(found["sample"])
+        recorded = Recorded(
+            str(found["source"]), tuple(map(str, found["classes"])),
+            DataSettings.of(found["settings"]), Preparation.of(found["preparation"]),
+            sample.astype(np.int8), int(found["sample_class"]),
+        )  # fmt: skip
+        shape = recorded.preparation.shape
+        fits = found["version"] == VERSION and sample.shape in (shape, shape[:2])
+        fits = fits and 0 <= recorded.sample_class < len(recorded.classes)
+    except (LookupError, TypeError, ValueError):
+        fits = False
+    if not fits:
+        raise InputError(
+            "E688", f"the entry {KEY} of the checkpoint is not as train.py writes it", path,
+            "Use the file that train.py wrote, or name data set, sample and network by options.",
+        )  # fmt: skip
+    return recorded
