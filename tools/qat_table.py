@@ -185,7 +185,7 @@ EXPERIMENTS = {
     "net5-1": Experiment(
         lambda: ai85net5(num_channels=1, bias=True),
         mostly_plain_mnist, Recipe(2532, 0.002),
-        tuple(Run("net5-1", 1, 8, 1, "fit", seed, Recipe(2600, 0.002, 64)) for seed in range(5)),
+        tuple(Run("net5-1", 1, 8, 1, "fit", seed, Recipe(10000, 0.005, 64)) for seed in range(5)),
         start=TRAINED,
         wider=("conv1", "fc"),
     ),
