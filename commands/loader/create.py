@@ -12,7 +12,7 @@ from answer import FILE_NAME, write_answer
 from commands.loader.configuration import check_configuration, write_configuration
 from commands.loader.messages import print_line, print_messages, visible
 from commands.loader.options import LoaderOptions, inputs
-from commands.loader.own_data import for_description
+from commands.loader.recorded import with_recorded_data
 from commands.loader.soundness import last_line, refuse_unsound, sentence, unsound
 from commands.same_files import refuse_overwriting
 from diagnostics import (
@@ -62,7 +62,7 @@ def create_project(options: LoaderOptions) -> int:
 
         options = with_description(options, options.model)
     else:
-        options = for_description(options)
+        options = with_recorded_data(options)
     if options.output.checkpoint_table:
         from synthesis.resolve.table import checkpoint_table
 

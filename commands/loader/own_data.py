@@ -11,30 +11,12 @@ from dataclasses import replace
 import numpy as np
 
 from checkpoint import Checkpoint, read_checkpoint
-from checkpoint.errors import CheckpointError
 from commands.loader.options import LoaderOptions, ModelSource
 from datasets.own.preparation import DESCRIPTION
 from datasets.own.record import Recorded, recorded_of
 from diagnostics.errors import InputError
 
 AUTO = "auto"
-
-
-def for_description(options: LoaderOptions) -> LoaderOptions:
-    """Return the options of a written description with sample and class names of the checkpoint.
-
-    What the command line names wins. A checkpoint of other data changes nothing, and what is wrong
-    with one that cannot be read is told where its weights are used.
-    """
-    path = options.resolve.checkpoint_file
-    if path is None or path.lower().endswith(".onnx"):
-        return options
-    try:
-        checkpoint = read_checkpoint(path)
-    except CheckpointError:
-        return options
-    recorded = recorded_of(checkpoint.extras, path)
-    return options if recorded is None else _with_recorded(options, recorded)
 
 
 def with_own_data(options: LoaderOptions, source: ModelSource) -> tuple[LoaderOptions, ModelSource]:
@@ -58,10 +40,10 @@ def with_own_data(options: LoaderOptions, source: ModelSource) -> tuple[LoaderOp
         return options, model
     from training.catalog.own_data import entry_of
 
-    return _with_recorded(options, recorded), replace(model, known=entry_of(recorded))
+    return with_record(options, recorded), replace(model, known=entry_of(recorded))
 
 
-def _with_recorded(options: LoaderOptions, recorded: Recorded) -> LoaderOptions:
+def with_record(options: LoaderOptions, recorded: Recorded) -> LoaderOptions:
     """Return the options with the sample, the classes, and the description of the data."""
     resolve, project = options.resolve, options.project
     if resolve.sample_input is None and resolve.synthesize_input is None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from commands.loader.messages import print_line, print_messages, visible
 from commands.loader.options import LoaderOptions
-from commands.loader.own_data import for_description
+from commands.loader.recorded import with_recorded_data
 from commands.software.options import SoftwareOptions
 from device import Chip
 from diagnostics import Diagnostic, refuse_errors
@@ -27,7 +27,7 @@ def create_software(options: LoaderOptions, wanted: SoftwareOptions) -> int:
 
         options = with_description(options, options.model)
     else:
-        options = for_description(options)
+        options = with_recorded_data(options)
     if not options.output.check_only:
         check_folder(options.folder, overwrite=options.overwrite)
     network, found = _understood(options, wanted.like)
