@@ -32,6 +32,7 @@ from tests.software.compiled import passed, run_project
 from tests.software.fixed_answers import fixed_cases
 from tests.software.lanes_answers import lanes_cases
 from tests.software.lowbit_answers import bitnet_cases, lowact_cases
+from tests.software.planner_answers import level_cases
 
 Arrays = dict[str, NDArray[Any]]
 Case = tuple[str, list[str]]
@@ -151,7 +152,7 @@ def _pixels(values: NDArray[Any]) -> NDArray[Any]:
 
 
 def planner_cases(folder: Path) -> Iterator[Case]:
-    """Yield the networks of rows.json, plain and with fused pooling: no ring takes more."""
+    """Yield the networks of rows.json, plain and pooled: no ring takes more; then memory levels."""
     rows = folder / "rows.json"
     known = json.loads(rows.read_text()) if rows.is_file() else {}
     for name, answers in known.items():
@@ -163,9 +164,7 @@ def planner_cases(folder: Path) -> Iterator[Case]:
         wrong = [*_larger(plain, answers["rows"], f"{name}, pooling apart")]
         wrong += _larger(fuse(plain), answers["rows_pooling_fused"], f"{name}, pooling fused")
         yield f"rows {name}", wrong
-    for other in sorted(folder.glob("*.json")):
-        if other != rows:
-            print(f"planner/{other.name}: not computed yet, left out")
+    yield from level_cases(folder)
 
 
 def _larger(graph: Graph, known: dict[str, Any], name: str) -> Iterator[str]:

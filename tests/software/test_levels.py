@@ -1,0 +1,91 @@
+"""Memory levels: what fits in small fast memory, and in which order it is copied."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from software.levels.geometry import Geometry
+from software.levels.order import pixel_events, row_events
+from software.levels.schemes import (
+    Planes,
+    Room,
+    Rows,
+    Way,
+    Weights,
+    first,
+    planes,
+    resident_memory,
+    rows,
+    smallest,
+)
+from tests.software.planner_answers import level_cases
+
+
+def _image(rows: int, columns: int, channels: int, filters: int) -> Geometry:
+    bits = 9 * channels * 8
+    return Geometry(
+        in_size=(rows, columns), channels=channels, out_size=(rows, columns), filters=filters,
+        reach=(3, 3), kernel=(3, 3), pad=(1, 1), filter_bits=bits, weight_bytes=filters * bits // 8,
+    )  # fmt: skip
+
+
+def _room(l1: int) -> Room:
+    return Room(l1=l1, in_place=False)
+
+
+def test_known_answers(shared: Path) -> None:
+    cases = list(level_cases(shared / "kat-software" / "planner"))
+    assert len(cases) == 31
+    assert [case for case in cases if case[1]] == []
+
+
+def test_large_image_of_three_channels_takes_rows() -> None:
+    layer = _image(480, 640, 3, 8)
+    assert 3 * layer.row_bytes == 5760
+    found = rows(layer, _room(20480))
+    assert found == Rows(weights=Weights.RESIDENT, band=1, filters=8, columns=640, tiles=1,
+                         memory=7680 + 216 + 10240, traffic=921600 + 216)  # fmt: skip
+    assert first(layer, _room(20480)) is Way.ROWS
+
+
+@pytest.mark.parametrize(
+    ("channels", "l1", "way"),
+    [(512, 16384, Way.PLANES), (1024, 16384, Way.PLANES),
+     (512, 65536, Way.ROWS), (1024, 65536, Way.PLANES)],
+)  # fmt: skip
+def test_small_images_of_many_channels_take_planes(channels: int, l1: int, way: Way) -> None:
+    layer = _image(15, 20, channels, channels)
+    assert 3 * layer.row_bytes == 60 * channels
+    assert first(layer, _room(l1)) is way
+    if l1 == 16384:
+        assert planes(layer, _room(l1)) == Planes(filters=12, rows=15, columns=20, memory=15216)
+
+
+def test_whole_layer_is_first_where_it_fits() -> None:
+    layer = _image(8, 8, 4, 8)
+    need = resident_memory(layer, _room(0))
+    assert first(layer, _room(need)) is Way.RESIDENT
+    assert first(layer, _room(need - 1)) is not Way.RESIDENT
+
+
+def test_smallest_memory_is_enough_and_one_byte_less_is_not() -> None:
+    layer = _image(15, 20, 64, 64)
+    least = smallest(layer, _room(0))
+    assert first(layer, _room(least)) is not None
+    assert first(layer, _room(least - 1)) is None
+
+
+def test_rows_behind_the_end_are_not_waited_for() -> None:
+    layer = _image(3, 5, 1, 1)
+    told = [(str(e.act), *e.numbers) for e in row_events(layer, 1, 3)]
+    starts = [one for one in told if one[:2] == ("start", 0)]
+    waits = [one for one in told if one == ("wait", 0)]
+    assert starts == [("start", 0, 0, 2, 0), ("start", 0, 2, 1, 2)]
+    assert len(waits) == len(starts)
+
+
+def test_last_unit_of_pixels_is_shorter() -> None:
+    told = [e.numbers for e in pixel_events(30, 8) if str(e.act) == "start" and e.numbers[0] == 0]
+    assert told == [(0, 0, 8, 0), (0, 8, 8, 1), (0, 16, 8, 0), (0, 24, 6, 1)]
