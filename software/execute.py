@@ -6,18 +6,16 @@ needed gives other results than the simulation.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 from numpy.typing import NDArray
 
+from software.arithmetic import joined, mean, sums_of_row
 from software.graph import (
     Combine,
     Convolution,
     Copy,
     Insert,
     Int64,
-    Join,
     Piece,
     Pool,
     PoolKind,
@@ -126,7 +124,7 @@ class Executor:
             case Combine():
                 self._fetch(step, Part(y, y + 1))
                 rows = [self._row(source, y, step.size[0]) for source in step.sources]
-                self._row(step.target, y, step.size[0])[:] = _joined(step.join, rows)
+                self._row(step.target, y, step.size[0])[:] = joined(step.join, rows)
             case Copy():
                 self._copy_row(step, y)
             case _:
@@ -152,7 +150,7 @@ class Executor:
                 found = found + sums if average else np.maximum(found, sums)
             sums[:] = found
         if average:
-            out[:] = _mean(sums.astype(np.int64), pool)
+            out[:] = mean(sums.astype(np.int64), pool)
 
     def _sums(self, step: Convolution, y: int) -> NDArray[np.int8] | NDArray[np.int32]:
         """Return a row of results before pooling: [column, filter]."""
@@ -160,29 +158,12 @@ class Executor:
         reach = (step.kernel[0] - 1) * step.dilation
         end = (top + reach) // step.spread[0] + 1
         self._fetch(step, Part(0, min(max(end, 0), step.in_size[0])))
-        columns = step.out_size[1]
-        total = np.tile(step.start, (columns, 1))
-        weights = step.weights.astype(np.int64)
+        found = []
         for number in range(step.kernel[0]):
             place, rest = divmod(top + number * step.dilation, step.spread[0])
-            if rest or not 0 <= place < step.in_size[0]:
-                continue
-            data = self._row(step.source, place, step.in_size[0]).astype(np.int64)
-            wide = self._spread(step, data.reshape(step.in_size[1], -1))
-            for tap in range(step.kernel[1]):
-                data = wide[tap * step.dilation :: step.stride[1]][:columns]
-                total += _products(data, weights[:, :, number, tap], step)
-        return _finished(total, step)
-
-    def _spread(self, step: Convolution, row: Int64) -> Int64:
-        """Return a row [column, channel] with zeros between its pixels and around them."""
-        reach = (step.kernel[1] - 1) * step.dilation
-        last = (step.out_size[1] - 1) * step.stride[1]
-        wide = np.zeros((last + 1 + reach, row.shape[1]), np.int64)
-        places = np.arange(len(row)) * step.spread[1] + step.pad[1]
-        inside = (places >= 0) & (places < len(wide))
-        wide[places[inside]] = row[inside]
-        return wide
+            inside = not rest and 0 <= place < step.in_size[0]
+            found.append(self._row(step.source, place, step.in_size[0]) if inside else None)
+        return sums_of_row(step, found, 0, step.out_size[1])
 
     def _pool(self, step: Pool, y: int) -> None:
         first = y * step.stride[0]
@@ -198,7 +179,7 @@ class Executor:
         window = np.stack(taps)
         found = window.max(axis=0)
         if step.kind is not PoolKind.MAX:
-            found = _mean(window.sum(axis=0), step)
+            found = mean(window.sum(axis=0), step)
         self._row(step.target, y, step.out_size[0])[:] = found.reshape(-1)
 
     def _copy_row(self, step: Copy, y: int) -> None:
@@ -227,44 +208,3 @@ def _copied(out: Bytes, data: Bytes, piece: Piece, count: int) -> None:
     for run in range(count):
         to, source = piece.to_start + run * piece.to_step, piece.from_start + run * piece.from_step
         out[to : to + piece.length] = data[source : source + piece.length]
-
-
-def _products(data: Int64, weights: Int64, step: Convolution) -> Int64:
-    """Return what one tap adds: data [column, channel], weights [filter, channel of the group]."""
-    grouped = data.reshape(len(data), step.groups, -1)
-    filters = weights.reshape(step.groups, -1, weights.shape[1])
-    found: Int64 = np.einsum("xgi,gfi->xgf", grouped, filters).reshape(len(data), -1)
-    return found
-
-
-def _finished(total: Int64, step: Convolution) -> NDArray[np.int8] | NDArray[np.int32]:
-    """Shift, limit and narrow sums."""
-    if step.wide:
-        if step.limited:
-            total = np.abs(total) if step.absolute else total
-            total = total.clip(step.low, 127)
-        return total.astype(np.int32)
-    total = total >> step.right if step.right >= 0 else total.clip(-128, 127) << -step.right
-    total = np.abs(total) if step.absolute else total
-    return total.clip(step.low, 127).astype(np.int8)
-
-
-def _mean(sums: Int64, pool: Pool) -> Int64:
-    count = pool.window[0] * pool.window[1]
-    size = np.abs(sums)
-    rounded = pool.kind is PoolKind.ROUNDED
-    size = (2 * size + count) // (2 * count) if rounded else size // count
-    found: Int64 = (np.sign(sums) * size).clip(-128, 127)
-    return found
-
-
-def _joined(join: Join, rows: Sequence[Bytes]) -> Int64:
-    wide = [row.astype(np.int64) for row in rows]
-    function = {
-        Join.ADD: np.add, Join.SUB: np.subtract, Join.OR: np.bitwise_or, Join.XOR: np.bitwise_xor
-    }[join]  # fmt: skip
-    total: Int64 = wide[0]
-    for row in wide[1:]:
-        total = function(total, row)
-    limited: Int64 = total.clip(-128, 127)
-    return limited
