@@ -29,6 +29,7 @@ from software.plan.planner import plan
 from synthesis.network import Activation, Layer, Network, Operator, Pooling
 from synthesis.simulate import simulate
 from tests.software.compiled import passed, run_project
+from tests.software.container_answers import container_cases
 from tests.software.fixed_answers import fixed_cases
 from tests.software.lanes_answers import lanes_cases
 from tests.software.lowbit_answers import bitnet_cases, lowact_cases
@@ -37,7 +38,7 @@ from tests.software.planner_answers import level_cases
 Arrays = dict[str, NDArray[Any]]
 Case = tuple[str, list[str]]
 """The name of a case and what is wrong with it."""
-_LATER = ("q15", "container")
+_LATER = ("q15",)
 _OPERATORS = {
     "conv1d": Operator.CONV1D,
     "conv2d": Operator.CONV2D,
@@ -192,6 +193,7 @@ def _larger(graph: Graph, known: dict[str, Any], name: str) -> Iterator[str]:
 SETS: dict[str, Callable[[Path], Iterator[Case]]] = {
     "bitnet": bitnet_cases,
     "cmsis-software-nn": cmsis_cases,
+    "container": container_cases,
     "fixed": fixed_cases,
     "lanes": lanes_cases,
     "lowact": lowact_cases,

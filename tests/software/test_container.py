@@ -1,0 +1,182 @@
+"""Containers: written, read, refused, executed, in Python."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from diagnostics.errors import InputError
+from software.container import ContainerError, check_executable, run, unpack, verify_vectors
+from software.container.pack import Builder, Seal, pack, seal_checksums
+from software.container.records import Element, Flag, Op
+from tests.software.container_answers import check_of, container_cases
+from tests.software.containers import KINDS, RECIPES, made
+
+SEAL = Seal(bytes(range(32)), bytes(range(12)))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_written_again_a_file_is_the_same(recipe: str, kind: Element) -> None:
+    blob = made(recipe, kind)
+    container = unpack(blob)
+    assert pack(container) == blob
+    assert verify_vectors(container) == 2
+
+
+def test_bytes_behind_a_file_are_ignored() -> None:
+    blob = made("pooling")
+    assert unpack(blob + bytes(37)) == unpack(blob)
+
+
+def test_every_damaged_byte_is_detected() -> None:
+    blob = made("pooling")
+    for place in range(len(blob)):
+        for mask in (0x01, 0x80, 0xFF):
+            changed = bytearray(blob)
+            changed[place] ^= mask
+            assert check_of(bytes(changed)) is not None, place
+
+
+def test_truncated_files_are_refused() -> None:
+    blob = made("packed")
+    for size in range(len(blob)):
+        assert check_of(blob[:size]) in ("truncated", "size")
+
+
+def test_damage_behind_right_checksums_ends_in_a_refusal_or_a_result() -> None:
+    random = np.random.default_rng(2)
+    blob = made("convolutions")
+    end = unpack(blob).header.data
+    for _ in range(1500):
+        changed = bytearray(blob)
+        for place in random.integers(0, end, 2):
+            changed[place] = random.integers(0, 256)
+        try:
+            container = unpack(seal_checksums(bytes(changed)))
+            check_executable(container)
+        except ContainerError:
+            continue
+
+
+def test_sizes_beyond_32_bits_are_not_taken_for_small_ones() -> None:
+    """Sums of offsets and counts that wrap around in 32 bits."""
+    blob = made("pooling")
+    for place, value in ((0x18, 0x08000000), (0x1C, 0x04000000), (0x2C, 0xFFFFFFF0),
+                         (0x20, 0xFFFFFFC0), (0x08, 0xFFFFFFF0)):  # fmt: skip
+        changed = bytearray(blob)
+        struct.pack_into("<I", changed, place, value)
+        assert check_of(seal_checksums(bytes(changed))) in ("table", "size")
+
+
+def test_tensors_that_share_memory_are_refused() -> None:
+    container = unpack(made("pooling"))
+    tensors = [replace(t, arena=0) if not t.data else t for t in container.tensors]
+    header = replace(container.header, flags=container.header.flags | Flag.PLAN, arena_bytes=4096)
+    shared = unpack(pack(replace(container, header=header, tensors=tuple(tensors))))
+    with pytest.raises(ContainerError) as refused:
+        check_executable(shared)
+    assert refused.value.name == "overlap"
+
+
+def test_constants_that_share_a_part_are_refused() -> None:
+    container = unpack(made("convolutions"))
+    first, second = [n for n, t in enumerate(container.tensors) if t.data][:2]
+    tensors = list(container.tensors)
+    assert tensors[first].size_bytes > 16
+    tensors[second] = replace(tensors[second], data=tensors[first].data + 16)
+    with pytest.raises(ContainerError) as refused:
+        check_executable(unpack(pack(replace(container, tensors=tuple(tensors)))))
+    assert refused.value.name == "overlap"
+
+
+def test_layers_in_a_circle_are_refused() -> None:
+    container = unpack(made("pooling"))
+    layers = list(container.layers)
+    layers[0] = replace(layers[0], first_input=layers[-1].output)
+    assert check_of(pack(replace(container, layers=tuple(layers)))) == "layer"
+
+
+def test_sums_beyond_64_bits_are_refused() -> None:
+    container = unpack(made("convolutions", Element.INT16))
+    layers = list(container.layers)
+    layers[-2] = replace(layers[-2], factor=(1 << 31) - 1)
+    with pytest.raises(ContainerError) as refused:
+        check_executable(unpack(pack(replace(container, layers=tuple(layers)))))
+    assert refused.value.name == "overflow"
+
+
+def test_layers_without_a_kernel_are_refused() -> None:
+    container = unpack(made("pooling"))
+    layers = [replace(layer, op=Op.SOFTMAX) for layer in container.layers]
+    with pytest.raises(ContainerError) as refused:
+        check_executable(unpack(pack(replace(container, layers=tuple(layers)))))
+    assert refused.value.name == "unsupported"
+
+
+def test_input_of_another_shape_or_range_is_refused() -> None:
+    container = unpack(made("pooling"))
+    shape = container.tensors[0].shape
+    for values in (np.zeros(3, np.int64), np.full(shape, 128)):
+        with pytest.raises(ContainerError) as refused:
+            run(container, values)
+        assert refused.value.name == "input"
+
+
+def test_average_of_a_window_truncates() -> None:
+    builder = Builder()
+    given = builder.activation(Element.INT8, (2, 2, 1))
+    output = builder.activation(Element.INT8, (1, 1, 1))
+    builder.layer(Op.AVGPOOL, [given], output, kernel=(2, 2))
+    container = unpack(pack(builder.container()))
+    assert run(container, np.array([-1, -2, -3, -1]).reshape(2, 2, 1)).tolist() == [[[-1]]]
+
+
+def test_wrong_key_is_seen_by_the_test_vectors() -> None:
+    pytest.importorskip("cryptography")
+    container = unpack(made("convolutions", seal=SEAL))
+    assert verify_vectors(container, SEAL.key) == 2
+    with pytest.raises(ContainerError) as refused:
+        verify_vectors(container, bytes(32))
+    assert refused.value.name == "vectors"
+    with pytest.raises(ContainerError) as refused:
+        verify_vectors(container)
+    assert refused.value.name == "key"
+
+
+def test_cipher_is_that_of_rfc_8439() -> None:
+    pytest.importorskip("cryptography")
+    from software.container.cipher import deciphered
+
+    text = (b"Ladies and Gentlemen of the class of '99: If I could offer you only one tip for the "
+            b"future, sunscreen would be it.")  # fmt: skip
+    found = deciphered(text, bytes(range(32)), bytes.fromhex("000000000000004a00000000"))
+    assert found.hex() == (
+        "6e2e359a2568f98041ba0728dd0d6981e97e7aec1d4360c20a27afccfd9fae0bf91b65c5524733ab8f593dabcd"
+        "62b3571639d624e65152ab8f530c359f0861d807ca0dbf500d6a6156a38e088a22b65e52bc514d16ccf806818c"
+        "e91ab77937365af90bbf74a35be6b40b8eedf2785e42874d"
+    )
+
+
+def test_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    import sys
+
+    from software.container.cipher import deciphered
+
+    monkeypatch.setitem(sys.modules, "cryptography", None)
+    monkeypatch.setitem(sys.modules, "cryptography.hazmat.primitives.ciphers", None)
+    with pytest.raises(InputError) as refused:
+        deciphered(b"", bytes(32), bytes(12))
+    assert refused.value.code == "E923"
+
+
+def test_known_answers(shared: Path) -> None:
+    cases = [*container_cases(shared / "kat-software" / "container")]
+    assert len(cases) == 4
+    assert not [
+        case for case in cases if case[1] and "cryptography is not installed" not in case[1][0]
+    ]
