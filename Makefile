@@ -33,7 +33,7 @@ ifneq ($(shell $(PYTHON) -c 'print("runs")' 2>/dev/null),runs)
 .PHONY: $(RUNTIME)
 endif
 
-.PHONY: faults mistakes help setup demo rtl-demo test test-fast properties lint format docs kat kat-selection qat-kat qat-table emulator-kat bit-flips core-memory fault-table c-faults fuzz benchmarks clean recipes arrange-table arrange-loads arrange-properties software-kat software-images software-cores software-compilers software-mutations software-operators software-properties software-benchmarks software-mlperf software-demo lowbit-images
+.PHONY: faults mistakes help setup demo rtl-demo test test-fast properties lint format docs kat kat-selection qat-kat qat-table emulator-kat bit-flips core-memory fault-table c-faults fuzz benchmarks clean recipes arrange-table arrange-loads arrange-properties software-kat software-images software-cores software-compilers software-mutations software-operators software-properties software-benchmarks software-mlperf software-demo lowbit-images container-fuzz
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -150,6 +150,9 @@ build/digits build/mnist:
 
 faults: $(DEVELOPMENT) ## a kill, a full disk and an I/O error at every step of writing of each tool
 	@$(PYTHON) -m tests.writing.all_tools $(ARGS)
+
+container-fuzz: $(DEVELOPMENT) ## damage every byte of three containers, and 10,000 in other ways, in Python and C
+	@$(PYTHON) -m tests.software.container_fuzz $(ARGS)
 
 fuzz: $(DEVELOPMENT) ## run the loader on thousands of damaged inputs, the readers on 100,000 hostile files
 	@$(PYTHON) -m tests.robustness --jobs $(JOBS) $(ARGS)

@@ -32,6 +32,7 @@ _NARROW = (Element.INT8, Element.INT16)
 _JOINS = (Op.ADD, Op.SUB, Op.XOR, Op.OR)
 _SUMS = (Op.CONV, Op.DEPTHWISE, Op.FC, Op.CONV_TRANSPOSED)
 _PACKED_MAGNITUDE = 128
+_OPERANDS = 16
 
 
 def check_executable(container: Container) -> None:
@@ -107,7 +108,12 @@ def _unsupported(layer: Layer, container: Container) -> str | None:
         moved = len(inputs) > 1 or inputs[0].elements != made.elements
         return "a copy of another size" if moved else None
     if layer.op in _JOINS:
-        return "operands differ in shape" if any(t.shape != made.shape for t in inputs) else None
+        differ = any(one.shape != made.shape for one in inputs)
+        return (
+            "operands differ in shape, or are more than 16"
+            if differ or len(inputs) > _OPERANDS
+            else None
+        )
     fits = all(one.shape[:2] == made.shape[:2] for one in inputs)
     joined = sum(one.channels for one in inputs) == made.channels
     return None if fits and joined else "concatenated tensors do not make the output"

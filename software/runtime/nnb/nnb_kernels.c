@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Sums of products, pooling, and how values are read and stored.
+ */
+#include "nnb_kernels.h"
+
+int64_t nnb_load(const uint8_t *at, uint32_t type, uint32_t index)
+{
+    switch (type) {
+    case NNB_INT8:
+        return ((const int8_t *)at)[index];
+    case NNB_INT16:
+        return (int32_t)(nnb_u16(at + 2 * (size_t)index) ^ 0x8000u) - 0x8000;
+    default:
+        return (int64_t)(nnb_u32(at + 4 * (size_t)index) ^ 0x80000000u) - 0x80000000LL;
+    }
+}
+
+static int64_t limited(int64_t value, uint32_t type)
+{
+    int64_t high = ((int64_t)1 << ((8 << type) - 1)) - 1;
+
+    return value > high ? high : value < -high - 1 ? -high - 1 : value;
+}
+
+void nnb_store(const nnb_job *job, uint32_t index, int64_t value)
+{
+    uint32_t type = job->made.type, bits;
+    uint8_t *out = job->out + ((size_t)index << type);
+
+    value = limited(value, type);
+    if (job->layer->follow == NNB_RELU && value < 0) {
+        value = 0;
+    } else if (job->layer->follow == NNB_ABS && value < 0) {
+        value = limited(-value, type);
+    }
+    bits = (uint32_t)(uint64_t)value;
+    out[0] = (uint8_t)bits;
+    if (type != NNB_INT8) {
+        out[1] = (uint8_t)(bits >> 8);
+    }
+    if (type == NNB_INT32) {
+        out[2] = (uint8_t)(bits >> 16);
+        out[3] = (uint8_t)(bits >> 24);
+    }
+}
+
+/* Products of `count` values that follow each other; at most 65535, so 32 bits hold those of 8. */
+static int64_t dot(const uint8_t *w, uint32_t w_type, const uint8_t *x, uint32_t x_type,
+                   uint32_t count)
+{
+    const int8_t *w8 = (const int8_t *)w, *x8 = (const int8_t *)x;
+    int64_t total = 0;
+    int32_t narrow = 0;
+    uint32_t i;
+
+    if (w_type == NNB_INT8 && x_type == NNB_INT8) {
+        for (i = 0; i < count; i++) {
+            narrow += w8[i] * x8[i];
+        }
+        return narrow;
+    }
+    for (i = 0; i < count; i++) {
+        total += (int64_t)(int32_t)nnb_load(w, w_type, i) * (int32_t)nnb_load(x, x_type, i);
+    }
+    return total;
+}
+
+/* The row or column of the input that a tap reads; the number of them where there are only zeros. */
+static uint32_t tap(const nnb_layer *l, int axis, uint32_t made, uint32_t number, uint32_t length)
+{
+    uint32_t apart = l->op == NNB_TRANSPOSED ? l->stride[axis] : 1;
+    uint32_t step = l->op == NNB_TRANSPOSED ? 1 : l->stride[axis];
+    uint32_t place = made * step + number * l->dilation[axis];
+
+    if (place < l->pad[axis] || (place - l->pad[axis]) % apart != 0) {
+        return length;
+    }
+    place = (place - l->pad[axis]) / apart;
+    return place < length ? place : length;
+}
+
+static int64_t window_sum(const nnb_job *job, const nnb_operand *x, uint32_t row, uint32_t column,
+                          uint32_t filter)
+{
+    const nnb_layer *l = job->layer;
+    uint32_t inputs = job->weights.about.channels, channels = x->about.channels;
+    uint32_t first = filter / (job->made.channels / l->groups) * inputs, i, k, y, z;
+    uint32_t w_type = job->weights.about.type, x_type = x->about.type;
+    int64_t total = 0;
+
+    for (i = 0; i < l->kernel[0]; i++) {
+        y = tap(l, 0, row, i, x->about.rows);
+        for (k = 0; k < l->kernel[1] && y < x->about.rows; k++) {
+            z = tap(l, 1, column, k, x->about.columns);
+            if (z < x->about.columns) {
+                size_t from = ((size_t)y * x->about.columns + z) * channels + first;
+                size_t at = (((size_t)filter * l->kernel[0] + i) * l->kernel[1] + k) * inputs;
+                total += dot(job->weights.at + (at << w_type), w_type, x->at + (from << x_type),
+                             x_type, inputs);
+            }
+        }
+    }
+    return total;
+}
+
+/* A sum times D and its bias, by the number of the output value. */
+static int64_t summed(const nnb_job *job, const nnb_operand *x, uint32_t index)
+{
+    const nnb_layer *l = job->layer;
+    uint32_t filter = index % job->made.channels, pixel = index / job->made.channels;
+    uint32_t count = job->weights.about.channels;
+    int64_t total;
+
+    if (l->op != NNB_FC) {
+        total = window_sum(job, x, pixel / job->made.columns, pixel % job->made.columns, filter);
+#if NNB_HAS_KERNEL(NNB_FEW_BITS)
+    } else if (job->weights.about.type == NNB_PACKED) {
+        total = nnb_packed_dot(&job->weights, filter, x, count);
+#endif
+    } else {
+        uint32_t type = job->weights.about.type;
+        total = dot(job->weights.at + (((size_t)filter * count) << type), type, x->at,
+                    x->about.type, count);
+    }
+    total *= l->factor;
+    if (job->bias.at != NULL) {
+        total += nnb_load(job->bias.at, job->bias.about.type, filter) * (1 << l->bias_shift);
+    }
+    return total;
+}
+
+static int64_t shifted(int64_t total, int shift, uint32_t type)
+{
+    if (shift >= 0) {
+        return (total + ((int64_t)1 << shift >> 1)) >> shift;
+    }
+    return limited(total, type) * ((int64_t)1 << -shift);
+}
+
+/* Shift all outputs so that the greatest has seven bits; each sum is computed twice. */
+static void normalized(const nnb_job *job, const nnb_operand *x, uint32_t count)
+{
+    int64_t greatest = 0, total;
+    int shift = 0;
+    uint32_t i;
+
+    for (i = 0; i < count; i++) {
+        total = summed(job, x, i);
+        greatest = total > greatest ? total : greatest;
+    }
+    while (greatest >> shift > 127) {
+        shift++;
+    }
+    for (i = 0; i < count; i++) {
+        total = summed(job, x, i);
+        nnb_store(job, i, total < 0 ? 0 : shifted(total, shift, NNB_INT8));
+    }
+}
+
+void nnb_sums(const nnb_job *job, const nnb_operand *x)
+{
+    uint32_t count = (uint32_t)nnb_elements(&job->made), i;
+
+    if (job->layer->follow == NNB_SHIFT_NORM) {
+        normalized(job, x, count);
+        return;
+    }
+    for (i = 0; i < count; i++) {
+        nnb_store(job, i, shifted(summed(job, x, i), job->layer->out_shift, job->made.type));
+    }
+}
+
+static int64_t mean(int64_t total, int64_t count, int rounded)
+{
+    int64_t size = total < 0 ? -total : total;
+
+    size = rounded ? (2 * size + count) / (2 * count) : size / count;
+    return total < 0 ? -size : size;
+}
+
+void nnb_pool(const nnb_job *job, const nnb_operand *x)
+{
+    const nnb_layer *l = job->layer;
+    uint32_t channels = job->made.channels, count = (uint32_t)nnb_elements(&job->made), n, i, k;
+
+    for (n = 0; n < count; n++) {
+        uint32_t pixel = n / channels, row = pixel / job->made.columns * l->stride[0];
+        uint32_t column = pixel % job->made.columns * l->stride[1];
+        int64_t greatest = INT64_MIN, total = 0;
+        for (i = 0; i < l->kernel[0]; i++) {
+            for (k = 0; k < l->kernel[1]; k++) {
+                uint32_t at = (row + i * l->dilation[0]) * x->about.columns + column;
+                int64_t value = nnb_load(x->at, x->about.type,
+                                         (at + k * l->dilation[1]) * channels + n % channels);
+                greatest = value > greatest ? value : greatest;
+                total += value;
+            }
+        }
+        nnb_store(job, n, l->op == NNB_MAXPOOL
+                              ? greatest
+                              : mean(total, l->kernel[0] * l->kernel[1], l->rounded));
+    }
+}

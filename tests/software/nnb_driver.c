@@ -1,0 +1,85 @@
+/* Opens the containers of a bundle and runs their test vectors, each in memory of exactly its size.
+ *
+ *     driver BUNDLE [KEY]     prints a line for each: what nnb_open and nnb_verify said
+ *     driver BUNDLE bytes N   damages every byte of each in N ways, prints how many were accepted
+ *
+ * A bundle is a file of (32-bit size, bytes). KEY is 64 hexadecimal digits. */
+#include "nnb.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MOST_BYTES (1u << 20)
+
+static uint8_t key[32];
+
+static void verify(const nnb_model *model, const char *opened)
+{
+    nnb_hooks hooks = {NULL, NULL, NULL, 0};
+    nnb_tensor_info made;
+    uint32_t arena_bytes = nnb_arena_bytes(model);
+    uint8_t *out, *arena;
+
+    nnb_tensor(model, nnb_output(model), &made);
+    if (arena_bytes > MOST_BYTES || made.bytes > MOST_BYTES) {
+        printf("%s too large\n", opened);
+        return;
+    }
+    out = malloc(made.bytes);
+    arena = malloc(arena_bytes ? arena_bytes : 1);
+    hooks.key = key;
+    hooks.arena_bytes = arena_bytes;
+    printf("%s %s\n", opened, nnb_name(nnb_verify(model, out, arena, &hooks)));
+    free(out);
+    free(arena);
+}
+
+static unsigned long damaged(uint8_t *blob, uint32_t size, int ways)
+{
+    unsigned long accepted = 0;
+    uint32_t i;
+    int way;
+
+    for (i = 0; i < size; i++) {
+        for (way = 1; way <= ways; way++) {
+            uint8_t mask = (uint8_t)(ways == 255 ? way : 1 << (way - 1));
+            blob[i] ^= mask;
+            accepted += nnb_open(blob, size) != NULL;
+            blob[i] ^= mask;
+        }
+    }
+    return accepted;
+}
+
+int main(int argc, char **argv)
+{
+    FILE *file = fopen(argv[1], "rb");
+    unsigned value;
+    uint32_t size;
+    int i;
+
+    for (i = 0; argc == 3 && i < 32 && sscanf(argv[2] + 2 * i, "%2x", &value) == 1; i++) {
+        key[i] = (uint8_t)value;
+    }
+    while (file != NULL && fread(&size, sizeof size, 1, file) == 1) {
+        uint8_t *blob = malloc(size ? size : 1);
+        const nnb_model *model;
+        if (fread(blob, 1, size, file) != size) {
+            return 1;
+        }
+        if (argc > 3) {
+            printf("%lu of %lu\n", damaged(blob, size, atoi(argv[3])),
+                   (unsigned long)size * (unsigned long)atoi(argv[3]));
+        } else {
+            model = nnb_open(blob, size);
+            if (model == NULL) {
+                printf("%s\n", nnb_name(nnb_error()));
+            } else {
+                verify(model, nnb_name(nnb_error()));
+            }
+        }
+        free(blob);
+    }
+    return file == NULL || fclose(file) != 0;
+}

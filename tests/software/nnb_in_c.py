@@ -1,0 +1,54 @@
+"""The C reader of containers, compiled for this computer with sanitizers."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from software.container import ContainerError, check_executable, unpack
+from tests.conftest import ROOT
+from tests.software.compiled import SANITIZED, compiler
+
+READER = ROOT / "software" / "runtime" / "nnb"
+_DRIVER = Path(__file__).with_name("nnb_driver.c")
+_STRICT = ("-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror")
+
+
+def build_driver(folder: Path, flags: Sequence[str] = SANITIZED) -> Path:
+    """Compile reader and driver; return the program."""
+    command = compiler()
+    assert command is not None
+    program = folder / "driver"
+    sources = [_DRIVER, *sorted(READER.glob("*.c"))]
+    built = subprocess.run(
+        [*command, *_STRICT, *flags, f"-I{READER}", *sources, "-o", program],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert not built.returncode, built.stderr
+    return program
+
+
+def bundle(blobs: Iterable[bytes], path: Path) -> Path:
+    """Write a bundle of containers."""
+    path.write_bytes(b"".join(len(blob).to_bytes(4, "little") + blob for blob in blobs))
+    return path
+
+
+def statuses(program: Path, blobs: Iterable[bytes], folder: Path, *words: str) -> list[str]:
+    """Return what the driver prints for each container."""
+    file = bundle(blobs, folder / "bundle")
+    done = subprocess.run(
+        [program, file, *words], capture_output=True, text=True, check=False, timeout=3600
+    )
+    assert not done.returncode, done.stderr[-3000:]
+    return done.stdout.splitlines()
+
+
+def opened(blob: bytes) -> str:
+    """Return the status with which the C reader has to open a container."""
+    try:
+        check_executable(unpack(blob))
+    except ContainerError as exc:
+        return exc.name
+    return "ok"
