@@ -5,13 +5,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from diagnostics import Diagnostic, DiagnosticError, Place
 from software.emit.code import Code
 from software.emit.project import Sample, emit, flash_bytes
 from software.fuse import fuse
 from software.graph import Convolution, Graph, Pool, Step, sources_of
+from software.kernels.call import Call
 from software.lower import lower
 from software.plan.plan import Plan, Scheme
 from software.plan.planner import plan
@@ -84,16 +85,20 @@ def build(
 
 
 def choose(
-    graph: Graph, profile: Profile, schemes: Sequence[Scheme], kernels: frozenset[str] | None
+    graph: Graph,
+    profile: Profile,
+    schemes: Sequence[Scheme],
+    kernels: frozenset[str] | None,
+    calls: Mapping[int, Call] | None = None,
 ) -> tuple[Plan, Need]:
-    """Return the first plan that fits a microcontroller.
+    """Return the first plan that fits a microcontroller; `calls` as in `plan`.
 
     Where fast kernels need too much memory beside the data, the one that needs none is tried.
     """
     tried: list[tuple[Plan, Need]] = []
     for wanted in (kernels, _NO_SCRATCH):
         for scheme in schemes:
-            made = plan(graph, profile.core, scheme, wanted)
+            made = plan(graph, profile.core, scheme, wanted, calls)
             tried.append((made, need_of(made, profile)))
             if tried[-1][1].ram <= profile.l1:
                 return _fitting(*tried[-1], profile)

@@ -47,6 +47,12 @@ class Profile:
     stack: int = _STACK
 
 
+UNLIMITED = 1 << 32
+"""Bytes of a memory whose size is not known: all that a core can address."""
+ANY = Profile("any Cortex-M4", CORES["cortex-m4"], UNLIMITED, UNLIMITED)
+"""Any microcontroller with this core."""
+
+
 def names() -> tuple[str, ...]:
     """Return the names of the profiles that are shipped."""
     return tuple(sorted(path.stem for path in FOLDER.glob("*.yaml")))

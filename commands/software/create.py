@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 from commands.loader.messages import print_line, print_messages, visible
@@ -10,18 +11,18 @@ from commands.loader.recorded import with_recorded_data
 from commands.software.options import SoftwareOptions
 from device import Chip
 from diagnostics import Diagnostic, refuse_errors
-from software.build import build
-from software.emit.text import log_text, plan_text
-from software.profile import read_profile
+from software.build import Built, build
+from software.emit.text import amount, log_text, plan_text
+from software.profile import Profile
 from synthesis.network import Network
 from synthesis.understand import understand
 from writing.folder import check_folder, write_project
 
 
 def create_software(options: LoaderOptions, wanted: SoftwareOptions) -> int:
-    """Write the project of --device MCU; return the exit status."""
+    """Write the project of --device MCU or CMSIS-NN; return the exit status."""
     refuse_errors(wanted.notices)
-    profile = wanted.changed(read_profile(wanted.mcu))
+    profile = wanted.profile()
     if options.model is not None:
         from commands.loader.model_sources import with_description
 
@@ -31,15 +32,7 @@ def create_software(options: LoaderOptions, wanted: SoftwareOptions) -> int:
     if not options.output.check_only:
         check_folder(options.folder, overwrite=options.overwrite)
     network, found = _understood(options, wanted.like)
-    built = build(
-        network,
-        profile,
-        schemes=wanted.schemes,
-        kernels=wanted.kernels,
-        average_rounding=options.encode.average_rounding,
-        name=options.project.name,
-        command_line=options.project.command_line,
-    )
+    built = _built(network, profile, options, wanted)
     print_messages(visible((*wanted.notices, *found), options.messages), options.messages)
     if wanted.report or options.project.verbose:
         print_line(plan_text(built, profile), options.messages)
@@ -58,13 +51,33 @@ def create_software(options: LoaderOptions, wanted: SoftwareOptions) -> int:
         atomic.write_bytes(Path(options.output.report), page.encode())
     need = built.need
     print_line(
-        f"{profile.name}: {need.ram:,} of {profile.l1:,} bytes of RAM ({need.arena:,} of data, "
-        f"plan: {built.plan.scheme}), {need.flash:,} of {profile.flash:,} bytes of flash "
+        f"{profile.name}: {amount(need.ram, profile.l1)} bytes of RAM ({need.arena:,} of data, "
+        f"plan: {built.plan.scheme}), {amount(need.flash, profile.flash)} bytes of flash "
         f"({need.weights:,} of weights)",
         options.messages,
     )
     print_line(f"Wrote {len(files)} files to {options.folder}", options.messages)
     return 0
+
+
+def _built(
+    network: Network, profile: Profile, options: LoaderOptions, wanted: SoftwareOptions
+) -> Built:
+    """Return the project, with calls of Arm's functions if these are wanted."""
+    make = build
+    if wanted.calls:
+        from software.cmsis.build import build_calls
+
+        make = partial(build_calls, library=wanted.library)
+    return make(
+        network,
+        profile,
+        schemes=wanted.schemes,
+        kernels=wanted.kernels,
+        average_rounding=options.encode.average_rounding,
+        name=options.project.name,
+        command_line=options.project.command_line,
+    )
 
 
 def _understood(

@@ -11,6 +11,7 @@ from device import CHIPS, Chip
 from diagnostics import DiagnosticError, Severity
 from diagnostics.errors import ToolError
 from software.build import choose
+from software.emit.text import amount
 from software.fuse import fuse
 from software.lower import lower
 from software.plan.plan import Scheme
@@ -52,7 +53,7 @@ def mcu_fits(
     """
     profiles = [read_profile(name) for name in names()]
     if wanted is not None:
-        own = wanted.changed(read_profile(wanted.mcu))
+        own = wanted.profile()
         profiles = [own, *(one for one in profiles if one.name != own.name)]
     try:
         source, resolving = described(CHIPS[-1])
@@ -123,4 +124,4 @@ def _rows(fits: Sequence[McuFit]) -> Iterator[list[str]]:
 
 
 def _of(used: int, available: int) -> str:
-    return f"{used:,} of {available:,}" if used else f"{available:,}"
+    return amount(used, available) if used else f"{available:,}"

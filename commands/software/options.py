@@ -1,4 +1,4 @@
-"""What --device MCU asks for besides the options that all targets have."""
+"""What --device MCU and CMSIS-NN ask for besides the options that all targets have."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ if TYPE_CHECKING:
 class SoftwareOptions:
     """A microcontroller and how its program is planned.
 
-    `mcu` is a profile's name or file, `l1` and `flash` take the place of its sizes. `schemes` are
-    tried in this order, `kernels` are the sets that may be used (None: those of the core).
-    `report` prints the plan; limits of the chip `like` hold, if there is one; `notices` are about
-    options that change nothing here.
+    `mcu` is a profile's name or file (None: any Cortex-M4), `l1` and `flash` take the place of its
+    sizes. `schemes` are tried in this order, `kernels` are the sets that may be used (None: those
+    of the core). `report` prints the plan; limits of the chip `like` hold, if there is one;
+    `notices` are about options that change nothing here. With `calls` Arm's functions are called,
+    those of a copy of CMSIS 5 in the folder `library` or, without one, ours.
     """
 
-    mcu: str
+    mcu: str | None
     schemes: tuple[Scheme, ...]
     kernels: frozenset[str] | None = None
     l1: int | None = None
@@ -32,9 +33,17 @@ class SoftwareOptions:
     report: bool = False
     like: Chip | None = None
     notices: tuple[Diagnostic, ...] = ()
+    calls: bool = False
+    library: str | None = None
 
-    def changed(self, profile: Profile) -> Profile:
-        """Return the profile with the sizes that options gave."""
+    def profile(self) -> Profile:
+        """Return the profile that is asked for, with the sizes that options gave.
+
+        Raises DiagnosticError as `read_profile` does.
+        """
+        from software.profile import ANY, read_profile
+
+        profile = ANY if self.mcu is None else read_profile(self.mcu)
         if self.l1 is not None:
             profile = replace(profile, l1=self.l1)
         return profile if self.flash is None else replace(profile, flash=self.flash)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, assert_never
 
 import numpy as np
+from numpy.typing import NDArray
 
 from software.graph import (
     Combine,
@@ -20,11 +21,14 @@ from software.graph import (
     sources_of,
 )
 from software.kernels import Packed
-from software.plan.plan import Plan, Scheme
+from software.kernels.call import BIAS, BUFFER, DATA, RESULT, WEIGHTS, Call
+from software.plan.plan import DELIVERED, Plan, Scheme
 from software.plan.planner import sums_of, window_bytes, windows_at_once
 from software.plan.streaming import rows_of, streams
 
 _ABSOLUTE, _WIDE, _LIMITED = 1, 2, 4
+WIDE_TYPE, BUFFER_TYPE = "q31_t", "q15_t"
+"""What a library calls results of 32 bits, and the memory that it works in."""
 
 
 class Code:
@@ -34,6 +38,7 @@ class Code:
         self.plan, self.graph = plan, plan.graph
         self.images: dict[tuple[int, int, int], int] = {}
         self.packed: dict[int, Packed] = {}
+        self.starts: dict[int, NDArray[np.signedinteger[Any]]] = {}
         self.functions: dict[str, str] = {}
         self.counters = {self.graph.input: 0} if plan.takes_rows else {}
         self.helpers = {"data.c"}
@@ -67,6 +72,8 @@ class Code:
 
     def by_rows(self, step: Step) -> bool:
         """Whether a step makes its result row by row."""
+        if step.target in self.plan.calls:
+            return False
         if isinstance(step, Copy):
             return self.plan.scheme is Scheme.ROWS and streams(step, self.graph)
         return not isinstance(step, Insert | Roll)
@@ -94,6 +101,8 @@ class Code:
         }
         if self.by_rows(step):
             common["out_image"] = self.image(target, rows_of(step, self.graph))
+        if (call := self.plan.calls.get(target)) is not None:
+            return common | self._call(number, step, call, segment)
         match step:
             case Convolution():
                 return common | self._convolution(number, step, segment)
@@ -114,14 +123,46 @@ class Code:
             case _:
                 assert_never(step)
 
+    def _scratch(self, segment: int) -> int:
+        """Return the place of the memory that steps of a segment work in."""
+        found = (b.offset for b in self.plan.blocks if b.name == "scratch" and b.first == segment)
+        return next(found, 0)
+
+    def _call(self, number: int, step: Step, call: Call, segment: int) -> dict[str, Any]:
+        """Return what is said of a step that a library computes."""
+        if call.weights is not None and call.bias is not None:
+            self.packed[number], self.starts[number] = Packed(call.weights), call.bias
+        buffer = self._scratch(segment)
+        copy = f"(cnn_arena + {buffer + call.scratch_bytes - -(-call.copied // 4) * 4})"
+        source = self.base(sources_of(step)[0])
+        meant = {
+            DATA: copy if call.copied else source,
+            RESULT: f"({WIDE_TYPE} *)(void *){self.base(step.target)}"
+            if call.wide
+            else self.base(step.target),
+            WEIGHTS: f"weights_{number}",
+            BIAS: f"bias_{number}",
+            BUFFER: f"({BUFFER_TYPE} *)(void *)(cnn_arena + {buffer})",
+        }
+        return {
+            "kind": "call",
+            "function": call.function,
+            "arguments": [meant.get(str(one), one) for one in call.arguments],
+            "base": source,
+            "spared": copy,
+            "copied": call.copied,
+            "relu": call.relu,
+            "size": self.graph.tensors[step.target].size_bytes,
+            "status": call.status,
+        }
+
     def _convolution(self, number: int, step: Convolution, segment: int) -> dict[str, Any]:
         kernel = self.plan.kernels[step.target]
         packed = self.packed[number] = kernel.pack(step)
+        self.starts[number] = step.start.astype(np.int32)
         self.functions[kernel.function] = kernel.source
         flags = _ABSOLUTE * step.absolute | _WIDE * step.wide | _LIMITED * step.limited
-        scratch = next(
-            (b.offset for b in self.plan.blocks if b.name == "scratch" and b.first == segment), 0
-        )
+        scratch = self._scratch(segment)
         found = {
             "kind": "convolution",
             "data": number,
@@ -250,6 +291,7 @@ class Code:
         kept = None
         if graph.kept is not None:
             kept = {"base": self.base(graph.kept), "size": graph.tensors[graph.kept].size_bytes}
+        delivered = plan.block_of(DELIVERED)
         copies = [
             {"offset": o.offset, "base": self.base(o.tensor),
              "size": graph.tensors[o.tensor].size_bytes}
@@ -259,12 +301,17 @@ class Code:
         return {
             "arena_bytes": plan.arena_bytes,
             "arrays": [
-                {"number": number, "type": value_kind(packed)}
+                {
+                    "number": number,
+                    "type": value_kind(packed.values),
+                    "start": value_kind(self.starts[number]),
+                }
                 for number, packed in self.packed.items()
             ],
             "calls": self.calls(),
             "copies": copies,
             "counters": max(len(self.counters), 1),
+            "delivered": None if delivered is None else delivered.offset,
             "demands_rows": plan.takes_rows,
             "images": [
                 {"row_bytes": size, "rows": rows, "ring": ring} for size, rows, ring in self.images
@@ -284,7 +331,7 @@ class Code:
         return self.graph.input in read | {o.tensor for o in self.plan.outputs if o.copied}
 
 
-def value_kind(packed: Packed) -> str:
-    """Return what packed weights are, as templates name it: `i1` is a signed byte."""
-    kind: np.dtype[Any] = packed.values.dtype
+def value_kind(values: NDArray[Any]) -> str:
+    """Return what numbers are, as templates name it: `i1` is a signed byte."""
+    kind: np.dtype[Any] = values.dtype
     return kind.kind + str(kind.itemsize)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from software.emit.interface import PLAIN, Interface
 from values import frozen
 from writing.templates import render
 
@@ -41,7 +42,13 @@ _CROSS = {
 
 
 def building(
-    name: str, core: str, header: Mapping[str, Any], kernels: Mapping[str, str], *, wide: bool
+    name: str,
+    core: str,
+    header: Mapping[str, Any],
+    kernels: Mapping[str, str],
+    *,
+    wide: bool,
+    interface: Interface = PLAIN,
 ) -> Iterator[tuple[str, str]]:
     """Yield the Makefiles and the README by their names.
 
@@ -49,11 +56,18 @@ def building(
     has 32 bits.
     """
     cross = _CROSS[core]
-    yield "Makefile", render("software/Makefile.j2", name=name)
+    parts = {
+        "sources": [path for path in interface.files if path.endswith(".c")],
+        "headers": [path for path in interface.files if path.endswith(".h")],
+        "library": interface.library,
+    }
+    yield "Makefile", render("software/Makefile.j2", name=name, **parts)
     yield cross.file, render(
         "software/Makefile.cross.j2", name=name, title=core, file=cross.file, cross=cross.prefix,
-        cpu=cross.options, specs=cross.specs,
+        cpu=cross.options, specs=cross.specs, **parts,
     )  # fmt: skip
     used = ", ".join(f"`{function}`" for function in kernels) or "none of convolutions"
-    values = {**header, "core": core, "makefile": cross.file, "cross": cross.prefix}
-    yield "README.md", render("software/README.md.j2", name=name, kernels=used, wide=wide, **values)
+    values = {**header, **parts, "core": core, "makefile": cross.file, "cross": cross.prefix}
+    template = f"{interface.folder}/README.md.j2"
+    yield "README.md", render(template, name=name, kernels=used, wide=wide, **values,
+                              **interface.values)  # fmt: skip

@@ -55,11 +55,15 @@ def _step(plan: Plan, code: Code, index: int) -> dict[str, Any]:
         "reads": list(sources_of(step)),
         "writes": step.target,
     }
-    if isinstance(step, Convolution):
+    if (call := plan.calls.get(step.target)) is not None:
+        found |= {"kernel": call.function, "scratch_bytes": call.scratch_bytes}
+    elif isinstance(step, Convolution):
         found |= {
             "kernel": plan.kernels[step.target].function,
-            "macs": step.macs,
-            "weight_bytes": code.packed[index].values.nbytes,
             "scratch_bytes": scratch_bytes(step, plan.kernels),
         }
+    if step.target in plan.reasons:
+        found["own_kernel"] = plan.reasons[step.target]
+    if isinstance(step, Convolution):
+        found |= {"macs": step.macs, "weight_bytes": code.packed[index].values.nbytes}
     return found

@@ -9,6 +9,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from software.emit.code import Code
+from software.emit.interface import PLAIN, Interface
 from software.emit.makefile import building
 from software.emit.numbers import lines_of
 from software.emit.planfile import plan_file
@@ -30,25 +31,33 @@ class Sample:
     outputs: tuple[Values, ...]
 
 
-def emit(plan: Plan, sample: Sample, name: str, command_line: str) -> dict[str, str]:
+def emit(
+    plan: Plan, sample: Sample, name: str, command_line: str, interface: Interface = PLAIN
+) -> dict[str, str]:
     """Return the files of a project by path."""
     code = Code(plan)
+    code.helpers.update(interface.helpers)
     title = f"{name}: {command_line}"
     header = _header(plan, code, title)
     outputs = _outputs(plan, sample)
     shown = outputs[-1] | {"listed": min(outputs[-1]["count"], _LISTED)}
+    folder, values = interface.folder, interface.values
+    by_rows = plan.takes_rows and interface is PLAIN
     files = [
-        ("cnn.c", render("software/cnn.c.j2", title=title, scheme=_scheme(plan), **code.values())),
-        ("cnn.h", render("software/cnn.h.j2", **header)),
+        ("cnn.c", render(f"{folder}/cnn.c.j2", title=title, scheme=_scheme(plan),
+                         **code.values(), **values)),
+        ("cnn.h", render(f"{folder}/cnn.h.j2", **header, **values)),
         ("weights.h", _macros("WEIGHTS_H", f"{name}: weights", _weights(code))),
         ("sampledata.h", _macros("SAMPLEDATA_H", f"{name}: sample", _sample(outputs, sample))),
-        ("main.c", render("software/main.c.j2", name=name, outputs=outputs, shown=shown,
-                          demands_rows=plan.takes_rows, twice=plan.takes_rows)),
+        ("main.c", render(f"{folder}/main.c.j2", name=name, outputs=outputs, shown=shown,
+                          demands_rows=by_rows, twice=by_rows, **values)),
         ("nn.h", (RUNTIME / "nn.h").read_text()),
         ("nn_kernels.h", render("software/nn_kernels.h.j2", kernels=code.functions,
                                 core=_macro(plan.core.name))),
         ("nn_kernels.c", _kernels(code)),
-        *building(name, plan.core.name, header, code.functions, wide=shown["type"] == "i4"),
+        *interface.files.items(),
+        *building(name, plan.core.name, header, code.functions, wide=shown["type"] == "i4",
+                  interface=interface),
         ("plan.json", plan_file(plan, code, name)),
     ]  # fmt: skip
     return distinct(files)
@@ -57,7 +66,7 @@ def emit(plan: Plan, sample: Sample, name: str, command_line: str) -> dict[str, 
 def flash_bytes(code: Code) -> int:
     """Return the bytes of weights, biases and tables, without code."""
     weights = sum(one.values.nbytes for one in code.packed.values())
-    starts: int = sum(4 * step["filters"] for step in code.steps if step["kind"] == "convolution")
+    starts = sum(one.nbytes for one in code.starts.values())
     tables = 48 * len(code.packed) + 8 * len(code.images)
     return weights + starts + tables
 
@@ -95,9 +104,8 @@ def _macro(name: str) -> str:
 def _weights(code: Code) -> list[tuple[str, NDArray[Any]]]:
     found: list[tuple[str, NDArray[Any]]] = []
     for number, packed in code.packed.items():
-        step: Any = code.graph.steps[number]
         found.append((f"WEIGHTS_{number}", packed.values))
-        found.append((f"BIAS_{number}", step.start))
+        found.append((f"BIAS_{number}", code.starts[number]))
     return found
 
 

@@ -8,7 +8,7 @@ from software.build import Built
 from software.graph import Convolution
 from software.memory import Block
 from software.plan.plan import Plan
-from software.profile import Profile
+from software.profile import UNLIMITED, Profile
 
 
 def plan_text(built: Built, profile: Profile) -> str:
@@ -27,18 +27,26 @@ def log_text(built: Built, profile: Profile, command_line: str) -> str:
     return "\n".join((*head, "", plan_text(built, profile))) + "\n"
 
 
+def amount(used: int, limit: int) -> str:
+    """Return what is used of a memory, with its size if it has one."""
+    return f"{used:,}" if limit == UNLIMITED else f"{used:,} of {limit:,}"
+
+
 def _steps(plan: Plan) -> Iterator[str]:
     yield f"Plan: {plan.scheme}, {len(plan.segments)} segments, {plan.graph.macs:,} MACs"
     for number, segment in enumerate(plan.segments):
         for step in plan.steps_of(segment):
             target = plan.graph.tensors[step.target]
             shape = f"{target.rows}x{target.columns}x{target.channels}"
-            kernel = ""
+            function = plan.function_of(step)
+            kernel = "" if function is None else f"  {function}"
             if isinstance(step, Convolution):
                 pooled = f", {step.pool.kind} pooling" if step.pool else ""
-                kernel = f"  {plan.kernels[step.target].function}, {step.macs:,} MACs{pooled}"
+                kernel += f", {step.macs:,} MACs{pooled}"
             name = f"{step.name} {type(step).__name__.lower()}"
             yield f"  {number:3}  {name:32} {shape:>14}{kernel}"
+            if step.target in plan.reasons:
+                yield f"       own kernel: {plan.reasons[step.target]}"
 
 
 def _blocks(plan: Plan) -> Iterator[str]:
@@ -64,11 +72,11 @@ def _sums(built: Built, profile: Profile) -> Iterator[str]:
     )
     data = max(sums, default=0)
     yield (
-        f"RAM: {need.ram:,} of {profile.l1:,} bytes: {plan.arena_bytes:,} of memory above, "
+        f"RAM: {amount(need.ram, profile.l1)} bytes: {plan.arena_bytes:,} of memory above, "
         f"{need.counters:,} of counters, {need.stack:,} kept for the stack"
     )
     yield f"Rings, maps and sums that exist at the same time: {data:,} bytes"
     yield (
-        f"Flash: {need.flash:,} of {profile.flash:,} bytes: {need.weights:,} of weights and "
+        f"Flash: {amount(need.flash, profile.flash)} bytes: {need.weights:,} of weights and "
         f"tables, about {need.code:,} of code"
     )

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
+from dataclasses import field
 
 from diagnostics.errors import ToolError
 from software.graph import Convolution, Graph, Step
 from software.kernels import Core, Kernel
+from software.kernels.call import Call
 from software.memory import Block, Overlap
 from software.plan.arena import conflict
 from values import frozen
+
+DELIVERED = -1
+"""The number that stands for all outputs among tensors, where they stand in the arena."""
 
 
 class Scheme(enum.StrEnum):
@@ -54,7 +59,8 @@ class Plan:
 
     `rings` are the rows of each tensor in the arena that have room, all of them for a tensor that
     is whole; the input and outputs that are neither stand in memory of the caller. `kernels` are by
-    target of the convolution, `blocks` have their offsets.
+    target of the convolution, `blocks` have their offsets. `calls` are by target of the step that a
+    library computes, `reasons` why it does not compute others.
     """
 
     graph: Graph
@@ -68,6 +74,8 @@ class Plan:
     overlaps: tuple[Overlap, ...]
     arena_bytes: int
     lower_bound: int
+    calls: Mapping[int, Call] = field(default_factory=dict)
+    reasons: Mapping[int, str] = field(default_factory=dict)
 
     def block_of(self, tensor: int) -> Block | None:
         """Return the block of a tensor; None if it stands in memory of the caller."""
@@ -82,6 +90,13 @@ class Plan:
     def data_bytes(self) -> int:
         """Bytes of rings, maps and sums, without scratch and alignment."""
         return sum(block.size for block in self.blocks if block.name != "scratch")
+
+    def function_of(self, step: Step) -> str | None:
+        """Return the function that computes a step, if the plan chose one."""
+        call, kernel = self.calls.get(step.target), self.kernels.get(step.target)
+        if call is not None:
+            return call.function
+        return None if kernel is None else kernel.function
 
     def steps_of(self, segment: Segment) -> tuple[Step, ...]:
         """Return the steps of a segment."""
@@ -102,5 +117,5 @@ class Plan:
         for step in self.graph.steps:
             if step.target not in self.rings and step.target not in outside:
                 raise PlanError("E909", f"{step.name} has no place", None, "Report this.")
-            if isinstance(step, Convolution) and step.target not in self.kernels:
+            if isinstance(step, Convolution) and self.function_of(step) is None:
                 raise PlanError("E909", f"{step.name} has no kernel", None, "Report this.")

@@ -7,15 +7,26 @@ from math import lcm
 
 from software.graph import Combine, Convolution, Graph, Pool, PoolKind, Step, sources_of
 from software.kernels import Core, Kernel, choose
+from software.kernels.call import Call
 from software.memory import Block, Overlap
 from software.plan.arena import aligned, lower_bound, place
 from software.plan.lines import in_lines
-from software.plan.plan import Output, Plan, Scheme, Segment
+from software.plan.plan import DELIVERED, Output, Plan, Scheme, Segment
 from software.plan.streaming import Pull, parts_of, rows_of, streams
 
 
-def plan(graph: Graph, core: Core, scheme: Scheme, kernels: frozenset[str] | None = None) -> Plan:
-    """Return a plan of one scheme, whether or not it fits any memory."""
+def plan(
+    graph: Graph,
+    core: Core,
+    scheme: Scheme,
+    kernels: frozenset[str] | None = None,
+    calls: Mapping[int, Call] | None = None,
+) -> Plan:
+    """Return a plan of one scheme, whether or not it fits any memory.
+
+    `calls` are the steps that a library computes, by target; with them (even if there are none)
+    outputs stand in the arena.
+    """
     if scheme is Scheme.RESIDENT:
         graph = in_lines(graph)
     segments = tuple(_segments(graph, scheme))
@@ -26,7 +37,7 @@ def plan(graph: Graph, core: Core, scheme: Scheme, kernels: frozenset[str] | Non
     chosen = {
         step.target: choose(step, core, kernels)
         for step in graph.steps
-        if isinstance(step, Convolution)
+        if isinstance(step, Convolution) and step.target not in (calls or {})
     }
     blocks = [
         Block(name=graph.tensors[tensor].name, size=rows * graph.tensors[tensor].row_bytes,
@@ -34,13 +45,17 @@ def plan(graph: Graph, core: Core, scheme: Scheme, kernels: frozenset[str] | Non
         for tensor, rows in rings.items()
     ]  # fmt: skip
     for number, segment in enumerate(segments):
-        blocks += _helpers(graph, segment, number, chosen)
-    overlaps = tuple(_overlaps(graph, segments, rings, lives))
+        blocks += _helpers(graph, segment, number, chosen, calls or {})
+    if calls is not None:
+        blocks.append(_delivered(graph, outputs, lives, len(segments) - 1))
+    apart = calls or {}
+    overlaps = tuple(o for o in _overlaps(graph, segments, rings, lives) if o.result not in apart)
     placed, peak = place(blocks, overlaps)
     return Plan(
         graph=graph, scheme=scheme, core=core, segments=segments, rings=rings, kernels=chosen,
         outputs=outputs, blocks=placed, overlaps=overlaps, arena_bytes=aligned(peak),
         lower_bound=lower_bound(blocks, {(o.data, o.result): o.distance for o in overlaps}),
+        calls=calls or {},
     )  # fmt: skip
 
 
@@ -84,6 +99,16 @@ def _outputs(graph: Graph) -> tuple[Output, ...]:
         found.append(Output(tensor, offset, copied))
         offset += graph.tensors[tensor].size_bytes
     return tuple(found)
+
+
+def _delivered(
+    graph: Graph, outputs: Sequence[Output], lives: Mapping[int, tuple[int, int]], last: int
+) -> Block:
+    """Return the block of all outputs, from the first that is made there."""
+    final = outputs[-1]
+    first = min([last, *(lives[o.tensor][0] for o in outputs if not o.copied)])
+    size = final.offset + graph.tensors[final.tensor].size_bytes
+    return Block(name="output", size=size, first=first, last=last, tensor=DELIVERED)
 
 
 def _lives(
@@ -151,13 +176,19 @@ def _demanded(
 
 
 def _helpers(
-    graph: Graph, segment: Segment, number: int, kernels: Mapping[int, Kernel]
+    graph: Graph,
+    segment: Segment,
+    number: int,
+    kernels: Mapping[int, Kernel],
+    calls: Mapping[int, Call],
 ) -> Iterator[Block]:
     """Yield the sums of pooling and the scratch memory of a segment."""
     scratch = 0
     for index in segment.steps:
         step = graph.steps[index]
-        if isinstance(step, Convolution):
+        if step.target in calls:
+            scratch = max(scratch, calls[step.target].scratch_bytes)
+        elif isinstance(step, Convolution):
             scratch = max(scratch, scratch_bytes(step, kernels))
             if sums := sums_bytes(step):
                 yield Block(name=f"{step.name} sums", size=sums, first=number, last=number,

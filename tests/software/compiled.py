@@ -31,7 +31,7 @@ def run_project(
         (folder / name).write_text(text)
     with_compiler = compiler()
     assert with_compiler is not None
-    sources = [folder / name for name in ("main.c", "cnn.c", "nn_kernels.c")]
+    sources = [folder / name for name in files if name.endswith(".c")]
     built = subprocess.run(
         [*with_compiler, "-std=c99", "-Wall", "-Wextra", "-Werror", *flags, *sources,
          "-o", folder / "main"],

@@ -17,11 +17,13 @@ from device.chip import DEFAULT_APB_BASE
 from synthesis import __version__
 
 
-def arguments(*, json: bool = False, from_model: bool = False, fits: bool = False) -> Parser:
+def arguments(
+    *, json: bool = False, from_model: bool = False, fits: bool = False, legacy: bool = False
+) -> Parser:
     """Return the parser of the command line, with options in the groups of the manual.
 
     With `json` wrong usage is told as JSON; `from_model`: a model takes the description's place,
-    `fits`: no project is written.
+    `fits`: no project is written; `legacy`: an older option takes the place of the device.
     """
     parser = Parser(
         usage="%(prog)s --device NAME (--model NAME | --config-file FILE) "
@@ -35,10 +37,11 @@ def arguments(*, json: bool = False, from_model: bool = False, fits: bool = Fals
     parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
 
     group = parser.add_argument_group("device selection")
-    device = group.add_mutually_exclusive_group(required=not fits)
+    device = group.add_mutually_exclusive_group(required=not (fits or legacy))
     device.add_argument(
         "--device", type=target, metavar="NAME",
-        help=f"{names_where()}; MCU: another microcontroller; BITNET: a low-bit network",
+        help=f"{names_where()}; MCU: another microcontroller; "
+        "CMSIS-NN: the same with Arm's functions; BITNET: a low-bit network",
     )  # fmt: skip
     device.add_argument(
         "--ai85", dest="device", action="store_const", const=MAX78000,

@@ -1,4 +1,4 @@
-"""Options of --device MCU, and which of the others mean something without the accelerator."""
+"""Options of --device MCU and CMSIS-NN; which of the others mean something without the chip."""
 
 from __future__ import annotations
 
@@ -11,6 +11,10 @@ from diagnostics import Diagnostic, Place, Severity
 
 MCU = "MCU"
 """--device: any microcontroller, without the accelerator."""
+CMSIS_NN = "CMSIS-NN"
+"""--device: the same with calls of Arm's functions."""
+LEGACY = "--cmsis-software-nn"
+"""The name that --device CMSIS-NN had, beside which a chip is named."""
 
 SHARED = frozenset({
     "device", "mcu", "scheme", "kernels", "l1", "flash", "like", "plan_report", "config_file",
@@ -21,6 +25,7 @@ SHARED = frozenset({
     "verbose", "log", "log_filename", "diagnostics", "debug", "report", "check_only",
     "avg_pool_rounding", "no_warn_zero", "synthesize_input", "synthesize_words", "no_progress",
     "no_version_check", "version_check_interval", "upstream", "yamllint", "fits",
+    "cmsis_software_nn", "cmsis_nn",
 })  # fmt: skip
 """Options that mean the same for every target."""
 PLACING = frozenset({
@@ -29,12 +34,21 @@ PLACING = frozenset({
     "ignore_bias_groups", "ignore_hw_limits", "no_error_stop", "ignore_energy_warning",
 })  # fmt: skip
 """Options that only say where things stand in the accelerator."""
+_FORMER = frozenset({"top_level", "fc_layer", "embedded_code"})
+"""Options that stand beside --cmsis-software-nn in command lines from before."""
+_CALLS = frozenset({"cmsis_nn", "fc_layer"})
+"""Options of --device CMSIS-NN alone."""
 _UNITS = {"k": 1 << 10, "m": 1 << 20}
 
 
 def target(text: str) -> Chip | str:
-    """Convert the name of a device for argparse; MCU stands for any without the accelerator."""
-    return MCU if text.upper() == MCU else chip(text)
+    """Convert the name of a device for argparse; some stand for any without the accelerator."""
+    if text.upper() in ("84", "AI84"):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is the predecessor of these chips, whose arithmetic is another; quantize "
+            f"the network for MAX78000 or MAX78002"
+        )
+    return text.upper() if text.upper() in (MCU, CMSIS_NN) else chip(text)
 
 
 def size(text: str) -> int:
@@ -47,9 +61,13 @@ def size(text: str) -> int:
 
 
 def add_software_options(parser: argparse.ArgumentParser) -> None:
-    """Add the group of --device MCU."""
-    group = parser.add_argument_group("microcontrollers (--device MCU)")
+    """Add the group of --device MCU and CMSIS-NN."""
+    group = parser.add_argument_group("microcontrollers (--device MCU or CMSIS-NN)")
     option = group.add_argument
+    option(LEGACY, action="store_true", help="same as --device CMSIS-NN, beside any --device")
+    option("--cmsis-nn", metavar="DIR", help="CMSIS-NN: your copy of CMSIS 5.9.0 or older, in "
+           "place of functions of ours")  # fmt: skip
+    option("--fc-layer", action="store_true", help="CMSIS-NN: accepted without effect")
     option("--mcu", metavar="NAME", help="profile of the microcontroller, or a file (.yaml)")
     option("--scheme", choices=("auto", "resident", "rows"), default="auto",
            help="whole tensors, or rings of rows (default: the first that fits)")  # fmt: skip
@@ -72,14 +90,18 @@ def software_options(parser: Parser, args: argparse.Namespace) -> SoftwareOption
     Wrong usage ends the program with status 2.
     """
     names = _given(parser)
-    if args.device != MCU:
+    calls = args.device == CMSIS_NN or args.cmsis_software_nn
+    if not calls:
+        for dest in sorted(names.keys() & _CALLS):
+            parser.error(f"argument {names[dest]}: is for --device CMSIS-NN")
+    if args.device != MCU and not calls:
         own = names.keys() & {"mcu", "scheme", "kernels", "l1", "flash", "like", "plan_report"}
         for dest in sorted(own):
             parser.error(f"argument {names[dest]}: is for --device MCU")
         return None
     if args.rtl or args.rtl_preload:
         parser.error("argument --rtl: there is no RTL without the accelerator")
-    if args.mcu is None:
+    if args.mcu is None and not calls:
         parser.error("argument --mcu: is required with --device MCU")
     from software.plan.plan import Scheme
 
@@ -92,7 +114,9 @@ def software_options(parser: Parser, args: argparse.Namespace) -> SoftwareOption
         args.flash,
         args.plan_report,
         args.like,
-        tuple(_said(dest, option) for dest, option in names.items() if dest not in SHARED),
+        tuple(_said(dest, option, calls) for dest, option in names.items() if dest not in SHARED),
+        calls,
+        args.cmsis_nn,
     )
 
 
@@ -112,10 +136,13 @@ def _given(parser: Parser) -> dict[str, str]:
     return found
 
 
-def _said(dest: str, option: str) -> Diagnostic:
-    """Return what is said of an option of the accelerator."""
+def _said(dest: str, option: str, calls: bool) -> Diagnostic:
+    """Return what is said of an option of the accelerator, or of an option from before."""
+    if calls and dest in _FORMER:
+        return Diagnostic("N908", "it is accepted from command lines from before and changes "
+                          "nothing", Place(option=option), severity=Severity.NOTICE)  # fmt: skip
     if dest in PLACING:
         return Diagnostic("N907", "it only places things in the accelerator and changes nothing "
                           "here", Place(option=option), severity=Severity.NOTICE)  # fmt: skip
     return Diagnostic("E907", "only the accelerator has this", Place(option=option),
-                      "Leave it out with --device MCU.")  # fmt: skip
+                      f"Leave it out with --device {CMSIS_NN if calls else MCU}.")  # fmt: skip

@@ -1,0 +1,110 @@
+"""From a network to a project that calls Arm's functions.
+
+`build_calls(network, profile)` is all that a program needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from software.build import Built, Need, choose, need_of
+from software.cmsis.choice import choose_calls
+from software.cmsis.functions import FUNCTIONS, prototypes_of, text_of
+from software.cmsis.tree import read_library
+from software.emit.interface import Interface
+from software.emit.project import Sample, emit
+from software.fuse import fuse
+from software.graph import Graph
+from software.lower import lower
+from software.plan.lines import in_lines
+from software.plan.plan import Plan, Scheme
+from software.plan.planner import plan
+from software.profile import Profile
+from synthesis.network import Network
+from synthesis.simulate import simulate
+from writing.templates import render
+
+
+def build_calls(
+    network: Network,
+    profile: Profile,
+    *,
+    schemes: Sequence[Scheme] = tuple(Scheme),
+    kernels: frozenset[str] | None = None,
+    average_rounding: bool = False,
+    library: str | None = None,
+    name: str = "network",
+    command_line: str = "",
+) -> Built:
+    """Return the project of a network for a microcontroller, with calls of Arm's functions.
+
+    `library` is a folder with a copy of CMSIS 5; without one the functions are ours. Where calls
+    on whole images do not fit, all kernels are ours, as in --device MCU. Raises DiagnosticError
+    as `software.build.build` does, or if the copy is of no use (E940 to E943).
+    """
+    graph = lower(network, average_rounding=average_rounding)
+    chosen, need = _planned(graph, profile, schemes, kernels)
+    chosen.validate()
+    made = simulate(network, average_rounding=average_rounding).outputs
+    outputs = tuple(made[layer.index] for layer in network.outputs())
+    sample = Sample(network.sample, outputs)
+    interface = _interface(chosen, library)
+    return Built(chosen, need, emit(chosen, sample, name, command_line, interface))
+
+
+def _planned(
+    graph: Graph,
+    profile: Profile,
+    schemes: Sequence[Scheme],
+    kernels: frozenset[str] | None,
+) -> tuple[Plan, Need]:
+    """Return a plan with calls if it fits, else one without."""
+    reason = "calls need whole images (--scheme resident)"
+    if Scheme.RESIDENT in schemes:
+        made = planned_calls(graph, profile, kernels)
+        need = need_of(made, profile)
+        if need.ram <= profile.l1 and need.flash <= profile.flash:
+            return made, need
+        reason = f"calls on whole images would need {need.ram:,} bytes of RAM"
+    own, need = choose(fuse(graph), profile, schemes, kernels, {})
+    return replace(own, reasons={step.target: reason for step in own.graph.steps}), need
+
+
+def planned_calls(graph: Graph, profile: Profile, kernels: frozenset[str] | None = None) -> Plan:
+    """Return the plan of a graph with calls wherever the library can compute a step."""
+    whole = in_lines(graph)
+    choice = choose_calls(whole)
+    made = plan(whole, profile.core, Scheme.RESIDENT, kernels, choice.calls)
+    return replace(made, reasons=choice.reasons)
+
+
+def _interface(made: Plan, folder: str | None) -> Interface:
+    """Return how the project is called, and its functions."""
+    called = [one for step in made.graph.steps if step.target in made.calls
+              for one in made.calls[step.target].functions]  # fmt: skip
+    functions = [*dict.fromkeys(called)]
+    library = None if folder is None else read_library(folder, functions)
+    ours = [name for name in functions if library is None or not FUNCTIONS[name].library]
+    tensors = (made.graph.tensors[output.tensor] for output in made.outputs)
+    wide = all(tensor.bytes_per_value == 4 for tensor in tensors)
+    return Interface(
+        "software/cmsis",
+        {"output_type": "q31_t" if wide else "q7_t"},
+        dict(_files(ours, with_library=library is not None)),
+        tuple(dict.fromkeys(helper for name in ours for helper in FUNCTIONS[name].helpers)),
+        library,
+    )
+
+
+def _files(ours: Sequence[str], *, with_library: bool) -> Iterable[tuple[str, str]]:
+    """Yield the C of functions that the project brings along, and what a library needs."""
+    prototypes = prototypes_of(ours)
+    yield (
+        "arm_nn.h",
+        render("software/cmsis/arm_nn.h.j2", library=with_library, prototypes=prototypes),
+    )
+    if ours:
+        yield "arm_nn.c", text_of(ours)
+    if with_library:
+        yield "host_arm.h", render("software/cmsis/host_arm.h.j2")

@@ -1,0 +1,141 @@
+#include "arm_nn.h"
+
+/* What lies under the kernel at an output pixel: kernel rows and columns inside the image. */
+typedef struct {
+    int32_t row, rows_end, column, columns_end;
+    const q7_t *data; /* the first pixel inside; NULL if there is none */
+} nn_q7_inside;
+
+static inline nn_q7_inside nn_q7_under(const q7_t *image, int32_t width, int32_t height,
+                                       int32_t channels, int32_t left, int32_t top,
+                                       int32_t kernel_x, int32_t kernel_y)
+{
+    nn_q7_inside found;
+
+    found.row = top < 0 ? -top : 0;
+    found.rows_end = height - top < kernel_y ? height - top : kernel_y;
+    found.column = left < 0 ? -left : 0;
+    found.columns_end = width - left < kernel_x ? width - left : kernel_x;
+    found.data = NULL;
+    if (found.row < found.rows_end && found.column < found.columns_end) {
+        found.data = image + ((top + found.row) * width + left + found.column) * channels;
+    } else {
+        found.rows_end = found.row = 0;
+        found.columns_end = found.column = 0;
+    }
+    return found;
+}
+
+#if defined(__ARM_FEATURE_DSP) && !defined(__ARM_BIG_ENDIAN)
+
+/* Widens the patch of a pixel: rows and columns outside the image are zeros. */
+static void nn_q7_patch(q15_t *to, uint32_t pixel, const nn_q7_inside *under, uint32_t kernel_x,
+                        uint32_t kernel_y, uint32_t channels, uint32_t row_bytes)
+{
+    const uint32_t inputs = kernel_x * kernel_y * channels, whole = inputs & ~(uint32_t)3;
+    const uint32_t row = kernel_x * channels, left = (uint32_t)under->column * channels;
+    const uint32_t run = (uint32_t)(under->columns_end - under->column) * channels;
+    const q7_t *data = under->data;
+    uint32_t at = (uint32_t)under->row * row, y;
+
+    nn_q7_widen(to, 2, pixel, whole, 0, NULL, at);
+    if (run == row && row == row_bytes) { /* all of it stands together */
+        const uint32_t size = (uint32_t)(under->rows_end - under->row) * row;
+
+        nn_q7_widen(to, 2, pixel, whole, at, data, size);
+        at += size;
+    } else {
+        for (y = (uint32_t)under->row; y < (uint32_t)under->rows_end; y++, data += row_bytes) {
+            nn_q7_widen(to, 2, pixel, whole, at, NULL, left);
+            nn_q7_widen(to, 2, pixel, whole, at + left, data, run);
+            nn_q7_widen(to, 2, pixel, whole, at + left + run, NULL, row - left - run);
+            at += row;
+        }
+    }
+    nn_q7_widen(to, 2, pixel, whole, at, NULL, inputs - at);
+}
+
+/* Computes one or two pixels from two patches. */
+static void nn_q7_pixels(const q15_t *patches, uint32_t pixels, uint32_t inputs, const q7_t *weights,
+                         uint32_t filters, const q7_t *bias, uint16_t bias_shift,
+                         uint16_t out_shift, q7_t *out)
+{
+    uint32_t filter;
+
+    for (filter = 0; filter < filters; filter += 2, weights += 2 * inputs) {
+        const int both = filter + 1 < filters;
+        uint32_t start[2], sums[4], pixel;
+
+        start[0] = nn_q7_start(bias, filter, bias_shift, out_shift);
+        start[1] = nn_q7_start(bias, both ? filter + 1 : filter, bias_shift, out_shift);
+        nn_q7_tile_sums(patches, 2, inputs, weights, both, start, sums);
+        for (pixel = 0; pixel < pixels; pixel++) {
+            q7_t *to = out + pixel * filters + filter;
+
+            to[0] = nn_q7_narrow(sums[2 * pixel], out_shift);
+            if (both) {
+                to[1] = nn_q7_narrow(sums[2 * pixel + 1], out_shift);
+            }
+        }
+    }
+}
+
+#endif
+
+/* Convolution of an image of any size; x counts columns, y rows. bufferA: 2 * inputs of a filter. */
+arm_status arm_convolve_HWC_q7_basic_nonsquare(
+    const q7_t *Im_in, const uint16_t dim_im_in_x, const uint16_t dim_im_in_y,
+    const uint16_t ch_im_in, const q7_t *wt, const uint16_t ch_im_out, const uint16_t dim_kernel_x,
+    const uint16_t dim_kernel_y, const uint16_t padding_x, const uint16_t padding_y,
+    const uint16_t stride_x, const uint16_t stride_y, const q7_t *bias, const uint16_t bias_shift,
+    const uint16_t out_shift, q7_t *Im_out, const uint16_t dim_im_out_x,
+    const uint16_t dim_im_out_y, q15_t *bufferA, q7_t *bufferB)
+{
+    const uint32_t inputs = (uint32_t)ch_im_in * dim_kernel_x * dim_kernel_y;
+    int32_t x, y;
+#if defined(__ARM_FEATURE_DSP) && !defined(__ARM_BIG_ENDIAN)
+    uint32_t ready = 0;
+#else
+    (void)bufferA;
+#endif
+
+    (void)bufferB;
+    for (y = 0; y < dim_im_out_y; y++) {
+        for (x = 0; x < dim_im_out_x; x++) {
+            const nn_q7_inside under = nn_q7_under(
+                Im_in, dim_im_in_x, dim_im_in_y, ch_im_in, x * stride_x - padding_x,
+                y * stride_y - padding_y, dim_kernel_x, dim_kernel_y);
+#if defined(__ARM_FEATURE_DSP) && !defined(__ARM_BIG_ENDIAN)
+            nn_q7_patch(bufferA, ready, &under, dim_kernel_x, dim_kernel_y, ch_im_in,
+                        (uint32_t)dim_im_in_x * ch_im_in);
+            if (++ready == 2) {
+                nn_q7_pixels(bufferA, 2, inputs, wt, ch_im_out, bias, bias_shift, out_shift, Im_out);
+                Im_out += 2 * ch_im_out;
+                ready = 0;
+            }
+#else
+            const uint32_t run = (uint32_t)((under.columns_end - under.column) * ch_im_in);
+            uint32_t filter;
+
+            for (filter = 0; filter < ch_im_out; filter++) {
+                const q7_t *data = under.data, *weights = wt + filter * inputs;
+                uint32_t sum = nn_q7_start(bias, filter, bias_shift, out_shift);
+                int32_t row;
+
+                for (row = under.row; row < under.rows_end; row++) {
+                    sum = nn_q7_dot(data, weights + (row * dim_kernel_x + under.column) * ch_im_in,
+                                    run, sum);
+                    data += (uint32_t)dim_im_in_x * ch_im_in;
+                }
+                *Im_out++ = nn_q7_narrow(sum, out_shift);
+            }
+#endif
+        }
+    }
+#if defined(__ARM_FEATURE_DSP) && !defined(__ARM_BIG_ENDIAN)
+    if (ready) { /* with what the other patch held before; its sums are left out */
+        nn_q7_pixels(bufferA, 1, inputs, wt, ch_im_out, bias, bias_shift, out_shift, Im_out);
+    }
+#endif
+    return ARM_MATH_SUCCESS;
+}
