@@ -30,6 +30,10 @@ def chip_of_die(die: int) -> Chip | None:
     return next((chip for chip in known_chips() if chip.die == die), None)
 
 
+_PREDECESSOR = "84"
+"""Die of the chip before this family, which command lines from before may name."""
+
+
 def chip_named(name: str) -> Chip:
     """Return the chip of a name such as MAX78000, 78000, AI85 or 85, in any case.
 
@@ -40,4 +44,9 @@ def chip_named(name: str) -> Chip:
         if text in (str(chip.die), chip.name.removeprefix("MAX")):
             return chip
     accepted = ", ".join(f"{c.name} (or {c.die})" for c in known_chips())
+    if text == _PREDECESSOR:
+        raise UnknownDeviceError(
+            f"{name!r} is the predecessor of these chips, whose arithmetic is another; quantize "
+            f"the network again for {accepted}"
+        )
     raise UnknownDeviceError(f"{name!r} is not a supported device; choose {accepted}")

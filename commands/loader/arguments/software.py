@@ -43,11 +43,6 @@ _UNITS = {"k": 1 << 10, "m": 1 << 20}
 
 def target(text: str) -> Chip | str:
     """Convert the name of a device for argparse; some stand for any without the accelerator."""
-    if text.upper() in ("84", "AI84"):
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is the predecessor of these chips, whose arithmetic is another; quantize "
-            f"the network for MAX78000 or MAX78002"
-        )
     return text.upper() if text.upper() in (MCU, CMSIS_NN) else chip(text)
 
 
