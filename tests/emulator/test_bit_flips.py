@@ -7,6 +7,7 @@ import random
 import pytest
 
 from device import CHIPS, Chip
+from device.chip import INSTANCES
 from emulator import Accelerator, LayerFinding, run_loader
 from emulator.checks.finding import Severity
 from emulator.checks.registers import check_registers
@@ -91,6 +92,22 @@ def test_no_layer_streams_before_the_first(streams: Accelerator) -> None:
     found = changed(streams, address, 1)
     errors = [str(finding) for finding in found if finding.severity is Severity.ERROR]
     assert any("passes_before: expected 0, found 1" in error for error in errors)
+
+
+def test_ring_buffers_share_no_memory(streams: Accelerator) -> None:
+    memory, second = streams.memory, streams.planned_layers()[1]
+    address = memory.addresses.apb_base + memory.chip.layer_address(0, 0, "RPTR_BASE")
+    found = changed(streams, address, second.input.read_word)
+    (error,) = [str(finding) for finding in found if finding.severity is Severity.ERROR]
+    assert "ring buffer of layer 0" in error
+    assert "ring buffer of layer 1" in error
+
+
+def test_output_begins_in_an_instance(streams: Accelerator) -> None:
+    memory = streams.memory
+    address = memory.addresses.apb_base + memory.chip.layer_address(0, 0, "WPTR_BASE")
+    beyond = INSTANCES * memory.chip.write_pointer_words
+    assert any(finding.severity is Severity.ERROR for finding in changed(streams, address, beyond))
 
 
 def test_frame_size_is_told(streams: Accelerator) -> None:

@@ -16,6 +16,7 @@ from emulator.checks.registers import (
     control_rules,
     kernel_rules,
     pointer_rules,
+    rings,
     shape_rules,
     stream_rules,
     stream_values,
@@ -76,6 +77,7 @@ def check_layer(facts: LayerFacts) -> Iterator[LayerFinding]:
             if (group, expectation.register, expectation.field) not in found:
                 yield from _unexpected(facts, expectation, group, Severity.NOTE)
     yield from _frame_sizes(facts)
+    yield from rings.shared_words(facts)
 
 
 def _frame_sizes(facts: LayerFacts) -> Iterator[LayerFinding]:

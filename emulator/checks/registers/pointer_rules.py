@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from device.chip import PROCESSORS_PER_INSTANCE
+from device.chip import INSTANCES, PROCESSORS_PER_INSTANCE
 from emulator.checks.registers.facts import Expectation, LayerFacts
 from emulator.decode.config import WIDE_WORDS
 
@@ -97,5 +97,13 @@ def one_start(facts: LayerFacts, group: int) -> Iterator[Expectation]:
     yield Expectation("WPTR_BASE", "pointer", (pointer,), f"the groups begin at word 0x{word:x}")
 
 
+def write_pointer(facts: LayerFacts, group: int) -> Iterator[Expectation]:
+    """The output begins in one of the data memory instances."""
+    pointer, words = facts.read("WPTR_BASE", group)["pointer"], facts.chip.write_pointer_words
+    if pointer >= INSTANCES * words:
+        reason = f"there are {INSTANCES} instances"
+        yield Expectation("WPTR_BASE", "pointer", (pointer % (INSTANCES * words),), reason)
+
+
 RULES = (time_slots, instances, passes, read_pointer)
-GROUP_RULES = (one_start,)
+GROUP_RULES = (one_start, write_pointer)
