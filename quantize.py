@@ -24,6 +24,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
             from commands.lowbit.quantize import quantize_lowbit
 
             return quantize_lowbit(words)
+    if "Q15" in " ".join(words).upper() or "Q7" in " ".join(words).upper():
+        from commands.q15.arguments import is_q15
+
+        if is_q15(words):
+            from commands.q15.quantize import quantize_q15
+
+            return quantize_q15(words)
     from commands.quantize.arguments import parse
     from commands.quantize.quantize import quantize
 

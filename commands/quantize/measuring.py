@@ -24,8 +24,8 @@ def measure_errors(
     Raises InputError for everything that does not fit together.
     """
     case = prepare(trained, given, wanted, "--report-data")
-    _take_ranges(case.trained, _tensors(trained))
-    load_into(case.simulated, Loaded(_tensors(quantized), None, None, None, None, {}))
+    take_ranges(case.trained, tensors_of(trained))
+    load_into(case.simulated, Loaded(tensors_of(quantized), None, None, None, None, {}))
     errors = network_errors(case.trained, case.simulated, case.samples, _classes(case))
     return case.dataset, case.count, errors
 
@@ -42,7 +42,7 @@ def _classes(case: Case) -> Tensor | None:
     return found.flatten() if whole else None
 
 
-def _take_ranges(network: nn.Module, state: dict[str, Any]) -> None:
+def take_ranges(network: nn.Module, state: dict[str, Any]) -> None:
     """Let a network in floating point divide outputs as the second generation of QAT does."""
     if not has_thresholds(state):
         return
@@ -55,7 +55,8 @@ def _take_ranges(network: nn.Module, state: dict[str, Any]) -> None:
     ai8x.settle_scales(network)
 
 
-def _tensors(checkpoint: Checkpoint) -> dict[str, Any]:
+def tensors_of(checkpoint: Checkpoint) -> dict[str, Any]:
+    """Return the tensors of a checkpoint as those of torch."""
     return {
         name.removeprefix("module."): torch.from_numpy(tensor.copy())
         for name, tensor in checkpoint.state_dict.items()

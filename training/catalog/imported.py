@@ -48,7 +48,7 @@ def imported(entry: ModelEntry, name: str, state: State | None, path: str | None
             made: nn.Module = entry.make(**keywords)
             return made
         if state is not None:
-            _load(model, state, path)
+            load_plain(model, state, path)
         size = (keywords["num_channels"], *keywords["dimensions"])
         example = torch.zeros(1, *size[: entry.dim + 1])
         given = {k: keywords[k] for k in LAYER_KEYWORDS if keywords.get(k)}
@@ -68,7 +68,7 @@ def notes_of(network: nn.Module) -> list[str]:
     return [*(f"Import: {note}" for note in meta.get(_NOTES, ())), *left]
 
 
-def _load(model: nn.Module, state: State, path: str | None) -> None:
+def load_plain(model: nn.Module, state: State, path: str | None) -> None:
     """Fill an ordinary network; CheckpointError E676 for tensors of another one."""
     own = model.state_dict()
     missing = [name for name in own if name not in state and not name.endswith("tracked")]

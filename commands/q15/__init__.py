@@ -1,0 +1,1 @@
+"""quantize.py --device Q15 and Q7."""

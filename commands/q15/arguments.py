@@ -1,0 +1,125 @@
+"""The command line of --device Q15 and Q7: a program of its own, as few other options apply."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from commands.arguments import Parser
+from commands.quantize.arguments import DEFAULT_BATCH, DEFAULT_SAMPLES, positive
+from quantization.q15.formats import Guard
+from software.cores import CORES
+from values import frozen
+
+BITS = {"Q15": 16, "Q7": 8}
+"""--device: numbers of 16 and of 8 bits with a power of two for each tensor."""
+
+
+@frozen
+class Q15Options:
+    """Which network becomes which project, and how formats are chosen.
+
+    `percentile` is that of magnitudes (100: the largest). `column_major`: maps and kernels are
+    stored with columns before rows. `dataset` is a name, KIND:PATH or an array FILE.npy.
+    """
+
+    input: str
+    output: Path
+    device: str
+    model: str | None
+    dataset: str
+    folder: str
+    samples: int
+    batch_size: int
+    guard: Guard
+    percentile: float
+    column_major: bool
+    core: str
+    overwrite: bool
+    command_line: str
+
+    @property
+    def bits(self) -> int:
+        """The width of numbers."""
+        return BITS[self.device]
+
+
+def is_q15(words: Sequence[str]) -> bool:
+    """Whether a command line is for 16 or 8 bits."""
+    pairs = zip(words, [*words[1:], ""], strict=True)
+    names = {f"--DEVICE={name}" for name in BITS}
+    return any(
+        (word == "--device" and value.upper() in BITS) or word.upper() in names
+        for word, value in pairs
+    )
+
+
+def parse(words: Sequence[str]) -> Q15Options:
+    """Return the options of a command line; wrong usage ends the program with status 2."""
+    parser = Parser(
+        prog="quantize.py",
+        usage="%(prog)s INPUT DIR --device Q15|Q7 --calib DATASET [options]",
+        description="Quantize a network in floating point to 16 or 8 bits with a power of two for "
+        "each tensor, and write C for it.",
+    )
+    option = parser.add_argument
+    option("input", metavar="INPUT", help="checkpoint of the trained network")
+    option("output", metavar="DIR", help="folder of the project to write")
+    option("--device", required=True, metavar="NAME", type=str.upper, choices=[*BITS],
+           help="Q15 or Q7")  # fmt: skip
+    option("--calib", required=True, metavar="DATASET",
+           help="samples that the formats have to hold: a data set as with train.py, or FILE.npy "
+           "(numbers [sample, channel, row, column])")  # fmt: skip
+    option("--data", metavar="DIR", default="data", help="folder of the data sets (default: data)")
+    option("--model", metavar="NAME", help="network (default: what the file says), or FILE:CLASS "
+           "(the file is executed)")  # fmt: skip
+    option("--acc-guard", metavar="RULE", default=str(Guard.WORST), choices=[*map(str, Guard)],
+           help="what keeps sums within 32 bits: worst (any input, default), calib (inputs up to "
+           "twice those of the samples), none")  # fmt: skip
+    option(
+        "--calib-percentile",
+        metavar="P",
+        type=_percentile,
+        default=100.0,
+        help="formats hold this percentile of magnitudes (default: 100, the largest)",
+    )
+    option(
+        "--calibration-samples",
+        metavar="N",
+        type=positive,
+        default=DEFAULT_SAMPLES,
+        help=f"samples of the training set (default: {DEFAULT_SAMPLES})",
+    )
+    option(
+        "--batch-size",
+        metavar="N",
+        type=positive,
+        default=DEFAULT_BATCH,
+        help=f"samples computed at a time (default: {DEFAULT_BATCH})",
+    )
+    option("--layout", choices=("hwc", "note"), default="hwc",
+           help="order of maps and kernels: rows before columns (hwc, default), or columns before "
+           "rows, as some recipes flatten them (note)")  # fmt: skip
+    option("--core", choices=[*CORES], default="cortex-m4", metavar="NAME",
+           help="core that emulate.py runs the project on (default: cortex-m4)")  # fmt: skip
+    option("--overwrite", action="store_true", help="replace a project that exists")
+    option("--debug", action="store_true", help="show where in the program a failure arises")
+    args = parser.parse_args([*words])
+    return Q15Options(
+        args.input, Path(args.output), args.device, args.model, args.calib, args.data,
+        args.calibration_samples, args.batch_size, Guard(args.acc_guard), args.calib_percentile,
+        args.layout == "note", args.core, args.overwrite, "quantize.py " + " ".join(words),
+    )  # fmt: skip
+
+
+def _percentile(text: str) -> float:
+    """Convert a number above 0, up to 100, for argparse."""
+    import argparse
+
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value <= 100:
+        raise argparse.ArgumentTypeError(f"{text!r} is no percentile above 0, up to 100")
+    return value

@@ -1,0 +1,140 @@
+"""The floating-point network of a checkpoint as a graph, and samples for it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+import ai8x
+from checkpoint import read_checkpoint
+from commands.q15.arguments import Q15Options
+from commands.quantize.arguments import CalibrationOptions, QuantizeOptions
+from commands.quantize.calibrator import load_samples, prepare
+from commands.quantize.measuring import take_ranges, tensors_of
+from commands.quantize.quantize import without_batchnorm
+from device import chip_named
+from diagnostics.errors import InputError
+from frontends.layers import refuse
+from frontends.modules.floating import FloatingReader
+from quantization.formats import Float64s
+from quantization.q15.floating import compute
+from quantization.q15.graph import Graph, GraphBuilder
+from quantization.q15.network import check_finite
+from training.catalog.discovery import find_models
+from training.catalog.imported import load_plain, plain_state
+from training.catalog.own_data import dataset_named
+from training.catalog.own_file import named_model, plain_name
+from training.network.building import build_model
+from training.options import TrainingOptions
+from values import frozen
+
+_TOLERANCE = 1e-3
+"""By how much float32 may differ from the graph's float64, relative to the largest result."""
+
+
+@frozen
+class Case:
+    """A network, as torch computes it and as graph, and batches of samples [N, C, H, W]."""
+
+    model: nn.Module
+    graph: Graph
+    samples: list[Float64s]
+    left: tuple[str, ...]
+    dataset: str
+
+
+def read_case(options: Q15Options) -> Case:
+    """Return network and samples; InputError for what does not fit together."""
+    state = plain_state(options.input)
+    model, samples = _ai8x_case(options) if state is None else _plain_case(options, state)
+    _check(samples)
+    graph, left = graph_of(model, samples[0][:1], options.model or options.input)
+    check_finite(graph, options.input)
+    arrays = [as_maps(batch) for batch in samples]
+    _compare(model, graph, samples[0][:8], options.input)
+    return Case(model, graph, arrays, left, options.dataset)
+
+
+def graph_of(model: nn.Module, example: Tensor, name: str) -> tuple[Graph, tuple[str, ...]]:
+    """Return the graph of a network, and the nodes that are left to the application.
+
+    Raises InputError E670 that names each node without a kernel.
+    """
+    builder = GraphBuilder(tuple(example.shape[1:]))
+    reader = FloatingReader(model, example, builder)
+    refuse(reader.refusals, name)
+    graph = builder.finished(reader.output)
+    if not graph.steps:
+        raise InputError("E650", "the network has no layer that can be computed", name,
+                         "Use convolutions, fully connected layers and pooling.")  # fmt: skip
+    return graph, tuple(reader.left)
+
+
+def as_maps(batch: Tensor) -> Float64s:
+    """Return inputs as [N, C, H, W] in float64; axes that they lack have the size 1."""
+    found: Float64s = batch.double().numpy()
+    return found.reshape(*found.shape, *([1] * (4 - found.ndim)))
+
+
+def _ai8x_case(options: Q15Options) -> tuple[nn.Module, list[Tensor]]:
+    """Return a network of ai8x layers as it was trained, in floating point."""
+    checkpoint = read_checkpoint(options.input)
+    name = options.model or plain_name(checkpoint.arch or "")
+    chip = chip_named("MAX78002" if name.lower().startswith("ai87") else "MAX78000")
+    wanted = CalibrationOptions(options.dataset, options.folder, options.samples,
+                                options.batch_size, False)  # fmt: skip
+    given = QuantizeOptions(
+        input=options.input, output="", chip=chip, config_file=None, default_bits=None,
+        clip_method=None, scale=None, stddev=None, keep_batchnorm=False, transposed=(),
+        model=options.model, importing=False, calibration=wanted, safetensors=False, verbose=False,
+    )  # fmt: skip
+    fused = without_batchnorm(checkpoint, given)
+    case = prepare(fused, given, wanted, "--calib")
+    take_ranges(case.trained, tensors_of(fused))
+    return case.trained, case.samples
+
+
+def _plain_case(options: Q15Options, state: dict[str, Tensor]) -> tuple[nn.Module, list[Tensor]]:
+    """Return a network of PyTorch's own layers with its weights."""
+    if options.model is None:
+        raise InputError("E743", "the file holds the weights of an ordinary PyTorch network and "
+                         "does not name it", options.input, "Add --model FILE:CLASS.")  # fmt: skip
+    dataset = dataset_named(options.dataset, "--calib")
+    entry = named_model(options.model, find_models, dataset.input)
+    settings = TrainingOptions(arch=plain_name(options.model), dataset=dataset.name, device=85,
+                               data=options.folder)  # fmt: skip
+    ai8x.set_device(85, False, False, verbose=False)
+    model: Any = build_model(entry, dataset, settings)
+    load_plain(model, state, options.input)
+    samples, _ = load_samples(dataset, settings, options.samples, options.batch_size)
+    return model.eval(), samples
+
+
+def _check(samples: list[Tensor]) -> None:
+    """Raise InputError E740 for samples that are no finite numbers."""
+    wrong = sum(int((~torch.isfinite(batch)).sum()) for batch in samples)
+    if wrong:
+        raise InputError(
+            "E740",
+            f"{wrong} values of the calibration samples are not finite (NaN or infinity)",
+            "--calib",
+            "Name samples like those of the application.",
+        )
+
+
+def _compare(model: nn.Module, graph: Graph, samples: Tensor, path: str) -> None:
+    """Raise InputError E742 where the graph does not compute what the network does."""
+    with torch.no_grad():
+        wanted = model(samples.clone()).double().numpy()
+    found = compute(graph, as_maps(samples))[graph.output].reshape(wanted.shape)
+    error = float(np.abs(found - wanted).max())
+    if error > _TOLERANCE * max(float(np.abs(wanted).max()), 1e-9):
+        raise InputError(
+            "E742",
+            f"results of the network cannot be reproduced: they differ by up to {error:.3g}",
+            path,
+            "A part of the network was not understood; please report it with the network.",
+        )

@@ -1,0 +1,159 @@
+"""The files of a project in 16 or 8 bits: C for any compiler, weights, and a known answer."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from quantization.formats import Int64s
+from quantization.q15.graph import Weighted
+from quantization.q15.network import QuantizedNetwork
+from software.emit.numbers import lines_of
+from software.q15.calls import Program, program
+from software.q15.functions import q_of
+from values import frozen
+from writing.files import distinct
+from writing.templates import render
+
+_LISTED = 64
+ROW_MAJOR, COLUMN_MAJOR = "row, column, channel", "column, row, channel"
+
+
+@frozen
+class Sample:
+    """An input and what the network makes of it: integers [row, column, channel] each."""
+
+    input: Int64s
+    output: Int64s
+
+
+@frozen
+class Sizes:
+    """Bytes of memory, and of weights in flash."""
+
+    arena: int
+    flash: int
+
+
+def sizes_of(network: QuantizedNetwork) -> Sizes:
+    """Return what a network takes."""
+    return Sizes(program(network).arena_bytes, _flash_bytes(network))
+
+
+def emit(
+    network: QuantizedNetwork,
+    sample: Sample,
+    name: str,
+    command_line: str,
+    core: str = "cortex-m4",
+    order: str = ROW_MAJOR,
+) -> dict[str, str]:
+    """Return the files of a project by path; `order` is that of maps in memory, as text."""
+    made = program(network)
+    title = f"{name}: {command_line}"
+    graph = network.graph
+    header: dict[str, Any] = {
+        "bits": network.bits,
+        "q": q_of(network.bits),
+        "title": title,
+        "name": name,
+        "order": order,
+        "in_size": sample.input.size,
+        "out_size": sample.output.size,
+        "out_bytes": sample.output.size * network.bits // 8,
+        "input_k": network.fractions[0],
+        "output_k": network.fractions[graph.output],
+        "arena_bytes": made.arena_bytes,
+        "flash_bytes": _flash_bytes(network),
+        "macs": graph.macs,
+        "core": core,
+    }
+    layers = list(made.layers.values())
+    arrays = [("INPUT_DATA", sample.input), ("OUTPUT_DATA", sample.output)]
+    macros = [{"name": key, "lines": lines_of(values.reshape(-1))} for key, values in arrays]
+    listed = min(sample.output.size, _LISTED)
+    used = made.functions
+    folder = "software/q15"
+    files = [
+        ("cnn.c", render(f"{folder}/cnn.c.j2", calls=made.calls, layers=layers, **header)),
+        ("cnn.h", render(f"{folder}/cnn.h.j2", **header)),
+        ("weights.h", render(f"{folder}/weights.h.j2", **header,
+                             layers=[*_weights(network, made)])),
+        ("sampledata.h", render("software/macros.h.j2", guard="SAMPLEDATA_H", macros=macros,
+                                title=f"{name}: sample, {order}")),
+        ("main.c", render(f"{folder}/main.c.j2", listed=listed, **header)),
+        ("nn_kernels.h", render(f"{folder}/nn_kernels.h.j2", **header,
+                                functions=used)),
+        ("nn_kernels.c", render(f"{folder}/kernels.c.j2", **header, functions=used,
+                                parts={part for one in used for part in one.needs})),
+        ("Makefile", render(f"{folder}/Makefile.j2", **header)),
+        ("README.md", render(f"{folder}/README.md.j2", **header, functions=used)),
+        ("plan.json", _plan(network, made, name, core)),
+    ]  # fmt: skip
+    return distinct(files)
+
+
+def weights_in_order(step: Weighted, weights: Int64s) -> Int64s:
+    """Return weights [filters, rows, columns, channels] as their function reads them."""
+    return weights[..., 0].transpose(1, 2, 0) if step.groups > 1 else weights
+
+
+def _weights(network: QuantizedNetwork, made: Program) -> Iterator[dict[str, Any]]:
+    """Yield what weights.h says of each weighted step."""
+    for step in network.graph.steps:
+        if not isinstance(step, Weighted):
+            continue
+        layer = network.layers[step.target]
+        formats = layer.formats
+        yield {
+            "name": made.layers[step.target],
+            "comment": f"{step.name}: k of input {formats.kx}, weights {formats.kw}, bias "
+            f"{formats.kb}, output {formats.ko}",
+            "bias_lshift": formats.bias_lshift,
+            "out_rshift": formats.out_rshift,
+            "weights": lines_of(weights_in_order(step, layer.weights).reshape(-1)),
+            "bias": lines_of(layer.bias),
+        }
+
+
+def _flash_bytes(network: QuantizedNetwork) -> int:
+    numbers = sum(layer.weights.size + layer.bias.size for layer in network.layers.values())
+    return int(numbers) * network.bits // 8
+
+
+def _plan(network: QuantizedNetwork, made: Program, name: str, core: str) -> str:
+    """Return the text of plan.json."""
+    steps = [
+        {
+            "name": step.name,
+            "kind": type(step).__name__.lower(),
+            "functions": [function.name for function in call.functions],
+            "reads": list(step.sources),
+            "writes": step.target,
+            "k": network.fractions[step.target],
+        }
+        for step, call in zip(network.graph.steps, made.calls, strict=True)
+    ]
+    blocks = [
+        {"name": b.name, "bytes": b.size, "offset": b.offset, "first": b.first, "last": b.last}
+        for b in made.blocks
+    ]
+    content = {
+        "format": 1,
+        "name": name,
+        "core": core,
+        "bits": network.bits,
+        "arena_bytes": made.arena_bytes,
+        "macs": network.graph.macs,
+        "steps": steps,
+        "blocks": blocks,
+    }
+    return json.dumps(content, indent=1) + "\n"
+
+
+def as_values(integers: Int64s, fraction: int) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """Return what integers stand for."""
+    return np.ldexp(integers.astype(np.float64), -fraction)

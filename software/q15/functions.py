@@ -1,0 +1,105 @@
+"""The kernels of 16 and 8 bits: their prototypes, and which of them a layer needs.
+
+Functions named arm_* have the prototypes of CMSIS-NN up to 5.9.0, so that a copy of that library
+can take their place.
+"""
+
+from __future__ import annotations
+
+from quantization.q15.graph import Graph, Weighted
+from values import frozen
+
+
+@frozen
+class Function:
+    """A function of C: the template of its `body`, and parts of the file that it needs.
+
+    `pixels` are computed at a time from a buffer of as many windows; `even`: it wants even numbers
+    of channels. `average` is for pooling.
+    """
+
+    name: str
+    body: str
+    needs: tuple[str, ...] = ()
+    pixels: int = 0
+    even: bool = False
+    average: bool = False
+
+
+_CONVOLUTION = ("products", "convolution")
+
+
+def square(bits: int, *, fast: bool) -> Function:
+    """A convolution whose map, kernel, padding and stride are square."""
+    name = f"arm_convolve_HWC_{q_of(bits)}_{'fast' if fast else 'basic'}"
+    pixels = 1 if bits == 16 and not fast else 2  # the library's buffer has no more windows
+    return Function(name, "square", _CONVOLUTION, pixels, even=bits == 16 and fast)
+
+
+def oblong(name: str, *, even: bool = False) -> Function:
+    """A convolution of any map, kernel, padding and stride."""
+    return Function(name, "oblong", _CONVOLUTION, 2, even)
+
+
+def depthwise(bits: int) -> Function:
+    """A convolution of each channel by itself; weights in the order row, column, channel."""
+    name = "arm_depthwise_separable_conv_HWC_q7_nonsquare"
+    name = name if bits == 8 else "nn_depthwise_separable_conv_HWC_q15_nonsquare"
+    return Function(name, "depthwise", ("products",))
+
+
+def linear(bits: int) -> Function:
+    """A fully connected layer."""
+    return Function(f"arm_fully_connected_{q_of(bits)}", "linear", ("products",))
+
+
+def pool(bits: int, *, average: bool) -> Function:
+    """Pooling; windows are cut at the border, averages are truncated toward zero."""
+    name = f"nn_{'ave' if average else 'max'}pool_{q_of(bits)}_HWC"
+    return Function(name, "pool", average=average)
+
+
+def relu(bits: int) -> Function:
+    """Negative values become 0, in place."""
+    return Function(f"arm_relu_{q_of(bits)}", "relu")
+
+
+def clip(bits: int) -> Function:
+    """Limits values, in place."""
+    return Function(f"nn_clip_{q_of(bits)}", "clip")
+
+
+def add(bits: int) -> Function:
+    """Adds maps and saturates; the result may take the place of an operand."""
+    return Function(f"nn_add_{q_of(bits)}", "add")
+
+
+def copy_channels(bits: int) -> Function:
+    """Copies the channels of pixels to pixels that are `distance` values apart."""
+    return Function(f"nn_copy_channels_{q_of(bits)}", "copy_channels")
+
+
+def function_of(step: Weighted, graph: Graph, bits: int) -> Function:
+    """Return the function of a weighted step, in the order of preference of the library."""
+    if step.linear:
+        return linear(bits)
+    if step.groups > 1:
+        return depthwise(bits)
+    channels, rows, columns = graph.shapes[step.source]
+    filters, out_rows, out_columns = graph.shapes[step.target]
+    pairs = (step.kernel, step.padding, step.stride, (rows, columns), (out_rows, out_columns))
+    is_square = all(one == other for one, other in pairs)
+    even = channels % 2 == 0 and filters % 2 == 0
+    if bits == 8:
+        fast = channels % 4 == 0 and filters % 2 == 0
+        return square(8, fast=fast) if is_square else oblong("arm_convolve_HWC_q7_basic_nonsquare")
+    if is_square:
+        return square(16, fast=even and out_columns % 2 == 0)
+    if even:
+        return oblong("arm_convolve_HWC_q15_fast_nonsquare", even=True)
+    return oblong("nn_convolve_HWC_q15_nonsquare")
+
+
+def q_of(bits: int) -> str:
+    """Return the name of the type of numbers of `bits` bits: q15 or q7."""
+    return f"q{bits - 1}"

@@ -1,0 +1,139 @@
+"""Networks of 16 and 8 bits: known answers, functions of C, guards, and quantize.py as a whole."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from quantization.q15.execute import execute, quantize_input, wrapped
+from quantization.q15.floating import measure
+from quantization.q15.formats import Guard
+from quantization.q15.graph import Graph, GraphBuilder
+from quantization.q15.network import QuantizedNetwork, quantize_network
+from software.q15.emit import Sample, emit
+from tests.conftest import ROOT
+from tests.software.compiled import SANITIZED, compiler, passed, run_project
+from tests.software.q15_answers import c_differences, differences, quantized, read_case
+
+RANDOM = np.random.default_rng(3)
+needs_compiler = pytest.mark.skipif(compiler() is None, reason="no C compiler")
+
+
+def normal(*shape: int) -> NDArray[np.float64]:
+    return RANDOM.normal(size=shape)
+
+
+def quantize(
+    graph: Graph, samples: NDArray[np.float64], bits: int = 16, guard: Guard = Guard.WORST
+) -> QuantizedNetwork:
+    ranges = measure(graph, [samples]).largest
+    return quantize_network(graph, ranges, ranges, bits, guard)
+
+
+def same_in_c(network: QuantizedNetwork, samples: NDArray[np.float64], folder: Path) -> None:
+    integers = quantize_input(network, samples)
+    output = execute(network, integers)[network.graph.output]
+    files = emit(network, Sample(integers[0], output[0]), "test", "test")
+    result = run_project(files, folder, SANITIZED)
+    assert passed(result), result.stdout + result.stderr
+
+
+def every_step(bits: int) -> Graph:
+    """A network with every kind of step and every function."""
+    builder = GraphBuilder((2, 9, 8))
+    first = builder.convolution("oblong", 0, normal(5, 2, 3, 2), normal(5), padding=(1, 0))
+    first = builder.clip("relu", first, 0, np.inf)
+    second = builder.convolution("deep", first, normal(5, 1, 3, 3), None, padding=(1, 1), groups=5)
+    joined = builder.concat("cat", [first, second])
+    even = builder.convolution("even", joined, normal(4, 10, 3, 3), normal(4), (1, 1), (1, 1))
+    other = builder.convolution("dilated", first, normal(4, 5, 3, 3), None, (1, 1), (2, 2), (2, 2))
+    summed = builder.add("add", [even, other, even])
+    clipped = builder.clip("limit", summed, -3.0, 2.5)
+    largest = builder.pool("max", clipped, False, (3, 3), (2, 2), (1, 1))
+    mean = builder.pool("mean", largest, True, (2, 2), (1, 1))
+    channels, rows, columns = builder.shape(mean)
+    result = builder.linear("fc", mean, normal(3, channels * rows * columns), normal(3))
+    return builder.finished(result)
+
+
+@pytest.mark.parametrize("name", ["conv_neg_out_shift", "conv_note_mode_wrap", "net_q15_small"])
+def test_known_answers(shared: Path, name: str) -> None:
+    case, arrays = read_case(shared / "kat-software" / "q15" / f"{name}.json")
+    assert not [*differences(case, arrays, quantized(case, arrays))]
+
+
+@needs_compiler
+def test_known_answer_in_c(shared: Path, tmp_path: Path) -> None:
+    case, arrays = read_case(shared / "kat-software" / "q15" / "net_q7_cifarlike.json")
+    arrays["x"] = arrays["x"][:1]
+    assert not [*c_differences(case, arrays, tmp_path)]
+
+
+@needs_compiler
+@pytest.mark.parametrize("bits", [8, 16])
+def test_every_step_in_c_and_python(bits: int, tmp_path: Path) -> None:
+    graph = every_step(bits)
+    samples = normal(3, 2, 9, 8)
+    same_in_c(quantize(graph, samples, bits), samples, tmp_path)
+
+
+def test_guard_keeps_extreme_inputs_within_32_bits() -> None:
+    graph = every_step(16)
+    network = quantize(graph, normal(3, 2, 9, 8))
+    extremes = RANDOM.choice(np.array([-32768, 32767]), (20, 9, 8, 2)).astype(np.int64)
+    execute(network, extremes, lambda _, sums: np.testing.assert_array_equal(sums, wrapped(sums)))
+
+
+def test_without_guard_sums_wrap_around() -> None:
+    builder = GraphBuilder((64,))
+    graph = builder.finished(builder.linear("fc", 0, np.ones((1, 64)), None))
+    samples = np.ones((1, 64, 1, 1))
+    seen: list[bool] = []
+    network = quantize(graph, samples, guard=Guard.NONE)
+    execute(
+        network,
+        quantize_input(network, samples),
+        lambda _, sums: seen.append(bool((sums != wrapped(sums)).any())),
+    )
+    assert seen == [True]
+
+
+MODEL = """
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self, num_classes=10, num_channels=1):
+        super().__init__()
+        self.conv = nn.Conv2d(num_channels, 4, 3, padding=1)
+        self.norm = nn.BatchNorm2d(4)
+        self.fc = nn.Linear(4 * 7 * 7, num_classes)
+
+    def forward(self, x):
+        x = torch.relu(self.norm(self.conv(x)))
+        return self.fc(nn.functional.max_pool2d(x, 4).flatten(1))
+"""
+
+
+@needs_compiler
+def test_quantize_py_writes_a_program(shared: Path, tmp_path: Path) -> None:
+    import torch
+
+    (tmp_path / "net.py").write_text(MODEL)
+    scope: dict[str, type[torch.nn.Module]] = {"__name__": "net"}
+    exec(MODEL, scope)
+    torch.manual_seed(0)
+    torch.save({"state_dict": scope["Net"]().state_dict()}, tmp_path / "net.pth.tar")
+    command = [sys.executable, ROOT / "quantize.py", "net.pth.tar", "out", "--device", "Q15",
+               "--model", "net.py:Net", "--calib", "MNIST", "--data", shared / "data",
+               "--calibration-samples", "8"]  # fmt: skip
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "The largest result is that of floating point for 8 of 8 samples" in done.stdout
+    files = {path.name: path.read_text() for path in (tmp_path / "out").iterdir()}
+    assert passed(run_project(files, tmp_path / "again"))
