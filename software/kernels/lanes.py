@@ -6,6 +6,8 @@ Source: docs/software.md, "Kernels".
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -15,14 +17,12 @@ from software.kernels.registry import Core, Kernel, Packed
 Int64 = NDArray[np.int64]
 
 LONGEST = 256
-"""Longer runs are not looked for."""
-_LANE = np.iinfo(np.int16)
-_LENGTHS = (1, 2, 3, 4, 6, 8, 12, 16, 24)
+"""Longer intervals are not looked for."""
+_LENGTHS = (1, 2, 3, 4, 5, 6, 7, 8, 12, 16)
 """Lengths of runs that software/runtime/conv_lanes.c has code for."""
 _SMALL_LENGTHS = tuple(range(1, 17))
 """The same on Armv6-M."""
-_STEP_COST, _FLUSH_COST = 8, 11
-"""Instructions for an input, and for taking sums out, with two filters on a Cortex-M0+."""
+_LANE = np.iinfo(np.int16)
 
 
 def runs_fit(weights: NDArray[np.int8], low: Int64, high: Int64, length: int) -> bool:
@@ -43,7 +43,7 @@ def runs_fit_anywhere(weights: NDArray[np.int8], low: Int64, high: Int64, length
     """Whether this holds for runs that begin at any input."""
     greatest, least = _extremes(weights, low, high)
     length = min(length, weights.shape[1])
-    sums = [_windows(values, length) for values in (greatest, least)]
+    sums = [_windows(_totals(values), length) for values in (greatest, least)]
     return bool(sums[0].max() <= _LANE.max and sums[1].min() >= _LANE.min)
 
 
@@ -71,9 +71,13 @@ def _extremes(weights: NDArray[np.int8], low: Int64, high: Int64) -> tuple[Int64
     return np.maximum(wide * low, wide * high), np.minimum(wide * low, wide * high)
 
 
-def _windows(values: Int64, length: int) -> Int64:
-    sums = np.concatenate([np.zeros((len(values), 1), np.int64), values.cumsum(1)], axis=1)
-    windows: Int64 = sums[:, length:] - sums[:, :-length]
+def _totals(values: Int64) -> Int64:
+    """Return the sums of all inputs in front of each, and of all."""
+    return np.concatenate([np.zeros((len(values), 1), np.int64), values.cumsum(1)], axis=1)
+
+
+def _windows(totals: Int64, length: int) -> Int64:
+    windows: Int64 = totals[:, length:] - totals[:, :-length]
     return windows
 
 
@@ -81,35 +85,57 @@ def _flat(conv: Convolution) -> NDArray[np.int8]:
     return conv.weights.transpose(0, 2, 3, 1).reshape(conv.filters, -1)
 
 
-def _length(conv: Convolution, lengths: tuple[int, ...] = _LENGTHS) -> int:
-    """Return the length of runs that costs least, of those that are proven to fit."""
+def runs_of(
+    weights: NDArray[np.int8], low: Int64, high: Int64, lengths: Sequence[int]
+) -> list[list[int]]:
+    """Return the runs of each pair of filters, each as long as its sums are 16-bit numbers.
+
+    `weights` int8 [filter, input], an even number of filters. `lengths` are ascending, from 1.
+    """
+    return [_followed(one) for one in _reach(weights, low, high, lengths).tolist()]
+
+
+def _reach(
+    weights: NDArray[np.int8], low: Int64, high: Int64, lengths: Sequence[int]
+) -> NDArray[np.int64]:
+    """Return the longest run that may begin at an input, int64 [pair of filters, input]."""
+    totals = [_totals(values) for values in _extremes(weights, low, high)]
+    inputs = weights.shape[1]
+    reach = np.ones((len(weights) // 2, inputs), np.int64)
+    for length in lengths:
+        if length > inputs:
+            break
+        most, fewest = (_windows(total, length) for total in totals)
+        fits = (most <= _LANE.max) & (fewest >= _LANE.min)
+        reach[:, : fits.shape[1]][fits[::2] & fits[1::2]] = length
+    return reach
+
+
+def _followed(lengths: list[int]) -> list[int]:
+    """Return the runs, of which lengths tell how long one is that begins at an input."""
+    found = []
+    begin = 0
+    while begin < len(lengths):
+        found.append(lengths[begin])
+        begin += lengths[begin]
+    return found
+
+
+def pack_runs(conv: Convolution, lengths: Sequence[int] = _LENGTHS) -> Packed:
+    """Order weights by pair of filters; of each the weights of both, lengths of runs, a zero."""
     flat = _flat(conv)
     low, high = input_bounds(conv.input, conv.kernel[0] * conv.kernel[1])
-    proven = [n for n in lengths if n == 1 or runs_fit(flat, low, high, n)]
-    inputs = flat.shape[1]
-    return min(proven, key=lambda n: -(-inputs // n) * (n * _STEP_COST + _FLUSH_COST))
+    if conv.filters % 2:
+        flat = np.concatenate([flat, np.zeros((1, flat.shape[1]), np.int8)])
+    parts: list[NDArray[np.int8]] = []
+    pairs = flat.reshape(len(flat) // 2, -1)
+    for pair, runs in zip(pairs, runs_of(flat, low, high, lengths), strict=True):
+        parts += [pair, np.array([*runs, 0], np.int8)]
+    return Packed(np.concatenate(parts))
 
 
-def _padded(conv: Convolution, length: int) -> int:
-    inputs = conv.channels * conv.kernel[0] * conv.kernel[1]
-    return -(-inputs // length) * length
-
-
-def pack_runs(conv: Convolution, length: int) -> Packed:
-    """Order weights by filter, kernel row, kernel column, channel, with zeros where runs end."""
-    flat = _flat(conv)
-    filters = conv.filters + conv.filters % 2
-    values = np.zeros((filters, _padded(conv, length)), np.int8)
-    values[: conv.filters, : flat.shape[1]] = flat
-    return Packed(values.reshape(-1), length)
-
-
-def _pack(conv: Convolution) -> Packed:
-    return pack_runs(conv, _length(conv))
-
-
-def _pack_small(conv: Convolution) -> Packed:
-    return pack_runs(conv, _length(conv, _SMALL_LENGTHS))
+def _inputs(conv: Convolution) -> int:
+    return conv.channels * conv.kernel[0] * conv.kernel[1]
 
 
 def _suits(conv: Convolution, core: Core) -> bool:
@@ -120,16 +146,20 @@ def _suits_small(conv: Convolution, core: Core) -> bool:
     return core.name == "cortex-m0plus" and _suits(conv, core)
 
 
-def _scratch_bytes(conv: Convolution) -> int:
-    return 8 * _padded(conv, _length(conv))
-
-
-def _scratch_bytes_small(conv: Convolution) -> int:
-    return 4 * _padded(conv, _length(conv, _SMALL_LENGTHS))
-
-
-LANES = Kernel("nn_conv_lanes", "conv_lanes.c", _suits, _pack, _scratch_bytes, pixels=4)
+LANES = Kernel(
+    "nn_conv_lanes",
+    "conv_lanes.c",
+    _suits,
+    pack_runs,
+    scratch_bytes=lambda conv: 8 * _inputs(conv),
+    pixels=4,
+)
 SMALL_LANES = Kernel(
-    "nn_conv_lanes", "conv_lanes.c", _suits_small, _pack_small, _scratch_bytes_small, pixels=2
+    "nn_conv_lanes",
+    "conv_lanes.c",
+    _suits_small,
+    lambda conv: pack_runs(conv, _SMALL_LENGTHS),
+    scratch_bytes=lambda conv: 4 * _inputs(conv),
+    pixels=2,
 )
 """The same on Armv6-M, which has the registers for blocks of two pixels."""

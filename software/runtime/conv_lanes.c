@@ -4,13 +4,13 @@
  * two pixels by two filters on Armv6-M, of four pixels elsewhere.
  *
  * Two pixels share a word, v = x0 + x1 * 2^16, so a sum of v * w modulo 2^32 holds a sum of each
- * pixel in its halves. Both must be 16-bit numbers whenever they are taken out, which happens after
- * `flush` inputs; that they are is proven from the weights when these are packed. Sums begin with
- * 2^15 in both halves, so that the lower one never borrows from the upper one.
+ * pixel in its halves. Both must be 16-bit numbers whenever they are taken out, which happens at the
+ * end of each run of inputs; that they are is proven from the weights when these are packed. Sums
+ * begin with 2^15 in both halves, so that the lower one never borrows from the upper one.
  *
- * Weights: int8_t in the order filter, kernel row, kernel column, channel; filters are even in
- * number and a multiple of `flush` long, with zeros at the end. Scratch: a word for each of these and
- * two pixels.
+ * Weights: int8_t; of each pair of filters the weights of the first and of the second, in the order
+ * kernel row, kernel column, channel, and the lengths of their runs (1 to 16), which 0 ends. Scratch:
+ * a word for each input and two pixels.
  */
 
 #define NN_LANES_HALF 0x8000u
@@ -27,40 +27,39 @@ typedef struct {
 #if defined(__ARM_ARCH_6M__) || defined(NN_FOR_CORTEX_M0PLUS)
 
 #define NN_LANES_WORDS 1 /* of two pixels */
-#define NN_LANES_FILTERS 2
 
 #if !defined(__ARM_ARCH_6M__)
 
 /* The same in plain C, so that a program for Armv6-M runs on any computer too. */
-static void nn_lanes_block(const nn_lanes *data, const int8_t *weights, uint32_t length,
-                           uint32_t flush, nn_lanes_sum *sums)
+static const int8_t *nn_lanes_block(const nn_lanes *data, const int8_t *weights, uint32_t length,
+                                    const int8_t *runs, nn_lanes_sum *sums)
 {
-    unsigned filter;
+    uint32_t filter, left;
 
-    for (filter = 0; filter < 2; filter++, weights += length) {
-        uint32_t run, i, words = 0, uppers = 0;
-
-        for (run = 0; run < length; run += flush) {
+    sums[0].words = sums[0].uppers = sums[1].words = sums[1].uppers = 0;
+    for (; *runs; runs++) {
+        for (filter = 0; filter < 2; filter++) {
             uint32_t sum = NN_LANES_BIAS;
 
-            for (i = run; i < run + flush; i++) {
-                sum += data[i] * (uint32_t)(int32_t)weights[i];
+            for (left = 0; left < (uint32_t)*runs; left++) {
+                sum += data[left] * (uint32_t)(int32_t)weights[filter * length + left];
             }
-            words += sum;
-            uppers += sum >> 16;
+            sums[filter].words += sum;
+            sums[filter].uppers += sum >> 16;
         }
-        sums[filter].words = words;
-        sums[filter].uppers = uppers;
+        data += *runs;
+        weights += *runs;
     }
+    return runs + 1;
 }
 
 #else
 
-/* `data` has `length` words, a multiple of `flush`, which is 16 at most; `weights` are followed by
- * those of the second filter. */
-__attribute__((naked, noinline)) static void
+/* Runs of two filters, whose `weights` follow each other; `data` and each filter have `length`
+ * inputs. Returns what follows the runs. */
+__attribute__((naked, noinline)) static const int8_t *
 nn_lanes_block(const nn_lanes *data NN_READ, const int8_t *weights NN_READ, uint32_t length NN_READ,
-               uint32_t flush NN_READ, nn_lanes_sum *sums NN_READ)
+               const int8_t *runs NN_READ, nn_lanes_sum *sums NN_READ)
 {
     __asm__ volatile(
 #define NN_LANES_STEP                                                                              \
@@ -81,10 +80,7 @@ nn_lanes_block(const nn_lanes *data NN_READ, const int8_t *weights NN_READ, uint
         "mov r7, r11\n"
         "push {r4, r5, r6, r7}\n"
         "adds r1, r1, r2\n" /* behind the first filter, which is counted up to */
-        "lsls r3, r3, #4\n" /* a step has 16 bytes */
-        "ldr r4, 4f\n"
-        "subs r4, r4, r3\n"
-        "mov r12, r4\n" /* where the steps of a run begin */
+        "mov lr, r3\n"
         "rsbs r3, r2, #0\n"
         "adds r2, r1, r2\n"
         "movs r4, #0\n"
@@ -92,14 +88,11 @@ nn_lanes_block(const nn_lanes *data NN_READ, const int8_t *weights NN_READ, uint
         "mov r9, r4\n"
         "mov r10, r4\n"
         "mov r11, r4\n"
-        "ldr r4, 5f\n"
-        "mov lr, r4\n"
-        "mov r6, lr\n"
-        "mov r7, lr\n"
-        "bx r12\n"
+        "ldr r4, 4f\n"
+        "mov r12, r4\n"
+        "b 6f\n"
         ".balign 4\n"
-        "4: .word 2f + 1\n"
-        "5: .word 0x80008000\n" NN_LANES_4_STEPS NN_LANES_4_STEPS NN_LANES_4_STEPS NN_LANES_4_STEPS
+        "4: .word 2f + 1\n" NN_LANES_4_STEPS NN_LANES_4_STEPS NN_LANES_4_STEPS NN_LANES_4_STEPS
         "2:\n"
         "add r8, r6\n"
         "lsrs r5, r6, #16\n"
@@ -107,18 +100,29 @@ nn_lanes_block(const nn_lanes *data NN_READ, const int8_t *weights NN_READ, uint
         "add r10, r7\n"
         "lsrs r5, r7, #16\n"
         "add r11, r5\n"
-        "mov r6, lr\n"
-        "mov r7, lr\n"
-        "cmp r3, #0\n"
+        "6:\n"
+        "mov r5, lr\n"
+        "ldrb r4, [r5]\n"
+        "adds r5, r5, #1\n"
+        "mov lr, r5\n"
+        "lsls r4, r4, #4\n" /* a step has 16 bytes */
         "beq 3f\n"
-        "bx r12\n"
+        "mov r5, r12\n"
+        "subs r5, r5, r4\n" /* where the steps of the run begin */
+        "ldr r6, 7f\n"
+        "mov r7, r6\n"
+        "bx r5\n"
+        ".balign 4\n"
+        "7: .word 0x80008000\n"
         "3:\n"
+        "mov r12, r5\n"
         "ldr r0, [sp, #36]\n"
         "mov r4, r8\n"
         "mov r5, r9\n"
         "mov r6, r10\n"
         "mov r7, r11\n"
         "stmia r0!, {r4, r5, r6, r7}\n"
+        "mov r0, r12\n"
         "pop {r4, r5, r6, r7}\n"
         "mov r8, r4\n"
         "mov r9, r5\n"
@@ -140,77 +144,105 @@ nn_lanes_block(const nn_lanes *data NN_READ, const int8_t *weights NN_READ, uint
 #define NN_LANES_FILTERS 1 /* the registers do not suffice for more */
 #endif
 
-/* Keeps compilers from loading ahead more than the registers hold. */
+/* Keeps compilers from loading ahead more than the registers hold; spares a comparison. */
 #if defined(__GNUC__)
 #define NN_LANES_IN_ORDER __asm__ volatile("" ::: "memory")
+#define NN_LANES_NO_OTHER __builtin_unreachable()
 #else
 #define NN_LANES_IN_ORDER (void)0
+#define NN_LANES_NO_OTHER break
 #endif
 
-/* Runs of a length that the compiler knows, `unit` inputs of them in a row; words of the pixels follow
+/* A run of a length that the compiler knows, `unit` inputs of it in a row; words of the pixels follow
  * each other for each input. */
-#define NN_LANES_RUNS(flush, unit)                                                                 \
-    case flush:                                                                                    \
-        while (data != end) {                                                                      \
-            uint32_t sum[2 * NN_LANES_FILTERS];                                                    \
-            unsigned i, left;                                                                      \
-            for (i = 0; i < 2 * NN_LANES_FILTERS; i++) {                                           \
-                sum[i] = NN_LANES_BIAS;                                                            \
+#define NN_LANES_RUN(length, unit)                                                                 \
+    case length:                                                                                   \
+        for (left = length / unit; left; left--) {                                                 \
+            for (i = 0; i < unit; i++) {                                                           \
+                NN_LANES_STEP                                                                      \
+                NN_LANES_IN_ORDER;                                                                 \
             }                                                                                      \
-            for (left = flush / unit; left; left--, data += 2 * unit, first += unit) {             \
-                for (i = 0; i < unit; i++) {                                                       \
-                    NN_LANES_STEP                                                                  \
-                    NN_LANES_IN_ORDER;                                                             \
-                }                                                                                  \
-            }                                                                                      \
-            for (i = 0; i < 2 * NN_LANES_FILTERS; i++) {                                           \
-                words[i] += sum[i];                                                                \
-                uppers[i] += sum[i] >> 16;                                                         \
-            }                                                                                      \
+            NN_LANES_NEXT(unit)                                                                    \
         }                                                                                          \
         break;
 #if NN_LANES_FILTERS == 1
 #define NN_LANES_STEP                                                                              \
-    uint32_t weight = (uint32_t)(int32_t)first[i];                                                 \
+    const uint32_t weight = (uint32_t)(int32_t)first[i];                                           \
     sum[0] += data[2 * i] * weight;                                                                \
     sum[1] += data[2 * i + 1] * weight;
+#define NN_LANES_NEXT(unit)                                                                        \
+    first += unit;                                                                                 \
+    data += 2 * unit;
 #else
 #define NN_LANES_STEP                                                                              \
-    uint32_t weight = (uint32_t)(int32_t)first[i], other = (uint32_t)(int32_t)first[i + length];   \
+    const uint32_t weight = (uint32_t)(int32_t)first[i], other = (uint32_t)(int32_t)second[i];     \
     sum[0] += data[2 * i] * weight;                                                                \
     sum[1] += data[2 * i + 1] * weight;                                                            \
     sum[2] += data[2 * i] * other;                                                                 \
     sum[3] += data[2 * i + 1] * other;
+#define NN_LANES_NEXT(unit)                                                                        \
+    first += unit;                                                                                 \
+    second += unit;                                                                                \
+    data += 2 * unit;
 #endif
 
 /* A function of its own gets all registers. */
 #if defined(__GNUC__)
 __attribute__((noinline))
 #endif
-static void nn_lanes_block(const nn_lanes *data, const int8_t *weights, uint32_t length,
-                           uint32_t flush, nn_lanes_sum *sums)
+static const int8_t *nn_lanes_runs(const nn_lanes *data, const int8_t *weights, uint32_t length,
+                                   const int8_t *runs, nn_lanes_sum *sums)
 {
-    const nn_lanes *end = data + 2 * length;
     const int8_t *first = weights;
+#if NN_LANES_FILTERS > 1
+    const int8_t *second = weights + length;
+#endif
     uint32_t words[2 * NN_LANES_FILTERS] = {0}, uppers[2 * NN_LANES_FILTERS] = {0};
-    unsigned number;
+    unsigned number, left, i;
 
-    switch (flush) {
-        NN_LANES_RUNS(1, 1)
-        NN_LANES_RUNS(2, 2)
-        NN_LANES_RUNS(3, 3)
-        NN_LANES_RUNS(4, 4)
-        NN_LANES_RUNS(6, 6)
-        NN_LANES_RUNS(8, 8)
-        NN_LANES_RUNS(12, 6)
-        NN_LANES_RUNS(16, 8)
-    default:
-        NN_LANES_RUNS(24, 8)
+    (void)length;
+    for (;;) {
+        uint32_t sum[2 * NN_LANES_FILTERS];
+
+        for (number = 0; number < 2 * NN_LANES_FILTERS; number++) {
+            sum[number] = NN_LANES_BIAS;
+        }
+        switch ((unsigned)*runs++) {
+        case 0:
+            for (number = 0; number < 2 * NN_LANES_FILTERS; number++) {
+                sums[number].words = words[number];
+                sums[number].uppers = uppers[number];
+            }
+            return runs;
+            NN_LANES_RUN(1, 1)
+            NN_LANES_RUN(2, 2)
+            NN_LANES_RUN(3, 3)
+            NN_LANES_RUN(4, 4)
+            NN_LANES_RUN(5, 5)
+            NN_LANES_RUN(6, 6)
+            NN_LANES_RUN(7, 7)
+            NN_LANES_RUN(8, 8)
+            NN_LANES_RUN(12, 6)
+            NN_LANES_RUN(16, 8)
+        default:
+            NN_LANES_NO_OTHER;
+        }
+        for (number = 0; number < 2 * NN_LANES_FILTERS; number++) {
+            words[number] += sum[number];
+            uppers[number] += sum[number] >> 16;
+        }
     }
-    for (number = 0; number < 2 * NN_LANES_FILTERS; number++) {
-        sums[number].words = words[number];
-        sums[number].uppers = uppers[number];
-    }
+}
+
+static inline const int8_t *nn_lanes_block(const nn_lanes *data, const int8_t *weights,
+                                           uint32_t length, const int8_t *runs, nn_lanes_sum *sums)
+{
+#if NN_LANES_FILTERS == 1
+    nn_lanes_runs(data, weights, length, runs, sums);
+    weights += length;
+    sums += NN_LANES_WORDS;
+#endif
+    return nn_lanes_runs(data, weights, length, runs, sums);
 }
 
 #endif
@@ -326,35 +358,54 @@ static inline int8_t nn_lanes_narrow(uint32_t sum, int32_t right, int32_t low)
     return (int8_t)value;
 }
 
-/* Stores what a filter gives for all pixels of a block, `size` bytes apart. */
-static inline void nn_lanes_put_all(const nn_lanes_sum *sums, uint32_t start, int32_t right,
-                                    int32_t low, int8_t *pixel, uint32_t size)
+/* Stores what two filters give for all pixels of a block, where shifts are to the right and nothing
+ * else is to be done; `halves` is what sums began with. */
+#if defined(__GNUC__)
+__attribute__((noinline))
+#endif
+static void nn_lanes_put_all(const nn_conv *conv, const nn_lanes_sum *sums, const int32_t *start,
+                             uint32_t halves, int8_t *pixel)
 {
-    unsigned word;
+    const int32_t right = conv->right, low = conv->low;
+    const uint32_t size = conv->filters;
+    const nn_lanes_sum *end = sums + 2 * NN_LANES_WORDS;
 
-    for (word = 0; word < NN_LANES_WORDS; word++, pixel += 2 * size) {
-        const uint32_t uppers = sums[word].uppers;
+    for (; sums != end; pixel++) {
+        const uint32_t begin = (uint32_t)*start++ - halves;
+        int8_t *at = pixel;
+        unsigned word;
 
-        pixel[0] = nn_lanes_narrow(start + sums[word].words - (uppers << 16), right, low);
-        pixel[size] = nn_lanes_narrow(start + uppers, right, low);
+        for (word = 0; word < NN_LANES_WORDS; word++, sums++, at += 2 * size) {
+            const uint32_t uppers = sums->uppers;
+
+            at[0] = nn_lanes_narrow(begin + sums->words - (uppers << 16), right, low);
+            at[size] = nn_lanes_narrow(begin + uppers, right, low);
+        }
     }
 }
 
-/* The same for some pixels, whatever becomes of sums. */
-static void nn_lanes_put(const nn_conv *conv, const nn_lanes_sum *sums, uint32_t start,
-                         int8_t *pixel, uint32_t size, uint32_t filter, unsigned pixels)
+/* The same for some pixels and filters, whatever becomes of sums. */
+static void nn_lanes_put(const nn_conv *conv, const nn_lanes_sum *sums, uint32_t filter,
+                         uint32_t halves, int8_t *out, unsigned pixels)
 {
-    unsigned number;
+    const uint32_t size = conv->filters * (conv->flags & NN_WIDE ? sizeof(int32_t) : 1);
+    unsigned part, number;
 
-    for (number = 0; number < pixels; number++, pixel += size) {
-        uint32_t sum = start + sums->uppers;
+    for (part = 0; part < 2 && filter < conv->filters; part++, filter++) {
+        const uint32_t start = (uint32_t)conv->start[filter] - halves;
+        const nn_lanes_sum *of_pixels = sums + part * NN_LANES_WORDS;
+        int8_t *pixel = out;
 
-        if (number % 2 == 0) {
-            sum = start + sums->words - (sums->uppers << 16);
-        } else {
-            sums++;
+        for (number = 0; number < pixels; number++, pixel += size) {
+            uint32_t sum = start + of_pixels->uppers;
+
+            if (number % 2 == 0) {
+                sum = start + of_pixels->words - (of_pixels->uppers << 16);
+            } else {
+                of_pixels++;
+            }
+            nn_store(conv, pixel, filter, (int32_t)sum);
         }
-        nn_store(conv, pixel, filter, (int32_t)sum);
     }
 }
 
@@ -368,6 +419,10 @@ static void nn_lanes_single(const nn_conv *conv, const nn_lanes *data, uint32_t 
     for (filter = 0; filter < conv->filters; filter++, weights += length) {
         uint32_t sum = (uint32_t)conv->start[filter], i;
 
+        if (filter && filter % 2 == 0) {
+            while (*weights++) { /* past the runs */
+            }
+        }
         for (i = 0; i < length; i++) {
             sum += data[NN_LANES_WORDS * i] * (uint32_t)(int32_t)weights[i];
         }
@@ -383,38 +438,28 @@ void nn_conv_lanes(const nn_conv *conv, const int8_t *const *rows, unsigned x, u
     const int simple = conv->flags == 0 && conv->right >= 0;
     nn_lanes *data = (nn_lanes *)scratch;
     int8_t *pixel = (int8_t *)out;
-    uint32_t length = 0, halves = 0, i;
 
-    for (; length < inputs; length += conv->flush) {
-        halves += NN_LANES_HALF;
-    }
-    for (i = NN_LANES_WORDS * inputs; i < NN_LANES_WORDS * length; i++) {
-        data[i] = 0;
-    }
     while (count) {
         const int8_t *weights = (const int8_t *)conv->weights;
         const unsigned pixels = count < NN_LANES_PIXELS ? count : NN_LANES_PIXELS;
-        uint32_t filter, part;
+        const int all = simple && pixels == NN_LANES_PIXELS;
+        uint32_t filter;
 
         nn_lanes_patch(conv, rows, (int32_t)(x * conv->stride) - conv->pad, data, pixels);
         if (pixels == 1) {
-            nn_lanes_single(conv, data, length, pixel);
+            nn_lanes_single(conv, data, inputs, pixel);
         }
-        for (filter = 0; filter < conv->filters && pixels > 1; filter += NN_LANES_FILTERS) {
-            nn_lanes_sum sums[NN_LANES_WORDS * NN_LANES_FILTERS];
+        for (filter = 0; filter < conv->filters && pixels > 1; filter += 2) {
+            nn_lanes_sum sums[2 * NN_LANES_WORDS];
+            const int8_t *runs = weights + 2 * inputs;
+            uint32_t halves;
 
-            nn_lanes_block(data, weights, length, conv->flush, sums);
-            weights += NN_LANES_FILTERS * length;
-            for (part = 0; part < NN_LANES_FILTERS && filter + part < conv->filters; part++) {
-                const nn_lanes_sum *sum = sums + part * NN_LANES_WORDS;
-                const uint32_t start = (uint32_t)conv->start[filter + part] - halves;
-
-                if (simple && pixels == NN_LANES_PIXELS) {
-                    nn_lanes_put_all(sum, start, conv->right, conv->low, pixel + filter + part,
-                                     size);
-                } else {
-                    nn_lanes_put(conv, sum, start, pixel, size, filter + part, pixels);
-                }
+            weights = nn_lanes_block(data, weights, inputs, runs, sums);
+            halves = (uint32_t)(weights - runs - 1) * NN_LANES_HALF;
+            if (all && filter + 1 < conv->filters) {
+                nn_lanes_put_all(conv, sums, conv->start + filter, halves, pixel + filter);
+            } else {
+                nn_lanes_put(conv, sums, filter, halves, pixel, pixels);
             }
         }
         x += pixels;

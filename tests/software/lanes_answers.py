@@ -91,12 +91,14 @@ def _pairs(pixels: NDArray[np.int8]) -> NDArray[np.int64]:
 def _words(weights: NDArray[np.int8], pixels: NDArray[np.int8], length: int) -> NDArray[np.int64]:
     """Return the words at each flush, of 32 bits [filter, flush], from packed weights."""
     filters, inputs = weights.shape
-    conv = _conv({"inputs": "signed"}, weights)
-    packed = pack_runs(conv, length).values.reshape(filters + filters % 2, -1, length)[:filters]
-    data = np.zeros(packed.shape[1] * length, np.int64)
-    data[:inputs] = _pairs(pixels)
-    words: NDArray[np.int64] = (packed * data.reshape(-1, length)).sum(2) & _MASK
-    return words
+    packed = pack_runs(_conv({"inputs": "signed"}, weights)).values.tolist()
+    found = []
+    while packed:
+        found += [packed[:inputs], packed[inputs : 2 * inputs]]
+        packed = packed[packed.index(0, 2 * inputs) + 1 :]  # behind the runs
+    products = np.array(found[:filters], np.int64) * _pairs(pixels)
+    words: NDArray[np.int64] = np.add.reduceat(products, np.arange(0, inputs, length), axis=1)
+    return words & _MASK
 
 
 def _buckets(

@@ -14,7 +14,8 @@ from emulator.cpu.architecture import ARCHITECTURES
 from emulator.plain import compile_plain, run_plain
 from software.cores import CORES
 from software.graph import Interval
-from software.kernels.lanes import flush_interval, input_bounds, runs_fit
+from software.kernels.lanes import LANES, SMALL_LANES, flush_interval, input_bounds, runs_fit
+from software.kernels.registry import Kernel
 from software.kernels.table import choose
 from tests.software.compiled import SANITIZED
 from tests.software.lanes_answers import read_case, wrong_numbers
@@ -55,6 +56,9 @@ LAYERS = {
         (2, 6), np.full((2, 40, 1, 1), -128, np.int8), starts(2, 12), right=12
     ),
     "narrow weights": layer((2, 7), RNG.integers(-8, 8, (4, 300, 1, 1)).astype(np.int8), starts(4)),
+    "runs of many lengths": layer(
+        (3, 6), random_weights(12, 150, 1, 1, scale=60), starts(12, 9), right=9, low=0
+    ),
     "one pixel": layer((1, 1), random_weights(7, 50, 1, 1), starts(7), low=0),
     "dilation": layer((6, 7), random_weights(3, 4, 2, 2), starts(3), pad=(0, 1), dilation=2),
     "groups": layer((4, 5), random_weights(9, 2, 2, 2), starts(9), pad=(1, 0), groups=3),
@@ -152,6 +156,34 @@ def test_a_longer_run_than_proven_is_refused_by_the_proof() -> None:
     assert flush_interval(weights, low - 128, high) == 32767 // (127 * 37)
     assert flush_interval(-weights, low - 128, high) == 32767 // (128 * 37)
     assert flush_interval(np.full((1, 9), -128, np.int8), low[:9] - 128, high[:9]) == 1
+
+
+@pytest.mark.parametrize(("kernel", "rounded"), [(LANES, (8, 12, 16)), (SMALL_LANES, (16,))])
+def test_runs_of_packed_weights_keep_sums_in_16_bits(
+    kernel: Kernel, rounded: tuple[int, ...]
+) -> None:
+    """Each run ends where one input more could leave them; long ones have some lengths only."""
+    conv = layer((1, 2), random_weights(5, 70, 1, 1, scale=40), starts(5), low=0)
+    packed = kernel.pack(conv).values.tolist()
+    lengths = set()
+    for pair in (conv.weights[:2], conv.weights[2:4], conv.weights[4:]):
+        flat = pair.reshape(len(pair), -1).astype(np.int64)
+        both = [packed.pop(0) for _ in range(2 * 70)]
+        assert both == [*flat.reshape(-1).tolist(), *[0] * (140 - flat.size)]
+        runs = packed[: packed.index(0)]
+        packed = packed[len(runs) + 1 :]
+        assert sum(runs) == 70
+        ends = np.maximum(flat * 127, flat * -128), np.minimum(flat * 127, flat * -128)
+        begin = 0
+        for run in runs:
+            most, least = (side[:, begin : begin + run].sum(1) for side in ends)
+            assert most.max() < 1 << 15 and least.min() >= -1 << 15
+            more = [side[:, begin : begin + run + 1].sum(1) for side in ends]
+            full = more[0].max() >= 1 << 15 or more[1].min() < -1 << 15
+            assert full or run in rounded or begin + run > 60
+            begin += run
+        lengths |= set(runs)
+    assert packed == [] and len(lengths) > 3
 
 
 def test_borders_count_as_zeros_where_inputs_cannot_be() -> None:
