@@ -9,7 +9,12 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#if __STDC_HOSTED__
 #include <string.h>
+#else
+void *memcpy(void *to, const void *from, size_t size);
+void *memset(void *to, int value, size_t size);
+#endif
 
 #if defined(__GNUC__)
 #define NN_ALIGNED __attribute__((aligned(4)))
