@@ -84,7 +84,7 @@ def _wrong(words: Sequence[str], scheme: str) -> Iterator[str]:
 
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 _TOLD: dict[str, str] = {}
-"""What is wrong with programs that were run, by their content: cases often differ in options only."""
+"""What is wrong with programs that were run, by their content: cases often differ in options."""
 
 
 def _content(files: Mapping[str, str]) -> str:
