@@ -29,7 +29,7 @@ def sums_of_row(
         for tap in range(step.kernel[1]):
             some = wide[tap * step.dilation :: step.stride[1]][:count]
             total += _products(some, weights[:, :, number, tap], step)
-    return _finished(total, step)
+    return finished(total, step)
 
 
 def _spread(step: Convolution, row: Int64, first: int, count: int, start: int) -> Int64:
@@ -50,7 +50,7 @@ def _products(data: Int64, weights: Int64, step: Convolution) -> Int64:
     return found
 
 
-def _finished(total: Int64, step: Convolution) -> NDArray[np.int8] | NDArray[np.int32]:
+def finished(total: Int64, step: Convolution) -> NDArray[np.int8] | NDArray[np.int32]:
     """Shift, limit and narrow sums."""
     if step.wide:
         if step.limited:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
+from itertools import pairwise
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +23,14 @@ from values import frozen
 FOLDER = Path(__file__).resolve().parent / "profiles"
 _UNITS = {"K": 1 << 10, "M": 1 << 20}
 _SIZES = ("flash", "l1", "l2", "l3", "stack")
-_NUMBERS = ("dma", "bw21", "bw31", "t_dma")
+_NUMBERS = ("dma", "t_dma")
+_RATES = ("bw21", "bw31")
 _WORDS = {
     "core": (*CORES,),
     "mul": ("none", "1cycle", "n"),
     "simd": ("none", "dsp"),
     "l3_writable": ("true", "false"),
+    "weights": ("flash", "l3"),
 }
 _REQUIRED = ("core", "flash", "l1")
 _STACK = 1 << 10
@@ -36,7 +40,12 @@ _MAX_BYTES = 1 << 16
 
 @frozen
 class Profile:
-    """Memories of a microcontroller in bytes; `l1` is read at full speed, `stack` is part of it."""
+    """Memories of a microcontroller in bytes; `l1` is read at full speed, `stack` is part of it.
+
+    `dma` are channels that copy while the core computes, 0 for none. A copy takes `t_dma` cycles
+    and time for its bytes: `bw21` of them a cycle between L2 and L1, `bw31` between L3 and L1. With
+    `weights_in_l3` weights are there even if they fit the flash, which the core reads in place.
+    """
 
     name: str
     core: Core
@@ -45,6 +54,17 @@ class Profile:
     l2: int = 0
     l3: int = 0
     stack: int = _STACK
+    l3_writable: bool = False
+    weights_in_l3: bool = False
+    dma: int = 0
+    bw21: float = 4.0
+    bw31: float = 1.0
+    t_dma: int = 20
+
+    @property
+    def leveled(self) -> bool:
+        """Whether there is more memory than L1."""
+        return self.l2 > 0 or self.l3 > 0
 
 
 UNLIMITED = 1 << 32
@@ -105,6 +125,9 @@ def _parsed(path: Path, name: str) -> Profile:
         found.get("l2", 0),
         found.get("l3", 0),
         found.get("stack", _STACK),
+        found.get("l3_writable") == "true",
+        found.get("weights") == "l3",
+        **{key: found[key] for key in (*_NUMBERS, *_RATES) if key in found},
     )
 
 
@@ -169,8 +192,17 @@ class _Reader:
                 self._complain(node, f"{name} is {number}; it must be positive")
             else:
                 yield name, number
+        elif name in _RATES:
+            rate = _rate(text)
+            if rate is None:
+                self._complain(node, f"{name} {text!r} is not a number such as 4 or 0.5")
+            elif rate <= 0:
+                self._complain(node, f"{name} is {text}; a memory has to give bytes",
+                               "Write bytes per cycle, such as 4 or 0.5.")  # fmt: skip
+            else:
+                yield name, rate
         else:
-            known = (*_SIZES, *_NUMBERS, *_WORDS)
+            known = (*_SIZES, *_NUMBERS, *_RATES, *_WORDS)
             near = get_close_matches(name, known, 1)
             hint = f"Did you mean {near[0]!r}?" if near else f"Keys are {', '.join(known)}."
             self._complain(key, f"unknown key {name!r}", hint)
@@ -188,6 +220,32 @@ class _Reader:
         for key, memory in (("bw21", "l2"), ("bw31", "l3"), ("l3_writable", "l3")):
             if key in found and not found.get(memory):
                 self._complain(nodes[key], f"{key} is said of {memory}, which has no bytes")
+        if found.get("weights") == "l3" and not found.get("l3"):
+            self._complain(nodes["weights"], "weights cannot be in l3, which has no bytes")
+        if "t_dma" in found and not found.get("dma"):
+            self._complain(nodes["t_dma"], "t_dma is said of dma, which has no channels")
+        self._order(found, nodes)
+
+    def _order(self, found: Mapping[str, Any], nodes: Mapping[str, yaml.Node]) -> None:
+        """Complain about levels that are in the wrong order."""
+        sizes = [key for key in ("l1", "l2", "l3") if found.get(key)]
+        for near, far in pairwise(sizes):
+            if found[far] <= found[near]:
+                self._complain(nodes[far], f"{far} has {found[far]} bytes, {near} {found[near]}: "
+                               "levels further away are larger",
+                               f"Make {far} larger than {near}, or leave it out.")  # fmt: skip
+        if "bw21" in found and found.get("bw31", 0) > found["bw21"]:
+            self._complain(nodes["bw31"], f"bw31 is {found['bw31']}, bw21 {found['bw21']}: levels "
+                           "further away are slower", "Exchange l2 and l3.")  # fmt: skip
+
+
+def _rate(text: str) -> float | None:
+    """Return the number of a text such as 0.5."""
+    try:
+        rate = float(text)
+    except ValueError:
+        return None
+    return rate if isfinite(rate) else None
 
 
 def _number(text: str) -> int | None:

@@ -30,7 +30,7 @@ def plan(
     if scheme is Scheme.RESIDENT:
         graph = in_lines(graph)
     segments = tuple(_segments(graph, scheme))
-    outputs = _outputs(graph)
+    outputs = outputs_of(graph)
     outside = {one.tensor for one in outputs if not one.copied}
     lives = _lives(graph, segments, outputs)
     rings = _rings(graph, segments, lives, outside, scheme)
@@ -86,7 +86,7 @@ def _segment(graph: Graph, steps: Sequence[int]) -> Segment:
     return Segment(tuple(steps), tuple(target for target in made if target in later))
 
 
-def _outputs(graph: Graph) -> tuple[Output, ...]:
+def outputs_of(graph: Graph) -> tuple[Output, ...]:
     """Return where outputs go: those of steps are made in place, others are copied there."""
     found: list[Output] = []
     offset = 0
@@ -109,6 +109,11 @@ def _delivered(
     first = min([last, *(lives[o.tensor][0] for o in outputs if not o.copied)])
     size = final.offset + graph.tensors[final.tensor].size_bytes
     return Block(name="output", size=size, first=first, last=last, tensor=DELIVERED)
+
+
+def lives_of(graph: Graph, outputs: Sequence[Output]) -> dict[int, tuple[int, int]]:
+    """Return the first and the last step in which each tensor exists, one step after the other."""
+    return _lives(graph, tuple(_segments(graph, Scheme.RESIDENT)), outputs)
 
 
 def _lives(

@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from software.levels.geometry import Geometry
+from software.levels.machine import POISON, Copy, Machine
 from software.levels.order import pixel_events, row_events
+from software.levels.plan import Level, Spot
 from software.levels.schemes import (
     Planes,
     Room,
@@ -20,6 +22,7 @@ from software.levels.schemes import (
     rows,
     smallest,
 )
+from tests.software.level_graphs import judge
 from tests.software.planner_answers import level_cases
 
 
@@ -89,3 +92,22 @@ def test_rows_behind_the_end_are_not_waited_for() -> None:
 def test_last_unit_of_pixels_is_shorter() -> None:
     told = [e.numbers for e in pixel_events(30, 8) if str(e.act) == "start" and e.numbers[0] == 0]
     assert told == [(0, 0, 8, 0), (0, 8, 8, 1), (0, 16, 8, 0), (0, 24, 6, 1)]
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_plans_of_a_random_network_hold_what_they_say(seed: int) -> None:
+    wrong, _ = judge(seed)
+    assert wrong == []
+
+
+def test_copies_that_are_not_waited_for_leave_poison() -> None:
+    sizes = {Level.L1: 8, Level.L3: 8}
+    machine = Machine(sizes, delayed=True)
+    machine.memories[Level.L3][:] = 1
+    machine.start(0, Copy(Spot(Level.L1, 2), 2, Spot(Level.L3, 0), 2, 1, 3))
+    assert machine.memories[Level.L1].tolist() == [POISON] * 8
+    machine.memories[Level.L3][0] = 7
+    machine.wait(0)
+    assert machine.memories[Level.L1][2:7:2].tolist() == [7, 1, 1]
+    assert machine.traffic.inputs == 3
+    assert machine.idle()

@@ -1,0 +1,139 @@
+"""What a task costs: computing, and copies that go on at the same time.
+
+Source: docs/memory-levels.md, "Cost".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from software.graph import Combine, Convolution, Pool, Step
+from software.kernels import Core, Kernel
+from software.levels.buffers import bands_of
+from software.levels.plan import Task, Traffic
+from software.levels.schemes import Planes, Rows, Weights
+from software.profile import Profile
+from values import frozen
+
+_WAITING = 20.0
+"""Cycles of starting and waiting for a unit."""
+
+
+@frozen
+class Coefficients:
+    """Cycles for each product, for each value that is stored, and for each row."""
+
+    product: float
+    value: float
+    row: float
+
+
+_KERNELS: Mapping[tuple[str, str], Coefficients] = {}
+_PLANES = Coefficients(9.0, 20.0, 40.0)
+_OTHERS = Coefficients(8.0, 20.0, 150.0)
+_POOL = Coefficients(4.0, 12.0, 60.0)
+_JOIN = Coefficients(4.0, 6.0, 40.0)
+
+
+def compute_cycles(task: Task, core: Core, kernels: Mapping[int, Kernel]) -> float:
+    """Return the cycles of computing a task, all data in L1."""
+    step, layer = task.step, task.layer
+    if layer is None:
+        return 0.0
+    rates = _rates(step, core, kernels, planes=isinstance(task.cut, Planes))
+    values = task.pixels * layer.filters
+    return products(step) * rates.product + values * rates.value + layer.out_size[0] * rates.row
+
+
+def products(step: Step) -> int:
+    """Return the products of a convolution, the values in windows of a pooling, the operands."""
+    match step:
+        case Convolution():
+            return step.macs
+        case Pool():
+            window = step.window[0] * step.window[1]
+            return window * step.out_size[0] * step.out_size[1] * step.channels
+        case Combine():
+            return len(step.sources) * step.size[0] * step.size[1] * step.channels
+        case _:
+            return 0
+
+
+def _rates(step: Step, core: Core, kernels: Mapping[int, Kernel], *, planes: bool) -> Coefficients:
+    if planes:
+        return _PLANES
+    match step:
+        case Convolution():
+            return _KERNELS.get((core.name, kernels[step.target].function), _OTHERS)
+        case Pool():
+            return _POOL
+        case _:
+            return _JOIN
+
+
+def traffic_of(task: Task, weight_bytes: int) -> Traffic:
+    """Return the bytes that a task copies; `weight_bytes` are those of its packed weights."""
+    layer, cut = task.layer, task.cut
+    if layer is None or cut is None:
+        return Traffic()
+    stored = 0 if task.in_place else weight_bytes
+    tiles = range(0, layer.out_size[1], cut.columns if not isinstance(cut, int) else 1)  # type: ignore[union-attr]
+    width = layer.out_size[1]
+    ends = [layer.needed_columns(x, min(cut.columns, width - x)) for x in tiles]  # type: ignore[union-attr]
+    columns = sum(end - first for first, end in ends)
+    outputs = task.pixels * layer.filters * layer.out_bytes
+    pixel = layer.channels * layer.in_bytes
+    if isinstance(cut, Planes):
+        height = layer.out_size[0]
+        rows = sum(
+            layer.needed(min(y + cut.rows, height) - 1)[1] - layer.needed(y)[0]
+            for y in range(0, height, cut.rows)
+        )
+        bands = bands_of(layer, cut.rows)
+        return Traffic(inputs=rows * columns * pixel * task.groups,
+                       weights=stored * bands * len(tiles), outputs=outputs)  # fmt: skip
+    assert isinstance(cut, Rows)
+    times = task.groups if cut.weights is Weights.WEIGHTS_OUTER else 1
+    rows = layer.needed(layer.out_size[0] - 1)[1]
+    data = min(rows * columns * pixel, task.input_bytes) if len(tiles) == 1 else (
+        rows * columns * pixel)  # fmt: skip
+    again = len(tiles) if cut.weights in (Weights.ROWS_OUTER, Weights.WEIGHTS_OUTER) else 1
+    if cut.weights is Weights.ROWS_OUTER:
+        again *= bands_of(layer, cut.band)
+    return Traffic(
+        inputs=0 if task.reads else data * layer.sources * times,
+        weights=stored * again,
+        outputs=0 if task.writes else outputs,
+    )
+
+
+def units_of(task: Task) -> int:
+    """Return how many units a task has."""
+    layer, cut = task.layer, task.cut
+    assert layer is not None
+    match cut:
+        case Rows():
+            groups = task.groups if cut.weights is Weights.WEIGHTS_OUTER else 1
+            return bands_of(layer, cut.band) * groups * cut.tiles
+        case Planes():
+            tiles = -(-layer.out_size[1] // cut.columns)
+            return bands_of(layer, cut.rows) * task.groups * layer.channels * tiles
+        case _:
+            return 1
+
+
+def copy_cycles(task: Task, traffic: Traffic, profile: Profile, *, far: bool) -> float:
+    """Return the cycles of all copies of a task; `far`: its data are in L3, not in L2."""
+    data = profile.bw31 if far else profile.bw21
+    cycles = (traffic.inputs + traffic.outputs) / data + traffic.weights / profile.bw31
+    return cycles + 2 * units_of(task) * profile.t_dma * (traffic.total > 0)
+
+
+def cycles_of(compute: float, copies: float, units: int, *, dma: bool) -> float:
+    """Return the cycles of units whose copies go on beside the computation, or before it."""
+    if not copies:
+        return compute
+    if not dma:
+        return compute + copies
+    first = copies / units
+    return first + max(compute, copies) + units * _WAITING

@@ -1,0 +1,314 @@
+"""Which way each step is cut, and where all data stand: the plan with the fewest cycles.
+
+Steps follow each other; between two of them a tensor stands row by row or channel by channel. The
+best choice for the first steps with the last tensor in either order follows from that for one step
+fewer. Tensors move into L1 as long as that makes the whole cheaper.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from diagnostics import Diagnostic, DiagnosticError, Place
+from software.graph import Convolution, Graph, Insert, Roll, Step, sources_of
+from software.kernels import Kernel, choose
+from software.levels.buffers import buffers_of
+from software.levels.candidates import Setting, candidates
+from software.levels.cost import compute_cycles, copy_cycles, cycles_of, traffic_of, units_of
+from software.levels.layers import (
+    geometry_of,
+    packed_groups,
+    packed_planes,
+    scratch_of,
+    takes_planes,
+)
+from software.levels.plan import Level, LevelPlan, Spot, Task, Traffic
+from software.levels.schemes import Planes, Room, Way, smallest
+from software.memory import Block
+from software.plan.arena import aligned, place
+from software.plan.planner import lives_of, outputs_of
+from software.profile import Profile
+from values import frozen
+
+_ALIGNMENT = 16
+
+
+@frozen(kw_only=True)
+class Wish:
+    """What is asked of the planner.
+
+    `ways` are taken where they are possible (none: any). `first`: the first that fits, without a
+    cost model. `in_place`: weights are read where they are.
+    """
+
+    ways: frozenset[Way] = frozenset()
+    first: bool = False
+    in_place: bool = True
+    kernels: frozenset[str] | None = None
+
+
+class Planner:
+    """Plans a graph for a profile, whose L1 has `l1` bytes for data."""
+
+    def __init__(self, graph: Graph, profile: Profile, l1: int, wish: Wish) -> None:
+        self.graph, self.profile, self.l1, self.wish = graph, profile, l1, wish
+        self.kernels: dict[int, Kernel] = {
+            step.target: choose(step, profile.core, wish.kernels)
+            for step in graph.steps
+            if isinstance(step, Convolution)
+        }
+        self.outputs = outputs_of(graph)
+        self.lives = lives_of(graph, self.outputs)
+        self.known: dict[tuple[int, Setting], tuple[Task, ...]] = {}
+        self.caller = {o.tensor for o in self.outputs if not o.copied} | {graph.input}
+        self.l1_only = set() if graph.kept is None else self._with_rolling(graph.kept)
+        self.far = self._levels()
+
+    def _with_rolling(self, kept: int) -> set[int]:
+        """A buffer that is kept between runs moves, which takes the core: it stays in L1."""
+        steps = self.graph.steps
+        assert all(s.target == kept for s in steps if isinstance(s, Roll | Insert))
+        return {kept}
+
+    def _levels(self) -> dict[int, Level]:
+        """Return the memory of each tensor if it does not stand in L1: L2 while it has room."""
+        found: dict[int, Level] = {}
+        tensors = [t for t in self.lives if t not in self.caller | self.l1_only]
+        inside: list[Block] = []
+        for tensor in sorted(tensors, key=lambda t: -self.graph.tensors[t].size_bytes):
+            block = self._block(tensor)
+            if self.profile.l2 and place([*inside, block], ())[1] <= self.profile.l2:
+                inside.append(block)
+                found[tensor] = Level.L2
+            elif self.profile.l3 and self.profile.l3_writable:
+                found[tensor] = Level.L3
+            else:
+                found[tensor] = Level.L1
+        return found
+
+    def _block(self, tensor: int) -> Block:
+        one = self.graph.tensors[tensor]
+        first, last = self.lives[tensor]
+        return Block(name=one.name, size=aligned(one.size_bytes), first=first, last=last,
+                     tensor=tensor)  # fmt: skip
+
+    def plan(self) -> LevelPlan:
+        """Return the plan; raise DiagnosticError if there is none."""
+        inside = {t for t, level in self.far.items() if level is Level.L1} | self.l1_only
+        best = self._tasks(inside)
+        order = sorted(self.far, key=lambda t: self.lives[t])
+        for tensor in order:
+            if tensor in inside:
+                continue
+            tried = self._tasks(inside | {tensor})
+            if tried is not None and (best is None or _cost(tried) < _cost(best)):
+                made = self._placed(tried, inside | {tensor})
+                if made is not None:
+                    best, inside = tried, inside | {tensor}
+        made = None if best is None else self._placed(best, inside)
+        if made is None:
+            raise DiagnosticError(self._refusal(inside))
+        return made
+
+    def _live(self, index: int, inside: set[int]) -> int:
+        return sum(
+            aligned(self.graph.tensors[t].size_bytes)
+            for t in inside
+            if self.lives[t][0] <= index <= self.lives[t][1]
+        )
+
+    def _tasks(self, inside: set[int]) -> tuple[Task, ...] | None:
+        """Return the best way of each step with these tensors in L1; None if one does not fit."""
+        best: dict[bool, tuple[float, tuple[Task, ...]]] = {False: (0.0, ())}
+        for index, step in enumerate(self.graph.steps):
+            found: dict[bool, tuple[float, tuple[Task, ...]]] = {}
+            for planar_in, (cost, tasks) in best.items():
+                for planar_out in (False, True) if self._may_turn(index, inside) else (False,):
+                    task = self._best(index, step, inside, planar_in, planar_out)
+                    if task is None:
+                        continue
+                    total = cost + task.cycles
+                    if planar_out not in found or total < found[planar_out][0]:
+                        found[planar_out] = (total, (*tasks, task))
+            if not found:
+                self.stuck = index
+                return None
+            best = found
+        return best[False][1]
+
+    def _may_turn(self, index: int, inside: set[int]) -> bool:
+        """Whether the result of a step may stand channel by channel: the next step alone reads it,
+        and can do so by planes."""
+        steps, target = self.graph.steps, self.graph.steps[index].target
+        if index + 1 >= len(steps) or target in inside or target in self.caller:
+            return False
+        if target in self.graph.outputs or not takes_planes(steps[index]):
+            return False
+        readers = [n for n, step in enumerate(steps) if target in sources_of(step)]
+        following = steps[index + 1]
+        if readers != [index + 1] or not takes_planes(following):
+            return False
+        made = steps[index]
+        assert isinstance(made, Convolution) and isinstance(following, Convolution)
+        size = made.pool.out_size if made.pool else made.out_size
+        wide = self.graph.tensors[target].bytes_per_value > 1
+        return size == following.in_size and not wide
+
+    def _best(
+        self, index: int, step: Step, inside: set[int], planar_in: bool, planar_out: bool
+    ) -> Task | None:
+        setting = Setting(
+            l1=self.l1 - self._live(index, inside),
+            l2=max(self.profile.l2 - self._live_l2(index, inside), 0),
+            dma=self.profile.dma > 0,
+            in_place=self.wish.in_place,
+            reads=all(s in inside for s in sources_of(step)),
+            writes=step.target in inside,
+            planar_in=planar_in,
+            planar_out=planar_out,
+        )
+        key = (index, setting)
+        if key not in self.known:
+            self.known[key] = tuple(
+                self._priced(task, setting, inside)
+                for task in candidates(index, step, self.graph, self.kernels, setting)
+            )
+        tasks = self.known[key]
+        wished = [t for t in tasks if t.way in self.wish.ways]
+        tasks = tuple(wished) or tasks
+        if not tasks:
+            return None
+        if self.wish.first or len(tasks) == 1:
+            reason = "the only one that fits" if len(tasks) == 1 else "the first that fits"
+            return replace(tasks[0], reason=reason)
+        ranked = sorted(tasks, key=lambda t: t.cycles)
+        best, second = ranked[0], ranked[1]
+        more = f"{second.way} would take {second.cycles:,.0f} cycles"
+        return replace(best, reason=f"{best.cycles:,.0f} cycles; {more}")
+
+    def _live_l2(self, index: int, inside: set[int]) -> int:
+        found = {t for t, level in self.far.items() if level is Level.L2} - inside
+        return self._live(index, found)
+
+    def _priced(self, task: Task, setting: Setting, inside: set[int]) -> Task:
+        if task.layer is None:
+            return task
+        traffic = traffic_of(task, self._weight_bytes(task))
+        tensors = {*sources_of(task.step), task.step.target} - inside
+        far = any(self.far.get(t, Level.L2) is Level.L3 for t in tensors)
+        compute = compute_cycles(task, self.profile.core, self.kernels)
+        copies = copy_cycles(task, traffic, self.profile, far=far)
+        if isinstance(task.cut, Planes):  # values of a channel that stand apart come one by one
+            copies += 3 * (traffic.inputs * (not setting.planar_in)
+                           + traffic.outputs * (not setting.planar_out))  # fmt: skip
+        cycles = cycles_of(compute, copies, units_of(task), dma=setting.dma)
+        return replace(task, cycles=cycles)
+
+    def _weight_bytes(self, task: Task) -> int:
+        step = task.step
+        if not isinstance(step, Convolution) or task.in_place or task.cut is None:
+            return 0
+        if isinstance(task.cut, Planes):
+            return sum(one.nbytes for one in packed_planes(step, task.cut.filters))
+        groups = packed_groups(step, self.kernels[step.target], task.cut.filters)
+        return sum(one.values.nbytes for one in groups)
+
+    def _placed(self, tasks: tuple[Task, ...], inside: set[int]) -> LevelPlan | None:
+        """Return a plan with all places; None if a memory is too small for the arrangement."""
+        blocks: dict[Level, list[Block]] = {Level.L1: [], Level.L2: [], Level.L3: []}
+        for tensor in self.lives:
+            if tensor not in self.caller:
+                level = Level.L1 if tensor in inside else self.far[tensor]
+                blocks[level].append(self._block(tensor))
+        names: dict[str, tuple[int, str]] = {}
+        sizes: dict[tuple[int, str], int] = {}
+        for task in tasks:
+            for name, size, level in buffers_of(task, self.kernels):
+                key = (task.index, name)
+                names[f"{task.name}: {name}, {task.index}"] = key
+                sizes[key] = size
+                blocks[level].append(
+                    Block(name=f"{task.name}: {name}, {task.index}", size=aligned(size),
+                          first=task.index, last=task.index)
+                )  # fmt: skip
+        limits = {Level.L1: self.l1, Level.L2: self.profile.l2, Level.L3: self.profile.l3}
+        places: dict[int, Spot] = {}
+        buffers: dict[tuple[int, str], Spot] = {}
+        used: dict[Level, int] = {}
+        found: list[Block] = []
+        for level, some in blocks.items():
+            placed, peak = place(some, ())
+            if peak > limits[level]:
+                return None
+            used[level] = peak
+            for block in placed:
+                spot = Spot(level, block.offset)
+                if block.tensor is not None:
+                    places[block.tensor] = spot
+                else:
+                    buffers[names[block.name]] = spot
+            found += placed if level is Level.L1 else ()
+        stored = self._stored(tasks, used)
+        if used[Level.L3] > self.profile.l3:
+            return None
+        traffic = Traffic()
+        for task in tasks:
+            traffic = traffic.plus(self._copied(task))
+        return LevelPlan(
+            graph=self.graph, core=self.profile.core, kernels=self.kernels, tasks=tasks,
+            outputs=self.outputs, places=places, planar=self._planar(tasks), buffers=buffers,
+            sizes=sizes, blocks=tuple(found), used=used, stored=stored, traffic=traffic,
+        )  # fmt: skip
+
+    def _copied(self, task: Task) -> Traffic:
+        step = task.step
+        if task.layer is not None:
+            return traffic_of(task, self._weight_bytes(task))
+        if isinstance(step, Insert):
+            return Traffic(inputs=self.graph.tensors[step.source].size_bytes)
+        pieces = getattr(step, "pieces", ())
+        return Traffic(inputs=sum(piece.length * piece.count for piece in pieces))
+
+    def _planar(self, tasks: Sequence[Task]) -> frozenset[int]:
+        return frozenset(task.step.target for task in tasks if task.planar)
+
+    def _stored(self, tasks: Sequence[Task], used: dict[Level, int]) -> dict[int, Spot]:
+        """Return where weights are that are copied; L3 grows by them."""
+        stored: dict[int, Spot] = {}
+        for task in tasks:
+            if size := self._weight_bytes(task):
+                stored[task.index] = Spot(Level.L3, used[Level.L3])
+                used[Level.L3] += aligned(size)
+        return stored
+
+    def _refusal(self, inside: set[int]) -> Diagnostic:
+        """Complain that nothing fits, with the least memory that would do."""
+        least, index = max(
+            (self._least(index, inside), -index) for index in range(len(self.graph.steps))
+        )
+        step = self.graph.steps[-index]
+        taken = self.profile.l1 - self.l1
+        return Diagnostic(
+            "E915",
+            f"{step.name} needs {least + taken:,} bytes of l1 at least, {self.profile.name} has "
+            f"{self.profile.l1:,}: {least + taken - self.profile.l1:,} are missing",
+            Place(option="--mcu"),
+            "Use a microcontroller with more l1, or give it l2 or an l3 that is writable.",
+        )
+
+    def _least(self, index: int, inside: set[int]) -> int:
+        step = self.graph.steps[index]
+        live = self._live(index, inside)
+        layer = geometry_of(step, self.graph, self.kernels)
+        if layer is None:
+            return live
+        room = Room(l1=0, in_place=self.wish.in_place or not isinstance(step, Convolution),
+                    dma=self.profile.dma > 0, scratch=scratch_of(step, self.kernels),
+                    reads=all(s in inside for s in sources_of(step)),
+                    writes=step.target in inside)  # fmt: skip
+        return live + smallest(layer, room)
+
+
+def _cost(tasks: Sequence[Task] | None) -> float:
+    return float("inf") if tasks is None else sum(task.cycles for task in tasks)

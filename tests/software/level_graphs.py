@@ -1,0 +1,118 @@
+"""Random networks in random memories: `make software-levels`.
+
+Every plan is executed twice: with copies that happen at once, and with copies that happen when they
+are waited for and leave poison until then. Both give what the simulation gives, copy as many bytes
+and use as much of each memory as the plan says.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+from collections import Counter
+from collections.abc import Iterator
+
+import numpy as np
+
+from diagnostics import DiagnosticError
+from software.cores import CORES
+from software.fuse import fuse
+from software.graph import Graph
+from software.levels.execute import LevelExecutor
+from software.levels.plan import Level, LevelPlan
+from software.levels.schemes import Way
+from software.levels.select import Planner, Wish
+from software.lower import lower
+from software.plan.arena import aligned
+from software.profile import Profile
+from synthesis.network import Network, Tensor
+from synthesis.simulate import simulate
+from tests.software.networks import random_network
+
+_L1 = (64, 128, 200, 256, 300, 400, 512, 700, 1024, 2048, 8192)
+_ROUNDS = 3
+
+
+def random_plan(graph: Graph, seed: int) -> LevelPlan | None:
+    """Return a plan for random memories with random wishes; None if it does not fit them."""
+    choice = random.Random(seed)
+    core = list(CORES.values())[seed % len(CORES)]
+    l1 = choice.choice(_L1)
+    profile = Profile(
+        "random", core, 1 << 20, l1, choice.choice((0, 2048, 65536)), 1 << 20,
+        l3_writable=choice.random() < 0.9, dma=choice.choice((0, 1)),
+    )  # fmt: skip
+    ways = frozenset(choice.sample(list(Way), choice.randint(0, 3)))
+    wish = Wish(ways=ways, first=choice.random() < 0.3, in_place=choice.random() < 0.4)
+    try:
+        return Planner(graph, profile, l1, wish).plan()
+    except DiagnosticError:
+        return None
+
+
+def wrong_run(network: Network, plan: LevelPlan, outputs: tuple[Tensor, ...]) -> Iterator[str]:
+    """Yield what is wrong when a plan is executed."""
+    copied = sum(plan.graph.tensors[o.tensor].size_bytes for o in plan.outputs if o.copied)
+    for delayed in (False, True):
+        executor = LevelExecutor(plan, delayed=delayed)
+        found = executor.run(network.sample)
+        name = "delayed" if delayed else "at once"
+        for got, expected in zip(found, outputs, strict=True):
+            if not np.array_equal(got, expected):
+                yield f"{name}: it differs from the simulation"
+        machine = executor.machine
+        if machine.traffic.total - copied != plan.traffic.total:
+            yield f"{name}: {machine.traffic}, planned {plan.traffic}"
+        for level in (Level.L1, Level.L2):
+            if aligned(machine.used[level]) != plan.used[level]:
+                yield f"{name}: {machine.used[level]} bytes of {level}, not {plan.used[level]}"
+
+
+def judge(seed: int) -> tuple[list[str], Counter[str]]:
+    """Return what is wrong with plans of a random network, and how often each way was taken."""
+    network = random_network(seed)
+    rounding = seed % 3 == 0
+    made = simulate(network, average_rounding=rounding).outputs
+    outputs = tuple(made[layer.index] for layer in network.outputs())
+    graph = fuse(lower(network, average_rounding=rounding))
+    wrong: list[str] = []
+    taken: Counter[str] = Counter()
+    for number in range(_ROUNDS):
+        plan = random_plan(graph, seed * _ROUNDS + number)
+        if plan is None:
+            taken["does not fit"] += 1
+            continue
+        taken.update(_named(plan))
+        wrong += [f"round {number}, {line}" for line in wrong_run(network, plan, outputs)]
+    return wrong, taken
+
+
+def _named(plan: LevelPlan) -> Iterator[str]:
+    for task in plan.tasks:
+        if task.way is not None:
+            weights = getattr(task.cut, "weights", "in_place" if task.in_place else "streamed")
+            yield f"{task.way}, weights {weights}"
+
+
+def main() -> int:
+    """Try many networks; the exit status is 1 if one fails."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--count", type=int, default=5000)
+    parser.add_argument("--seed", type=int, default=0)
+    args = parser.parse_args()
+    failed, taken = 0, Counter[str]()
+    for seed in range(args.seed, args.seed + args.count):
+        wrong, found = judge(seed)
+        failed += bool(wrong)
+        taken += found
+        for line in wrong:
+            print(f"seed {seed}: {line}", flush=True)
+    for name, number in taken.most_common():
+        print(f"{number:8,}  {name}")
+    print(f"{args.count:,} random networks in {_ROUNDS} memories each: {failed} failed")
+    return int(failed > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
