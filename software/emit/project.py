@@ -13,7 +13,8 @@ from software.emit.interface import PLAIN, Interface
 from software.emit.makefile import building
 from software.emit.numbers import lines_of
 from software.emit.planfile import plan_file
-from software.plan.plan import Plan
+from software.graph import Graph
+from software.plan.plan import Output, Plan
 from synthesis.network import Tensor as Values
 from values import frozen
 from writing.files import distinct
@@ -39,7 +40,7 @@ def emit(
     code.helpers.update(interface.helpers)
     title = f"{name}: {command_line}"
     header = _header(plan, code, title)
-    outputs = _outputs(plan, sample)
+    outputs = outputs_of(plan.graph, plan.outputs, sample)
     shown = outputs[-1] | {"listed": min(outputs[-1]["count"], _LISTED)}
     folder, values = interface.folder, interface.values
     by_rows = plan.takes_rows and interface is PLAIN
@@ -48,12 +49,13 @@ def emit(
                          **code.values(), **values)),
         ("cnn.h", render(f"{folder}/cnn.h.j2", **header, **values)),
         ("weights.h", _macros("WEIGHTS_H", f"{name}: weights", _weights(code))),
-        ("sampledata.h", _macros("SAMPLEDATA_H", f"{name}: sample", _sample(outputs, sample))),
+        ("sampledata.h", _macros("SAMPLEDATA_H", f"{name}: sample",
+                                 sample_arrays(outputs, sample))),
         ("main.c", render(f"{folder}/main.c.j2", name=name, outputs=outputs, shown=shown,
                           demands_rows=by_rows, twice=by_rows, **values)),
         ("nn.h", (RUNTIME / "nn.h").read_text()),
         ("nn_kernels.h", render("software/nn_kernels.h.j2", kernels=code.functions,
-                                core=_macro(plan.core.name))),
+                                core=macro_of(plan.core.name))),
         ("nn_kernels.c", _kernels(code)),
         *interface.files.items(),
         *building(name, plan.core.name, header, code.functions, wide=shown["type"] == "i4",
@@ -97,7 +99,8 @@ def _macros(guard: str, title: str, arrays: Sequence[tuple[str, NDArray[Any]]]) 
     return render("software/macros.h.j2", guard=guard, title=title, macros=macros)
 
 
-def _macro(name: str) -> str:
+def macro_of(name: str) -> str:
+    """Return the name of a core as part of a macro."""
     return name.upper().replace("-", "_")
 
 
@@ -109,12 +112,12 @@ def _weights(code: Code) -> list[tuple[str, NDArray[Any]]]:
     return found
 
 
-def _outputs(plan: Plan, sample: Sample) -> list[dict[str, Any]]:
+def outputs_of(graph: Graph, outputs: Sequence[Output], sample: Sample) -> list[dict[str, Any]]:
     """Return what main.c compares: the values of each output as they stand in memory."""
     found = []
-    for number, (output, values) in enumerate(zip(plan.outputs, sample.outputs, strict=True)):
-        tensor = plan.graph.tensors[output.tensor]
-        only = len(plan.outputs) == 1
+    for number, (output, values) in enumerate(zip(outputs, sample.outputs, strict=True)):
+        tensor = graph.tensors[output.tensor]
+        only = len(outputs) == 1
         found.append(
             {
                 "type": "i4" if tensor.bytes_per_value == 4 else "i1",
@@ -127,15 +130,20 @@ def _outputs(plan: Plan, sample: Sample) -> list[dict[str, Any]]:
     return found
 
 
-def _sample(outputs: Sequence[Mapping[str, Any]], sample: Sample) -> list[tuple[str, Any]]:
+def sample_arrays(outputs: Sequence[Mapping[str, Any]], sample: Sample) -> list[tuple[str, Any]]:
+    """Return the macros of sampledata.h with their values: the input and the outputs."""
     given = sample.input.transpose(1, 2, 0).reshape(-1)
     return [("INPUT_DATA", given), *((one["macro"], one["values"]) for one in outputs)]
 
 
 def _kernels(code: Code) -> str:
     """Return the sources of all functions that are used, one after the other."""
-    sources = dict.fromkeys((*sorted(code.helpers), *code.functions.values()))
-    return "\n".join(_without_repeated_include(sources))
+    return sources_text((*sorted(code.helpers), *code.functions.values()))
+
+
+def sources_text(names: Sequence[str]) -> str:
+    """Return the text of files of the run time, each once, one after the other."""
+    return "\n".join(_without_repeated_include(dict.fromkeys(names)))
 
 
 def _without_repeated_include(sources: Mapping[str, None]) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from software.levels.machine import Copy as Transfer
 from software.levels.order import INPUT, OUTPUT, Act, Event, row_events, runs
 from software.levels.plan import Task
 from software.levels.schemes import Rows, Weights
-from software.levels.state import Feed, State, moved
+from software.levels.state import Feed, State, moved, sources_in_order
 from values import frozen
 
 
@@ -200,15 +200,6 @@ class RowsRun:
                 return joined(self.step.join, some).astype(np.int8).reshape(columns, -1)
             case _:
                 raise AssertionError(f"{self.task.name} has no rows")
-
-
-def sources_in_order(task: Task) -> Sequence[int]:
-    """Return the tensors of which a task reads images, one for each ring."""
-    step = task.step
-    if isinstance(step, Combine):
-        return step.sources
-    assert isinstance(step, Convolution | Pool)
-    return (step.source,)
 
 
 def just_in_time(layer: Geometry, band: int, slots: int) -> Iterator[Event]:

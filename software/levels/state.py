@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from software.graph import Convolution
+from software.graph import Combine, Convolution, Pool
 from software.levels.layers import packed_groups, packed_planes
 from software.levels.machine import Bytes, Machine
 from software.levels.machine import Copy as Transfer
@@ -45,6 +45,15 @@ class State:
     def transfer(self, channel: int, to: Spot, source: Spot, size: int) -> None:
         """Start to copy some bytes."""
         self.machine.start(channel, Transfer(to, size, source, size, size, 1))
+
+
+def sources_in_order(task: Task) -> tuple[int, ...]:
+    """Return the tensors of which a task reads images, one for each ring."""
+    step = task.step
+    if isinstance(step, Combine):
+        return step.sources
+    assert isinstance(step, Convolution | Pool)
+    return (step.source,)
 
 
 def weight_data(task: Task, plan: LevelPlan) -> list[Bytes]:

@@ -1,8 +1,9 @@
 """Random networks in random memories: `make software-levels`.
 
-Every plan is executed twice: with copies that happen at once, and with copies that happen when they
-are waited for and leave poison until then. Both give what the simulation gives, copy as many bytes
-and use as much of each memory as the plan says.
+Every plan is executed twice in Python: with copies that happen at once, and with copies that happen
+when they are waited for and leave poison until then. Both give what the simulation gives, copy as
+many bytes and use as much of each memory as the plan says. The C of some runs with sanitizers, its
+copies delayed too.
 """
 
 from __future__ import annotations
@@ -10,13 +11,17 @@ from __future__ import annotations
 import argparse
 import random
 import sys
+import tempfile
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 
 from diagnostics import DiagnosticError
 from software.cores import CORES
+from software.emit.levels import emit_levels
+from software.emit.project import Sample
 from software.fuse import fuse
 from software.graph import Graph
 from software.levels.execute import LevelExecutor
@@ -28,10 +33,12 @@ from software.plan.arena import aligned
 from software.profile import Profile
 from synthesis.network import Network, Tensor
 from synthesis.simulate import simulate
+from tests.software.compiled import SANITIZED, passed, run_project
 from tests.software.networks import random_network
 
 _L1 = (64, 128, 200, 256, 300, 400, 512, 700, 1024, 2048, 8192)
 _ROUNDS = 3
+DELAYED = Path(__file__).parent / "copies_delayed.c"
 
 
 def random_plan(graph: Graph, seed: int) -> LevelPlan | None:
@@ -69,8 +76,23 @@ def wrong_run(network: Network, plan: LevelPlan, outputs: tuple[Tensor, ...]) ->
                 yield f"{name}: {machine.used[level]} bytes of {level}, not {plan.used[level]}"
 
 
-def judge(seed: int) -> tuple[list[str], Counter[str]]:
-    """Return what is wrong with plans of a random network, and how often each way was taken."""
+def wrong_program(
+    network: Network, plan: LevelPlan, outputs: tuple[Tensor, ...], folder: Path
+) -> Iterator[str]:
+    """Yield what is wrong with the C of a plan."""
+    files = emit_levels(plan, Sample(network.sample, outputs), "random", "")
+    assert "nn_copies.c" in files
+    for name, copies in (("at once", files["nn_copies.c"]), ("delayed", DELAYED.read_text())):
+        result = run_project(files | {"nn_copies.c": copies}, folder / name, SANITIZED)
+        if not passed(result):
+            yield f"C, {name}: {(result.stdout + result.stderr)[-400:]}"
+
+
+def judge(seed: int, folder: Path | None = None) -> tuple[list[str], Counter[str]]:
+    """Return what is wrong with plans of a random network, and how often each way was taken.
+
+    The C of one of them is compiled if there is a folder.
+    """
     network = random_network(seed)
     rounding = seed % 3 == 0
     made = simulate(network, average_rounding=rounding).outputs
@@ -85,6 +107,8 @@ def judge(seed: int) -> tuple[list[str], Counter[str]]:
             continue
         taken.update(_named(plan))
         wrong += [f"round {number}, {line}" for line in wrong_run(network, plan, outputs)]
+        if folder is not None and number == seed % _ROUNDS:
+            wrong += wrong_program(network, plan, outputs, folder / str(seed))
     return wrong, taken
 
 
@@ -100,10 +124,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=5000)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--compiled", type=int, default=50, help="every n-th in C (0: none)")
     args = parser.parse_args()
     failed, taken = 0, Counter[str]()
     for seed in range(args.seed, args.seed + args.count):
-        wrong, found = judge(seed)
+        with tempfile.TemporaryDirectory() as name:
+            compiled = args.compiled and seed % args.compiled == 0
+            wrong, found = judge(seed, Path(name) if compiled else None)
         failed += bool(wrong)
         taken += found
         for line in wrong:

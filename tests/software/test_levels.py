@@ -22,6 +22,7 @@ from software.levels.schemes import (
     rows,
     smallest,
 )
+from tests.software.compiled import compiler
 from tests.software.level_graphs import judge
 from tests.software.planner_answers import level_cases
 
@@ -98,6 +99,13 @@ def test_last_unit_of_pixels_is_shorter() -> None:
 def test_plans_of_a_random_network_hold_what_they_say(seed: int) -> None:
     wrong, _ = judge(seed)
     assert wrong == []
+
+
+@pytest.mark.skipif(compiler() is None, reason="there is no C compiler")
+@pytest.mark.parametrize("seed", [13])
+def test_c_of_a_random_network_with_copies_at_once_and_delayed(seed: int, tmp_path: Path) -> None:
+    wrong, taken = judge(seed, tmp_path)
+    assert wrong == [] and taken
 
 
 def test_copies_that_are_not_waited_for_leave_poison() -> None:

@@ -1,0 +1,316 @@
+"""The files of a project whose layers are cut for memory levels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from software.emit.interface import Interface
+from software.emit.makefile import building
+from software.emit.numbers import lines_of
+from software.emit.project import RUNTIME, Sample, macro_of, outputs_of, sample_arrays, sources_text
+from software.graph import Combine, Convolution, Copy, Insert, Pool, PoolKind, Roll
+from software.kernels import Packed
+from software.levels.layers import packed_groups, packed_planes
+from software.levels.plan import Level, LevelPlan, Spot, Task
+from software.levels.schemes import Planes, Rows, Weights
+from software.levels.state import sources_in_order
+from software.plan.planner import scratch_bytes, sums_bytes, window_bytes, windows_at_once
+from writing.files import distinct
+from writing.templates import render
+
+_MEMORIES = {Level.L1: "cnn_arena", Level.L2: "cnn_l2", Level.L3: "cnn_l3"}
+_MODES = {
+    Weights.IN_PLACE: "NN_IN_PLACE",
+    Weights.RESIDENT: "NN_RESIDENT",
+    Weights.ROWS_OUTER: "NN_ROWS_OUTER",
+    Weights.WEIGHTS_OUTER: "NN_WEIGHTS_OUTER",
+}
+_ABSOLUTE, _WIDE, _LIMITED = 1, 2, 4
+
+
+class LevelCode:
+    """What cnn.c says of a plan, as values for its template."""
+
+    def __init__(self, plan: LevelPlan) -> None:
+        self.plan, self.graph = plan, plan.graph
+        self.functions: dict[str, str] = {}
+        self.helpers = {"data.c", "keep_max.c", "keep_sum.c"}
+        self.weights: dict[int, NDArray[Any]] = {}
+        self.tasks = [self._task(task) for task in plan.tasks]
+
+    def base(self, tensor: int) -> str:
+        """Return where a tensor begins, as C writes it."""
+        if tensor in self.plan.places:
+            return self.at(self.plan.places[tensor])
+        if tensor == self.graph.input:
+            return "in"
+        offset = next(o.offset for o in self.plan.outputs if o.tensor == tensor and not o.copied)
+        return f"(out + {offset})"
+
+    def at(self, spot: Spot | None) -> str:
+        """Return a place, as C writes it."""
+        return "NULL" if spot is None else f"({_MEMORIES[spot.level]} + {spot.offset})"
+
+    def _buffer(self, task: Task, name: str) -> str:
+        return self.at(self.plan.buffers.get((task.index, name)))
+
+    def _pair(self, task: Task, name: str) -> list[str]:
+        """Return two buffers; the first one twice if there is one only."""
+        first = self._buffer(task, f"{name} 0")
+        second = self._buffer(task, f"{name} 1")
+        return [first, first if second == "NULL" else second]
+
+    def _task(self, task: Task) -> dict[str, Any]:
+        found: dict[str, Any] = {"number": task.index, "title": task.name, "kind": "copy"}
+        found["out"] = self.base(task.step.target)
+        match task.cut:
+            case Rows():
+                return found | self._layer(task) | self._rows(task, task.cut)
+            case Planes():
+                return found | self._layer(task) | self._planes(task, task.cut)
+            case _:
+                return found | self._copies(task)
+
+    def _copies(self, task: Task) -> dict[str, Any]:
+        step = task.step
+        match step:
+            case Copy():
+                return {"pieces": [
+                    {"to": f"{self.base(step.target)} + {p.to_start}", "to_step": p.to_step,
+                     "from": f"{self.base(p.source)} + {p.from_start}", "from_step": p.from_step,
+                     "length": p.length, "count": p.count}
+                    for p in step.pieces
+                ]}  # fmt: skip
+            case Insert():
+                size = self.graph.tensors[step.source].size_bytes
+                start = self.graph.tensors[step.target].size_bytes - size
+                return {"pieces": [
+                    {"to": f"{self.base(step.target)} + {start}", "to_step": size,
+                     "from": self.base(step.source), "from_step": size, "length": size, "count": 1}
+                ]}  # fmt: skip
+            case Roll():
+                self.helpers.add("roll.c")
+                size = self.graph.tensors[step.target].size_bytes
+                return {"kind": "roll", "size": size, "dropped": step.dropped}
+            case _:
+                raise AssertionError(f"{task.name} is not cut")
+
+    def _layer(self, task: Task) -> dict[str, Any]:
+        layer, step = task.layer, task.step
+        assert layer is not None
+        found: dict[str, Any] = {
+            "layer": layer,
+            "pixel_bytes": layer.channels * layer.in_bytes,
+            "out_pixel_bytes": layer.filters * layer.out_bytes,
+            "window": (1, 1, 1), "pool": (1, 1, 1, 1), "windows": 1, "pooled": 0, "average": 0,
+            "rounded": 0, "pixels": "NULL", "scratch": "NULL", "sums": "NULL", "conv": None,
+            "pooling": None, "joining": None,
+        }  # fmt: skip
+        match step:
+            case Convolution():
+                return found | self._convolution(task, step)
+            case Pool():
+                average = step.kind is not PoolKind.MAX
+                self.helpers.add("pool_mean.c" if average else "pool_max.c")
+                return found | {
+                    "pooling": step, "window": (step.window[0], step.dilation[0], step.stride[0]),
+                    "function": "nn_pool_mean" if average else "nn_pool_max",
+                    "rounded": int(step.kind is PoolKind.ROUNDED),
+                }  # fmt: skip
+            case Combine():
+                self.helpers.add(f"join_{step.join}.c")
+                return found | {"joining": f"nn_{step.join}"}
+            case _:
+                raise AssertionError(f"{task.name} has no window")
+
+    def _convolution(self, task: Task, step: Convolution) -> dict[str, Any]:
+        kernel = self.plan.kernels[step.target]
+        self.functions[kernel.function] = kernel.source
+        scratch = self.plan.buffers.get((task.index, "scratch"))
+        places = {}
+        if scratch is not None:
+            pooled_bytes = window_bytes(step, kernel)
+            own = Spot(scratch.level, scratch.offset + pooled_bytes)
+            sums = scratch.offset + scratch_bytes(step, self.plan.kernels)
+            places = {
+                "pixels": self.at(scratch) if pooled_bytes else "NULL",
+                "scratch": self.at(own) if kernel.scratch_bytes(step) else "NULL",
+                "sums": self.at(Spot(scratch.level, sums)) if sums_bytes(step) else "NULL",
+            }
+        pool = step.pool
+        pooled = {} if pool is None else {
+            "pool": (*pool.window, *pool.stride), "pooled": 1,
+            "windows": windows_at_once(step, kernel),
+            "average": int(pool.kind is not PoolKind.MAX),
+            "rounded": int(pool.kind is PoolKind.ROUNDED),
+        }  # fmt: skip
+        flags = _ABSOLUTE * step.absolute | _WIDE * step.wide | _LIMITED * step.limited
+        window = (step.kernel[0], step.dilation, step.stride[0])
+        return {
+            "conv": step, "flags": flags, "function": kernel.function, "window": window,
+            "start": step.start,
+        } | places | pooled  # fmt: skip
+
+    def _rows(self, task: Task, cut: Rows) -> dict[str, Any]:
+        assert task.layer is not None
+        sources = sources_in_order(task)
+        found: dict[str, Any] = {
+            "kind": "rows",
+            "from": [self.base(source) for source in sources],
+            "rings": [] if task.reads else [
+                self._buffer(task, f"input {n}") for n in range(len(sources))
+            ],
+            "outputs": ["NULL", "NULL"] if task.writes else self._pair(task, "output"),
+            "buffers": ["NULL", "NULL"], "offsets": [], "flushes": [], "flush": 0, "groups": 1,
+            "stored": "NULL", "mode": _MODES[cut.weights], "cut": cut, "pixels_of": task.pixels,
+            "input_bytes": task.input_bytes, "pitch": task.pitch, "slots": task.slots,
+            "ahead": int(task.ahead),
+        }  # fmt: skip
+        if not isinstance(task.step, Convolution):
+            return found | {"mode": _MODES[Weights.IN_PLACE]}
+        step = task.step
+        packed = packed_groups(step, self.plan.kernels[step.target], cut.filters)
+        return found | self._weights(task, packed)
+
+    def _weights(self, task: Task, packed: tuple[Packed, ...]) -> dict[str, Any]:
+        number = task.index
+        if task.in_place:
+            self.weights[number] = packed[0].values
+            return {"flush": packed[0].flush}
+        sizes = [one.values.nbytes for one in packed]
+        self.weights[number] = np.concatenate([one.values.view(np.int8) for one in packed])
+        return {
+            "buffers": self._pair(task, "weights"), "groups": len(packed),
+            "offsets": [0, *np.cumsum(sizes).tolist()], "flushes": [one.flush for one in packed],
+            "flush": packed[0].flush, "stored": f"stored_{number}",
+        }  # fmt: skip
+
+    def _planes(self, task: Task, cut: Planes) -> dict[str, Any]:
+        step = task.step
+        assert isinstance(step, Convolution)
+        self.weights[task.index] = np.concatenate(packed_planes(step, cut.filters))
+        stored = f"weights_{task.index}" if task.in_place else f"stored_{task.index}"
+        return {
+            "kind": "planes", "from": [self.base(step.source)], "cut": cut, "flush": 0,
+            "inputs": self._pair(task, "input"), "mode": "",
+            "buffers": ["NULL", "NULL"] if task.in_place else self._pair(task, "weights"),
+            "plane_sums": self._buffer(task, "sums"), "stored": stored,
+            "planar_in": int(step.source in self.plan.planar), "planar_out": int(task.planar),
+        }  # fmt: skip
+
+    def values(self) -> Mapping[str, Any]:
+        """Return the values of the template of cnn.c."""
+        plan, graph = self.plan, self.graph
+        kept = None
+        if graph.kept is not None:
+            kept = {"base": self.base(graph.kept), "size": graph.tensors[graph.kept].size_bytes}
+        used = {task["kind"] for task in self.tasks}
+        rows = [max(task["window"][0], task["layer"].sources)
+                for task in self.tasks if "layer" in task]  # fmt: skip
+        copies = [
+            {"offset": o.offset, "base": self.base(o.tensor),
+             "size": graph.tensors[o.tensor].size_bytes}
+            for o in plan.outputs if o.copied
+        ]  # fmt: skip
+        kinds = {n: values.dtype.kind + str(values.dtype.itemsize)
+                 for n, values in self.weights.items()}  # fmt: skip
+        in_place = {task.index for task in plan.tasks if task.in_place}
+        return {
+            "tasks": self.tasks, "kept": kept, "copies": copies, "used": used,
+            "window_rows": max(rows, default=1), "l1_bytes": plan.used[Level.L1],
+            "l2_bytes": plan.used[Level.L2], "l3_bytes": self.l3_bytes(),
+            "arrays": [{"number": n, "type": kinds[n], "in_place": n in in_place}
+                       for n in self.weights],
+        }  # fmt: skip
+
+    def l3_bytes(self) -> int:
+        """Return the bytes of images in L3; weights are arrays of their own."""
+        stored = [spot.offset for spot in self.plan.stored.values()]
+        return min(stored, default=self.plan.used[Level.L3])
+
+    @property
+    def weight_bytes(self) -> int:
+        """Bytes of weights, of what sums begin with, and of tables."""
+        weights = sum(values.nbytes for values in self.weights.values())
+        starts = sum(4 * len(task["start"]) for task in self.tasks if "start" in task)
+        return weights + starts + 160 * len(self.tasks)
+
+
+def emit_levels(plan: LevelPlan, sample: Sample, name: str, command_line: str) -> dict[str, str]:
+    """Return the files of a project by path."""
+    code = LevelCode(plan)
+    title = f"{name}: {command_line}"
+    outputs = outputs_of(plan.graph, plan.outputs, sample)
+    shown = outputs[-1] | {"listed": min(outputs[-1]["count"], 64)}
+    header = _header(plan, code, title)
+    scheme = f"Plan: memory levels, {plan.used[Level.L1]:,} bytes of L1, for {plan.core.name}"
+    interface = Interface(files=_further(code))
+    files = [
+        ("cnn.c", render("software/levels.c.j2", title=title, scheme=scheme, **code.values())),
+        ("cnn.h", render("software/cnn.h.j2", **header)),
+        ("weights.h", _macros("WEIGHTS_H", f"{name}: weights", _weights(code))),
+        ("sampledata.h", _macros("SAMPLEDATA_H", f"{name}: sample",
+                                 sample_arrays(outputs, sample))),
+        ("main.c", render("software/main.c.j2", name=name, outputs=outputs, shown=shown,
+                          demands_rows=False, twice=False)),
+        ("nn.h", (RUNTIME / "nn.h").read_text()),
+        *interface.files.items(),
+        ("nn_kernels.h", render("software/nn_kernels.h.j2", kernels=code.functions,
+                                core=macro_of(plan.core.name))),
+        ("nn_kernels.c", sources_text((*sorted(code.helpers), *code.functions.values()))),
+        *building(name, plan.core.name, header, code.functions, wide=shown["type"] == "i4",
+                  interface=interface),
+    ]  # fmt: skip
+    return distinct(files)
+
+
+def _further(code: LevelCode) -> dict[str, str]:
+    """Return the files of a project that one without memory levels does not have."""
+    return {
+        "nn_levels.h": (RUNTIME / "levels.h").read_text(),
+        "nn_levels.c": "".join(_runs(code)),
+        "nn_copies.c": (RUNTIME / "levels_copies.c").read_text(),
+    }
+
+
+def _runs(code: LevelCode) -> Iterator[str]:
+    """Yield the functions that are used; all begin with the same line."""
+    used = {task["kind"] for task in code.tasks}
+    for number, kind in enumerate(sorted(used & {"rows", "planes"})):
+        first, newline, rest = (RUNTIME / f"levels_{kind}.c").read_text().partition("\n")
+        yield rest if number else first + newline + rest
+
+
+def _header(plan: LevelPlan, code: LevelCode, title: str) -> Mapping[str, Any]:
+    source = plan.graph.tensors[plan.graph.input]
+    made = [plan.graph.tensors[output.tensor] for output in plan.outputs]
+    return {
+        "title": title,
+        "in_size": source.size_bytes,
+        "in_rows": source.rows,
+        "in_row_bytes": source.row_bytes,
+        "out_size": sum(one.pixels * one.channels for one in made),
+        "out_bytes": sum(one.size_bytes for one in made),
+        "arena_bytes": plan.used[Level.L1],
+        "flash_bytes": code.weight_bytes,
+        "macs": plan.graph.macs,
+        "demands_rows": False,
+    }
+
+
+def _macros(guard: str, title: str, arrays: list[tuple[str, NDArray[Any]]]) -> str:
+    macros = [{"name": name, "lines": lines_of(values)} for name, values in arrays]
+    return render("software/macros.h.j2", guard=guard, title=title, macros=macros)
+
+
+def _weights(code: LevelCode) -> list[tuple[str, NDArray[Any]]]:
+    found: list[tuple[str, NDArray[Any]]] = []
+    for number, values in code.weights.items():
+        found.append((f"WEIGHTS_{number}", values))
+        task = next(task for task in code.tasks if task["number"] == number)
+        found.append((f"BIAS_{number}", task["start"]))
+    return found
