@@ -10,13 +10,18 @@ from commands.loader.options import LoaderOptions
 from commands.loader.recorded import with_recorded_data
 from commands.software.options import SoftwareOptions
 from device import Chip
-from diagnostics import Diagnostic, refuse_errors
+from diagnostics import Diagnostic, DiagnosticError, refuse_errors
 from software.build import Built, build
+from software.emit.level_text import level_log, level_page, level_text
 from software.emit.text import amount, log_text, plan_text
+from software.levels.build import ALWAYS, LevelBuilt, build_levels
 from software.profile import Profile
 from synthesis.network import Network
 from synthesis.understand import understand
+from values import frozen
 from writing.folder import check_folder, write_project
+
+_DOES_NOT_FIT = ("E905", "E906")
 
 
 def create_software(options: LoaderOptions, wanted: SoftwareOptions) -> int:
@@ -32,32 +37,101 @@ def create_software(options: LoaderOptions, wanted: SoftwareOptions) -> int:
     if not options.output.check_only:
         check_folder(options.folder, overwrite=options.overwrite)
     network, found = _understood(options, wanted.like)
-    built = _built(network, profile, options, wanted)
-    print_messages(visible((*wanted.notices, *found), options.messages), options.messages)
+    told = (*wanted.notices, *found)
+    built = _made(network, profile, options, wanted)
+    if isinstance(built, LevelBuilt):
+        return _finish(options, wanted, told, _of_levels(built, profile, options))
+    return _finish(options, wanted, told, _of_plan(built, profile, options))
+
+
+@frozen
+class _Result:
+    """A project: its files, the plan as text and for the log, a sentence, and a page if asked."""
+
+    files: dict[str, str]
+    plan: str
+    log: str
+    sentence: str
+    page: str | None = None
+
+
+def _finish(
+    options: LoaderOptions, wanted: SoftwareOptions, told: tuple[Diagnostic, ...], result: _Result
+) -> int:
+    """Say what came about and write it; return the exit status."""
+    print_messages(visible(told, options.messages), options.messages)
     if wanted.report or options.project.verbose:
-        print_line(plan_text(built, profile), options.messages)
+        print_line(result.plan, options.messages)
     if options.output.check_only:
         print_line(f"No errors in {options.config_file}", options.messages)
         return 0
-    files = built.files
+    files = result.files
     if (log := options.project.log_filename) is not None:
-        files = files | {log: log_text(built, profile, options.project.command_line)}
+        files = files | {log: result.log}
     write_project(files, options.folder, overwrite=options.overwrite)
-    if options.output.report is not None:
+    if options.output.report is not None and result.page is not None:
         from checkpoint import atomic
+
+        atomic.write_bytes(Path(options.output.report), result.page.encode())
+    print_line(result.sentence, options.messages)
+    print_line(f"Wrote {len(files)} files to {options.folder}", options.messages)
+    return 0
+
+
+def _of_plan(built: Built, profile: Profile, options: LoaderOptions) -> _Result:
+    need, page = built.need, None
+    if options.output.report is not None:
         from software.emit.page import plan_page
 
         page = plan_page(built, profile, options.project.name)
-        atomic.write_bytes(Path(options.output.report), page.encode())
-    need = built.need
-    print_line(
+    return _Result(
+        built.files,
+        plan_text(built, profile),
+        log_text(built, profile, options.project.command_line),
         f"{profile.name}: {amount(need.ram, profile.l1)} bytes of RAM ({need.arena:,} of data, "
         f"plan: {built.plan.scheme}), {amount(need.flash, profile.flash)} bytes of flash "
         f"({need.weights:,} of weights)",
-        options.messages,
+        page,
     )
-    print_line(f"Wrote {len(files)} files to {options.folder}", options.messages)
-    return 0
+
+
+def _of_levels(built: LevelBuilt, profile: Profile, options: LoaderOptions) -> _Result:
+    text, page = level_text(built, profile), None
+    if options.output.report is not None:
+        page = level_page(built, profile, options.project.name)
+    where = "in place" if built.in_place else "in l3"
+    return _Result(
+        built.files,
+        text,
+        level_log(built, profile, options.project.command_line),
+        f"{profile.name}: {built.ram:,} of {profile.l1:,} bytes of l1 (plan: memory levels), "
+        f"{built.plan.traffic.total:,} bytes copied, {built.weights:,} of weights {where}",
+        page,
+    )
+
+
+def _made(
+    network: Network, profile: Profile, options: LoaderOptions, wanted: SoftwareOptions
+) -> Built | LevelBuilt:
+    """Return the project; memory levels are for what one memory cannot do, or if asked for."""
+    if wanted.calls:
+        return _built(network, profile, options, wanted)
+    if not profile.weights_in_l3 and wanted.scheme not in ALWAYS:
+        try:
+            return _built(network, profile, options, wanted)
+        except DiagnosticError as refusal:
+            fits = all(d.code in _DOES_NOT_FIT for d in refusal.diagnostics)
+            if not fits or not profile.leveled:
+                raise
+    return build_levels(
+        network,
+        profile,
+        wanted.scheme,
+        kernels=wanted.kernels,
+        average_rounding=options.encode.average_rounding,
+        name=options.project.name,
+        command_line=options.project.command_line,
+    )
 
 
 def _built(

@@ -22,7 +22,9 @@ class SoftwareOptions:
     sizes. `schemes` are tried in this order, `kernels` are the sets that may be used (None: those
     of the core). `report` prints the plan; limits of the chip `like` hold, if there is one;
     `notices` are about options that change nothing here. With `calls` Arm's functions are called,
-    those of a copy of CMSIS 5 in the folder `library` or, without one, ours.
+    those of a copy of CMSIS 5 in the folder `library` or, without one, ours. `scheme` is the word
+    of --scheme; `l2` and `l3`, which can be written, take the place of the profile's; with `dma`
+    copies go on while the core computes.
     """
 
     mcu: str | None
@@ -35,6 +37,10 @@ class SoftwareOptions:
     notices: tuple[Diagnostic, ...] = ()
     calls: bool = False
     library: str | None = None
+    scheme: str = "auto"
+    l2: int | None = None
+    l3: int | None = None
+    dma: bool = False
 
     def profile(self) -> Profile:
         """Return the profile that is asked for, with the sizes that options gave.
@@ -46,4 +52,10 @@ class SoftwareOptions:
         profile = ANY if self.mcu is None else read_profile(self.mcu)
         if self.l1 is not None:
             profile = replace(profile, l1=self.l1)
+        if self.l2 is not None:
+            profile = replace(profile, l2=self.l2)
+        if self.l3 is not None:
+            profile = replace(profile, l3=self.l3, l3_writable=True)
+        if self.dma and not profile.dma:
+            profile = replace(profile, dma=3)
         return profile if self.flash is None else replace(profile, flash=self.flash)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from software.build import Built
 from software.emit.text import plan_text
+from software.memory import Block
 from software.profile import Profile
 from writing.templates import render
 
@@ -13,8 +16,15 @@ _WIDTH, _HEIGHT = 900, 480
 def plan_page(built: Built, profile: Profile, name: str) -> str:
     """Return an HTML page that needs nothing else."""
     plan = built.plan
-    across = _WIDTH / max(len(plan.segments), 1)
-    up = _HEIGHT / max(plan.arena_bytes, 1)
+    return page_of(
+        plan.blocks, len(plan.segments), plan.arena_bytes, name, plan_text(built, profile)
+    )
+
+
+def page_of(blocks: Sequence[Block], steps: int, arena_bytes: int, name: str, text: str) -> str:
+    """Return a page that shows the blocks of a memory of `arena_bytes` over `steps` of time."""
+    across = _WIDTH / max(steps, 1)
+    up = _HEIGHT / max(arena_bytes, 1)
     boxes = [
         {
             "x": block.first * across,
@@ -26,15 +36,15 @@ def plan_page(built: Built, profile: Profile, name: str) -> str:
             "offset": block.offset,
             "kind": 0 if block.tensor is None else 1 + number % 6,
         }
-        for number, block in enumerate(plan.blocks)
+        for number, block in enumerate(blocks)
     ]
     return render(
         "software/plan.html.j2",
         name=name,
-        text=plan_text(built, profile),
+        text=text,
         boxes=boxes,
         width=_WIDTH,
         height=_HEIGHT,
-        segments=len(plan.segments),
-        arena=plan.arena_bytes,
+        segments=steps,
+        arena=arena_bytes,
     )

@@ -17,7 +17,8 @@ LEGACY = "--cmsis-software-nn"
 """The name that --device CMSIS-NN had, beside which a chip is named."""
 
 SHARED = frozenset({
-    "device", "mcu", "scheme", "kernels", "l1", "flash", "like", "plan_report", "config_file",
+    "device", "mcu", "scheme", "kernels", "l1", "l2", "l3", "dma", "flash", "like", "plan_report",
+    "config_file",
     "model", "dataset", "input_shape", "checkpoint_file", "sample_input", "weight_input",
     "bias_input",
     "no_bias", "ignore_activation", "ignore_bn", "stop_after", "skip_checkpoint_layers",
@@ -38,6 +39,10 @@ _FORMER = frozenset({"top_level", "fc_layer", "embedded_code"})
 """Options that stand beside --cmsis-software-nn in command lines from before."""
 _CALLS = frozenset({"cmsis_nn", "fc_layer"})
 """Options of --device CMSIS-NN alone."""
+_OWN = frozenset({
+    "mcu", "scheme", "kernels", "l1", "l2", "l3", "dma", "flash", "like", "plan_report",
+})  # fmt: skip
+"""Options that only a target without the accelerator has."""
 _UNITS = {"k": 1 << 10, "m": 1 << 20}
 
 
@@ -64,11 +69,15 @@ def add_software_options(parser: argparse.ArgumentParser) -> None:
            "place of functions of ours")  # fmt: skip
     option("--fc-layer", action="store_true", help="CMSIS-NN: accepted without effect")
     option("--mcu", metavar="NAME", help="profile of the microcontroller, or a file (.yaml)")
-    option("--scheme", choices=("auto", "resident", "rows"), default="auto",
-           help="whole tensors, or rings of rows (default: the first that fits)")  # fmt: skip
+    option("--scheme", choices=("auto", "first", "resident", "rows", "pixels", "planes"),
+           default="auto", help="how layers use memory (default: whole tensors or rings of rows, "
+           "the first that fits; else what costs least in the levels of memory)")  # fmt: skip
     option("--kernels", choices=("auto", "c", "dsp", "nomul"), default="auto",
            help="kernels that may be used (default: those of the core)")  # fmt: skip
     option("--l1", type=size, metavar="BYTES", help="RAM, in place of the profile's")
+    option("--l2", type=size, metavar="BYTES", help="second memory, in place of the profile's")
+    option("--l3", type=size, metavar="BYTES", help="third memory, in place of the profile's")
+    option("--dma", action="store_true", help="copy between memories while the core computes")
     option("--flash", type=size, metavar="BYTES", help="flash, in place of the profile's")
     option(
         "--like",
@@ -90,7 +99,7 @@ def software_options(parser: Parser, args: argparse.Namespace) -> SoftwareOption
         for dest in sorted(names.keys() & _CALLS):
             parser.error(f"argument {names[dest]}: is for --device CMSIS-NN")
     if args.device != MCU and not calls:
-        own = names.keys() & {"mcu", "scheme", "kernels", "l1", "flash", "like", "plan_report"}
+        own = names.keys() & _OWN
         for dest in sorted(own):
             parser.error(f"argument {names[dest]}: is for --device MCU")
         return None
@@ -100,7 +109,9 @@ def software_options(parser: Parser, args: argparse.Namespace) -> SoftwareOption
         parser.error("argument --mcu: is required with --device MCU")
     from software.plan.plan import Scheme
 
-    schemes = tuple(Scheme) if args.scheme == "auto" else (Scheme(args.scheme),)
+    if calls and args.scheme not in ("auto", *Scheme):
+        parser.error(f"argument --scheme: {args.scheme} is for --device MCU")
+    schemes = (Scheme(args.scheme),) if args.scheme in [*Scheme] else tuple(Scheme)
     return SoftwareOptions(
         args.mcu,
         schemes,
@@ -112,6 +123,10 @@ def software_options(parser: Parser, args: argparse.Namespace) -> SoftwareOption
         tuple(_said(dest, option, calls) for dest, option in names.items() if dest not in SHARED),
         calls,
         args.cmsis_nn,
+        args.scheme,
+        args.l2,
+        args.l3,
+        args.dma,
     )
 
 

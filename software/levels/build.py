@@ -1,0 +1,116 @@
+"""From a network to a project whose layers are cut for memory levels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from diagnostics import Diagnostic, DiagnosticError, Place
+from software.build import CODE_BYTES
+from software.emit.level_text import level_plan_file
+from software.emit.levels import emit_levels
+from software.emit.project import Sample
+from software.fuse import fuse
+from software.graph import Convolution, Graph
+from software.kernels import choose
+from software.levels.plan import Level, LevelPlan
+from software.levels.schemes import Way
+from software.levels.select import Planner, Wish
+from software.lower import lower
+from software.profile import Profile
+from synthesis.network import Network
+from synthesis.simulate import simulate
+from values import frozen
+
+_STACK_BYTES = 768
+"""Stack of a kernel with all below it: an estimate, which compilers keep from -Os on."""
+_POINTER_BYTES = 64
+WAYS: Mapping[str, frozenset[Way]] = {
+    "auto": frozenset(),
+    "first": frozenset(),
+    "resident": frozenset({Way.RESIDENT}),
+    "rows": frozenset({Way.ROWS, Way.ROW_TILES}),
+    "pixels": frozenset({Way.PIXELS}),
+    "planes": frozenset({Way.PLANES, Way.PLANES_L2, Way.PLANE_TILES}),
+}
+"""What the words of --scheme ask for."""
+ALWAYS = frozenset({"first", "pixels", "planes"})
+"""Words that only memory levels know."""
+
+
+@frozen(slots=False)
+class LevelBuilt:
+    """A project: its plan, the bytes of L1 with stack, of weights and code, and its files."""
+
+    plan: LevelPlan
+    ram: int
+    weights: int
+    files: dict[str, str]
+
+    @property
+    def in_place(self) -> bool:
+        """Whether weights are read from flash."""
+        return not self.plan.stored
+
+    @property
+    def flash(self) -> int:
+        """Bytes of flash; the code is an estimate."""
+        return CODE_BYTES + (self.weights if self.in_place else 0)
+
+
+def build_levels(
+    network: Network,
+    profile: Profile,
+    scheme: str = "auto",
+    *,
+    kernels: frozenset[str] | None = None,
+    average_rounding: bool = False,
+    name: str = "network",
+    command_line: str = "",
+) -> LevelBuilt:
+    """Return the project of a network in the memories of a profile.
+
+    Raises DiagnosticError: no way to cut a step fits (E915), weights fit neither flash nor L3
+    (E906), or a sum could overflow (E901).
+    """
+    graph = fuse(lower(network, average_rounding=average_rounding))
+    made = simulate(network, average_rounding=average_rounding).outputs
+    outputs = tuple(made[layer.index] for layer in network.outputs())
+    plan = plan_levels(graph, profile, scheme, kernels)
+    files = emit_levels(plan, Sample(network.sample, outputs), name, command_line)
+    files["plan.json"] = level_plan_file(plan, name)
+    ram = plan.used[Level.L1] + _reserved(profile)
+    return LevelBuilt(plan, ram, weight_bytes(graph, profile, kernels), files)
+
+
+def plan_levels(
+    graph: Graph, profile: Profile, scheme: str, kernels: frozenset[str] | None
+) -> LevelPlan:
+    """Return the plan of a graph for a word of --scheme."""
+    weights = weight_bytes(graph, profile, kernels)
+    in_place = not profile.weights_in_l3 and weights + CODE_BYTES <= profile.flash
+    if not in_place and weights > profile.l3:
+        raise DiagnosticError(
+            Diagnostic(
+                "E906",
+                f"{profile.name} has {profile.flash:,} bytes of flash and {profile.l3:,} of l3; "
+                f"{weights:,} of weights and about {CODE_BYTES:,} of code have to be there",
+                Place(option="--mcu"),
+                "Use fewer weights, or a microcontroller with more flash.",
+            )
+        )
+    wish = Wish(ways=WAYS[scheme], first=scheme == "first", in_place=in_place, kernels=kernels)
+    return Planner(graph, profile, profile.l1 - _reserved(profile), wish).plan()
+
+
+def _reserved(profile: Profile) -> int:
+    """Bytes of L1 for the stack and for pointers."""
+    return max(profile.stack, _STACK_BYTES) + _POINTER_BYTES
+
+
+def weight_bytes(graph: Graph, profile: Profile, kernels: frozenset[str] | None) -> int:
+    """Return the bytes of all packed weights and of what sums begin with."""
+    steps = (step for step in graph.steps if isinstance(step, Convolution))
+    return sum(
+        choose(step, profile.core, kernels).pack(step).values.nbytes + 4 * step.filters
+        for step in steps
+    )
