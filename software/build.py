@@ -30,6 +30,10 @@ _NO_SCRATCH: frozenset[str] = frozenset()
 """Sets of kernels: only the one that needs no memory of its own."""
 
 
+class NoRoomError(DiagnosticError):
+    """A network does not fit the memory of a microcontroller."""
+
+
 @frozen
 class Need:
     """What a plan takes of a microcontroller, in bytes; `code` and `stack` are estimates."""
@@ -106,10 +110,10 @@ def choose(
 
 
 def _fitting(made: Plan, need: Need, profile: Profile) -> tuple[Plan, Need]:
-    """Return a plan that fits; raise DiagnosticError with all that it lacks."""
+    """Return a plan that fits; raise NoRoomError with all that it lacks."""
     problems = [*_too_large(made, need, profile), *_too_small(made, need, profile)]
     if problems:
-        raise DiagnosticError(problems)
+        raise NoRoomError(problems)
     return made, need
 
 

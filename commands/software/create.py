@@ -10,8 +10,8 @@ from commands.loader.options import LoaderOptions
 from commands.loader.recorded import with_recorded_data
 from commands.software.options import SoftwareOptions
 from device import Chip
-from diagnostics import Diagnostic, DiagnosticError, refuse_errors
-from software.build import Built, build
+from diagnostics import Diagnostic, refuse_errors
+from software.build import Built, NoRoomError, build
 from software.emit.level_text import level_log, level_page, level_text
 from software.emit.text import amount, log_text, plan_text
 from software.levels.build import ALWAYS, LevelBuilt, build_levels
@@ -20,8 +20,6 @@ from synthesis.network import Network
 from synthesis.understand import understand
 from values import frozen
 from writing.folder import check_folder, write_project
-
-_DOES_NOT_FIT = ("E905", "E906")
 
 
 def create_software(options: LoaderOptions, wanted: SoftwareOptions) -> int:
@@ -119,9 +117,8 @@ def _made(
     if not profile.weights_in_l3 and wanted.scheme not in ALWAYS:
         try:
             return _built(network, profile, options, wanted)
-        except DiagnosticError as refusal:
-            fits = all(d.code in _DOES_NOT_FIT for d in refusal.diagnostics)
-            if not fits or not profile.leveled:
+        except NoRoomError:
+            if not profile.leveled:
                 raise
     return build_levels(
         network,

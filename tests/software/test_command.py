@@ -177,6 +177,46 @@ def test_profile_with_a_mistake_names_line_and_column(text: str, said: str, tmp_
     assert said in refusal(tmp_path, "--mcu", str(file))
 
 
+LEVELS = "core: cortex-m4\nflash: 64K\nl1: 4K\nstack: 1K\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("l2: 2K\n", "5:5: error: l2 has 2048 bytes, l1 4096: levels further away are larger"),
+        ("l2: 64K\nl3: 32K\n", "6:5: error: l3 has 32768 bytes, l2 65536"),
+        ("l2: 64K\nbw21: 0\n", "6:7: error: bw21 is 0; a memory has to give bytes"),
+        ("l3: 1M\nbw31: -1\n", "6:7: error: bw31 is -1; a memory has to give bytes"),
+        ("l3: 1M\nbw31: fast\n", "6:7: error: bw31 'fast' is not a number"),
+        ("l2: 64K\nl3: 1M\nbw21: 1\nbw31: 2.5\n", "8:7: error: bw31 is 2.5, bw21 1"),
+        ("weights: l3\n", "5:10: error: weights cannot be in l3, which has no bytes"),
+        ("t_dma: 20\n", "5:8: error: t_dma is said of dma, which has no channels"),
+        ("dma: -2\n", "5:6: error: dma is -2; it must be positive"),
+    ],
+)
+def test_levels_that_cannot_be_are_refused(text: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / "my.yaml").write_text(LEVELS + text)
+    assert said in refusal(tmp_path, "--mcu", str(tmp_path / "my.yaml"))
+
+
+def test_network_with_weights_in_a_memory_outside(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = LEVELS + "l2: 32K\nl3: 1M\nl3_writable: true\nweights: l3\ndma: 3\n"
+    (tmp_path / "my.yaml").write_text(text)
+    assert create(tmp_path, "--mcu", str(tmp_path / "my.yaml"), "--plan-report") == 0
+    told = capsys.readouterr().out
+    assert "bytes of l1 (plan: memory levels)" in told and "weights in l3" in told
+    assert "Copied: " in told and "filters at a time" in told
+    files = {path.name for path in (tmp_path / "net").iterdir()}
+    assert {"nn_levels.c", "nn_levels.h", "nn_copies.c", "plan.json"} <= files
+
+
+def test_levels_that_are_too_small_name_what_is_missing(tmp_path: Path) -> None:
+    said = refusal(tmp_path, "--mcu", "rp2040", "--l1", "2130", "--scheme", "planes", "--l2", "9K")
+    assert "bytes of l1 at least, rp2040 has 2,130: " in said and "are missing" in said
+
+
 def test_profile_that_is_not_there_is_named(tmp_path: Path) -> None:
     assert "none.yaml: error: it cannot be read" in refusal(tmp_path, "--mcu", "none.yaml")
 

@@ -22,7 +22,9 @@ from software.levels.schemes import (
     rows,
     smallest,
 )
+from tests.networks.deployed import BY_FILE
 from tests.software.compiled import compiler
+from tests.software.forced_schemes import network_of, results
 from tests.software.level_graphs import judge
 from tests.software.planner_answers import level_cases
 
@@ -119,3 +121,10 @@ def test_copies_that_are_not_waited_for_leave_poison() -> None:
     assert machine.memories[Level.L1][2:7:2].tolist() == [7, 1, 1]
     assert machine.traffic.inputs == 3
     assert machine.idle()
+
+
+@pytest.mark.skipif(compiler() is None, reason="there is no C compiler")
+def test_forced_schemes_of_a_network_give_the_same_bytes(tmp_path: Path) -> None:
+    network = network_of(BY_FILE["digits-chw-ai85"], tmp_path)
+    found = [*results(network, ("planes", "rows"), tmp_path)]
+    assert [(text[:6], good) for text, good in found] == [("4 of 4", True)] * 2

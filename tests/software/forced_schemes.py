@@ -1,0 +1,108 @@
+"""Each network of networks/ with each scheme forced: `make software-schemes`.
+
+Weights are random. The C is compiled for this computer and run with copies that happen when they
+are waited for and leave poison until then; all bytes of the outputs are those of the simulation. A
+cell tells in how many steps the scheme was possible, and the bytes of L1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from diagnostics import DiagnosticError
+from software.cores import CORES
+from software.emit.levels import emit_levels
+from software.emit.project import Sample
+from software.fuse import fuse
+from software.graph import Graph
+from software.levels.build import WAYS
+from software.levels.plan import Level, LevelPlan
+from software.levels.select import Planner, Wish
+from software.lower import lower
+from software.profile import Profile
+from synthesis.network import Network
+from synthesis.options import ResolveOptions
+from synthesis.simulate import simulate
+from synthesis.understand import understand
+from tests.networks.deployed import DEPLOYED, Deployed, with_random_weights
+from tests.software.compiled import passed, run_project
+from tests.software.level_graphs import DELAYED
+
+_KB = 1 << 10
+_SIZES = (16 * _KB, 32 * _KB, 64 * _KB, 128 * _KB, 256 * _KB, 1024 * _KB)
+"""Bytes of L1, the first with which a network fits."""
+FORCED = ("first", "resident", "rows", "pixels", "planes", "auto")
+
+
+def network_of(deployed: Deployed, folder: Path) -> Network:
+    """Return a network of networks/ with random weights and a random sample."""
+    checkpoint, _ = with_random_weights(deployed, folder)
+    sample = folder / "sample.npy"
+    np.save(sample, deployed.integers())
+    options = ResolveOptions(str(sample), checkpoint_file=checkpoint)
+    network, _, _ = understand(deployed.path, None, options)
+    return network
+
+
+def forced_plan(graph: Graph, scheme: str, *, resident: bool) -> LevelPlan:
+    """Return the plan of a graph with a scheme in the smallest L1 with which it fits.
+
+    With `resident` a layer may need all of it.
+    """
+    sizes = (*_SIZES, 16 * _KB * _KB) if resident else _SIZES
+    for l1 in sizes[-1:] if resident else sizes:
+        profile = Profile("forced", CORES["cortex-m4"], 1 << 30, l1, 0, 1 << 30, l3_writable=True,
+                          dma=3)  # fmt: skip
+        wish = Wish(ways=WAYS[scheme], first=scheme == "first", in_place=False)
+        try:
+            return Planner(graph, profile, l1, wish).plan()
+        except DiagnosticError:
+            continue
+    raise AssertionError(f"{scheme} does not fit {sizes[-1]} bytes")
+
+
+def results(network: Network, schemes: tuple[str, ...], folder: Path) -> Iterator[tuple[str, bool]]:
+    """Yield what a table says of each scheme, and whether all bytes were right."""
+    made = simulate(network, average_rounding=False).outputs
+    outputs = tuple(made[layer.index] for layer in network.outputs())
+    graph = fuse(lower(network))
+    for scheme in schemes:
+        plan = forced_plan(graph, scheme, resident=scheme == "resident")
+        files = emit_levels(plan, Sample(network.sample, outputs), scheme, "")
+        files |= {"nn_copies.c": DELAYED.read_text()}
+        result = run_project(files, folder / scheme, ("-O2",))
+        steps = sum(task.way in WAYS[scheme] for task in plan.tasks)
+        text = f"{steps} of {len(plan.tasks)}" if WAYS[scheme] else f"{len(plan.tasks)}"
+        used = -(-plan.used[Level.L1] // _KB)
+        good = passed(result)
+        yield f"{text}, {used} KB{'' if good else ' WRONG ' + result.stderr[:200]}", good
+
+
+def main() -> int:
+    """Print the table; the exit status is 1 if a byte differs."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("networks", nargs="*", help="files without .yaml (default: all)")
+    parser.add_argument("--schemes", nargs="+", choices=FORCED, default=FORCED)
+    args = parser.parse_args()
+    good = True
+    print(f"| network | {' | '.join(args.schemes)} |")
+    print("|---" * (1 + len(args.schemes)) + "|")
+    for deployed in DEPLOYED:
+        if args.networks and deployed.file not in args.networks:
+            continue
+        with tempfile.TemporaryDirectory() as name:
+            network = network_of(deployed, Path(name))
+            cells = [*results(network, tuple(args.schemes), Path(name))]
+        good &= all(right for _, right in cells)
+        print(f"| {deployed.file} | {' | '.join(text for text, _ in cells)} |", flush=True)
+    return int(not good)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
