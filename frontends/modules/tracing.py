@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -32,6 +34,15 @@ class _Shapes(fx.Interpreter):
         return result
 
 
+@contextlib.contextmanager
+def _once() -> Iterator[None]:
+    """Run a network a single time: compiling fast kernels for it would take longer."""
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of torch, about shapes
+        with torch.backends.mkldnn.flags(enabled=False):
+            yield
+
+
 def trace(model: nn.Module, example: Tensor, frames: int | None = None) -> Any:
     """Return the graph of a network, a `torch.fx.Graph` with the shape of each node's result.
 
@@ -41,8 +52,7 @@ def trace(model: nn.Module, example: Tensor, frames: int | None = None) -> Any:
     """
     where, remedy = "", "The forward function must not branch on the values or shapes of its data."
     try:
-        with torch.no_grad(), warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of torch, about shapes
+        with _once():
             graph = ai8x.graph_of(model)
             where = f" for an input of {times(tuple(example.shape[1:]))}"
             remedy = "Compare the size of the input (--input-shape, the data set) with the network."
