@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from emulator.cpu.architecture import Architecture
+from emulator.cpu.architecture import RISCV, Architecture
 from emulator.cpu.compiler import is_clang, run_compiler
 from emulator.cpu.elf import Image, ObjectSymbols, read_image, read_object
 from emulator.errors import EmulatorError, NoProgramError
@@ -105,7 +105,16 @@ def _complete(
         tried.update(more)
         compiler.compile_all(more)
         notes += [f"{tree.shown(source)} is compiled, too" for source in more]
-    if any(map(_FREERTOS.fullmatch, missing)):
+    tasks = sorted(filter(_FREERTOS.fullmatch, missing), key=lambda n: n.startswith("emulator"))
+    if tasks and compiler.core is RISCV and not compiler.alone:
+        raise EmulatorError(
+            "E811",
+            f"{tasks[0]}() of FreeRTOS is used by the program of the RISC-V core; the emulator has "
+            "FreeRTOS on the Arm core only",
+            str(tree.root),
+            "Build it for the Arm core (without RISCV_CORE), or use --accelerator-only.",
+        )
+    if tasks and compiler.core is not RISCV:
         runtime.append(compiler.compile_own(SDK / "source" / "freertos.c"))
         missing -= read_object(runtime[-1]).defined
         notes.append(_FREERTOS_NOTE)

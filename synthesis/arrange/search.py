@@ -13,7 +13,7 @@ from random import Random
 
 from synthesis.arrange.construct import Constructor
 from synthesis.arrange.decode import Decoded, Try, decode, orders_of_cells, processors_of_unit
-from synthesis.arrange.packing import packer_of
+from synthesis.arrange.packing import Packer, packer_of
 from synthesis.arrange.values import Problem
 
 TRIES = 2000
@@ -25,6 +25,8 @@ _MORE_ORDERS = 40
 """Further orders of the cells that are tried where kernels fit and data does not."""
 CONSTRUCTIONS = 40
 """How many of them build places up anew, unit by unit."""
+_AFTER_PACKING = 8
+"""By what the search is shortened where packing has failed: nothing else fills memories more."""
 _STEPS = 40
 """Orders of the units that are compared for each of these."""
 _PATIENCE = 0.05
@@ -48,16 +50,19 @@ def search(problem: Problem, tries: int = TRIES) -> tuple[Decoded, int]:
         if not best.cost:
             return best, count
     assert best is not None
-    best, count = _pack(problem, best, count, tries)
-    return (best, count) if not best.cost else _improve(problem, best, count, count + tries)
-
-
-def _pack(problem: Problem, best: Decoded, count: int, tries: int) -> tuple[Decoded, int]:
-    """Pack the kernels like rectangles, and look whether the data finds room then."""
     random = Random(_SEED)
     packer = packer_of(problem, random)
-    if packer is None:
-        return best, count
+    share = 1
+    if packer is not None:
+        best, count = _pack(problem, packer, best, count, tries, random)
+        share = _AFTER_PACKING
+    return (best, count) if not best.cost else _improve(problem, best, count, tries, share)
+
+
+def _pack(
+    problem: Problem, packer: Packer, best: Decoded, count: int, tries: int, random: Random
+) -> tuple[Decoded, int]:
+    """Pack the kernels like rectangles, and look whether the data finds room then."""
     orders = orders_of_cells(problem)
     for packed in packer.packings(PACKING_STEPS * tries // TRIES):
         found: Decoded | None = None
@@ -159,13 +164,20 @@ def _in_order(problem: Problem, parts: Sequence[int], starts: list[int]) -> bool
     return starts != before
 
 
-def _improve(problem: Problem, best: Decoded, count: int, tries: int) -> tuple[Decoded, int]:
-    """Change the best try at random as long as something does not fit."""
+def _improve(
+    problem: Problem, best: Decoded, count: int, tries: int, share: int
+) -> tuple[Decoded, int]:
+    """Change the best try at random as long as something does not fit.
+
+    Only one `share` of the tries is made.
+    """
     random = Random(_SEED)
-    best, count = _build(problem, best, count, min(CONSTRUCTIONS, (tries - count) // 4), random)
+    last = count + tries // share
+    constructions = min(CONSTRUCTIONS, tries // 4) // share
+    best, count = _build(problem, best, count, constructions, random)
     current = best
     orders = orders_of_cells(problem)
-    while best.cost and count < tries:
+    while best.cost and count < last:
         count += 1
         found = decode(problem, _changed(problem, current.tried, orders, random))
         if found.cost <= current.cost or random.random() < 0.02:

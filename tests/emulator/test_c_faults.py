@@ -29,6 +29,36 @@ def test_fault_in_the_c_is_told(number: int, made: Path, tmp_path: Path) -> None
     assert not last.startswith("PASS") or "the words differ" in last
 
 
+def swapped(text: str, step: int) -> str:
+    """Exchange the code of layers 1 and 2 in cnn.c; `step` 4 gives each the registers of the other.
+
+    The code keeps its registers with `step` 0: then only the order of the writes changes.
+    """
+    begin, middle, end = (text.index(f"    // Layer {layer} quadrant 0") for layer in (1, 2, 3))
+
+    def moved(code: str, by: int) -> str:
+        return re.sub(r"0x50[0-9a-f]{6}", lambda found: f"0x{int(found[0], 16) + by:08x}", code)
+
+    first, second = moved(text[begin:middle], step), moved(text[middle:end], -step)
+    return text[:begin] + second + first + text[end:]
+
+
+def test_layers_whose_code_is_exchanged(
+    made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The order of the writes is free; registers of another layer are told one by one."""
+    project = Path(shutil.copytree(made, tmp_path / "digits"))
+    text = (project / "cnn.c").read_text()
+    (project / "cnn.c").write_text(swapped(text, 0))
+    assert emulate(parse([str(project)])) == 0
+    assert "As in answer.npz" in capsys.readouterr().out
+    (project / "cnn.c").write_text(swapped(text, 4))
+    assert emulate(parse([str(project)])) == 1
+    said = capsys.readouterr().out
+    assert re.search(r"First wrong word: cnn_configure: 0x50100014, .*layer 1.*expected", said)
+    assert emulate(parse([str(project), "--no-answer"])) == 1
+
+
 @pytest.mark.parametrize(
     ("register", "bit", "text"),
     [

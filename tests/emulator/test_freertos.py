@@ -53,6 +53,13 @@ def test_kernel_in_the_tree_is_left_out(tasks: Path, run: Emulate) -> None:
     assert status == 0, text
 
 
+def test_tasks_on_the_other_core_are_refused(tasks: Path, run: Emulate) -> None:
+    (tasks / "Makefile").write_text("TARGET=MAX78000\nRISCV_CORE=1\n")
+    status, text = run(tasks)
+    assert status == 1
+    assert "() of FreeRTOS is used by the program of the RISC-V core" in text
+
+
 def test_tasks_that_wait_for_ever_are_told(
     tasks: Path, run: Emulate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
