@@ -13,8 +13,11 @@ from emulator.cpu.architecture import ARCHITECTURES
 from emulator.cpu.counting import NOTHING, Cost
 from emulator.errors import EmulatorError
 from emulator.plain import PlainProgram, PlainRun, compile_plain, run_plain
+from reading import read_bytes
 
 _PLAN = "plan.json"
+_SLOT = "nnb_slot"
+_LARGEST_CONTAINER = 64 << 20
 _SDK = re.compile(
     r'^\s*#\s*include\s*[<"]((?:mxc|mxc_\w+|tornadocnn|gcfr_regs)\.h)[>"]', re.MULTILINE
 )
@@ -39,7 +42,11 @@ def refuse_options(options: EmulateOptions, core: str | None) -> None:
     `core` runs a program without the accelerator; None stands for one with it.
     """
     if core is None:
-        given = {"--count": options.count, "--optimization": options.optimization is not None}
+        given = {
+            "--count": options.count,
+            "--optimization": options.optimization is not None,
+            "--container": options.container is not None,
+        }
         needs = "programs without the accelerator, which name their core in plan.json"
         remedy = "Leave it out, or name a core with --core."
     else:
@@ -85,6 +92,7 @@ def emulate_plain(project: Path, core: str, options: EmulateOptions) -> int:
         program,
         count=options.count,
         time_limit=options.time_limit_s,
+        contents=_contents(options),
         show=lambda text: print(text, end="", flush=text == "\n"),
     )
     print("\n".join(_report(program, run)))
@@ -93,6 +101,13 @@ def emulate_plain(project: Path, core: str, options: EmulateOptions) -> int:
     else:
         print("PASS" if run.passed else "FAIL")
     return 0 if run.passed else 1
+
+
+def _contents(options: EmulateOptions) -> dict[str, bytes]:
+    """Return what takes the place of arrays of the program."""
+    if options.container is None:
+        return {}
+    return {_SLOT: read_bytes(options.container, _LARGEST_CONTAINER)}
 
 
 def _report(program: PlainProgram, run: PlainRun) -> Iterator[str]:

@@ -36,6 +36,11 @@ def create_software(options: LoaderOptions, wanted: SoftwareOptions) -> int:
         check_folder(options.folder, overwrite=options.overwrite)
     network, found = _understood(options, wanted.like)
     told = (*wanted.notices, *found)
+    if wanted.container is not None:
+        from commands.software.container import create_container  # few ask for it
+
+        print_messages(visible(told, options.messages), options.messages)
+        return create_container(network, profile, options, wanted.container)
     built = _made(network, profile, options, wanted)
     if isinstance(built, LevelBuilt):
         return _finish(options, wanted, told, _of_levels(built, profile, options))

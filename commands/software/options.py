@@ -15,6 +15,20 @@ if TYPE_CHECKING:
 
 
 @frozen
+class ContainerOptions:
+    """A network as one binary file, and firmware that runs such files.
+
+    `file` is written; with `key_file` its data are encrypted. `slot` and `arena` are the bytes that
+    the firmware has for containers and what they compute with (None: what this one needs).
+    """
+
+    file: str
+    key_file: str | None = None
+    slot: int | None = None
+    arena: int | None = None
+
+
+@frozen
 class SoftwareOptions:
     """A microcontroller and how its program is planned.
 
@@ -24,7 +38,7 @@ class SoftwareOptions:
     `notices` are about options that change nothing here. With `calls` Arm's functions are called,
     those of a copy of CMSIS 5 in the folder `library` or, without one, ours. `scheme` is the word
     of --scheme; `l2` and `l3`, which can be written, take the place of the profile's; with `dma`
-    copies go on while the core computes.
+    copies go on while the core computes. With `container` the network becomes a binary file.
     """
 
     mcu: str | None
@@ -41,6 +55,7 @@ class SoftwareOptions:
     l2: int | None = None
     l3: int | None = None
     dma: bool = False
+    container: ContainerOptions | None = None
 
     def profile(self) -> Profile:
         """Return the profile that is asked for, with the sizes that options gave.

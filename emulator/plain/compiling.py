@@ -14,7 +14,7 @@ from emulator.errors import EmulatorError, NoProgramError
 from values import frozen
 
 PLAIN = Path(__file__).parent
-_RUN_TIME = ("start.c", "memory.c", "arithmetic.c")
+_RUN_TIME = ("start.c", "memory.c", "arithmetic.c", "wide.c")
 _FLAGS = (
     *("-std=c99", "-ffreestanding", "-fomit-frame-pointer", "-g"),
     *("-ffunction-sections", "-fdata-sections", "-fno-asynchronous-unwind-tables"),

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from emulator.cpu.core import Core
 from emulator.cpu.counting import Cost, Counter
 from emulator.cpu.elf import Image
 from emulator.cpu.io import Unobserved
 from emulator.cpu.memory_map import CoreMemory
+from emulator.errors import EmulatorError
 from emulator.plain.compiling import PlainProgram
 from values import frozen
 
@@ -61,11 +62,15 @@ def run_plain(
     time_limit: float = 60.0,
     show: Callable[[str], None] | None = None,
     memory: CoreMemory | None = None,
+    contents: Mapping[str, bytes] | None = None,
 ) -> PlainRun:
     """Run main() from reset; `show` gets what it prints, character by character.
 
-    Raises EmulatorError: it does not fit (E813), accesses nothing or executes what the core does
-    not have (E820, E827), does not end in time (E822).
+    `contents` take the place of what arrays of the program hold, by their names; the rest of an
+    array becomes 0xFF, as erased flash is.
+    Raises EmulatorError: there is no such array, or it is too small (E828), the program does not
+    fit (E813), accesses nothing or executes what the core does not have (E820, E827), does not end
+    in time (E822).
     """
     image, memory = program.image, memory or CoreMemory()
     console = _Console(show)
@@ -78,6 +83,8 @@ def run_plain(
     arena = _object(image, _ARENA)
     if arena is not None:
         core.write_memory(arena[0], bytes([_PAINT]) * arena[1])
+    for name, data in (contents or {}).items():
+        _replace(core, image, name, data)
     status = core.run(time_limit)
     text = "".join(console.characters)
     return PlainRun(
@@ -94,6 +101,19 @@ def run_plain(
             size for name, size in image.function_bytes.items() if name in program.own - {"main"}
         ),
     )
+
+
+def _replace(core: Core, image: Image, name: str, data: bytes) -> None:
+    """Put other bytes into an array."""
+    place = _object(image, name)
+    if place is None:
+        raise EmulatorError("E828", f"the program has no array {name}", remedy="Only firmware of "
+                            "ai8xize.py --container has one.")  # fmt: skip
+    address, size = place
+    if len(data) > size:
+        raise EmulatorError("E828", f"{len(data)} bytes, {name} has {size}", remedy="Make the "
+                            "firmware with a larger --slot.")  # fmt: skip
+    core.write_memory(address, data.ljust(size, b"\xff"))
 
 
 def _verdict(text: str, status: int | None) -> bool | None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from diagnostics.errors import InputError
+from reading import read_bytes
 
+_MOST_BYTES = 4096
 KEY_BYTES, NONCE_BYTES = 32, 12
 _FIRST_BLOCK = 1
 
@@ -27,3 +29,14 @@ def deciphered(data: bytes, key: bytes, nonce: bytes) -> bytes:
         ) from None
     counter = _FIRST_BLOCK.to_bytes(4, "little")
     return bytes(Cipher(ChaCha20(key, counter + nonce), None).encryptor().update(data))
+
+
+def read_key(path: str) -> bytes:
+    """Return the key that a file holds; raises InputError E927 if it is none, and OSError."""
+    key = read_bytes(path, _MOST_BYTES)
+    if len(key) != KEY_BYTES:
+        raise InputError(
+            "E927", f"it has {len(key)} bytes, a key has {KEY_BYTES}", path,
+            "Make one: head -c 32 /dev/urandom > key.bin",
+        )  # fmt: skip
+    return key

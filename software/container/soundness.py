@@ -103,6 +103,7 @@ def _unsupported(layer: Layer, container: Container) -> str | None:
         return _unsupported_sums(layer, container, inputs, made)
     if layer.op in (Op.MAXPOOL, Op.AVGPOOL):
         other = inputs[0].type != made.type or len(inputs) > 1
+        other |= layer.op == Op.AVGPOOL and made.type not in _NARROW
         return "pooling with padding or of another type" if any(layer.pad) or other else None
     if layer.op == Op.COPY:
         moved = len(inputs) > 1 or inputs[0].elements != made.elements

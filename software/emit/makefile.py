@@ -41,6 +41,11 @@ _CROSS = {
 }
 
 
+def cross_of(core: str) -> Cross:
+    """Return how programs for a core are made."""
+    return _CROSS[core]
+
+
 def building(
     name: str,
     core: str,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from commands.arguments import Parser, chip
-from commands.software.options import SoftwareOptions
+from commands.software.options import ContainerOptions, SoftwareOptions
 from device import Chip
 from diagnostics import Diagnostic, Place, Severity
 
@@ -26,7 +26,7 @@ SHARED = frozenset({
     "verbose", "log", "log_filename", "diagnostics", "debug", "report", "check_only",
     "avg_pool_rounding", "no_warn_zero", "synthesize_input", "synthesize_words", "no_progress",
     "no_version_check", "version_check_interval", "upstream", "yamllint", "fits",
-    "cmsis_software_nn", "cmsis_nn",
+    "cmsis_software_nn", "cmsis_nn", "container", "encrypt", "slot", "arena",
 })  # fmt: skip
 """Options that mean the same for every target."""
 PLACING = frozenset({
@@ -43,6 +43,8 @@ _OWN = frozenset({
     "mcu", "scheme", "kernels", "l1", "l2", "l3", "dma", "flash", "like", "plan_report",
 })  # fmt: skip
 """Options that only a target without the accelerator has."""
+_CONTAINER = frozenset({"container", "encrypt", "slot", "arena"})
+"""Options of binary files."""
 _UNITS = {"k": 1 << 10, "m": 1 << 20}
 
 
@@ -86,6 +88,13 @@ def add_software_options(parser: argparse.ArgumentParser) -> None:
         help="refuse what this accelerator could not run: MAX78000, MAX78002 (default: no limits)",
     )
     option("--plan-report", action="store_true", help="print where everything stands")
+    option("--container", metavar="FILE.nnb", help="MCU: write the network as one binary file, and "
+           "as the project firmware that runs such files")  # fmt: skip
+    option("--encrypt", metavar="KEYFILE", help="encrypt its data; the file has the 32-byte key")
+    option("--slot", type=size, metavar="BYTES", help="room of the firmware for containers "
+           "(default: what this one takes)")  # fmt: skip
+    option("--arena", type=size, metavar="BYTES", help="RAM of the firmware for networks "
+           "(default: what this one takes)")  # fmt: skip
 
 
 def software_options(parser: Parser, args: argparse.Namespace) -> SoftwareOptions | None:
@@ -98,6 +107,12 @@ def software_options(parser: Parser, args: argparse.Namespace) -> SoftwareOption
     if not calls:
         for dest in sorted(names.keys() & _CALLS):
             parser.error(f"argument {names[dest]}: is for --device CMSIS-NN")
+    if args.device != MCU or calls:
+        for dest in sorted(names.keys() & _CONTAINER):
+            parser.error(f"argument {names[dest]}: is for --device MCU")
+    if args.container is None:
+        for dest in sorted(names.keys() & _CONTAINER):
+            parser.error(f"argument {names[dest]}: add --container FILE.nnb")
     if args.device != MCU and not calls:
         own = names.keys() & _OWN
         for dest in sorted(own):
@@ -127,6 +142,9 @@ def software_options(parser: Parser, args: argparse.Namespace) -> SoftwareOption
         args.l2,
         args.l3,
         args.dma,
+        None
+        if args.container is None
+        else ContainerOptions(args.container, args.encrypt, args.slot, args.arena),
     )
 
 

@@ -5,7 +5,7 @@
  */
 #include "nnb_records.h"
 
-#define LARGEST_SUM ((uint64_t)1 << 61)
+#define LARGEST_SUM_UPPER ((uint64_t)1 << 29) /* of 2^61, in units of 2^32 */
 #define LONGEST_SHIFT 30
 
 static uint32_t aligned(uint32_t size)
@@ -103,6 +103,9 @@ static int supported(const uint8_t *blob, const nnb_header *h, const nnb_layer *
     if (sums(l)) {
         return sums_supported(blob, h, l, &x, &y);
     }
+    if (l->op == NNB_AVGPOOL && x.type > NNB_INT16) {
+        return 0;
+    }
     if (l->op == NNB_MAXPOOL || l->op == NNB_AVGPOOL) {
         return !l->pad[0] && !l->pad[1] && l->in_count == 1 && x.type == y.type;
     }
@@ -115,10 +118,15 @@ static int supported(const uint8_t *blob, const nnb_header *h, const nnb_layer *
 static int sums_fit(const uint8_t *blob, const nnb_header *h, const nnb_layer *l)
 {
     nnb_tensor_record x, w;
+    uint64_t limit, lower, upper;
 
     nnb_read_tensor(blob, h, nnb_in(l, 0), &x);
     nnb_read_tensor(blob, h, l->weights, &w);
-    return nnb_sum_limit(&x, &w) <= LARGEST_SUM / (uint32_t)l->factor;
+    limit = nnb_sum_limit(&x, &w);
+    /* the product of 96 bits, without a division */
+    lower = (limit & 0xFFFFFFFFu) * (uint32_t)l->factor;
+    upper = (limit >> 32) * (uint32_t)l->factor + (lower >> 32);
+    return upper < LARGEST_SUM_UPPER || (upper == LARGEST_SUM_UPPER && (uint32_t)lower == 0);
 }
 
 static int lives(const uint8_t *blob, const nnb_header *h, uint32_t tensor, uint32_t layer)

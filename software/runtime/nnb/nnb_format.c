@@ -98,10 +98,10 @@ static uint64_t bytes_of(const nnb_tensor_record *t)
     if (t->type != NNB_PACKED) {
         return nnb_elements(t) << t->type;
     }
-    if (t->encoding == 64) {
-        return t->count * ((one + 9) / 10) * 2;
+    if (t->encoding == 64) { /* in 32 bits: cores divide those by themselves */
+        return one > 0xFFFFFFF0u ? 0 : (uint64_t)t->count * (((uint32_t)one + 9) / 10) * 2;
     }
-    return t->count * ((one * nnb_code_bits(t->encoding) + 31) / 32) * 4;
+    return t->count * ((one * nnb_code_bits(t->encoding) + 31) >> 5) * 4;
 }
 
 static int tensor_is_sound(const uint8_t *blob, const nnb_header *h, uint32_t number)

@@ -171,12 +171,18 @@ void nnb_sums(const nnb_job *job, const nnb_operand *x)
     }
 }
 
-static int64_t mean(int64_t total, int64_t count, int rounded)
+/* Data have at most 16 bits and windows 255 x 255 values, so twice their sum has 32. */
+static int32_t mean(int32_t total, uint32_t count, int rounded)
 {
-    int64_t size = total < 0 ? -total : total;
+    uint32_t size = total < 0 ? 0u - (uint32_t)total : (uint32_t)total;
 
     size = rounded ? (2 * size + count) / (2 * count) : size / count;
-    return total < 0 ? -size : size;
+    return total < 0 ? -(int32_t)size : (int32_t)size;
+}
+
+static int32_t signed32(uint32_t value)
+{
+    return value < 0x80000000u ? (int32_t)value : -(int32_t)(0xFFFFFFFFu - value) - 1;
 }
 
 void nnb_pool(const nnb_job *job, const nnb_operand *x)
@@ -187,18 +193,19 @@ void nnb_pool(const nnb_job *job, const nnb_operand *x)
     for (n = 0; n < count; n++) {
         uint32_t pixel = n / channels, row = pixel / job->made.columns * l->stride[0];
         uint32_t column = pixel % job->made.columns * l->stride[1];
-        int64_t greatest = INT64_MIN, total = 0;
+        int64_t greatest = INT32_MIN;
+        uint32_t total = 0; /* wraps around; for means it does not */
         for (i = 0; i < l->kernel[0]; i++) {
             for (k = 0; k < l->kernel[1]; k++) {
                 uint32_t at = (row + i * l->dilation[0]) * x->about.columns + column;
                 int64_t value = nnb_load(x->at, x->about.type,
                                          (at + k * l->dilation[1]) * channels + n % channels);
                 greatest = value > greatest ? value : greatest;
-                total += value;
+                total += (uint32_t)(uint64_t)value;
             }
         }
         nnb_store(job, n, l->op == NNB_MAXPOOL
                               ? greatest
-                              : mean(total, l->kernel[0] * l->kernel[1], l->rounded));
+                              : mean(signed32(total), (uint32_t)l->kernel[0] * l->kernel[1], l->rounded));
     }
 }
