@@ -42,7 +42,7 @@ def run(container: Container, values: NDArray[np.integer], key: bytes | None = N
     none; input, if the values are none of the input tensor.
     """
     check_executable(container)
-    return _run(container, _clear(container, key), values)
+    return _run(container, clear_data(container, key), values)
 
 
 def verify_vectors(container: Container, key: bytes | None = None) -> int:
@@ -53,7 +53,7 @@ def verify_vectors(container: Container, key: bytes | None = None) -> int:
     check_executable(container)
     if container.vectors is None:
         return 0
-    data = _clear(container, key)
+    data = clear_data(container, key)
     given = container.tensors[network_inputs(container)[0]]
     made = container.tensors[container.layers[-1].output]
     pairs = zip(container.vectors.inputs, container.vectors.outputs, strict=True)
@@ -77,8 +77,8 @@ def bytes_of(tensor: Tensor, values: NDArray[np.integer]) -> bytes:
     return values.astype(_DTYPES[Element(tensor.type)]).tobytes()
 
 
-def _clear(container: Container, key: bytes | None) -> bytes:
-    """Return the data section, decrypted."""
+def clear_data(container: Container, key: bytes | None) -> bytes:
+    """Return the data section, decrypted; raises ContainerError "key" where one is missing."""
     if not container.encrypted:
         return container.data
     if key is None:
@@ -148,14 +148,12 @@ def _summed(container: Container, data: bytes, layer: Layer, given: Int64) -> In
     """Return sums of products times D, and biases."""
     weights = container.tensors[layer.weights]
     kind = np.float64 if sum_limit(layer, container) < _EXACT else np.int64
-    filters = _weights(container, data, weights).astype(kind)
+    filters = constant_values(container, data, weights).astype(kind)
     made = container.tensors[layer.output]
     total = sums_of(layer, given.astype(kind), filters, made).astype(np.int64) * layer.factor
     if layer.bias == NONE:
         return total
-    bias = container.tensors[layer.bias]
-    stored = _section(container, data, bias)
-    values = np.frombuffer(stored, _DTYPES[Element(bias.type)]).astype(np.int64)
+    values = constant_values(container, data, container.tensors[layer.bias])
     total += values.reshape(-1) << layer.bias_shift
     return total
 
@@ -165,8 +163,11 @@ def _section(container: Container, data: bytes, tensor: Tensor) -> bytes:
     return data[start : start + tensor.size_bytes]
 
 
-def _weights(container: Container, data: bytes, tensor: Tensor) -> Int64:
-    """Return weights [filter, row, column, channel]; packed ones as the integers they stand for."""
+def constant_values(container: Container, data: bytes, tensor: Tensor) -> Int64:
+    """Return weights or biases [count, row, column, channel] from the clear data section.
+
+    Packed ones are the integers for which they stand.
+    """
     stored = _section(container, data, tensor)
     shape = (tensor.count, *tensor.shape)
     if tensor.type != Element.PACKED:

@@ -1,0 +1,1 @@
+"""What scripts/nnb.py is made of: containers shown, verified, taken apart, decrypted."""
