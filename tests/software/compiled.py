@@ -45,3 +45,25 @@ def run_project(
 def passed(result: subprocess.CompletedProcess[str]) -> bool:
     """Whether the known-answer test of a project ended well."""
     return result.returncode == 0 and result.stdout.endswith("*** PASS ***\n")
+
+
+def local_compiler() -> str | None:
+    """Return the command of a compiler that has sanitizers; None if none is installed."""
+    return shutil.which("gcc") or shutil.which("clang")
+
+
+def run_program(files: Mapping[str, str], folder: Path) -> subprocess.CompletedProcess[str]:
+    """Write, compile and run a program with sanitizers; warnings are errors.
+
+    Raises CalledProcessError if it does not compile.
+    """
+    for name, text in files.items():
+        (folder / name).write_text(text)
+    command = local_compiler()
+    assert command is not None
+    subprocess.run(
+        [command, "-std=c99", "-Wall", "-Wextra", "-Werror", *SANITIZED,
+         *(name for name in files if name.endswith(".c")), "-o", "main"],
+        cwd=folder, check=True, capture_output=True,
+    )  # fmt: skip
+    return subprocess.run([folder / "main"], capture_output=True, text=True, check=False)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +16,7 @@ from software.graph import Interval
 from software.kernels.lanes import LANES, SMALL_LANES, flush_interval, input_bounds, runs_fit
 from software.kernels.registry import Kernel
 from software.kernels.table import choose
-from tests.software.compiled import SANITIZED
+from tests.software.compiled import local_compiler, run_program
 from tests.software.lanes_answers import read_case, wrong_numbers
 from tools.kernel_layer import Trial, layer, program
 
@@ -109,26 +108,25 @@ def trials(core: str) -> list[Trial]:
 )
 def test_every_kernel_gives_the_bytes_of_the_layer(core: str, level: str, tmp_path: Path) -> None:
     """Different levels of the compiler, to which inline assembly must not matter."""
-    for name, text in program(trials(core)).items():
-        (tmp_path / name).write_text(text)
-    run = run_plain(compile_plain(tmp_path, ARCHITECTURES[core], level))
+    pass_on_core(trials(core), core, level, tmp_path)
+
+
+def pass_on_core(tried: Sequence[Trial], core: str, level: str, folder: Path) -> None:
+    for name, text in program(tried).items():
+        (folder / name).write_text(text)
+    run = run_plain(compile_plain(folder, ARCHITECTURES[core], level))
     assert run.text == "*** PASS ***\n"
 
 
 def test_portable_kernels_are_clean_on_the_desk(tmp_path: Path) -> None:
     """With sanitizers, and as strict compilers want it."""
-    compiler = shutil.which("gcc") or shutil.which("clang")
-    if compiler is None:
+    if local_compiler() is None:
         pytest.skip("neither gcc nor clang is installed")
-    tried = trials("rv32imc") + trials("rv32ec")
-    for name, text in program(tried).items():
-        (tmp_path / name).write_text(text)
-    subprocess.run(
-        [compiler, "-std=c99", "-Wall", "-Wextra", "-Werror", *SANITIZED,
-         *map(str, tmp_path.glob("*.c")), "-o", str(tmp_path / "main")],
-        check=True,
-    )  # fmt: skip
-    result = subprocess.run([tmp_path / "main"], capture_output=True, text=True, check=False)
+    pass_on_the_desk(trials("rv32imc") + trials("rv32ec"), tmp_path)
+
+
+def pass_on_the_desk(tried: Sequence[Trial], folder: Path) -> None:
+    result = run_program(program(tried), folder)
     assert (result.stdout, result.stderr) == ("*** PASS ***\n", "")
 
 
