@@ -52,7 +52,9 @@ def local_compiler() -> str | None:
     return shutil.which("gcc") or shutil.which("clang")
 
 
-def run_program(files: Mapping[str, str], folder: Path) -> subprocess.CompletedProcess[str]:
+def run_program(
+    files: Mapping[str, str], folder: Path, flags: Sequence[str] = ()
+) -> subprocess.CompletedProcess[str]:
     """Write, compile and run a program with sanitizers; warnings are errors.
 
     Raises CalledProcessError if it does not compile.
@@ -62,7 +64,7 @@ def run_program(files: Mapping[str, str], folder: Path) -> subprocess.CompletedP
     command = local_compiler()
     assert command is not None
     subprocess.run(
-        [command, "-std=c99", "-Wall", "-Wextra", "-Werror", *SANITIZED,
+        [command, "-std=c99", "-Wall", "-Wextra", "-Werror", *SANITIZED, *flags,
          *(name for name in files if name.endswith(".c")), "-o", "main"],
         cwd=folder, check=True, capture_output=True,
     )  # fmt: skip

@@ -44,6 +44,7 @@ _CORES = {
 """Cores on which what stands in a file is tried."""
 _FAST = "takes the way that suits all pixels, only more slowly"
 _LONGER = "makes an array longer than it need be"
+_ZERO = "negates zero"
 _PATCH = "const int together = conv->dilation == 1 && pixels == NN_LANES_PIXELS && x >= 1 &&"
 EQUAL: dict[tuple[str, str], str] = {
     ("conv_dsp.c", "sums[1] = conv->start[filter + (both ? 1u : 1u)];"): (
@@ -59,6 +60,10 @@ EQUAL: dict[tuple[str, str], str] = {
         "conv_lanes.c",
         "uint32_t words[2 * NN_LANES_FILTERS] = {0}, uppers[3 * NN_LANES_FILTERS] = {0};",
     ): _LONGER,
+    ("nn.h", "int32_t size = sum < 1 ? -sum : sum;"): _ZERO,
+    ("nn.h", "return (int8_t)nn_clip(sum < 1 ? -size : size, -128, 127);"): _ZERO,
+    ("nn.h", "if ((conv->flags & NN_ABSOLUTE) && sum < 1) {"): _ZERO,
+    ("nn.h", "sum = (conv->flags & NN_ABSOLUTE) && sum < 1 ? -sum : sum;"): _ZERO,
     (
         "keep_max.c",
         "for (channel = 0; channel + 5 <= channels; channel += 4) {",
@@ -169,7 +174,9 @@ def checks(file: str) -> list[Check]:
     if file == "nn.h":
         return [*helpers, _on_the_desk(file), *kernels, *whole]
     if file in _CORES:
-        return [_on_the_desk(file), *kernels, *(whole if file == "conv_c.c" else [])]
+        small_core = [test_kernels.test_kernels_of_armv6_m_have_the_same_in_plain_c]
+        last = {"conv_c.c": whole, "conv_lanes.c": small_core}
+        return [_on_the_desk(file), *kernels, *last.get(file, [])]
     return [*helpers, *whole]
 
 

@@ -125,8 +125,16 @@ def test_portable_kernels_are_clean_on_the_desk(tmp_path: Path) -> None:
     pass_on_the_desk(trials("rv32imc") + trials("rv32ec"), tmp_path)
 
 
-def pass_on_the_desk(tried: Sequence[Trial], folder: Path) -> None:
-    result = run_program(program(tried), folder)
+def test_kernels_of_armv6_m_have_the_same_in_plain_c(tmp_path: Path) -> None:
+    """As it runs on the desk in projects for such a core."""
+    if local_compiler() is None:
+        pytest.skip("neither gcc nor clang is installed")
+    tried = [one for one in trials("cortex-m0plus") if one.kernel is SMALL_LANES]
+    pass_on_the_desk(tried, tmp_path, ["-DNN_FOR_CORTEX_M0PLUS"])
+
+
+def pass_on_the_desk(tried: Sequence[Trial], folder: Path, flags: Sequence[str] = ()) -> None:
+    result = run_program(program(tried), folder, flags)
     assert (result.stdout, result.stderr) == ("*** PASS ***\n", "")
 
 
