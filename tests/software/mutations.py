@@ -60,6 +60,11 @@ EQUAL: dict[tuple[str, str], str] = {
         "conv_lanes.c",
         "uint32_t words[2 * NN_LANES_FILTERS] = {0}, uppers[3 * NN_LANES_FILTERS] = {0};",
     ): _LONGER,
+    ("conv_nomul.c", "nn_nomul_empty(high, sums, 2, 4);"): "is as true as 1",
+    (
+        "conv_nomul.c",
+        "if (pixels == 3 && step == 1 && x >= 0 && x + stride + columns <= width) {",
+    ): _FAST,
     ("nn.h", "int32_t size = sum < 1 ? -sum : sum;"): _ZERO,
     ("nn.h", "return (int8_t)nn_clip(sum < 1 ? -size : size, -128, 127);"): _ZERO,
     ("nn.h", "if ((conv->flags & NN_ABSOLUTE) && sum < 1) {"): _ZERO,
@@ -143,6 +148,12 @@ def _on_the_desk(file: str) -> Check:
     return check
 
 
+def _plain(core: str) -> Check:
+    return lambda folder: test_kernels.test_kernels_with_assembly_have_the_same_in_plain_c(
+        core, folder
+    )
+
+
 def _operators(core: str, name: str, scheme: Scheme) -> Check:
     return lambda folder: test_operators.test_operators_on_emulated_cores(
         core, name, scheme, folder
@@ -174,9 +185,10 @@ def checks(file: str) -> list[Check]:
     if file == "nn.h":
         return [*helpers, _on_the_desk(file), *kernels, *whole]
     if file in _CORES:
-        small_core = [test_kernels.test_kernels_of_armv6_m_have_the_same_in_plain_c]
-        last = {"conv_c.c": whole, "conv_lanes.c": small_core}
-        return [_on_the_desk(file), *kernels, *last.get(file, [])]
+        plain = [
+            _plain(core) for core, (one, _) in test_kernels.ASSEMBLY.items() if one.source == file
+        ]
+        return [_on_the_desk(file), *kernels, *plain, *(whole if file == "conv_c.c" else [])]
     return [*helpers, *whole]
 
 

@@ -13,6 +13,7 @@ from emulator.cpu.architecture import ARCHITECTURES
 from emulator.plain import compile_plain, run_plain
 from software.cores import CORES
 from software.graph import Interval
+from software.kernels.dsp import DSP
 from software.kernels.lanes import LANES, SMALL_LANES, flush_interval, input_bounds, runs_fit
 from software.kernels.registry import Kernel
 from software.kernels.table import choose
@@ -125,12 +126,17 @@ def test_portable_kernels_are_clean_on_the_desk(tmp_path: Path) -> None:
     pass_on_the_desk(trials("rv32imc") + trials("rv32ec"), tmp_path)
 
 
-def test_kernels_of_armv6_m_have_the_same_in_plain_c(tmp_path: Path) -> None:
+ASSEMBLY = {"cortex-m0plus": (SMALL_LANES, ("-DNN_FOR_CORTEX_M0PLUS",)), "cortex-m4": (DSP, ())}
+"""Kernels with assembly, and options with which their plain C is compiled."""
+
+
+@pytest.mark.parametrize("core", ASSEMBLY)
+def test_kernels_with_assembly_have_the_same_in_plain_c(core: str, tmp_path: Path) -> None:
     """As it runs on the desk in projects for such a core."""
     if local_compiler() is None:
         pytest.skip("neither gcc nor clang is installed")
-    tried = [one for one in trials("cortex-m0plus") if one.kernel is SMALL_LANES]
-    pass_on_the_desk(tried, tmp_path, ["-DNN_FOR_CORTEX_M0PLUS"])
+    kernel, flags = ASSEMBLY[core]
+    pass_on_the_desk([one for one in trials(core) if one.kernel is kernel], tmp_path, flags)
 
 
 def pass_on_the_desk(tried: Sequence[Trial], folder: Path, flags: Sequence[str] = ()) -> None:
