@@ -33,7 +33,7 @@ ifneq ($(shell $(PYTHON) -c 'print("runs")' 2>/dev/null),runs)
 .PHONY: $(RUNTIME)
 endif
 
-.PHONY: faults mistakes help setup demo rtl-demo test test-fast properties lint format docs kat kat-selection qat-kat qat-table emulator-kat bit-flips core-memory fault-table c-faults fuzz benchmarks clean recipes arrange-table arrange-loads arrange-properties software-kat software-images software-cores software-compilers software-mutations software-operators software-properties software-levels software-schemes software-benchmarks software-mlperf software-demo lowbit-images container-fuzz
+.PHONY: faults mistakes help setup demo rtl-demo test test-fast properties lint format docs kat kat-selection qat-kat qat-table emulator-kat bit-flips core-memory fault-table c-faults fuzz benchmarks clean recipes arrange-table arrange-loads arrange-properties software-kat software-images cmsis-images cmsis-operators cmsis-benchmarks software-cores software-compilers software-mutations software-operators software-properties software-levels software-schemes software-benchmarks software-mlperf software-demo lowbit-images container-fuzz
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -117,6 +117,16 @@ lowbit-images: $(DEVELOPMENT) ## C of low-bit networks = Python for all test ima
 
 software-images: $(DEVELOPMENT) ## known answers of the accelerator with --device MCU, compiled for this computer
 	@$(PYTHON) -m tests.software.images --kat $(KAT) --jobs $(JOBS) $(ARGS)
+
+cmsis-images: $(DEVELOPMENT) ## networks/, and known answers of the accelerator, with --device CMSIS-NN (ARGS="--step 1": all)
+	@$(PYTHON) -m tests.software.calls_networks
+	@$(PYTHON) -m tests.software.images --device CMSIS-NN --schemes resident --step 10 --kat $(KAT) --jobs $(JOBS) $(ARGS)
+
+cmsis-benchmarks: $(DEVELOPMENT) ## instructions of programs that call Arm's functions (ARGS="--cmsis-nn DIR": beside the library)
+	@$(PYTHON) benchmarks/cmsis_calls.py $(ARGS)
+
+cmsis-operators: $(DEVELOPMENT) ## every operator, and random networks, with --device CMSIS-NN, with sanitizers
+	@$(PYTHON) -m tests.software.calls $(ARGS)
 
 software-cores: $(DEVELOPMENT) ## the same results on four cores: trained networks and every operator, as a table
 	@$(PYTHON) -m tests.software.same_on_cores $(ARGS)

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from commands.emulate.arguments import DEFAULT_LEVEL, EmulateOptions
 from device.chip import DEFAULT_APB_BASE
@@ -28,12 +29,40 @@ def core_of(options: EmulateOptions) -> str | None:
     """Return the core that the options name, or the plan of the project; None if it has none."""
     if options.core is not None or options.project is None:
         return options.core
-    try:
-        plan = json.loads((Path(options.project) / _PLAN).read_text())
-    except (OSError, ValueError):
-        return None
-    core = plan.get("core") if isinstance(plan, dict) else None
+    core = _plan(Path(options.project)).get("core")
     return core if isinstance(core, str) and core in ARCHITECTURES else None
+
+
+def _plan(project: Path) -> dict[str, Any]:
+    """Return what the plan of a project says; nothing if it has none."""
+    try:
+        plan = json.loads((project / _PLAN).read_text())
+    except (OSError, ValueError):
+        return {}
+    return plan if isinstance(plan, dict) else {}
+
+
+def library_of(project: Path) -> tuple[list[Path], list[str]]:
+    """Return the files of the library that a project is compiled with, and the flags for it.
+
+    Raises EmulatorError (E807) if a file is not there.
+    """
+    library = _plan(project).get("library")
+    if not isinstance(library, dict):
+        return [], []
+    folder = Path(str(library.get("folder")))
+    sources, includes = (
+        [folder / str(one) for one in library.get(key, [])] for key in ("sources", "includes")
+    )
+    for source in sources:
+        if not source.is_file():
+            raise EmulatorError(
+                "E807",
+                f"the library of the project is not there: {source}",
+                str(project / _PLAN),
+                "Write the project again, with --cmsis-nn DIR.",
+            )
+    return sources, [word for one in includes for word in ("-isystem", str(one))]
 
 
 def refuse_options(options: EmulateOptions, core: str | None) -> None:
@@ -87,7 +116,8 @@ def emulate_plain(project: Path, core: str, options: EmulateOptions) -> int:
     """Run a program on a core; return 0 if it says that its result is right."""
     _refuse_accelerator(project)
     level = options.optimization or DEFAULT_LEVEL
-    program = compile_plain(project, ARCHITECTURES[core], f"-O{level}")
+    sources, flags = library_of(project)
+    program = compile_plain(project, ARCHITECTURES[core], f"-O{level}", flags, sources)
     run = run_plain(
         program,
         count=options.count,

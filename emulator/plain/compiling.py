@@ -36,9 +36,13 @@ class PlainProgram:
 
 
 def compile_plain(
-    folder: Path, core: Architecture, optimization: str = "-O3", flags: Sequence[str] = ()
+    folder: Path,
+    core: Architecture,
+    optimization: str = "-O3",
+    flags: Sequence[str] = (),
+    more: Sequence[Path] = (),
 ) -> PlainProgram:
-    """Compile and link the C files of a folder; nothing is written into it.
+    """Compile and link the C files of a folder, and `more` files; nothing is written into it.
 
     Raises EmulatorError: no C files (E800), no compiler (E810), the compiler refuses the program,
     or it has no main() (E811).
@@ -53,7 +57,7 @@ def compile_plain(
         run_time = _run_time(core, Path(name), folder)
         link = (*_LINKING, "-T", str(PLAIN / "link.ld"))
         image = compile_program(
-            [*sources, *run_time],
+            [*sources, *more, *run_time],
             [optimization, *_FLAGS, *flags, *includes, *link],
             core,
             folder,

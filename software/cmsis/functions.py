@@ -12,7 +12,8 @@ FOLDER = Path(__file__).resolve().parent.parent / "runtime" / "cmsis"
 _CONVOLUTION = "arm_convolve_HWC_q7_basic_nonsquare"
 _DEPTHWISE = "arm_depthwise_separable_conv_HWC_q7_nonsquare"
 _POOLING = "arm_maxpool_nonsquare_q7_HWC_nonsquare"
-_SUMS = "q7_sums"
+_RESULTS = "q7_results"
+_SUMS = (_RESULTS, "q7_sums")
 _KEEP = ("keep_max.c",)
 _PRODUCTS = ("arm_nn_mat_mult_kernel_q7_q15", "arm_q7_to_q15_no_shift")
 _REORDERED = ("arm_nn_mat_mult_kernel_q7_q15_reordered", "arm_q7_to_q15_reordered_no_shift")
@@ -36,24 +37,24 @@ FUNCTIONS = {
     one.name: one
     for one in (
         Function(
-            "arm_convolve_HWC_q7_basic", (_SUMS, _CONVOLUTION),
+            "arm_convolve_HWC_q7_basic", (*_SUMS, _CONVOLUTION),
             ("arm_convolve_HWC_q7_basic", *_PRODUCTS),
         ),
         Function(
-            "arm_convolve_HWC_q7_fast", (_SUMS, _CONVOLUTION),
+            "arm_convolve_HWC_q7_fast", (*_SUMS, _CONVOLUTION),
             ("arm_convolve_HWC_q7_fast", *_REORDERED),
         ),
-        Function(_CONVOLUTION, (_SUMS,), (_CONVOLUTION, *_PRODUCTS)),
+        Function(_CONVOLUTION, _SUMS, (_CONVOLUTION, *_PRODUCTS)),
         Function(
-            "arm_depthwise_separable_conv_HWC_q7", (_SUMS, _DEPTHWISE),
+            "arm_depthwise_separable_conv_HWC_q7", (_RESULTS, _DEPTHWISE),
             ("arm_depthwise_separable_conv_HWC_q7",),
         ),
-        Function(_DEPTHWISE, (_SUMS,), (_DEPTHWISE,)),
+        Function(_DEPTHWISE, (_RESULTS,), (_DEPTHWISE,)),
         Function(
-            "arm_fully_connected_q7", (_SUMS, "q7_rows"),
+            "arm_fully_connected_q7", (*_SUMS, "q7_rows"),
             ("arm_fully_connected_q7", _REORDERED[1]),
         ),
-        Function("arm_fully_connected_q7_q31", (_SUMS, "q7_rows")),
+        Function("arm_fully_connected_q7_q31", (*_SUMS, "q7_rows")),
         Function("arm_maxpool_q7_HWC", (_POOLING,), ("arm_pool_q7_HWC",), _KEEP),
         Function("arm_maxpool_q7_HWC_nonsquare", (_POOLING,), (), _KEEP),
         Function(_POOLING, (), (), _KEEP),

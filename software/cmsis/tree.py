@@ -34,7 +34,8 @@ def read_library(folder: str, functions: Iterable[str]) -> Library:
                        "Use a path without blanks and special characters.")  # fmt: skip
     library = _library_of(base)
     if library is None:
-        raise _refusal("E940", f"there is no CMSIS-NN in {folder}", _REMEDY)
+        raise _refusal("E940", f"there is no CMSIS-NN in {base}", _REMEDY)
+    base = base.parent if library == base else base  # what it includes stands beside it
     files = {path.name: path for path in _sources(library)}
     if _OLD not in files and _NEW in files:
         newer = f"{folder} is newer than CMSIS 5.9.0: it has {_NEW}, but no {_OLD} any more"

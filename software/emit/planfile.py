@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from typing import Any
 
 from software.emit.code import Code
+from software.emit.interface import Library
 from software.graph import Convolution, sources_of
 from software.plan.plan import Plan
 from software.plan.planner import scratch_bytes
@@ -13,8 +15,8 @@ from software.plan.planner import scratch_bytes
 FORMAT = 1
 
 
-def plan_file(plan: Plan, code: Code, name: str) -> str:
-    """Return the text of plan.json."""
+def plan_file(plan: Plan, code: Code, name: str, library: Library | None = None) -> str:
+    """Return the text of plan.json; `library` is compiled with the project."""
     graph = plan.graph
     content: dict[str, Any] = {
         "format": FORMAT,
@@ -42,6 +44,8 @@ def plan_file(plan: Plan, code: Code, name: str) -> str:
         ],
         "outputs": [{"tensor": o.tensor, "offset": o.offset} for o in plan.outputs],
     }  # fmt: skip
+    if library is not None:
+        content["library"] = asdict(library)
     return json.dumps(content, indent=1) + "\n"
 
 

@@ -60,7 +60,7 @@ def emit(
         *interface.files.items(),
         *building(name, plan.core.name, header, code.functions, wide=shown["type"] == "i4",
                   interface=interface),
-        ("plan.json", plan_file(plan, code, name)),
+        ("plan.json", plan_file(plan, code, name, interface.library)),
     ]  # fmt: skip
     return distinct(files)
 

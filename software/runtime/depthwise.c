@@ -113,7 +113,7 @@ typedef struct {
 
 /* Even channels first, then odd ones: SXTB16 takes two of a word's. Stack: the structure. */
 __attribute__((naked, noinline)) static void
-nn_depthwise_three_quads(const nn_depthwise_pixels *pixels)
+nn_depthwise_three_quads(const nn_depthwise_pixels *pixels NN_READ)
 {
     __asm__ volatile(
 #define NN_DEPTHWISE_COLUMN(place, turned) "ldr r6, [r0" place "]\nsxtb16 r6, r6" turned "\n"

@@ -1,17 +1,21 @@
 """Programs that call Arm's functions against the simulation: `make cmsis-operators`.
 
 Every operator and key, and random networks, on many inputs and at the ends of their range; the C
-runs on this computer with sanitizers.
+runs on this computer with sanitizers, and on an emulated core on the sample.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 import numpy as np
 
+from emulator.cpu.architecture import ARCHITECTURES
+from emulator.plain import compile_plain, run_plain
 from software.cmsis.build import build_calls
 from software.cores import CORES
 from software.profile import UNLIMITED, Profile
@@ -21,6 +25,7 @@ from tests.software.compiled import compiler
 from tests.software.networks import random_network
 from tests.software.operators import NETWORKS, network_of
 
+_SECONDS = 600.0
 _HARNESS = """#include <stdio.h>
 #include "cnn.h"
 
@@ -77,6 +82,15 @@ def differs(
     return told if isinstance(told, str) else "other bytes"
 
 
+def passes_on(network: Network, core: str) -> bool:
+    """Whether the known-answer test of a network passes on an emulated core."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name, text in files_of_calls(network, core).items():
+            Path(folder, name).write_text(text)
+        program = compile_plain(Path(folder), ARCHITECTURES[core])
+        return bool(run_plain(program, time_limit=_SECONDS).passed)
+
+
 def _networks(names: list[str], seeds: int, graphs: int) -> Iterator[tuple[str, Network, int]]:
     """Yield networks with their names and seeds."""
     for name in names:
@@ -92,6 +106,7 @@ def main() -> int:
     parser.add_argument("--inputs", type=int, default=8)
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--random", type=int, default=100, metavar="N")
+    parser.add_argument("--cores", nargs="*", default=["cortex-m4"], choices=CORES)
     parser.add_argument("names", nargs="*", default=[*NETWORKS])
     args = parser.parse_args()
     if compiler() is None:
@@ -100,11 +115,13 @@ def main() -> int:
     tried = failed = 0
     for name, network, seed in _networks(args.names, args.seeds, args.random):
         wrong = differs(network, args.inputs, seed)
+        if wrong is None and not all(passes_on(network, core) for core in args.cores):
+            wrong = f"differs on {', '.join(args.cores)}"
         tried, failed = tried + 1, failed + (wrong is not None)
         if wrong is not None:
             print(f"{name}: {wrong}", flush=True)
     print(f"{tried - failed} of {tried} networks with calls equal their simulation on "
-          f"{args.inputs} inputs")  # fmt: skip
+          f"{args.inputs} inputs, and on {', '.join(args.cores) or 'no core'}")  # fmt: skip
     return int(failed > 0)
 
 

@@ -28,6 +28,7 @@ from software.plan.plan import Plan, Scheme
 from software.plan.planner import plan
 from synthesis.network import Activation, Layer, Network, Operator, Pooling
 from synthesis.simulate import simulate
+from tests.software.calls_answers import wrong_calls
 from tests.software.compiled import passed, run_project
 from tests.software.container_answers import container_cases
 from tests.software.fixed_answers import fixed_cases
@@ -112,7 +113,7 @@ def cmsis_cases(folder: Path) -> Iterator[Case]:
     """Yield the networks: every layer and every output in Python and C, in all schemes."""
     for file in sorted(folder.glob("*.json")):
         network, arrays = read_network(file)
-        yield file.stem, [*_wrong(network, arrays)]
+        yield file.stem, [*_wrong(network, arrays), *wrong_calls(network, file)]
 
 
 def _wrong(network: Network, arrays: Arrays) -> Iterator[str]:

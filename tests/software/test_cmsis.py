@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
 
+from commands.emulate.arguments import parse as parse_emulation
+from commands.emulate.emulate import emulate
 from commands.loader.arguments import parse
 from commands.loader.create import create_project
 from diagnostics import DiagnosticError
+from emulator.errors import EmulatorError
 from software.cmsis.build import planned_calls
 from software.lower import lower
 from tests.conftest import ROOT
 from tests.software.calls import differs, files_of_calls, profile_of
+from tests.software.calls_answers import wrong_calls, wrong_functions
 from tests.software.compiled import SANITIZED, compiler, passed, run_project
 from tests.software.known_answers import read_network
+from tests.software.library_stand_in import write_stand_in
 from tests.software.operators import NETWORKS, network_of
 
 DIGITS = [
@@ -82,6 +89,8 @@ def test_older_spelling_beside_a_chip(
         (["--device", "MAX78000", "--fc-layer"], "is for --device CMSIS-NN"),
         (["--device", "84", "--cmsis-software-nn"], "'84' is the predecessor of these chips"),
         (["--cmsis-software-nn", "--rtl"], "no RTL without the accelerator"),
+        (["--device", "CMSIS-NN", "--l2", "64K"], "argument --l2: is for --device MCU"),
+        (["--device", "CMSIS-NN", "--scheme", "planes"], "planes is for --device MCU"),
     ],
 )
 def test_wrong_usage(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -128,8 +137,104 @@ def test_what_the_library_cannot_compute_has_kernels_of_ours(name: str, reason: 
 
 
 @needs_compiler
-@pytest.mark.parametrize("name", ["mnistxs", "nonsqpool", "s3p2avg"])
-def test_known_answers(name: str, shared: Path, tmp_path: Path) -> None:
-    network, _ = read_network(shared / "kat-software/cmsis-software-nn" / f"{name}.json")
-    result = run_project(files_of_calls(network), tmp_path, SANITIZED)
+@pytest.mark.parametrize("name", ["mnistxs", "nonsqpool"])
+def test_known_answers_on_this_computer_and_on_cores(name: str, shared: Path) -> None:
+    file = shared / "kat-software/cmsis-software-nn" / f"{name}.json"
+    assert [*wrong_calls(read_network(file)[0], file)] == []
+
+
+@pytest.mark.parametrize("name", ["kws20v3", "cifar10nas", "mlpmulti", "s3p2avg"])
+def test_functions_are_those_of_the_reference(name: str, shared: Path) -> None:
+    file = shared / "kat-software/cmsis-software-nn" / f"{name}.json"
+    assert [*wrong_functions(read_network(file)[0], file)] == []
+
+
+needs_make = pytest.mark.skipif(
+    compiler() is None or shutil.which("make") is None or shutil.which("cc") is None,
+    reason="there is no make or no compiler",
+)
+
+
+def emulate_words(words: list[str]) -> int:
+    return emulate(parse_emulation(words))
+
+
+def make_and_run(project: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Make a project for this computer, and run its known-answer test."""
+    built = subprocess.run(
+        ["make", "-C", project, *words], capture_output=True, text=True, check=False
+    )
+    if built.returncode:
+        return built
+    return subprocess.run([project / "main"], capture_output=True, text=True, check=False)
+
+
+@needs_make
+def test_library_of_the_user_takes_the_place_of_functions_of_ours(tmp_path: Path) -> None:
+    library = write_stand_in(tmp_path / "CMSIS_5")
+    assert create(tmp_path, "--cmsis-nn", str(library)) == 0
+    files = text_of(tmp_path)
+    assert "arm_convolve_HWC_q7_fast(" not in files["arm_nn.c"]
+    assert "arm_fully_connected_q7_q31(" in files["arm_nn.c"]
+    assert "ConvolutionFunctions/arm_convolve_HWC_q7_fast.c" in files["Makefile"]
+    assert "arm_convolve_HWC_q7_basic_nonsquare.c" not in files["Makefile"]
+    result = make_and_run(tmp_path / "net")
     assert passed(result), result.stderr
+    assert emulate_words([str(tmp_path / "net"), "--core", "cortex-m4"]) == 0
+    moved = library.rename(tmp_path / "moved")
+    assert make_and_run(tmp_path / "net", "-B").returncode != 0
+    assert passed(make_and_run(tmp_path / "net", "-B", f"CMSIS_NN={moved}"))
+    with pytest.raises(EmulatorError, match="the library of the project is not there"):
+        emulate_words([str(tmp_path / "net")])
+
+
+@pytest.mark.parametrize("place", ["CMSIS", "CMSIS/NN"])
+def test_folder_of_the_library_itself_will_do(place: str, tmp_path: Path) -> None:
+    library = write_stand_in(tmp_path / "CMSIS_5") / place
+    assert create(tmp_path, "--cmsis-nn", str(library)) == 0
+    taken = json.loads(text_of(tmp_path)["plan.json"])["library"]
+    for path in (*taken["sources"], *taken["includes"]):
+        assert Path(taken["folder"], path).exists()
+    assert "NN/Include" in taken["includes"] and len(taken["includes"]) == 3
+
+
+@needs_make
+@pytest.mark.parametrize("name", ["only pooled", "residual", "depthwise, series", "strides"])
+def test_data_that_the_library_destroys_are_spared(name: str, tmp_path: Path) -> None:
+    library = write_stand_in(tmp_path / "CMSIS_5")
+    network = network_of(NETWORKS[name])
+    project = tmp_path / "net"
+    project.mkdir()
+    for path, text in files_of_calls(network, library=str(library / "CMSIS")).items():
+        (project / path).write_text(text)
+    flags = " ".join(SANITIZED)
+    result = make_and_run(project, f"CFLAGS={flags}")
+    assert passed(result), result.stderr
+
+
+def refusal(folder: Path, library: Path) -> str:
+    with pytest.raises(DiagnosticError) as caught:
+        create(folder, "--cmsis-nn", str(library))
+    assert not (folder / "net").exists()
+    return str(caught.value)
+
+
+def test_copy_that_is_of_no_use_is_named(tmp_path: Path) -> None:
+    library = write_stand_in(tmp_path / "CMSIS_5")
+    convolutions = library / "CMSIS/NN/Source/ConvolutionFunctions"
+    assert "E943" in refusal(tmp_path, library.rename(tmp_path / "with blank"))
+    library = (tmp_path / "with blank").rename(library)
+    (convolutions / "arm_convolve_HWC_q7_fast.c").unlink()
+    (library / "CMSIS/NN/Include/arm_nnfunctions.h").unlink()
+    told = refusal(tmp_path, library)
+    assert "E942" in told
+    assert "it lacks arm_convolve_HWC_q7_fast.c, Include/arm_nnfunctions.h" in told
+    (convolutions / "arm_convolve_HWC_q7_basic.c").rename(convolutions / "arm_convolve_s8.c")
+    told = refusal(tmp_path, library)
+    assert "E941" in told and "is newer than CMSIS 5.9.0: it has arm_convolve_s8.c" in told
+    file = tmp_path / "file"
+    file.write_text("")
+    assert "is not a folder [E940]" in refusal(tmp_path, file)
+    assert "is not a folder [E940]" in refusal(tmp_path, tmp_path / "nowhere")
+    (tmp_path / "empty").mkdir()
+    assert "there is no CMSIS-NN in" in refusal(tmp_path, tmp_path / "empty")

@@ -39,6 +39,8 @@ _FORMER = frozenset({"top_level", "fc_layer", "embedded_code"})
 """Options that stand beside --cmsis-software-nn in command lines from before."""
 _CALLS = frozenset({"cmsis_nn", "fc_layer"})
 """Options of --device CMSIS-NN alone."""
+_LEVELS = frozenset({"l2", "l3", "dma"})
+"""Options of --device MCU alone."""
 _OWN = frozenset({
     "mcu", "scheme", "kernels", "l1", "l2", "l3", "dma", "flash", "like", "plan_report",
 })  # fmt: skip
@@ -126,6 +128,8 @@ def software_options(parser: Parser, args: argparse.Namespace) -> SoftwareOption
 
     if calls and args.scheme not in ("auto", *Scheme):
         parser.error(f"argument --scheme: {args.scheme} is for --device MCU")
+    for dest in sorted(names.keys() & _LEVELS) if calls else ():
+        parser.error(f"argument {names[dest]}: is for --device MCU")
     schemes = (Scheme(args.scheme),) if args.scheme in [*Scheme] else tuple(Scheme)
     return SoftwareOptions(
         args.mcu,

@@ -46,9 +46,13 @@ static void nn_q7_patch(q15_t *to, uint32_t pixel, const nn_q7_inside *under, ui
         at += size;
     } else {
         for (y = (uint32_t)under->row; y < (uint32_t)under->rows_end; y++, data += row_bytes) {
-            nn_q7_widen(to, 2, pixel, whole, at, NULL, left);
+            if (left != 0) {
+                nn_q7_widen(to, 2, pixel, whole, at, NULL, left);
+            }
             nn_q7_widen(to, 2, pixel, whole, at + left, data, run);
-            nn_q7_widen(to, 2, pixel, whole, at + left + run, NULL, row - left - run);
+            if (left + run < row) {
+                nn_q7_widen(to, 2, pixel, whole, at + left + run, NULL, row - left - run);
+            }
             at += row;
         }
     }
@@ -60,22 +64,29 @@ static void nn_q7_pixels(const q15_t *patches, uint32_t pixels, uint32_t inputs,
                          uint32_t filters, const q7_t *bias, uint16_t bias_shift,
                          uint16_t out_shift, q7_t *out)
 {
-    uint32_t filter;
+    nn_q7_tile tile = nn_q7_tile_of(patches, 2, inputs);
+    uint32_t filter, sums[4];
 
-    for (filter = 0; filter < filters; filter += 2, weights += 2 * inputs) {
-        const int both = filter + 1 < filters;
-        uint32_t start[2], sums[4], pixel;
-
-        start[0] = nn_q7_start(bias, filter, bias_shift, out_shift);
-        start[1] = nn_q7_start(bias, both ? filter + 1 : filter, bias_shift, out_shift);
-        nn_q7_tile_sums(patches, 2, inputs, weights, both, start, sums);
-        for (pixel = 0; pixel < pixels; pixel++) {
-            q7_t *to = out + pixel * filters + filter;
-
-            to[0] = nn_q7_narrow(sums[2 * pixel], out_shift);
-            if (both) {
-                to[1] = nn_q7_narrow(sums[2 * pixel + 1], out_shift);
-            }
+    tile.weights = weights;
+    for (filter = 0; filter + 1 < filters; filter += 2, tile.weights += 2 * inputs, out += 2) {
+        sums[0] = sums[2] = nn_q7_start(bias, filter, bias_shift, out_shift);
+        sums[1] = sums[3] = nn_q7_start(bias, filter + 1, bias_shift, out_shift);
+        nn_q7_tile_sums(&tile, 2, inputs, sums);
+        out[0] = nn_q7_narrow(sums[0], out_shift);
+        out[1] = nn_q7_narrow(sums[1], out_shift);
+        if (pixels == 2) {
+            out[filters] = nn_q7_narrow(sums[2], out_shift);
+            out[filters + 1] = nn_q7_narrow(sums[3], out_shift);
+        }
+    }
+    if (filter < filters) { /* the last one alone, twice */
+        tile.distance = 0;
+        sums[0] = sums[2] = nn_q7_start(bias, filter, bias_shift, out_shift);
+        sums[1] = sums[3] = 0;
+        nn_q7_tile_sums(&tile, 2, inputs, sums);
+        out[0] = nn_q7_narrow(sums[0], out_shift);
+        if (pixels == 2) {
+            out[filters] = nn_q7_narrow(sums[2], out_shift);
         }
     }
 }
@@ -115,19 +126,27 @@ arm_status arm_convolve_HWC_q7_basic_nonsquare(
             }
 #else
             const uint32_t run = (uint32_t)((under.columns_end - under.column) * ch_im_in);
+            const uint32_t first = (uint32_t)(under.row * dim_kernel_x + under.column) * ch_im_in;
             uint32_t filter;
 
-            for (filter = 0; filter < ch_im_out; filter++) {
-                const q7_t *data = under.data, *weights = wt + filter * inputs;
-                uint32_t sum = nn_q7_start(bias, filter, bias_shift, out_shift);
+            for (filter = 0; filter < ch_im_out; filter += 2) {
+                const int both = filter + 1 < ch_im_out;
+                const q7_t *data = under.data;
+                const q7_t *weights = wt + filter * inputs + first;
+                uint32_t sums[2];
                 int32_t row;
 
+                sums[0] = nn_q7_start(bias, filter, bias_shift, out_shift);
+                sums[1] = both ? nn_q7_start(bias, filter + 1, bias_shift, out_shift) : 0;
                 for (row = under.row; row < under.rows_end; row++) {
-                    sum = nn_q7_dot(data, weights + (row * dim_kernel_x + under.column) * ch_im_in,
-                                    run, sum);
+                    nn_q7_dot(data, weights, both ? inputs : 0, run, sums);
                     data += (uint32_t)dim_im_in_x * ch_im_in;
+                    weights += (uint32_t)dim_kernel_x * ch_im_in;
                 }
-                *Im_out++ = nn_q7_narrow(sum, out_shift);
+                *Im_out++ = nn_q7_narrow(sums[0], out_shift);
+                if (both) {
+                    *Im_out++ = nn_q7_narrow(sums[1], out_shift);
+                }
             }
 #endif
         }

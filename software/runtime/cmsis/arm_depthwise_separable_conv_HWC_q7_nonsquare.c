@@ -22,21 +22,20 @@ arm_status arm_depthwise_separable_conv_HWC_q7_nonsquare(
         for (x = 0; x < dim_im_out_x; x++) {
             const int32_t top = y * stride_y - padding_y, left = x * stride_x - padding_x;
 
+            const int32_t row_end = nn_clip(dim_im_in_y - top, 0, dim_kernel_y);
+            const int32_t column_end = nn_clip(dim_im_in_x - left, 0, dim_kernel_x);
+
             for (channel = 0; channel < ch_im_in; channel++) {
                 uint32_t sum = nn_q7_start(bias, channel, bias_shift, out_shift);
 
-                for (row = 0; row < dim_kernel_y; row++) {
-                    for (column = 0; column < dim_kernel_x; column++) {
-                        const int32_t from_y = top + row, from_x = left + column;
+                for (row = top < 0 ? -top : 0; row < row_end; row++) {
+                    for (column = left < 0 ? -left : 0; column < column_end; column++) {
+                        const uint32_t pixel =
+                            (uint32_t)((top + row) * dim_im_in_x + left + column);
+                        const uint32_t tap = (uint32_t)(row * dim_kernel_x + column);
 
-                        if (from_y >= 0 && from_y < dim_im_in_y && from_x >= 0 &&
-                            from_x < dim_im_in_x) {
-                            const uint32_t pixel = (uint32_t)(from_y * dim_im_in_x + from_x);
-                            const uint32_t tap = (uint32_t)(row * dim_kernel_x + column);
-
-                            sum += (uint32_t)((int32_t)Im_in[pixel * ch_im_in + channel] *
-                                              wt[tap * ch_im_in + channel]);
-                        }
+                        sum += (uint32_t)((int32_t)Im_in[pixel * ch_im_in + channel] *
+                                          wt[tap * ch_im_in + channel]);
                     }
                 }
                 *Im_out++ = nn_q7_narrow(sum, out_shift);

@@ -7,17 +7,20 @@ static inline void nn_q7_two_rows(const q7_t *pV, const q7_t *pM, uint32_t dim_v
                                   const q7_t *bias, const q15_t *vec_buffer, uint32_t *sums)
 {
     const int both = row + 1 < rows;
-    uint32_t start[2];
+#if defined(__ARM_FEATURE_DSP) && !defined(__ARM_BIG_ENDIAN)
+    nn_q7_tile tile = nn_q7_tile_of(vec_buffer, 1, dim_vec);
+#endif
 
-    start[0] = nn_q7_start(bias, row, bias_shift, out_shift);
-    start[1] = nn_q7_start(bias, both ? row + 1 : row, bias_shift, out_shift);
+    sums[0] = nn_q7_start(bias, row, bias_shift, out_shift);
+    sums[1] = both ? nn_q7_start(bias, row + 1, bias_shift, out_shift) : 0;
 #if defined(__ARM_FEATURE_DSP) && !defined(__ARM_BIG_ENDIAN)
     (void)pV;
-    nn_q7_tile_sums(vec_buffer, 1, dim_vec, pM + row * dim_vec, both, start, sums);
+    tile.weights = pM + row * dim_vec;
+    tile.distance = both ? dim_vec : 0;
+    nn_q7_tile_sums(&tile, 1, dim_vec, sums);
 #else
     (void)vec_buffer;
-    sums[0] = nn_q7_dot(pV, pM + row * dim_vec, dim_vec, start[0]);
-    sums[1] = both ? nn_q7_dot(pV, pM + (row + 1) * dim_vec, dim_vec, start[1]) : 0;
+    nn_q7_dot(pV, pM + row * dim_vec, both ? dim_vec : 0, dim_vec, sums);
 #endif
 }
 

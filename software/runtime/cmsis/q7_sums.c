@@ -1,18 +1,6 @@
 #include "arm_nn.h"
 
-/* Sums of products of 8-bit numbers, which all convolutions and fully connected layers share. Sums
- * wrap; so they are unsigned here. */
-
-static inline uint32_t nn_q7_start(const q7_t *bias, uint32_t filter, uint16_t bias_shift,
-                                   uint16_t out_shift)
-{
-    return ((uint32_t)(int32_t)bias[filter] << bias_shift) + (((uint32_t)1 << out_shift) >> 1);
-}
-
-static inline q7_t nn_q7_narrow(uint32_t sum, uint16_t out_shift)
-{
-    return (q7_t)nn_clip((int32_t)sum >> out_shift, -128, 127);
-}
+/* Sums of products of 8-bit numbers, which convolutions and fully connected layers share. */
 
 #if defined(__ARM_FEATURE_DSP) && !defined(__ARM_BIG_ENDIAN)
 
@@ -29,6 +17,29 @@ typedef struct {
     const nn_q7_pair *end; /* of the pairs */
 } nn_q7_tile;
 
+/* Widens groups of four values, which begin at `from`; NULL: zeros. `step` words lie between the
+ * groups of a pixel. */
+static inline void nn_q7_widen_quads(nn_q7_pair *to, uint32_t step, const q7_t *from,
+                                     uint32_t quads)
+{
+    uint32_t bytes, even, odd;
+
+    if (from == NULL) {
+        for (; quads; quads--, to += step) {
+            to[0] = 0;
+            to[1] = 0;
+        }
+        return;
+    }
+    for (; quads; quads--, from += 4, to += step) {
+        __builtin_memcpy(&bytes, from, 4);
+        __asm__("sxtb16 %0, %1" : "=r"(even) : "r"(bytes));
+        __asm__("sxtb16 %0, %1, ror #8" : "=r"(odd) : "r"(bytes));
+        to[0] = even;
+        to[1] = odd;
+    }
+}
+
 /* Widens `count` values, which are the inputs from number `at` on of a pixel; NULL: zeros. `whole`
  * is the number of inputs in groups of four. */
 static void nn_q7_widen(q15_t *to, uint32_t pixels, uint32_t pixel, uint32_t whole, uint32_t at,
@@ -39,19 +50,12 @@ static void nn_q7_widen(q15_t *to, uint32_t pixels, uint32_t pixel, uint32_t who
 
     while (at < end) {
         if (at % 4 == 0 && at + 4 <= end && at < whole) {
-            nn_q7_pair *word = (nn_q7_pair *)(void *)to + (at / 4 * pixels + pixel) * 2;
-            uint32_t bytes = 0, even, odd;
+            const uint32_t quads = ((end < whole ? end : whole) - at) / 4;
 
-            for (; at + 4 <= end && at < whole; at += 4, word += 2 * pixels) {
-                if (from != NULL) {
-                    __builtin_memcpy(&bytes, from, 4);
-                    from += 4;
-                }
-                __asm__("sxtb16 %0, %1" : "=r"(even) : "r"(bytes));
-                __asm__("sxtb16 %0, %1, ror #8" : "=r"(odd) : "r"(bytes));
-                word[0] = even;
-                word[1] = odd;
-            }
+            nn_q7_widen_quads((nn_q7_pair *)(void *)to + (at / 4 * pixels + pixel) * 2, 2 * pixels,
+                              from, quads);
+            at += 4 * quads;
+            from = from != NULL ? from + 4 * quads : NULL;
         } else {
             uint32_t place = at < whole ? (at / 4 * pixels + pixel) * 4 + order[at % 4]
                                         : at * pixels + pixel;
@@ -135,49 +139,70 @@ __attribute__((naked, noinline)) static void nn_q7_1x2(const nn_q7_tile *tile NN
 #undef NN_Q7_STEP
 }
 
-/* Sums of `pixels` (1 or 2) widened pixels by filters `filter` and, if `both`, the next; `sums` are
- * in the order pixel, filter. */
-static inline void nn_q7_tile_sums(const q15_t *data, uint32_t pixels, uint32_t inputs,
-                                   const q7_t *weights, int both, const uint32_t *start,
+/* Widened data of `pixels` (1 or 2) with `inputs` each; weights are set for each pair of filters. */
+static inline nn_q7_tile nn_q7_tile_of(const q15_t *data, uint32_t pixels, uint32_t inputs)
+{
+    nn_q7_tile tile;
+
+    tile.pairs = (const nn_q7_pair *)(const void *)data;
+    tile.weights = NULL;
+    tile.distance = inputs;
+    tile.end = tile.pairs + inputs / 4 * 2 * pixels;
+    return tile;
+}
+
+/* Adds products to sums in the order pixel, filter. */
+static inline void nn_q7_tile_sums(const nn_q7_tile *tile, uint32_t pixels, uint32_t inputs,
                                    uint32_t *sums)
 {
-    const uint32_t whole = inputs & ~(uint32_t)3;
-    nn_q7_tile tile;
-    uint32_t pixel, i;
+    const q15_t *data = (const q15_t *)(const void *)tile->end;
+    const q7_t *weights = tile->weights + (inputs & ~(uint32_t)3);
+    uint32_t i;
 
-    for (pixel = 0; pixel < pixels; pixel++) {
-        sums[2 * pixel] = start[0];
-        sums[2 * pixel + 1] = start[1];
-        for (i = whole; i < inputs; i++) {
-            const int32_t value = data[i * pixels + pixel];
+    for (i = inputs % 4; i; i--, data += pixels, weights++) {
+        const int32_t one = weights[0], other = weights[tile->distance];
 
-            sums[2 * pixel] += (uint32_t)(value * weights[i]);
-            sums[2 * pixel + 1] += (uint32_t)(value * weights[both ? inputs + i : i]);
+        sums[0] += (uint32_t)(data[0] * one);
+        sums[1] += (uint32_t)(data[0] * other);
+        if (pixels == 2) {
+            sums[2] += (uint32_t)(data[1] * one);
+            sums[3] += (uint32_t)(data[1] * other);
         }
     }
-    if (whole == 0) {
+    if (tile->pairs == tile->end) {
         return;
     }
-    tile.pairs = (const nn_q7_pair *)(const void *)data;
-    tile.weights = weights;
-    tile.distance = both ? inputs : 0;
-    tile.end = tile.pairs + whole / 2 * pixels;
     if (pixels == 2) {
-        nn_q7_2x2(&tile, sums);
+        nn_q7_2x2(tile, sums);
     } else {
-        nn_q7_1x2(&tile, sums);
+        nn_q7_1x2(tile, sums);
     }
 }
 
 #else
 
-static inline uint32_t nn_q7_dot(const q7_t *data, const q7_t *weights, uint32_t count,
-                                 uint32_t sum)
+/* Alone in a function, sums and places stay in the few registers that Armv6-M has. */
+#if defined(__GNUC__)
+#define NN_APART __attribute__((noinline))
+#else
+#define NN_APART
+#endif
+
+/* Adds the products of data with two filters, `distance` bytes apart, to two sums. */
+NN_APART static void nn_q7_dot(const q7_t *data, const q7_t *weights, uint32_t distance,
+                             uint32_t count, uint32_t *sums)
 {
-    for (; count; count--) {
-        sum += (uint32_t)((int32_t)*data++ * *weights++);
+    const q7_t *others = weights + distance;
+    uint32_t one = sums[0], other = sums[1], i;
+
+    for (i = 0; i < count; i++) {
+        const int32_t value = data[i];
+
+        one += (uint32_t)(value * weights[i]);
+        other += (uint32_t)(value * others[i]);
     }
-    return sum;
+    sums[0] = one;
+    sums[1] = other;
 }
 
 #endif
