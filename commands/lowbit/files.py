@@ -21,8 +21,10 @@ from values import frozen
 if TYPE_CHECKING:
     from training.lowbit.network import LowBitNetwork
     from training.lowbit.recipe import Recipe
+    from training.lowbit.teacher import Teacher
 
 KEY = "lowbit"
+TEACHER = "lowbit_teacher"
 VERSION = 1
 
 
@@ -37,8 +39,6 @@ class Trained:
 
 def save(path: Path, network: LowBitNetwork, recipe: Recipe, classes: tuple[str, ...]) -> None:
     """Write a checkpoint, completely or not at all."""
-    import torch
-
     plain = {
         key: list(value) if isinstance(value, tuple) else value
         for key, value in asdict(recipe).items()
@@ -49,9 +49,47 @@ def save(path: Path, network: LowBitNetwork, recipe: Recipe, classes: tuple[str,
         "state_dict": network.state_dict(),
         "extras": {KEY: {"version": VERSION, "recipe": plain, "classes": list(classes)}},
     }
+    _write(path, content)
+
+
+def save_teacher(path: Path, teacher: Teacher) -> None:
+    """Write the teacher of low-bit networks."""
+    content = {"epoch": 0, "arch": TEACHER, "state_dict": teacher.state_dict()}
+    _write(path, content)
+
+
+def read_teacher(path: str, classes: int) -> Teacher:
+    """Return a teacher; InputError (E725) if the file holds none, or one of other classes."""
+    import torch
+
+    from training.lowbit.teacher import Teacher
+
+    teacher = Teacher(classes)
+    given = {name: np.array(value) for name, value in read_checkpoint(path).state_dict.items()}
+    _check_shapes(teacher.state_dict(), given, path, f"a teacher of {classes} classes")
+    teacher.load_state_dict({name: torch.from_numpy(value) for name, value in given.items()})
+    teacher.eval()
+    return teacher
+
+
+def _write(path: Path, content: Mapping[str, Any]) -> None:
+    import torch
+
     buffer = io.BytesIO()
     torch.save(content, buffer)
     atomic.write_bytes(path, buffer.getvalue())
+
+
+def _check_shapes(
+    expected: Mapping[str, Any], given: Mapping[str, Any], path: str | None, what: str
+) -> None:
+    """Raise InputError (E725) unless tensors have the names and shapes that are expected."""
+    wanted = {name: tuple(value.shape) for name, value in expected.items()}
+    found = {name: tuple(value.shape) for name, value in given.items()}
+    if wanted != found:
+        name = min(key for key, _ in wanted.items() ^ found.items())
+        raise InputError("E725", f"the tensor {name} does not fit {what}", path,
+                         "Train the network again.")  # fmt: skip
 
 
 def read(path: str) -> Trained:
@@ -78,12 +116,7 @@ def network_of(trained: Trained, classes: int) -> LowBitNetwork:
     from training.lowbit.network import LowBitNetwork
 
     network = LowBitNetwork(trained.recipe.architecture(classes))
-    expected = {name: tuple(value.shape) for name, value in network.state_dict().items()}
-    given = {name: tuple(value.shape) for name, value in trained.state.items()}
-    if expected != given:
-        name = next(iter(expected.items() ^ given.items()))[0]
-        raise InputError("E725", f"the tensor {name} does not fit the recipe", None,
-                         "Train the network again.")  # fmt: skip
+    _check_shapes(network.state_dict(), trained.state, None, "the recipe")
     tensors = {name: torch.from_numpy(np.array(value)) for name, value in trained.state.items()}
     network.load_state_dict(tensors)
     return network

@@ -8,18 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from commands.arguments import Parser
-from commands.lowbit.files import save
 from diagnostics.errors import InputError
 from values import frozen
 
 if TYPE_CHECKING:
     from commands.lowbit.files import Trained
-    from training.lowbit.loop import Pictures
+    from training.lowbit.epochs import Pictures
     from training.lowbit.recipe import Recipe
+    from training.saving.logs import Log
 
 
 @frozen
@@ -39,35 +40,58 @@ class TrainOptions:
     name: str | None
     weights: str | None
     evaluate: bool
+    teacher: str | None
 
 
 def train_lowbit(words: Sequence[str]) -> int:
     """Train or evaluate; return the exit status. Raises InputError, OSError."""
     options = parse(words)
-    import torch
-
-    from commands.lowbit.files import network_of
-    from training.lowbit.loop import EpochResult, evaluate, train
-    from training.lowbit.network import LowBitNetwork
-    from training.lowbit.pictures import codes, reduced
-    from training.lowbit.recipe import passed_over
-    from training.saving.logs import Log
-
     recipe, state = _recipe(options)
     training, test, classes = _data(options)
-    torch.manual_seed(options.seed)
-    if options.evaluate:
-        assert state is not None
-        network = network_of(state, len(classes))
-        correct = evaluate(network, codes(reduced(test.images)), test.labels)
-        print(f"Top1: {100 * correct / len(test.labels):.3f}   ({correct} of {len(test.labels)})")
-        return 0
-    network = LowBitNetwork(recipe.architecture(len(classes)))
+    if state is not None:
+        return _evaluate(state, test, len(classes))
+    from training.saving.logs import Log
+
     log = Log(options.out_dir, options.name)
     log.say(f"{recipe}")
-    unused = () if options.policy is None else passed_over(options.policy)
+    unused = () if options.policy is None else _unused(options.policy)
     if unused:
         log.warn(f"Keys that change nothing here: {', '.join(unused)} (docs/low-bit.md)")
+    _train(options, recipe, training, test, classes, log)
+    log.close()
+    return 0
+
+
+def _unused(policy: str) -> tuple[str, ...]:
+    from training.lowbit.recipe import passed_over
+
+    return passed_over(policy)
+
+
+def _evaluate(state: Trained, test: Pictures, classes: int) -> int:
+    from commands.lowbit.files import network_of
+    from training.lowbit.loop import evaluate
+    from training.lowbit.pictures import codes, reduced
+
+    correct = evaluate(network_of(state, classes), codes(reduced(test.images)), test.labels)
+    print(f"Top1: {100 * correct / len(test.labels):.3f}   ({correct} of {len(test.labels)})")
+    return 0
+
+
+def _train(
+    options: TrainOptions,
+    recipe: Recipe,
+    training: Pictures,
+    test: Pictures,
+    classes: tuple[str, ...],
+    log: Log,
+) -> None:
+    """Train the teacher if the recipe has one, then the network, and save both."""
+    import torch
+
+    from commands.lowbit.files import read_teacher, save, save_teacher
+    from training.lowbit.loop import EpochResult, teach, train
+    from training.lowbit.network import LowBitNetwork
 
     def tell(found: EpochResult) -> None:
         log.say(
@@ -75,13 +99,21 @@ def train_lowbit(words: Sequence[str]) -> int:
             f"{100 * found.correct / found.total:.3f}   ({found.seconds:.1f} s)"
         )
 
-    train(network, recipe, training, test, options.seed, tell)
-    stem = f"{options.name}_" if options.name else ""
-    path = log.folder / f"{stem}lowbit.pth.tar"
-    save(path, network, recipe, classes)
-    log.say(f"==> Saved {path}")
-    log.close()
-    return 0
+    stem = f"{log.folder}/" + (f"{options.name}_" if options.name else "")
+    torch.manual_seed(options.seed)
+    teacher = None
+    if options.teacher is not None:
+        teacher = read_teacher(options.teacher, len(classes))
+    elif recipe.teacher_epochs:
+        log.say("Training the teacher")
+        teacher = teach(recipe, training, test, len(classes), options.seed, tell)
+        save_teacher(Path(f"{stem}teacher.pth.tar"), teacher)
+        log.say(f"==> Saved {stem}teacher.pth.tar")
+    torch.manual_seed(options.seed)
+    network = LowBitNetwork(recipe.architecture(len(classes)))
+    train(network, recipe, training, test, options.seed, tell, teacher)
+    save(Path(f"{stem}lowbit.pth.tar"), network, recipe, classes)
+    log.say(f"==> Saved {stem}lowbit.pth.tar")
 
 
 def parse(words: Sequence[str]) -> TrainOptions:
@@ -109,6 +141,7 @@ def parse(words: Sequence[str]) -> TrainOptions:
     option("--out-dir", default="logs", metavar="DIR", help="folder of log folders")
     option("--name", metavar="NAME", help="part of the names of log folder and checkpoint")
     option("--exp-load-weights-from", metavar="FILE", help="trained network to evaluate")
+    option("--teacher", metavar="FILE", help="trained teacher, instead of training one")
     option("--evaluate", action="store_true", help="evaluate on the test set, do not train")
     option("--device", metavar="NAME", help="BITNET, if given")
     option("--debug", action="store_true", help="show where in the program a failure arises")
@@ -120,7 +153,7 @@ def parse(words: Sequence[str]) -> TrainOptions:
     return TrainOptions(
         args.model, args.qat_policy, args.dataset, args.data, args.epochs, args.batch_size,
         args.lr, args.optimizer, args.seed, args.out_dir, args.name,
-        args.exp_load_weights_from, args.evaluate,
+        args.exp_load_weights_from, args.evaluate, args.teacher,
     )  # fmt: skip
 
 
@@ -169,7 +202,7 @@ def _pictures(found: Any, name: str) -> Pictures:
     """Return the pictures of a data set as bytes."""
     import torch
 
-    from training.lowbit.loop import Pictures
+    from training.lowbit.epochs import Pictures
 
     if hasattr(found, "images") and hasattr(found, "white"):
         images, labels = found.images, found.targets

@@ -22,7 +22,8 @@ from software.lowbit.header import read_header
 from software.lowbit.network import Rule
 from software.lowbit.requantize import requantize as exact
 from training.lowbit.activations import ActivationRule, requantize
-from training.lowbit.loop import Pictures, train
+from training.lowbit.epochs import Epochs, Pictures
+from training.lowbit.loop import train
 from training.lowbit.network import LowBitNetwork
 from training.lowbit.pictures import Augmentation, augmented, codes, reduced
 from training.lowbit.recipe import Recipe, read_recipe
@@ -149,6 +150,8 @@ def test_hyperparameters_of_others_are_read_as_they_are(tmp_path: Path) -> None:
         ("prune_epoch: 10\n", "prune_epoch is 10; it must be -1"),
         ("first_layer_act_bits: 4\n", "first_layer_act_bits is 4; it must be 8"),
         ("enocding: NF4\n", "unknown key 'enocding' in the policy"),
+        ("distillation: 2\n", "distillation is not from 0 to 1"),
+        ("augmentation_pool: 65\n", "augmentation_pool is not from -1 to 64"),
         ("network_width1: x\n", "network_width1 is 'x'; it must be a number up to 4096"),
     ],
 )
@@ -174,6 +177,35 @@ def test_a_network_is_trained_and_evaluated_by_the_command_line(
     evaluating = ["--evaluate", "--exp-load-weights-from", str(file)]
     assert train_lowbit(["--model", "ai85fcbit", "--dataset", "digits", *evaluating]) == 0
     assert f"Top1: {last}" in capsys.readouterr().out
+
+
+def test_a_teacher_is_trained_and_taken_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    torch.set_num_threads(1)
+    policy = tmp_path / "policy.yaml"
+    policy.write_text("widths: [8]\nteacher_epochs: 1\nepochs: 1\naugmentation_pool: 2\n")
+    command = ["--model", "ai85fcbit", "--dataset", "digits", "--qat-policy", str(policy)]
+    assert train_lowbit([*command, "--out-dir", "one", "--name", "x"]) == 0
+    (teacher,) = tmp_path.glob("one/*/x_teacher.pth.tar")
+    assert train_lowbit([*command, "--out-dir", "two", "--teacher", str(teacher)]) == 0
+    assert capsys.readouterr().out.count("Training the teacher") == 1
+    (one,), (two,) = (tmp_path.glob(f"{name}/*/*lowbit.pth.tar") for name in ("one", "two"))
+    assert read(str(one)).classes == read(str(two)).classes
+    with pytest.raises(InputError, match="does not fit a teacher of 10 classes"):
+        train_lowbit([*command, "--teacher", str(one)])
+
+
+def test_copies_of_a_pool_come_again_and_fresh_ones_do_not() -> None:
+    images = torch.zeros((3, 1, 28, 28), dtype=torch.uint8)
+    images[:, :, 6:22, 12:16] = 255
+    data = Pictures(images, torch.arange(3))
+    for pool, again in ((2, True), (0, False)):
+        recipe = Recipe(augmentation_pool=pool)
+        epochs = Epochs(data, recipe, torch.Generator().manual_seed(0))
+        first, second, third = (epochs.samples(i)[0].codes for i in range(3))
+        assert not torch.equal(first, second) and torch.equal(first, third) is again
 
 
 def test_only_the_model_leads_to_this_training() -> None:

@@ -8,27 +8,22 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from training.lowbit.epochs import Epochs, Pictures, Samples
 from training.lowbit.network import LowBitNetwork
-from training.lowbit.pictures import Augmentation, augmented, codes, reduced
+from training.lowbit.pictures import codes, reduced
 from training.lowbit.recipe import Recipe
+from training.lowbit.teacher import Teacher, distilled, train_teacher
 from values import frozen
 
 _EVALUATED = 1000
 _MUON_LEAST = 64
 """Muon takes hidden weights with more elements than this."""
-
-
-@frozen
-class Pictures:
-    """uint8 images [N, 1, rows, columns] with labels int64 [N]."""
-
-    images: Tensor
-    labels: Tensor
 
 
 @frozen
@@ -49,18 +44,19 @@ def train(
     test: Pictures,
     seed: int,
     tell: Callable[[EpochResult], None],
+    teacher: Teacher | None = None,
 ) -> None:
     """Train a network in place; the last epoch is the result."""
     generator = torch.Generator().manual_seed(seed)
-    plain, tested = codes(reduced(training.images)), codes(reduced(test.images))
+    tested = codes(reduced(test.images))
     optimizers = _optimizers(network, recipe)
-    how = Augmentation(recipe.rotation1, recipe.rotation2, elastic=recipe.elastic)
+    epochs = Epochs(training, recipe, generator, teacher)
     if recipe.clip_init:
         _update_clips(network, recipe)
     for epoch in range(recipe.epochs):
         start = time.monotonic()
-        data, labels = _epoch_data(plain, training, recipe, how, generator)
-        loss = _one_epoch(network, optimizers, data, labels, recipe, epoch, generator)
+        samples, labels = epochs.samples(epoch)
+        loss = _one_epoch(network, optimizers, samples, labels, recipe, epoch, generator)
         if epoch < recipe.clip_until_epoch:
             _update_clips(network, recipe)
         correct = evaluate(network, tested, test.labels)
@@ -68,7 +64,36 @@ def train(
         tell(EpochResult(epoch, loss, correct, len(tested), seconds))
 
 
-def evaluate(network: LowBitNetwork, data: Tensor, labels: Tensor) -> int:
+def teach(
+    recipe: Recipe,
+    training: Pictures,
+    test: Pictures,
+    classes: int,
+    seed: int,
+    tell: Callable[[EpochResult], None],
+) -> Teacher:
+    """Return a teacher, trained on fresh deformed pictures."""
+    generator = torch.Generator().manual_seed(seed)
+    teacher = Teacher(classes)
+    fresh = replace(recipe, augmentation_pool=0)
+    epochs = Epochs(training, fresh, generator)
+    tested = codes(reduced(test.images))
+    start = time.monotonic()
+
+    def data(epoch: int) -> tuple[Tensor, Tensor]:
+        samples, labels = epochs.samples(epoch)
+        return samples.codes, labels
+
+    def told(epoch: int, loss: float) -> None:
+        teacher.eval()
+        correct = evaluate(teacher, tested, test.labels)
+        tell(EpochResult(epoch, loss, correct, len(tested), time.monotonic() - start))
+
+    train_teacher(teacher, recipe.teacher_epochs, data, generator, told)
+    return teacher
+
+
+def evaluate(network: nn.Module, data: Tensor, labels: Tensor) -> int:
     """Return for how many codes [N, 256] the first greatest logit is that of the label."""
     with torch.no_grad():
         found = [
@@ -78,25 +103,16 @@ def evaluate(network: LowBitNetwork, data: Tensor, labels: Tensor) -> int:
     return int(sum(part.sum() for part in found))
 
 
-def _epoch_data(
-    plain: Tensor, training: Pictures, recipe: Recipe, how: Augmentation, generator: torch.Generator
-) -> tuple[Tensor, Tensor]:
-    """Return the pictures of an epoch: as they are, and fresh deformed copies."""
-    copies = recipe.augmentation_copies if recipe.augmentation else 0
-    parts = [plain, *(augmented(training.images, how, generator) for _ in range(copies))]
-    return torch.cat(parts), training.labels.repeat(1 + copies)
-
-
 def _one_epoch(
     network: LowBitNetwork,
     optimizers: list[tuple[torch.optim.Optimizer, float]],
-    data: Tensor,
+    samples: Samples,
     labels: Tensor,
     recipe: Recipe,
     epoch: int,
     generator: torch.Generator,
 ) -> float:
-    order = torch.randperm(len(data), generator=generator).split(recipe.batch_size)
+    order = torch.randperm(len(labels), generator=generator).split(recipe.batch_size)
     total = 0.0
     for step, chosen in enumerate(order):
         factor = _rate(recipe, epoch + step / len(order))
@@ -104,12 +120,23 @@ def _one_epoch(
             for group in optimizer.param_groups:
                 group["lr"] = rate * factor
             optimizer.zero_grad()
-        loss = functional.cross_entropy(network(data[chosen]), labels[chosen])
+        loss = _loss(network(samples.codes[chosen]), samples.logits, labels, chosen, recipe)
         loss.backward()
         for optimizer, _ in optimizers:
             optimizer.step()
         total += float(loss.detach()) * len(chosen)
-    return total / len(data)
+    return total / len(labels)
+
+
+def _loss(
+    logits: Tensor, taught: Tensor | None, labels: Tensor, chosen: Tensor, recipe: Recipe
+) -> Tensor:
+    """Return the loss of a batch: of its labels, and of the teacher's logits if there are any."""
+    loss = functional.cross_entropy(logits, labels[chosen], label_smoothing=recipe.label_smoothing)
+    if taught is None:
+        return loss
+    part = recipe.distillation
+    return (1 - part) * loss + part * distilled(logits, taught[chosen], recipe.temperature)
 
 
 def _rate(recipe: Recipe, epoch: float) -> float:

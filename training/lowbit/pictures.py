@@ -101,12 +101,18 @@ def _elastic(images: Tensor, generator: torch.Generator) -> Tensor:
     """Return displacements [N, rows, columns, 2]: noise, smoothed (sigma 4 pixels, strength 40)."""
     count, _, rows, columns = images.shape
     noise = torch.rand((count, 2, rows, columns), generator=generator) * 2 - 1
-    reach = 12
-    kernel = torch.exp(-(torch.arange(-reach, reach + 1) ** 2) / (2 * 4.0**2))
-    kernel = (kernel / kernel.sum()).float()
-    flat = noise.reshape(-1, 1, rows, columns)
-    flat = functional.conv2d(flat, kernel.reshape(1, 1, -1, 1), padding=(reach, 0))
-    flat = functional.conv2d(flat, kernel.reshape(1, 1, 1, -1), padding=(0, reach))
-    pixels = 40 * flat.reshape(count, 2, rows, columns)
+    flat = _smoothing(rows) @ noise @ _smoothing(columns)
+    pixels = 40 * flat
     sizes = torch.tensor([2 / columns, 2 / rows]).reshape(1, 2, 1, 1)
     return (pixels * sizes).permute(0, 2, 3, 1)
+
+
+@functools.cache
+def _smoothing(size: int) -> Tensor:
+    """Return the matrix [size, size] of a Gaussian filter, zero beyond the border."""
+    reach = 12
+    kernel = torch.exp(-(torch.arange(-reach, reach + 1) ** 2) / (2 * 4.0**2))
+    places = torch.arange(size)
+    distance = (places[:, None] - places[None, :]).clamp(-reach - 1, reach + 1)
+    padded = functional.pad(kernel / kernel.sum(), (1, 1))
+    return padded[distance + reach + 1]

@@ -31,6 +31,9 @@ class Recipe:
     `model` is ai85fcbit, ai85cnnbit or ai85winbit. `encoding` is that of all dense layers,
     `encodings` those of each, `window_encoding` those of windows ("": as `encoding`). `act_bits`
     are 8 or 4, `act_mantissa` none, max or recip and its bits. `windows` are 4, 9 or 25.
+    Deformed copies are fresh, or taken from a pool of `augmentation_pool` copies of each picture.
+    With `teacher_epochs` a float network is trained first, whose logits have the part
+    `distillation` in the loss.
     """
 
     model: str = "ai85fcbit"
@@ -65,6 +68,11 @@ class Recipe:
     rotation1: float = 10.0
     rotation2: float = 10.0
     elastic: float = 0.0
+    augmentation_pool: int = 0
+    label_smoothing: float = 0.0
+    teacher_epochs: int = 0
+    distillation: float = 0.9
+    temperature: float = 2.0
 
     def architecture(self, classes: int) -> Architecture:
         """Return the network for these classes."""
@@ -103,7 +111,7 @@ _WIDTHS = ("network_width1", "network_width2", "network_width3")
 _MODELS = {"FCMNIST": "ai85fcbit", "CNNMNIST": "ai85cnnbit"}
 _IGNORED = (
     "dataset", "runtag", "halve_lr_epoch", "act_pow2", "act_pow2_round", "first_layer_act_bits",
-    "table_scale", "augmentation_pool", "gpu_aug_interp", "pool_seed", "NormType", "WScale",
+    "table_scale", "gpu_aug_interp", "pool_seed", "NormType", "WScale",
     "lambda_l1", "prune_epoch", "prune_groupstoprune", "prune_totalgroups", "act_group",
 )  # fmt: skip
 
@@ -177,7 +185,7 @@ def _yes(value: Any) -> bool:
 
 
 def _whole(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= 1_000_000:
+    if isinstance(value, bool) or not isinstance(value, int) or not -1 <= value <= 1_000_000:
         raise TypeError
     return value
 
@@ -243,11 +251,26 @@ def _checked(recipe: Recipe, section: Mapping[str, Any], complaints: Complaints)
     if recipe.lr <= 0 or recipe.muon_lr <= 0 or recipe.quantscale <= 0:
         complaints.add("lr, muon_lr and quantscale must be above 0", section,
                        _written("lr", section))  # fmt: skip
+    _check_ranges(recipe, section, complaints)
     for key, numbers in sizes.items():
         if not all(1 <= number <= _MOST_WIDTH for number in numbers):
             complaints.add(f"{key} is not from 1 to {_MOST_WIDTH}", section, _written(key, section))
     complaints.refuse()
     return recipe
+
+
+_RANGES: dict[str, tuple[float, float]] = {
+    "augmentation_pool": (-1, 64), "augmentation_copies": (0, 64), "teacher_epochs": (0, 1000),
+    "label_smoothing": (0, 1), "distillation": (0, 1), "temperature": (0.01, 100),
+    "elastic": (0, 1), "step_size": (0, 1_000_000), "clip_until_epoch": (0, 1_000_000),
+}  # fmt: skip
+
+
+def _check_ranges(recipe: Recipe, section: Mapping[str, Any], complaints: Complaints) -> None:
+    for key, (least, most) in _RANGES.items():
+        if not least <= getattr(recipe, key) <= most:
+            complaints.add(f"{key} is not from {least:,} to {most:,}", section,
+                           _written(key, section))  # fmt: skip
 
 
 def _written(key: str, section: Mapping[str, Any]) -> str:
