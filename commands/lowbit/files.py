@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from checkpoint import atomic, read_checkpoint
+from checkpoint import Checkpoint, atomic, read_checkpoint
 from diagnostics.errors import InputError
 from values import frozen
 
@@ -94,9 +94,13 @@ def _check_shapes(
 
 def read(path: str) -> Trained:
     """Return what a checkpoint holds; InputError (E725) if it is not of a low-bit network."""
+    return trained_of(read_checkpoint(path), path)
+
+
+def trained_of(checkpoint: Checkpoint, path: str) -> Trained:
+    """Return what a checkpoint that was read from `path` holds, as `read`."""
     from training.lowbit.recipe import recipe_of
 
-    checkpoint = read_checkpoint(path)
     found = checkpoint.entries.get("extras")
     found = found.get(KEY) if isinstance(found, dict) else None
     if not isinstance(found, dict) or found.get("version") != VERSION:

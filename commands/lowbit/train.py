@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from commands.arguments import Parser
-from diagnostics.errors import InputError
+from commands.lowbit.data import pictures_of
 from values import frozen
 
 if TYPE_CHECKING:
@@ -47,7 +46,9 @@ def train_lowbit(words: Sequence[str]) -> int:
     """Train or evaluate; return the exit status. Raises InputError, OSError."""
     options = parse(words)
     recipe, state = _recipe(options)
-    training, test, classes = _data(options)
+    training, test, classes = pictures_of(
+        options.dataset, options.data, training=not options.evaluate
+    )
     if state is not None:
         return _evaluate(state, test, len(classes))
     from training.saving.logs import Log
@@ -184,37 +185,3 @@ def _recipe(options: TrainOptions) -> tuple[Recipe, Trained | None]:
         optimizer=options.optimizer or recipe.optimizer,
     )
     return checked(changed, "the command line"), None
-
-
-def _data(options: TrainOptions) -> tuple[Pictures, Pictures, tuple[str, ...]]:
-    """Return training and test pictures, and the names of the classes."""
-    from training.catalog.own_data import dataset_named
-
-    entry = dataset_named(options.dataset, "--dataset", training=not options.evaluate)
-    given = SimpleNamespace(act_mode_8bit=False, truncate_testset=False)
-    train, test = entry.loader((options.data, given), not options.evaluate, True)
-    tested = _pictures(test, entry.name)
-    trained = tested if train is None else _pictures(train, entry.name)
-    return trained, tested, tuple(map(str, entry.output))
-
-
-def _pictures(found: Any, name: str) -> Pictures:
-    """Return the pictures of a data set as bytes."""
-    import torch
-
-    from training.lowbit.epochs import Pictures
-
-    if hasattr(found, "images") and hasattr(found, "white"):
-        images, labels = found.images, found.targets
-        if found.white != 255:
-            images = (images.float() * (255 / found.white)).round().byte()
-    else:
-        items = [found[i] for i in range(len(found))]
-        images = torch.stack([((x + 1) * 127.5).round().clamp(0, 255).byte() for x, _ in items])
-        labels = torch.tensor([int(label) for _, label in items])
-    if images.ndim != 4 or images.shape[1] != 1:
-        raise InputError(
-            "E725", f"the samples of {name} have the shape {tuple(images.shape[1:])}; low-bit "
-            "networks take grey pictures", "--dataset", "Use --grayscale data, such as MNIST.",
-        )  # fmt: skip
-    return Pictures(images, labels.long())

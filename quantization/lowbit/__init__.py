@@ -4,8 +4,15 @@ The formats are those of networks for the smallest RISC-V cores: a code of few b
 integer that the engine multiplies by, and codes are packed into words of 32 bits, row by row.
 """
 
-from quantization.lowbit.clipping import clip_scalar, octav, proportional
-from quantization.lowbit.encodings import BY_IDENTIFIER, ENCODINGS, Encoding, encode, quantized
+from quantization.lowbit.clipping import clip_scalar, clip_scalars, octav, proportional
+from quantization.lowbit.encodings import (
+    BY_IDENTIFIER,
+    ENCODINGS,
+    TRAINING_ONLY,
+    Encoding,
+    encode,
+    quantized,
+)
 from quantization.lowbit.packing import TRITS, pack, packed_inputs, packed_words, unpack
 from quantization.lowbit.statistics import Statistics, statistics
 
@@ -13,9 +20,11 @@ __all__ = [
     "BY_IDENTIFIER",
     "ENCODINGS",
     "Encoding",
+    "TRAINING_ONLY",
     "TRITS",
     "Statistics",
     "clip_scalar",
+    "clip_scalars",
     "encode",
     "octav",
     "pack",

@@ -25,6 +25,8 @@ def clip_scalar(
     scale: float = 0.25,
 ) -> float:
     """Return the clip scalar of a layer by an algorithm that begins with the present one."""
+    if encoding.name == "None":
+        return float(np.abs(weights).max())
     if algorithm == "prop":
         return proportional(weights, scale)
     return octav(weights, encoding, present, by_levels=algorithm == "octav_cb")
@@ -33,6 +35,22 @@ def clip_scalar(
 def proportional(weights: NDArray[np.floating], scale: float = 0.25) -> float:
     """Return the mean magnitude over `scale`, for checkpoints that do not say what was used."""
     return max(float(np.abs(weights).mean()), 1e-5) / scale
+
+
+def clip_scalars(
+    weights: NDArray[np.floating],
+    encoding: Encoding,
+    algorithm: Algorithm,
+    present: NDArray[np.floating],
+    scale: float = 0.25,
+) -> NDArray[np.float64]:
+    """Return a clip scalar for each row of weights [outputs, ...], as [outputs, 1]."""
+    rows = weights.reshape(len(weights), -1)
+    if algorithm == "prop" and encoding.name != "None":
+        greatest: NDArray[np.float64] = np.abs(rows).max(axis=1, keepdims=True).astype(np.float64)
+        return np.maximum(greatest, 1e-5) / scale
+    pairs = zip(rows, present.reshape(-1).tolist(), strict=True)
+    return np.array([[clip_scalar(row, encoding, algorithm, one, scale)] for row, one in pairs])
 
 
 def octav(

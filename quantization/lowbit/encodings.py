@@ -170,6 +170,17 @@ ENCODINGS: dict[str, Encoding] = {
 }
 """By name; `BinaryBalanced` of older files is an alias of `Binary`."""
 
+
+def _not_stored(_weights: Floats, _clip: float) -> Codes:
+    raise ValueError("weights that are not rounded have no codes")
+
+
+TRAINING_ONLY: dict[str, Encoding] = {
+    encoding.name: encoding
+    for encoding in (_symmetric(5), Encoding("None", 0, 32, (), (), 1.0, _not_stored))
+}
+"""By name: 5 bits, and weights as they are, which no engine reads."""
+
 BY_IDENTIFIER: dict[int, Encoding] = {
     encoding.identifier: encoding for encoding in reversed(ENCODINGS.values())
 }

@@ -12,8 +12,9 @@ import torch
 from PIL import Image
 
 from commands.lowbit.arguments import names_lowbit_model
+from commands.lowbit.convert import network_of
 from commands.lowbit.files import read, save
-from commands.lowbit.quantize import network_of, quantize_lowbit
+from commands.lowbit.quantize import quantize_lowbit
 from commands.lowbit.train import train_lowbit
 from diagnostics.errors import InputError
 from quantization.lowbit import ENCODINGS, encode
@@ -23,7 +24,7 @@ from software.lowbit.network import Rule
 from software.lowbit.requantize import requantize as exact
 from training.lowbit.activations import ActivationRule, requantize
 from training.lowbit.epochs import Epochs, Pictures
-from training.lowbit.loop import train
+from training.lowbit.loop import _rate, train
 from training.lowbit.network import LowBitNetwork
 from training.lowbit.pictures import Augmentation, augmented, codes, reduced
 from training.lowbit.recipe import Recipe, read_recipe
@@ -64,6 +65,7 @@ def recipes() -> list[Recipe]:
         Recipe(widths=(12, 10), encodings=("2bitsym", "4bit", "FP130"), act_bits=8),
         Recipe(widths=(20,), encoding="Ternary"),
         Recipe(widths=(9,), encoding="NF4", act_bits=4, act_mantissa="recip8", act_round=False),
+        Recipe(widths=(12, 8), prune_epoch=1, prune_totalgroups=6, prune_groupstoprune=2),
         Recipe(model="ai85cnnbit", cnn_width=4, widths=(8,)),
         Recipe(model="ai85winbit", windows=9, window_widths=(8, 4), widths=(8,), encoding="NF2",
                act_bits=4, act_mantissa="max"),
@@ -98,6 +100,41 @@ def test_a_trained_network_becomes_a_header_with_the_same_classes(
     assert np.array_equal(found.argmax(1).numpy(), want.classes)
     ratio = found.numpy() / np.where(sums == 0, np.nan, sums)
     assert np.nanmax(ratio) == pytest.approx(np.nanmin(ratio), rel=1e-4), "one factor for all"
+
+
+@pytest.mark.parametrize("norm", ["RMS", "Lin", "LayerNorm", "BatchNorm", "None"])
+@pytest.mark.parametrize("per_output", [False, True])
+def test_networks_with_norms_learn(norm: str, per_output: bool) -> None:
+    torch.manual_seed(3)
+    random = torch.Generator().manual_seed(4)
+    labels = torch.arange(200) % 4
+    images = (torch.rand((200, 1, 16, 16), generator=random) * 60).byte()
+    for label in range(4):
+        images[labels == label, :, 4 * label : 4 * label + 4] += 150
+    recipe = Recipe(widths=(12,), norm=norm, per_output=per_output, lr=0.01, epochs=6,
+                    batch_size=20, augmentation=False)  # fmt: skip
+    network = LowBitNetwork(recipe.architecture(4))
+    data, seen = Pictures(images, labels), []
+    train(network, recipe, data, data, 0, lambda found: seen.append(found.correct))
+    assert seen[-1] > 190
+
+
+@pytest.mark.parametrize("encoding", ["5bitsym", "None"])
+def test_encodings_of_training_only_learn(encoding: str) -> None:
+    recipe = Recipe(widths=(12,), encoding=encoding, clip_init=True)
+    network = LowBitNetwork(recipe.architecture(4))
+    layer = network.layers[0]
+    layer.update_clip("octav", 0.25)  # type: ignore[operator,union-attr]
+    found = layer.integers(False)  # type: ignore[operator,union-attr]
+    found.sum().backward()
+    whole = (found % 2 == 1).all() and 1 <= found.abs().max() <= 31
+    assert bool(whole) is (encoding == "5bitsym") and layer.weight.grad is not None  # type: ignore[union-attr]
+
+
+def test_rates_follow_the_scheduler() -> None:
+    warm = Recipe(scheduler="CosineWarmRestarts", step_size=10)
+    assert _rate(warm, 10) == 1 and _rate(warm, 9.99) < 0.01
+    assert _rate(Recipe(scheduler="StepLR", halve_lr_epoch=15), 20) == pytest.approx(0.005)
 
 
 def vars_of(recipe: Recipe) -> dict[str, Any]:
@@ -140,14 +177,17 @@ def test_hyperparameters_of_others_are_read_as_they_are(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("encoding: 3bitsym\n", "encoding is '3bitsym'"),
-        ("WScale: PerOutput\n", "WScale is 'PerOutput'; it must be PerTensor"),
+        ("WScale: PerOutput\n", "one scale for each output (WScale: PerOutput) needs a norm"),
+        ("WScale: PerInput\n", "WScale is 'PerInput'; it must be PerTensor or PerOutput"),
+        ("NormType: RMS\nact_bits: 4\n", "the norm RMS is for dense layers"),
         ("widths: 64\n", "widths is 64; it must be a list of whole numbers"),
         ("widths: [0]\n", "widths is not from 1 to 4096"),
         ("encodings: [NF4]\n", "encodings has 1 names for 4 layers"),
         ("act_mantissa: recip99\n", "act_mantissa is 'recip99'"),
         ("lr: .nan\n", "lr is .nan; it must be a number"),
         ("lr: -1\n", "must be above 0"),
-        ("prune_epoch: 10\n", "prune_epoch is 10; it must be -1"),
+        ("prune_epoch: 10\n", "32 of 96 groups of 64 outputs cannot be pruned"),
+        ("prune_epoch: 60\n", "prune_epoch is 60, behind the last epoch"),
         ("first_layer_act_bits: 4\n", "first_layer_act_bits is 4; it must be 8"),
         ("enocding: NF4\n", "unknown key 'enocding' in the policy"),
         ("distillation: 2\n", "distillation is not from 0 to 1"),
@@ -183,7 +223,6 @@ def test_a_teacher_is_trained_and_taken_again(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    torch.set_num_threads(1)
     policy = tmp_path / "policy.yaml"
     policy.write_text("widths: [8]\nteacher_epochs: 1\nepochs: 1\naugmentation_pool: 2\n")
     command = ["--model", "ai85fcbit", "--dataset", "digits", "--qat-policy", str(policy)]

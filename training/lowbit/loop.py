@@ -56,6 +56,8 @@ def train(
     for epoch in range(recipe.epochs):
         start = time.monotonic()
         samples, labels = epochs.samples(epoch)
+        if epoch == recipe.prune_epoch:
+            network.prune(recipe.prune_groupstoprune)
         loss = _one_epoch(network, optimizers, samples, labels, recipe, epoch, generator)
         if epoch < recipe.clip_until_epoch:
             _update_clips(network, recipe)
@@ -121,6 +123,8 @@ def _one_epoch(
                 group["lr"] = rate * factor
             optimizer.zero_grad()
         loss = _loss(network(samples.codes[chosen]), samples.logits, labels, chosen, recipe)
+        if epoch < recipe.prune_epoch:
+            loss = loss + recipe.lambda_l1 * network.mask.abs().sum()
         loss.backward()
         for optimizer, _ in optimizers:
             optimizer.step()
@@ -141,9 +145,13 @@ def _loss(
 
 def _rate(recipe: Recipe, epoch: float) -> float:
     """Return by what the learning rate is multiplied."""
+    halved = 0.5 if 0 <= recipe.halve_lr_epoch <= epoch else 1.0
     if recipe.scheduler == "StepLR":
-        return recipe.lr_decay ** (int(epoch) // max(1, recipe.step_size))
-    return 0.5 * (1 + math.cos(math.pi * epoch / recipe.epochs))
+        return halved * recipe.lr_decay ** (int(epoch) // max(1, recipe.step_size))
+    period = recipe.epochs
+    if recipe.scheduler == "CosineWarmRestarts":
+        period = max(1, recipe.step_size)
+    return halved * 0.5 * (1 + math.cos(math.pi * (epoch % period) / period))
 
 
 def _optimizers(

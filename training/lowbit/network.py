@@ -14,8 +14,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from quantization.lowbit import clip_scalar
+from quantization.lowbit import clip_scalar, clip_scalars
 from training.lowbit.activations import ActivationRule, requantize
+from training.lowbit.normalized import ENGINE, activations, normalized
 from training.lowbit.weights import encoding_of, integer_weights, unit_of
 from values import frozen
 
@@ -28,7 +29,10 @@ class Architecture:
 
     `stem` is "dense", "cnn" (channels in `channels`) or "windows": `stride` 8, 4 or 2 gives 4, 9
     or 25 of them, whose layers have `window_widths`, `shared` or their own. `encodings` are those
-    of the dense layers, whose widths are `widths` and at last `classes`.
+    of the dense layers, whose widths are `widths` and at last `classes`. With a `norm` instead of
+    the engine's scales dense layers are trained as others do; `per_output` gives each output of
+    them a clip scalar of its own. `mask_groups` counts the groups of outputs of the first dense
+    layer that pruning may take away.
     """
 
     stem: str
@@ -43,6 +47,9 @@ class Architecture:
     rule: ActivationRule = ActivationRule()
     window_rule: ActivationRule = ActivationRule()
     shared_scale: bool = False
+    norm: str = ENGINE
+    per_output: bool = False
+    mask_groups: int = 0
 
     @property
     def windows(self) -> int:
@@ -56,15 +63,17 @@ class Architecture:
 
 
 class LowBitWeights(nn.Module):
-    """Weights of one encoding with their clip scalar `s`, and an optional mask of inputs."""
+    """Weights of one encoding with their clip scalar `s`, or one for each output."""
 
-    def __init__(self, shape: tuple[int, ...], encoding: str, fan_in: int) -> None:
+    def __init__(
+        self, shape: tuple[int, ...], encoding: str, fan_in: int, per_output: bool = False
+    ) -> None:
         super().__init__()
         self.encoding = encoding_of(encoding)
         bound = (1 / fan_in) ** 0.5
         self.weight = nn.Parameter(torch.empty(shape).uniform_(-bound, bound))
         self.s: Tensor
-        self.register_buffer("s", torch.ones(()))
+        self.register_buffer("s", torch.ones((shape[0], 1) if per_output else ()))
 
     def integers(self, fine: bool) -> Tensor:
         """Return the integers that the engine multiplies by."""
@@ -72,11 +81,17 @@ class LowBitWeights(nn.Module):
 
     def update_clip(self, algorithm: str, scale: float) -> None:
         """Choose the clip scalar for the present weights."""
-        found = clip_scalar(
-            self.weight.detach().numpy().astype(np.float32), self.encoding, algorithm,  # type: ignore[arg-type]
-            float(self.s), scale,
-        )  # fmt: skip
-        self.s.fill_(max(found, 1e-5))
+        weights = self.weight.detach().numpy().astype(np.float32)
+        if self.s.ndim:
+            found = clip_scalars(weights, self.encoding, algorithm, self.s.numpy(), scale)  # type: ignore[arg-type]
+            self.s.copy_(torch.from_numpy(found).clamp(min=1e-5))
+        else:
+            one = clip_scalar(weights, self.encoding, algorithm, float(self.s), scale)  # type: ignore[arg-type]
+            self.s.fill_(max(one, 1e-5))
+
+    def scaled(self) -> Tensor:
+        """Return the weights as the levels that they are rounded to."""
+        return self.integers(False) * (self.s / unit_of(self.encoding, False))
 
 
 class LowBitNetwork(nn.Module):
@@ -96,10 +111,12 @@ class LowBitNetwork(nn.Module):
             features = one.windows * one.window_widths[-1]
         sizes = (features, *one.widths, one.classes)
         self.layers = nn.ModuleList(
-            LowBitWeights((wide, narrow), encoding, narrow)
+            LowBitWeights((wide, narrow), encoding, narrow, one.per_output)
             for narrow, wide, encoding in zip(sizes[:-1], sizes[1:], one.encodings, strict=True)
         )
         self.gain = nn.Parameter(torch.zeros(()))
+        if one.mask_groups:
+            self.mask = nn.Parameter(torch.ones(one.mask_groups))
 
     def _window_layers(self) -> Iterator[LowBitWeights]:
         one = self.architecture
@@ -122,15 +139,50 @@ class LowBitNetwork(nn.Module):
             values = requantize(self._convolved(values), one.rule)
         elif one.stem == "windows":
             values = requantize(self._windowed(values), one.rule)
+        if one.norm != ENGINE:
+            return self._with_norms(values)
         for place, layer in enumerate(self.layers):
             assert isinstance(layer, LowBitWeights)
-            sums = functional.linear(values, layer.integers(one.fine))
+            sums = self._masked(functional.linear(values, layer.integers(one.fine)), place)
             if place + 1 < len(self.layers):
                 values = requantize(sums, one.rule)
         last = self.layers[-1]
         assert isinstance(last, LowBitWeights)
         unit = (one.rule.limit + 1) * unit_of(last.encoding, one.fine)
         return sums * (torch.exp(self.gain) / unit)
+
+    def _with_norms(self, values: Tensor) -> Tensor:
+        """Return the logits of dense layers with norms in front of them."""
+        values = values / 127
+        for place, layer in enumerate(self.layers):
+            assert isinstance(layer, LowBitWeights)
+            inputs = activations(
+                normalized(values.relu() if place else values, self.architecture.norm)
+            )
+            values = self._masked(functional.linear(inputs, layer.scaled()), place)
+        return values * torch.exp(self.gain)
+
+    def _masked(self, sums: Tensor, place: int) -> Tensor:
+        """Return sums [N, outputs] times the mask, which is that of the first dense layer."""
+        groups = self.architecture.mask_groups
+        if place or not groups:
+            return sums
+        return sums * self.mask.repeat_interleave(sums.shape[1] // groups)
+
+    def prune(self, groups: int) -> None:
+        """Take away the groups with the least mask; the mask of the others goes into the weights.
+
+        From then on the mask is 0 or 1 and no longer trained.
+        """
+        first = self.layers[0]
+        assert isinstance(first, LowBitWeights)
+        with torch.no_grad():
+            each = self.mask.repeat_interleave(len(first.weight) // len(self.mask))
+            first.weight.mul_(each[:, None])
+            weakest = self.mask.abs().argsort()[:groups]
+            self.mask.fill_(1.0)
+            self.mask[weakest] = 0.0
+        self.mask.requires_grad_(False)
 
     def _convolved(self, values: Tensor) -> Tensor:
         """Return the pooled sums of the chain of convolutions, channel by channel."""

@@ -10,9 +10,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Any
 
-from quantization.lowbit import ENCODINGS
+from quantization.lowbit import ENCODINGS, TRAINING_ONLY
 from training.lowbit.activations import ActivationRule
 from training.lowbit.network import Architecture
+from training.lowbit.normalized import ENGINE, NORMS
 from training.policies.complaints import Complaints, shown
 from training.policies.yaml_file import read_section
 from values import frozen
@@ -59,6 +60,7 @@ class Recipe:
     scheduler: str = "Cosine"
     lr_decay: float = 0.1
     step_size: int = 10
+    halve_lr_epoch: int = -1
     optimizer: str = "Adam"
     muon_lr: float = 0.01
     muon_momentum: float = 0.95
@@ -70,6 +72,12 @@ class Recipe:
     elastic: float = 0.0
     augmentation_pool: int = 0
     label_smoothing: float = 0.0
+    norm: str = ENGINE
+    per_output: bool = False
+    lambda_l1: float = 0.0005
+    prune_epoch: int = -1
+    prune_groupstoprune: int = 32
+    prune_totalgroups: int = 96
     teacher_epochs: int = 0
     distillation: float = 0.9
     temperature: float = 2.0
@@ -92,6 +100,9 @@ class Recipe:
             rule,
             rule,
             self.shared_scale,
+            self.norm,
+            self.per_output,
+            self.prune_totalgroups if self.prune_epoch >= 0 else 0,
         )
 
 
@@ -103,27 +114,27 @@ def _kind(mantissa: str) -> tuple[str, int]:
 
 
 _OTHER_NAMES = {
-    "QuantType": "encoding", "maxw_algo": "clip", "maxw_quantscale": "quantscale",
-    "maxw_update_until_epoch": "clip_until_epoch", "num_epochs": "epochs",
-    "learning_rate": "lr", "elastictransformprobability": "elastic",
+    "QuantType": "encoding", "NormType": "norm", "maxw_algo": "clip",
+    "maxw_quantscale": "quantscale", "maxw_update_until_epoch": "clip_until_epoch",
+    "num_epochs": "epochs", "learning_rate": "lr", "elastictransformprobability": "elastic",
 }  # fmt: skip
 _WIDTHS = ("network_width1", "network_width2", "network_width3")
 _MODELS = {"FCMNIST": "ai85fcbit", "CNNMNIST": "ai85cnnbit"}
 _IGNORED = (
-    "dataset", "runtag", "halve_lr_epoch", "act_pow2", "act_pow2_round", "first_layer_act_bits",
-    "table_scale", "gpu_aug_interp", "pool_seed", "NormType", "WScale",
-    "lambda_l1", "prune_epoch", "prune_groupstoprune", "prune_totalgroups", "act_group",
+    "dataset", "runtag", "act_pow2", "act_pow2_round", "first_layer_act_bits",
+    "table_scale", "gpu_aug_interp", "pool_seed", "WScale",
+    "act_group",
 )  # fmt: skip
 
 
-_ONLY: dict[str, Any] = {"WScale": "PerTensor", "prune_epoch": -1, "first_layer_act_bits": 8}
+_ONLY: dict[str, Any] = {"first_layer_act_bits": 8}
 """Keys with the only value that this training can honour."""
 
 
 def passed_over(path: str) -> tuple[str, ...]:
     """Return the keys of a policy that change nothing here."""
     found = read_section(Complaints(CODE, path))
-    return tuple(key for key in found if key in _IGNORED and key not in _ONLY)
+    return tuple(key for key in found if key in _IGNORED and key not in (*_ONLY, "WScale"))
 
 
 def read_recipe(path: str, model: str | None = None) -> Recipe:
@@ -152,6 +163,10 @@ def _recipe(content: Mapping[str, Any], complaints: Complaints, model: str | Non
             values[name] = _READERS[kind](found[key])
         except (TypeError, ValueError):
             complaints.wrong(content, key, _MEANT[kind])
+    if "WScale" in found:
+        values["per_output"] = found["WScale"] == "PerOutput"
+        if found["WScale"] not in ("PerTensor", "PerOutput"):
+            complaints.wrong(content, "WScale", "PerTensor or PerOutput")
     for key, only in _ONLY.items():
         if found.get(key, only) != only:
             complaints.wrong(content, key, str(only), remedy="Nothing else is trained here.")
@@ -224,11 +239,11 @@ def checked(recipe: Recipe, path: str) -> Recipe:
 
 
 def _checked(recipe: Recipe, section: Mapping[str, Any], complaints: Complaints) -> Recipe:
-    names = (*ENCODINGS, "BinaryBalanced")
+    names = (*ENCODINGS, *TRAINING_ONLY, "BinaryBalanced")
     choices: dict[str, tuple[Any, ...]] = {
         "model": MODELS, "encoding": names, "clip": ("octav", "octav_cb", "prop"),
-        "scheduler": ("Cosine", "StepLR"), "optimizer": ("Adam", "Muon"), "act_bits": (8, 4),
-        "windows": tuple(_STRIDES),
+        "scheduler": ("Cosine", "StepLR", "CosineWarmRestarts"), "optimizer": ("Adam", "Muon"),
+        "act_bits": (8, 4), "windows": tuple(_STRIDES), "norm": NORMS,
     }  # fmt: skip
     choices["act_mantissa"] = ("none", "max", *(f"recip{n}" for n in range(2, 17)))
     for key, allowed in choices.items():
@@ -252,6 +267,7 @@ def _checked(recipe: Recipe, section: Mapping[str, Any], complaints: Complaints)
         complaints.add("lr, muon_lr and quantscale must be above 0", section,
                        _written("lr", section))  # fmt: skip
     _check_ranges(recipe, section, complaints)
+    _check_together(recipe, section, complaints)
     for key, numbers in sizes.items():
         if not all(1 <= number <= _MOST_WIDTH for number in numbers):
             complaints.add(f"{key} is not from 1 to {_MOST_WIDTH}", section, _written(key, section))
@@ -264,6 +280,33 @@ _RANGES: dict[str, tuple[float, float]] = {
     "label_smoothing": (0, 1), "distillation": (0, 1), "temperature": (0.01, 100),
     "elastic": (0, 1), "step_size": (0, 1_000_000), "clip_until_epoch": (0, 1_000_000),
 }  # fmt: skip
+
+
+def _check_together(recipe: Recipe, section: Mapping[str, Any], complaints: Complaints) -> None:
+    """Complain of what needs another key, or excludes it."""
+    if recipe.norm == ENGINE and recipe.per_output:
+        complaints.add(
+            "one scale for each output (WScale: PerOutput) needs a norm", section, "WScale",
+            f"Choose a NormType: {', '.join(NORMS[1:])}. The engine has one scale for a layer.",
+        )  # fmt: skip
+    if recipe.norm != ENGINE and (recipe.model == "ai85winbit" or recipe.act_bits != 8):
+        complaints.add(
+            f"the norm {recipe.norm} is for dense layers with activations of 8 bits", section,
+            _written("norm", section), f"Use norm: {ENGINE}.",
+        )  # fmt: skip
+    if recipe.prune_epoch < 0:
+        return
+    if recipe.prune_epoch >= recipe.epochs:
+        found = f"prune_epoch is {recipe.prune_epoch}, behind the last epoch"
+        complaints.add(found, section, "prune_epoch", f"It is below epochs, {recipe.epochs}.")
+    total, pruned = recipe.prune_totalgroups, recipe.prune_groupstoprune
+    if not recipe.widths or total < 1 or recipe.widths[0] % total or not 0 <= pruned < total:
+        width = recipe.widths[0] if recipe.widths else 0
+        complaints.add(
+            f"{pruned} of {total} groups of {width} outputs cannot be pruned", section,
+            "prune_epoch",
+            "prune_totalgroups divides the first width; prune_groupstoprune is below it.",
+        )  # fmt: skip
 
 
 def _check_ranges(recipe: Recipe, section: Mapping[str, Any], complaints: Complaints) -> None:

@@ -9,7 +9,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from quantization.lowbit import ENCODINGS, Encoding
+from quantization.lowbit import ENCODINGS, TRAINING_ONLY, Encoding
+
+_UNROUNDED = 2048.0
+"""What stands for the clip scalar where weights are not rounded: sums of many bits, as others."""
 
 
 def integer_weights(weight: Tensor, clip: Tensor, encoding: Encoding, fine: bool) -> Tensor:
@@ -41,13 +44,15 @@ def _unit(encoding: Encoding, fine: bool) -> float:
             return float(1 << encoding.bits)
         case "FP130":
             return 128.0
+        case "None":
+            return _UNROUNDED
         case _:
             return float(1 << (encoding.bits - 1))
 
 
 def _levels(weight: Tensor, clip: Tensor, encoding: Encoding, fine: bool) -> Tensor:
     """Return the integer of each weight."""
-    half = float(1 << (encoding.bits - 1))
+    half = float(1 << max(encoding.bits - 1, 0))
     match encoding.name:
         case "Binary":
             return torch.where(weight - weight.double().mean().float() >= 0, 1.0, -1.0)
@@ -62,6 +67,8 @@ def _levels(weight: Tensor, clip: Tensor, encoding: Encoding, fine: bool) -> Ten
             return (weight * (half / clip) - 0.01).round().clamp(-half, half - 1)
         case "sint4" | "8bit":
             return (weight * (half / clip)).round().clamp(-half, half - 1)
+        case "None":
+            return weight * (_UNROUNDED / clip)
         case "FP130":
             magnitude = (weight * (128 / clip)).abs()
             power = torch.frexp(magnitude)[1].sub(1).clamp(0, 7)
@@ -79,4 +86,4 @@ def _nearest(scaled: Tensor, encoding: Encoding) -> Tensor:
 
 def encoding_of(name: str) -> Encoding:
     """Return an encoding by its name, `BinaryBalanced` of older files included; else KeyError."""
-    return ENCODINGS["Binary" if name == "BinaryBalanced" else name]
+    return (ENCODINGS | TRAINING_ONLY)["Binary" if name == "BinaryBalanced" else name]
