@@ -12,7 +12,7 @@ from quantization.lowbit import TRITS, Encoding, packed_inputs
 from software.lowbit.bounds import first_plane_bits, prove_sums
 from software.lowbit.engine import run
 from software.lowbit.header import fields_of
-from software.lowbit.network import Dense, DepthwiseChain, LowBitNetwork, Rule, Windows
+from software.lowbit.network import WINDOW, Dense, DepthwiseChain, LowBitNetwork, Rule, Windows
 from values import frozen
 from writing.files import distinct
 from writing.templates import render
@@ -26,6 +26,8 @@ _FORMS = {
 
 
 _PER_LINE = 8
+_RAM_BYTES = 2048 - 128
+"""What the smallest cores have, less a stack."""
 
 
 @frozen
@@ -87,8 +89,29 @@ def sizes(network: LowBitNetwork) -> tuple[int, int]:
         flash += sum(kernels.nbytes for kernels in stem.kernels)
         ram += 14 * 14 * (2 if first_plane_bits(stem) <= 16 else 4) + 6 * 6 * 4
     elif isinstance(stem, Windows):
-        ram += 64
+        ram += WINDOW * WINDOW
+        if _one_by_one(network):
+            ram += 5 * _row(stem)
     return flash, ram
+
+
+def _one_by_one(network: LowBitNetwork) -> bool:
+    """Whether windows are computed one at a time, and again for each scale that they share.
+
+    So it is where the sums of all windows would not leave room in RAM for a stack.
+    """
+    stem = network.stem
+    if not isinstance(stem, Windows) or len(stem.layers) == 1:
+        return False
+    group, count = network.window_rule.group, len(stem.positions)
+    sums = max(count * row[0].outputs for row in stem.layers)
+    known = group == count or (group == 1 and len(stem.layers) == 2)
+    return known and 5 * sums + WINDOW * WINDOW > _RAM_BYTES
+
+
+def _row(windows: Windows) -> int:
+    """Return the greatest number of outputs of a window's layers but the last."""
+    return max(row[0].outputs for row in windows.layers[:-1])
 
 
 def _engine(network: LowBitNetwork) -> dict[str, Any]:
@@ -206,6 +229,9 @@ def _windows(network: LowBitNetwork, names: dict[Rule, str]) -> dict[str, Any] |
         "layers": layers,
         "count": len(windows.positions),
         "stride": windows.stride,
+        "again": _one_by_one(network),
+        "row": _row(windows) if len(windows.layers) > 1 else 0,
+        "first_pass": len(windows.layers) - 1 if network.window_rule.group == 1 else 0,
         "group": network.window_rule.group,
         "scale": names.get(_plain(network.window_rule)),
         "joined": names[_plain(network.rule)],
@@ -219,7 +245,8 @@ def _sizes(network: LowBitNetwork) -> dict[str, int]:
     if isinstance(stem, DepthwiseChain):
         sums.append(4 * stem.channels)
     elif isinstance(stem, Windows):
-        sums += [len(stem.positions) * row[0].outputs for row in stem.layers]
+        kept = stem.layers[-1:] if _one_by_one(network) else stem.layers
+        sums += [len(stem.positions) * row[0].outputs for row in kept]
     inner = [size for size in sums if size != network.classes] or [1]
     return {"sums": max(sums), "activations": max(inner)}
 

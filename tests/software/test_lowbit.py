@@ -13,7 +13,7 @@ from commands.lowbit.arguments import parse
 from commands.lowbit.create import create_lowbit
 from diagnostics import DiagnosticError
 from quantization.lowbit import ENCODINGS, encode, octav, pack, statistics, unpack
-from software.lowbit.emit import header, signed_powers
+from software.lowbit.emit import header, signed_powers, sizes
 from software.lowbit.engine import input_codes, run
 from software.lowbit.header import read_header
 from software.lowbit.network import Dense, DepthwiseChain, LowBitNetwork, Rule, Windows
@@ -116,6 +116,15 @@ def networks() -> list[LowBitNetwork]:
     chain = DepthwiseChain((2, 4, 7), (kernels[0], kernels[1], kernels[2]), (6, 9))
     shift, low = Rule(), Rule("reciprocal", 8, limit=15)
     windows = Windows(4, ((dense(0, "NF4", 64, 5),), (dense(1, "NF4", 5, 3),)), shared=True)
+    many = Windows(2, ((dense(0, "NF4", 64, 24),), (dense(1, "NF4", 24, 2),)), shared=True)
+    deep = Windows(
+        2,
+        tuple(
+            (dense(i, "4bitsym", *size),) for i, size in enumerate([(64, 18), (18, 16), (16, 2)])
+        ),
+        shared=True,
+    )
+    last = (dense(0, "NF4", 50, 10),)
     own = Windows(8, (tuple(dense(0, "sint4", 64, 6) for _ in range(4)),), shared=False)
     head = (dense(0, "NF4", 27, 10),)
     return [
@@ -123,6 +132,8 @@ def networks() -> list[LowBitNetwork]:
           for name in ENCODINGS),
         LowBitNetwork(chain, (dense(11, "Ternary", 12, 4),), shift, shift),
         LowBitNetwork(windows, head, low, Rule("reciprocal", 8, limit=15, group=9), fine=True),
+        *(LowBitNetwork(one, last, low, Rule("reciprocal", 8, limit=15, group=group), fine=True)
+          for one in (many, deep) for group in (1, 25)),
         LowBitNetwork(own, (dense(0, "sint4", 24, 10),), Rule("max", limit=15), shift, fine=True),
     ]  # fmt: skip
 
@@ -132,6 +143,14 @@ def test_c_computes_what_python_does(network: LowBitNetwork) -> None:
     inputs = RANDOM.integers(-128, 128, (12, network.inputs)).astype(np.int8)
     inputs[0], inputs[1], inputs[2] = -128, 127, 0
     assert not [*same_in_c(network, inputs)]
+
+
+def test_windows_that_share_a_scale_fit_the_smallest_ram() -> None:
+    shape = ((dense(0, "NF4", 64, 32),), (dense(1, "NF4", 32, 8),))
+    layers = (dense(0, "NF4", 200, 64), dense(1, "NF4", 64, 64), dense(2, "NF4", 64, 10))
+    rule = Rule("reciprocal", 8, limit=15, group=25)
+    network = LowBitNetwork(Windows(2, shape, True), layers, rule, rule, fine=True)
+    assert sizes(network) == (9_920, 5 * 200 + 64 + 5 * 32)
 
 
 def test_sums_beyond_32_bits_are_refused() -> None:
