@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from training.lowbit.epochs import Pictures
 
 
+_SIZE = (28, 28)
+"""Of pictures in folders, before they are deformed and reduced to 16x16: as in MNIST."""
+
+
 def pictures_of(
     dataset: str, folder: str, *, training: bool
 ) -> tuple[Pictures, Pictures, tuple[str, ...]]:
@@ -21,9 +25,11 @@ def pictures_of(
 
     Without `training` only the test set is read, and stands for both.
     """
+    from datasets.own.settings import DataSettings
     from training.catalog.own_data import dataset_named
 
-    entry = dataset_named(dataset, "--dataset", training=training)
+    settings = DataSettings(resize=_SIZE, grayscale=True, augment=())
+    entry = dataset_named(dataset, "--dataset", settings, training=training)
     given = SimpleNamespace(act_mode_8bit=False, truncate_testset=False)
     train, test = entry.loader((folder, given), training, True)
     tested = _pictures(test, entry.name)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from checkpoint import Checkpoint, read_checkpoint
 from commands.lowbit.files import KEY, Trained, trained_of
 from diagnostics.errors import InputError
-from quantization.lowbit import ENCODINGS, proportional
+from quantization.lowbit import proportional
 
 Arrays = Mapping[str, NDArray[Any]]
 _IMAGE = 256
@@ -120,11 +120,3 @@ def _check_form(weights: Arrays, convs: list[str], dense: list[str], path: str) 
 
 def _refusal(message: str, path: str, remedy: str) -> InputError:
     return InputError("E725", message, path, remedy)
-
-
-def known_encodings(text: str) -> tuple[str, ...]:
-    """Return names of encodings separated by commas; ValueError if one is not known."""
-    names = tuple(text.split(","))
-    if not set(names) <= ENCODINGS.keys():
-        raise ValueError
-    return names

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from datasets import fashionmnist, idx, mnist, torchvision_access
+from datasets import emnist, fashionmnist, idx, mnist, torchvision_access
 from datasets.digits import digits_get_datasets
 from datasets.errors import DatasetError
 from datasets.images import ImageDataset, RandomAffine, RandomCrop
@@ -63,6 +63,34 @@ def test_fashionmnist_is_shifted_and_mirrored(tmp_path: Path) -> None:
     assert train.crop == RandomCrop(4, mirror=True)
     assert train.batch(torch.arange(7))[0].shape == (7, 1, 28, 28)
     assert len(fashionmnist.datasets[0]["output"]) == 10
+
+
+@pytest.mark.parametrize("split", emnist.SPLITS)
+def test_splits_of_emnist_are_upright(split: str, tmp_path: Path) -> None:
+    raw = tmp_path / "EMNIST" / "raw"
+    raw.mkdir(parents=True)
+    images = torch.randint(0, 256, (4, 28, 28), dtype=torch.uint8)
+    count = len(emnist.SPLITS[split])
+    labels = torch.tensor([0, 1, count - 2, count - 1], dtype=torch.uint8)
+    for part in ("train", "test"):
+        for kind, values in (("images-idx3", images), ("labels-idx1", labels)):
+            (raw / f"emnist-{split.lower()}-{part}-{kind}-ubyte").write_bytes(_idx(values))
+    _, test = emnist.emnist_get_datasets((str(tmp_path), ARGS), False, split=split)
+    assert test is not None
+    assert torch.equal(test.images[:, 0], images.transpose(1, 2))
+    assert test.targets.tolist() == [0, 1, count - 2, count - 1]
+
+
+def test_missing_and_damaged_files_of_emnist_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(DatasetError, match="emnist-letters-test-images-idx3-ubyte"):
+        emnist.emnist_get_datasets((str(tmp_path), ARGS), False, split="LETTERS")
+    raw = tmp_path / "EMNIST" / "raw"
+    raw.mkdir(parents=True)
+    for kind, values in (("images-idx3", torch.zeros(1, 28, 28)), ("labels-idx1", torch.ones(1))):
+        values[-1:] = 47
+        (raw / f"emnist-balanced-test-{kind}-ubyte").write_bytes(_idx(values.byte()))
+    with pytest.raises(DatasetError, match="holds the label 47; labels are 0 to 46"):
+        emnist.emnist_get_datasets((str(tmp_path), ARGS), False, split="BALANCED")
 
 
 def test_missing_files_are_downloaded(

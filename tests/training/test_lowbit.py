@@ -13,6 +13,7 @@ from PIL import Image
 
 from commands.lowbit.arguments import names_lowbit_model
 from commands.lowbit.convert import network_of
+from commands.lowbit.data import pictures_of
 from commands.lowbit.files import read, save
 from commands.lowbit.quantize import quantize_lowbit
 from commands.lowbit.train import train_lowbit
@@ -217,6 +218,17 @@ def test_a_network_is_trained_and_evaluated_by_the_command_line(
     evaluating = ["--evaluate", "--exp-load-weights-from", str(file)]
     assert train_lowbit(["--model", "ai85fcbit", "--dataset", "digits", *evaluating]) == 0
     assert f"Top1: {last}" in capsys.readouterr().out
+
+
+def test_pictures_in_folders_become_grey_bytes(tmp_path: Path) -> None:
+    for part, kind, shade in itertools.product(("train", "test"), "ab", (40, 90)):
+        (tmp_path / part / kind).mkdir(parents=True, exist_ok=True)
+        colours = np.full((20, 32, 3), shade + 100 * (kind == "b"), np.uint8)
+        Image.fromarray(colours).save(tmp_path / part / kind / f"{shade}.png")
+    training, test, classes = pictures_of(f"folder:{tmp_path}", ".", training=True)
+    assert classes == ("a", "b") and training.images.shape == test.images.shape == (4, 1, 28, 28)
+    assert sorted(test.images.flatten(1).unique().tolist()) == [40, 90, 140, 190]
+    assert codes(reduced(test.images)).shape == (4, 256)
 
 
 def test_a_teacher_is_trained_and_taken_again(

@@ -1,0 +1,73 @@
+"""EMNIST: grey images of handwritten letters and digits, 28x28, in six splits.
+
+The files hold each image with rows and columns exchanged. The labels of the split of letters begin
+at 1 and have 37 places, as networks of others for it have.
+Source: docs/datasets.md, "Images in memory".
+"""
+
+from __future__ import annotations
+
+import functools
+import string
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from datasets.errors import DatasetError
+from datasets.idx import SIZE, find, read_pair
+from datasets.images import ImageDataset, RandomAffine, train_and_test
+
+_DIGITS = tuple(string.digits)
+_MERGED = "abdefghnqrt"
+"""Small letters that differ from capital ones enough to be classes of their own."""
+_FORTY_SEVEN = (*_DIGITS, *string.ascii_uppercase, *_MERGED)
+SPLITS: dict[str, tuple[str, ...]] = {
+    "BALANCED": _FORTY_SEVEN,
+    "BYCLASS": (*_DIGITS, *string.ascii_uppercase, *string.ascii_lowercase),
+    "BYMERGE": _FORTY_SEVEN,
+    "LETTERS": ("none", *string.ascii_uppercase, *(f"none {i}" for i in range(27, 37))),
+    "DIGITS": _DIGITS,
+    "MNIST": _DIGITS,
+}
+"""By split, the names of the classes."""
+_DISTORTION = RandomAffine(degrees=10, shear=5, pixels=2)
+
+
+def emnist_get_datasets(
+    data: tuple[str, Any], load_train: bool = True, load_test: bool = True, *, split: str
+) -> tuple[ImageDataset | None, ImageDataset | None]:
+    """Return training and test set of a split; the former is turned, sheared, shifted at random."""
+    raw = Path(data[0]) / "EMNIST" / "raw"
+    return train_and_test(
+        lambda train: _read(raw, split, train),
+        data[1],
+        (load_train, load_test),
+        augment=_DISTORTION,
+    )
+
+
+def _read(raw: Path, split: str, train: bool) -> tuple[Tensor, Tensor]:
+    paths = []
+    for part in ("images-idx3", "labels-idx1"):
+        name = f"emnist-{split.lower()}-{'train' if train else 'test'}-{part}-ubyte"
+        path = find(raw, name)
+        if path is None:
+            raise DatasetError(
+                "E620", f"the file {name} or {name}.gz is missing", str(raw),
+                "Unpack gzip.zip of NIST's page on EMNIST into this folder.",
+            )  # fmt: skip
+        paths.append(path)
+    images, labels = read_pair(paths[0], paths[1], len(SPLITS[split]))
+    return images.transpose(2, 3).contiguous(), labels
+
+
+datasets = [
+    {
+        "name": f"EMNIST_{split}",
+        "input": (1, *SIZE),
+        "output": names,
+        "loader": functools.partial(emnist_get_datasets, split=split),
+    }
+    for split, names in SPLITS.items()
+]
