@@ -7,4 +7,5 @@ python=.venv/bin/python
 [ -x "$python" ] || python=python3
 
 exec "$python" ai8xize.py --device BITNET --mcu ch32v003 --test-dir build --prefix bitnet \
-    --checkpoint-file "trained/${TRAINED:-mnist-lowbit-dense}.h" --sample-input tests/sample_lowbit.npy "$@"
+    --checkpoint-file "trained/${TRAINED:-mnist-lowbit-dense}.h" --sample-input tests/sample_lowbit.npy \
+    --sample-labels tests/sample_lowbit_labels.npy "$@"

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from commands.arguments import Parser
-from quantization.lowbit import ENCODINGS
 from values import frozen
 
 BITNET = "BITNET"
@@ -15,7 +14,10 @@ BITNET = "BITNET"
 
 @frozen
 class LowBitOptions:
-    """Which header becomes which project; `labels` are the classes of the samples, if given."""
+    """Which header becomes which project; `labels` are the classes of the samples, if given.
+
+    With `floor` sums that are shifted are not rounded, whatever the header says.
+    """
 
     header: str
     sample: str
@@ -24,6 +26,7 @@ class LowBitOptions:
     name: str
     parent: str
     overwrite: bool
+    floor: bool
     command_line: str
 
     @property
@@ -73,6 +76,8 @@ def parse(words: Sequence[str], *, json: bool) -> LowBitOptions:
            help="inputs of the console program (.npy), int8 [number, inputs]")  # fmt: skip
     option("--sample-labels", metavar="FILE", help="their classes (.npy)")
     option("--mcu", metavar="NAME", help="profile whose flash and RAM must suffice")
+    option("--shiftnorm", choices=("round", "floor"), default="round",
+           help="floor: bits of sums are dropped without rounding, to compare")  # fmt: skip
     option("--prefix", required=True, metavar="NAME", help="name of the project")
     option("--test-dir", required=True, metavar="DIR", help="folder in which it is written")
     option("--overwrite", action="store_true", help="replace a project that exists")
@@ -84,7 +89,7 @@ def parse(words: Sequence[str], *, json: bool) -> LowBitOptions:
         parser.error("argument --prefix: is the name of a folder")
     return LowBitOptions(
         args.checkpoint_file, args.sample_input, args.sample_labels, args.mcu, name,
-        args.test_dir, args.overwrite, "ai8xize.py " + " ".join(words),
+        args.test_dir, args.overwrite, args.shiftnorm == "floor", "ai8xize.py " + " ".join(words),
     )  # fmt: skip
 
 
@@ -107,6 +112,8 @@ class QuantizeOptions:
 
 def parse_quantize(words: Sequence[str]) -> QuantizeOptions:
     """Return the options of a command line; wrong usage ends the program with status 2."""
+    from quantization.lowbit import ENCODINGS
+
     parser = Parser(
         prog="quantize.py",
         usage="%(prog)s INPUT.pth.tar OUTPUT.h --device BITNET [options]",

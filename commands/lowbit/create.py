@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -25,6 +27,8 @@ def create_lowbit(options: LowBitOptions) -> int:
     profile = None if options.mcu is None else read_profile(options.mcu)
     check_folder(options.folder, overwrite=options.overwrite)
     network = read_header(options.header)
+    if options.floor:
+        network = _without_rounding(network)
     samples = Samples(_inputs(options.sample, network), _labels(options.labels, network))
     if samples.labels is not None and len(samples.labels) != len(samples.inputs):
         raise _refusal(
@@ -42,6 +46,13 @@ def create_lowbit(options: LowBitOptions) -> int:
           f"{', ...' if len(classes) > 16 else ''}")  # fmt: skip
     print(f"Wrote {len(files)} files to {options.folder}")
     return 0
+
+
+def _without_rounding(network: LowBitNetwork) -> LowBitNetwork:
+    """Return a network whose sums are shifted without adding half before."""
+    rules = (network.rule, network.window_rule)
+    one, other = (replace(rule, rounds=rule.rounds and rule.kind != "shift") for rule in rules)
+    return replace(network, rule=one, window_rule=other)
 
 
 def _check_size(network: LowBitNetwork, profile: Profile) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import pickle
 from collections import OrderedDict
 from pathlib import Path
 
@@ -10,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 
+from checkpoint import CheckpointError
 from commands.lowbit.convert import network_of
 from commands.lowbit.files import read, save
 from commands.lowbit.foreign import read_any
@@ -165,6 +168,19 @@ def test_foreign_networks_of_other_forms_are_refused(tmp_path: Path) -> None:
         torch.save(OrderedDict({**foreign(False), **change}), path)
         with pytest.raises(InputError, match=message):
             read_any(str(path), None, ())
+
+
+class Runs:
+    """What a file that is more than data does when it is loaded."""
+
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        return os.system, ("exit 3",)
+
+
+def test_a_file_that_is_more_than_data_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "theirs.pth").write_bytes(pickle.dumps({"state_dict": {}, "x": Runs()}))
+    with pytest.raises(CheckpointError):
+        read_any(str(tmp_path / "theirs.pth"), None, ())
 
 
 def test_a_network_of_train_needs_no_encoding(tmp_path: Path) -> None:

@@ -251,6 +251,31 @@ def test_samples_that_do_not_fit_are_refused(
     assert not (tmp_path / "x").exists()
 
 
+def project(tmp_path: Path, network: LowBitNetwork, *words: str) -> Path:
+    """Write a project of a network that is given inputs of zero, and return its folder."""
+    (tmp_path / "model.h").write_text(header(network, ""))
+    np.save(tmp_path / "samples.npy", np.zeros((1, network.inputs), np.int8))
+    line = ["--device", "BITNET", "--checkpoint-file", str(tmp_path / "model.h"), "--prefix", "x"]
+    line += ["--sample-input", str(tmp_path / "samples.npy"), "--test-dir", str(tmp_path), *words]
+    assert create_lowbit(parse(line, json=False)) == 0
+    return tmp_path / "x"
+
+
+def test_rounding_is_left_out_to_compare(tmp_path: Path) -> None:
+    layers = (dense(3, "4bitsym", 32, 8), dense(5, "4bitsym", 8, 3))
+    network = LowBitNetwork(None, layers, Rule(), Rule())
+    folder = project(tmp_path, network, "--shiftnorm", "floor", "--overwrite")
+    assert "L3_act_round 0" in (folder / "model.h").read_text()
+    folder = project(tmp_path, network, "--overwrite")
+    assert "L3_act_round 1" in (folder / "model.h").read_text()
+
+
+def test_networks_that_need_more_ram_are_refused(tmp_path: Path) -> None:
+    layers = (dense(3, "Binary", 32, 400), dense(5, "Binary", 400, 3))
+    with pytest.raises(DiagnosticError, match="has 2,048 bytes of RAM, 2,128 are needed"):
+        project(tmp_path, LowBitNetwork(None, layers, Rule(), Rule()), "--mcu", "ch32v003")
+
+
 def test_networks_that_are_too_large_are_refused(tmp_path: Path) -> None:
     layers = (dense(3, "8bit", 256, 64), dense(5, "8bit", 64, 10))
     (tmp_path / "model.h").write_text(header(LowBitNetwork(None, layers, Rule(), Rule()), ""))
