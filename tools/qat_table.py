@@ -171,14 +171,14 @@ EXPERIMENTS = {
     ),
     "mnist": Experiment(
         lambda: ai85netextrasmall(num_channels=1, bias=True),
-        mnist, Recipe(938, 0.004), every("mnist", Recipe(469, 0.002), seeds=3),
+        mnist, Recipe(3752, 0.004), every("mnist", Recipe(1876, 0.002), seeds=3),
     ),
     "net5": Experiment(
         lambda: ai85net5(num_channels=1, bias=True),
         mnist, Recipe(2532, 0.002),
         (
             *(Run("net5", 2, 8, 1, "fit", seed, Recipe(469, 0.001)) for seed in range(5)),
-            *(Run("net5", 8, 8, 1, "fit", seed, Recipe(100, 0.0002)) for seed in range(3)),
+            *(Run("net5", 8, 8, 1, "fit", seed, Recipe(1400, 0.0005)) for seed in range(3)),
         ),
         start=TRAINED,
     ),
