@@ -31,6 +31,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
             from commands.q15.quantize import quantize_q15
 
             return quantize_q15(words)
+    if "FIXED" in " ".join(words).upper():
+        from commands.fixed.arguments import is_fixed
+
+        if is_fixed(words):
+            from commands.fixed.quantize import quantize_fixed
+
+            return quantize_fixed(words)
     from commands.quantize.arguments import parse
     from commands.quantize.quantize import quantize
 

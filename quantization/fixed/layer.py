@@ -6,7 +6,6 @@ from numpy.typing import ArrayLike
 
 from diagnostics.errors import InputError
 from quantization.fixed.division import Division, divided, divisor, restored
-from quantization.fixed.numbers import q_format
 from quantization.formats import (
     Float64s,
     Int64s,
@@ -26,11 +25,13 @@ LONGEST_SHIFT = 30
 class FixedLayer:
     """Integers and formats of a layer: weights of any shape, outputs first; biases, or None.
 
-    Weights stand for `weights` times D / 2^(bits-1). `in_fraction`, `out_fraction` and
+    Weights of `bits` bits stand for `weights` times D / 2^(bits-1); inputs, outputs and biases have
+    `data_bits`. `in_fraction`, `out_fraction` and
     `bias_fraction` count the bits behind the point. A D below 1 is 2^-`spare`.
     """
 
     bits: int
+    data_bits: int
     division: Division
     by: float
     weights: Int64s
@@ -65,16 +66,28 @@ class FixedLayer:
         return restored(self.weights, self.by, self.bits)
 
     @property
+    def folded(self) -> bool:
+        """Whether D is a power of two that moves the point of the weights, without any rest."""
+        if self.division is not Division.POWER_OF_TWO:
+            return False
+        shifts = [self.out_shift] if self.bias is None else [self.out_shift, self.bias_shift]
+        return ceil_log2(self.by) <= min(shifts)
+
+    @property
     def stored_fraction(self) -> int:
         """Fraction bits of the weights as files state them: a power of two moves the point."""
-        if self.division is Division.POWER_OF_TWO:
-            return self.bits - 1 - ceil_log2(self.by)
-        return self.bits - 1
+        return self.bits - 1 - (ceil_log2(self.by) if self.folded else 0)
 
     @property
     def stored_factor(self) -> int:
         """D as files state it: 1 for a power of two."""
-        return 1 if self.division is Division.POWER_OF_TWO else int(self.by)
+        return 1 if self.folded else int(self.by)
+
+    @property
+    def stored_shifts(self) -> tuple[int, int]:
+        """Shifts of biases and of sums as files state them."""
+        moved = ceil_log2(self.by) if self.folded else 0
+        return (0 if self.bias is None else self.bias_shift - moved), self.out_shift - moved
 
     def finish(self, sums: Int64s, *, relu: bool = False) -> Int64s:
         """Return outputs from sums of x_q times w_q, int64 [..., outputs]."""
@@ -82,7 +95,7 @@ class FixedLayer:
         total = sums * self.factor + ((1 << shift) >> 1)
         if self.bias is not None:
             total = total + (self.bias << (self.bias_shift + self.spare))
-        low, high = limits(self.bits)
+        low, high = limits(self.data_bits)
         return (total >> shift).clip(0 if relu else low, high)
 
 
@@ -94,26 +107,29 @@ def fixed_layer(
     division: Division,
     magnitude: float,
     in_fraction: int,
-    out_magnitude: float,
+    out_fraction: int,
+    data_bits: int | None = None,
     name: str = "layer",
 ) -> FixedLayer:
     """Return the integers of a layer.
 
-    `magnitude` is that of the weights for which D is chosen, `out_magnitude` the one that outputs
-    need; `in_fraction` counts the fraction bits of the input. Raises InputError E921 for a shift
-    beyond 30.
+    `magnitude` is that of the weights for which D is chosen; `in_fraction` and `out_fraction` count
+    the fraction bits of input and output, the latter at most. `data_bits` is the width of both and
+    of biases, that of the weights unless given. Raises InputError E921 for a shift beyond 30.
     """
     by = divisor(magnitude, division)
+    width = bits if data_bits is None else data_bits
     most = in_fraction + bits - 1
-    fraction = min(power_of_two_fraction(0.0 if bias is None else largest(bias), bits), most)
+    fraction = min(power_of_two_fraction(0.0 if bias is None else largest(bias), width), most)
     made = FixedLayer(
         bits=bits,
+        data_bits=width,
         division=division,
         by=by,
         weights=divided(weights, by, bits),
-        bias=None if bias is None else to_fixed(bias, fraction, bits),
+        bias=None if bias is None else to_fixed(bias, fraction, width),
         in_fraction=in_fraction,
-        out_fraction=min(q_format(out_magnitude, bits).fraction, most),
+        out_fraction=min(out_fraction, most),
         bias_fraction=fraction,
     )
     _check_shifts(made, name)

@@ -64,7 +64,7 @@ def measure(graph: Graph, batches: Iterable[Float64s], percentile: float = 100.0
     Raises InputError E740 for samples that are no finite numbers, that are all zero, or none.
     """
     parts = list(batches)
-    _check_samples(parts)
+    check_samples(parts)
     total = sum(map(len, parts))
     largest = np.zeros(len(graph.shapes))
     kept: list[list[Float64s]] = [[] for _ in graph.shapes]
@@ -86,7 +86,8 @@ def measure(graph: Graph, batches: Iterable[Float64s], percentile: float = 100.0
     ))  # fmt: skip
 
 
-def _check_samples(parts: Sequence[Float64s]) -> None:
+def check_samples(parts: Sequence[Float64s]) -> None:
+    """Raise InputError E740 for samples that are no finite numbers, all zero, or none."""
     remedy = "Name samples like those of the application: --calib DATASET or FILE.npy."
     if not sum(map(len, parts)):
         raise InputError("E740", "there are no samples to calibrate with", "--calib", remedy)

@@ -47,9 +47,9 @@ def quantize_network(
     `ranges` are the magnitudes that the formats of maps have to hold, `largest_values` the largest
     magnitudes of the samples. Raises InputError E741 for layers that need shifts above 30.
     """
-    leaders = _leaders(graph)
+    leaders = leaders_of(graph)
     fractions: dict[int, int] = {}
-    for tensor in _measured(graph):
+    for tensor in measured_maps(graph):
         found = power_of_two_fraction(ranges[tensor], bits)
         leader = leaders[tensor]
         fractions[leader] = min(found, fractions.get(leader, found))
@@ -82,7 +82,7 @@ def _layer(
     return quantize_layer(step.weights, step.bias, kx, ko, bits, guard, seen, step.name)
 
 
-def _leaders(graph: Graph) -> list[int]:
+def leaders_of(graph: Graph) -> list[int]:
     """Return for each map the one that stands for all that must have its format."""
     leaders = list(range(len(graph.shapes)))
 
@@ -98,7 +98,7 @@ def _leaders(graph: Graph) -> list[int]:
     return [leader(tensor) for tensor in range(len(leaders))]
 
 
-def _measured(graph: Graph) -> list[int]:
+def measured_maps(graph: Graph) -> list[int]:
     """Return the maps whose magnitudes decide: the input, and results behind their activation."""
     made = [step.target for step in graph.steps if not isinstance(step, Clip)]
     return [graph.activated(0), *(graph.activated(tensor) for tensor in made)]

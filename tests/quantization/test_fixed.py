@@ -74,7 +74,7 @@ def test_percentile_of_weights_is_interpolated() -> None:
 def test_ranges_too_far_apart_are_refused() -> None:
     with pytest.raises(InputError, match="shifted by") as refused:
         fixed_layer([[1.0]], None, bits=16, division=Division.INTEGER, magnitude=1.0,
-                    in_fraction=15, out_magnitude=1e6)  # fmt: skip
+                    in_fraction=15, out_fraction=-5)  # fmt: skip
     assert refused.value.code == "E921"
 
 
@@ -94,7 +94,7 @@ def test_arithmetic_equals_exact_fractions() -> None:
     weights, bias = rng.normal(0, 0.2, (5, 12)), rng.normal(0, 1, 5)
     for division in Division:
         made = fixed_layer(weights, bias, bits=16, division=division, magnitude=0.45,
-                           in_fraction=12, out_magnitude=3.0)  # fmt: skip
+                           in_fraction=12, out_fraction=13)  # fmt: skip
         x = rng.integers(-(1 << 15), 1 << 15, (4, 12))
         y = made.finish(x @ made.weights.T)
         assert made.bias is not None

@@ -70,7 +70,8 @@ def _layer(case: dict[str, Any], arrays: Arrays) -> Iterator[str]:
     in_fraction = q_format(data_magnitude(summarize(x), ranges), bits).fraction
     made = fixed_layer(
         w, b, bits=bits, division=Division(case["div"]), magnitude=magnitude,
-        in_fraction=in_fraction, out_magnitude=data_magnitude(summarize(y), ranges),
+        in_fraction=in_fraction,
+        out_fraction=q_format(data_magnitude(summarize(y), ranges), bits).fraction,
     )  # fmt: skip
     found: dict[str, Any] = {
         "m": magnitude, "D": made.by, "fx": in_fraction, "fy": made.out_fraction,

@@ -1,0 +1,1 @@
+"""quantize.py --device FIXED: a network in floating point becomes a container."""

@@ -1,0 +1,132 @@
+"""The command line of quantize.py --device FIXED."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+from commands.arguments import Parser
+from commands.loader.arguments.software import size
+from commands.q15.arguments import Q15Options
+from commands.quantize.arguments import DEFAULT_BATCH, DEFAULT_SAMPLES, positive
+from quantization.fixed import Division, Rule
+from quantization.fixed.length import DEFAULT_SQNR_DB
+from quantization.fixed.network import FixedRules
+from quantization.q15.formats import Guard
+from values import frozen
+
+FIXED = "FIXED"
+"""--device: fixed-point weights of 8 or 16 bits with a correction factor for each layer."""
+
+
+@frozen
+class FixedOptions:
+    """Which network becomes which container; `case` tells network and samples."""
+
+    case: Q15Options
+    output: str
+    rules: FixedRules
+    key_file: str | None
+    report_samples: int
+
+
+def is_fixed(words: Sequence[str]) -> bool:
+    """Whether a command line is for fixed-point weights."""
+    pairs = zip(words, [*words[1:], ""], strict=True)
+    return any(
+        (word == "--device" and value.upper() == FIXED) or word.upper() == f"--DEVICE={FIXED}"
+        for word, value in pairs
+    )
+
+
+def parse(words: Sequence[str]) -> FixedOptions:
+    """Return the options of a command line; wrong usage ends the program with status 2."""
+    parser = Parser(
+        prog="quantize.py",
+        usage="%(prog)s INPUT OUTPUT.nnb --device FIXED --calib DATASET [options]",
+        description="Quantize a network in floating point to weights of 8 or 16 bits with a factor "
+        "for each layer, and write it as a container.",
+    )
+    option = parser.add_argument
+    option("input", metavar="INPUT", help="checkpoint of the trained network")
+    option("output", metavar="OUTPUT.nnb", help="container to write")
+    option("--device", required=True, metavar="NAME", help="FIXED")
+    option("--calib", required=True, metavar="DATASET",
+           help="samples for the ranges of data: a data set as with train.py, or "
+           "FILE.npy")  # fmt: skip
+    option("--data", metavar="DIR", default="data", help="folder of the data sets (default: data)")
+    option("--model", metavar="NAME", help="network (default: what the file says), or FILE:CLASS "
+           "(the file is executed)")  # fmt: skip
+    option("--bits", choices=("auto", "8", "16"), default="auto",
+           help="width of weights (default: auto, by layer)")  # fmt: skip
+    option(
+        "--sqnr",
+        type=_number,
+        default=DEFAULT_SQNR_DB,
+        metavar="DB",
+        help="with --bits auto: 8 bits from this ratio of weights to errors on (default: "
+        f"{DEFAULT_SQNR_DB:g})",
+    )
+    option("--flash", type=size, metavar="BYTES", help="budget of the weights: --sqnr is lowered "
+           "until they fit")  # fmt: skip
+    option("--div", choices=[*map(str, Division)], default=str(Division.POWER_OF_TWO),
+           help="the factor of a layer: a power of two (a shift), or an integer")  # fmt: skip
+    option("--data-range", nargs="+", default=["max"], metavar="RULE",
+           help="range of data: max, or sigma N")  # fmt: skip
+    option("--weight-range", nargs="+", default=["max"], metavar="RULE",
+           help="range of weights: max, sigma N or percentile P; larger ones saturate")  # fmt: skip
+    option("--encrypt", metavar="KEYFILE", help="encrypt the data of the container")
+    option("--calibration-samples", metavar="N", type=positive, default=DEFAULT_SAMPLES,
+           help=f"samples of the training set (default: {DEFAULT_SAMPLES})")  # fmt: skip
+    option("--batch-size", metavar="N", type=positive, default=DEFAULT_BATCH,
+           help=f"samples computed at a time (default: {DEFAULT_BATCH})")  # fmt: skip
+    option("--report-samples", metavar="N", type=positive, default=_REPORTED,
+           help=f"samples that are computed with integers, too (default: {_REPORTED})")  # fmt: skip
+    option("--debug", action="store_true", help="show where in the program a failure arises")
+    args = parser.parse_args([*words])
+    if not args.output.endswith(".nnb"):
+        parser.error("argument OUTPUT: a network becomes a container, FILE.nnb")
+    case = Q15Options(
+        args.input, Path(args.output), FIXED, args.model, args.calib, args.data,
+        args.calibration_samples, args.batch_size, Guard.NONE, 100.0, False, "cortex-m4", True,
+        "quantize.py " + " ".join(words),
+    )  # fmt: skip
+    rules = FixedRules(
+        None if args.bits == "auto" else int(args.bits),
+        args.sqnr,
+        Division(args.div),
+        _rule(parser, "--weight-range", args.weight_range, ("max", "sigma", "percentile")),
+        _rule(parser, "--data-range", args.data_range, ("max", "sigma")),
+        args.flash,
+    )
+    return FixedOptions(case, args.output, rules, args.encrypt, args.report_samples)
+
+
+_REPORTED = 64
+
+
+def _number(text: str) -> float:
+    """Convert a finite number for argparse."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number")
+    return value
+
+
+def _rule(parser: Parser, option: str, words: Sequence[str], kinds: Sequence[str]) -> Rule:
+    """Return the rule that words state; wrong usage ends the program."""
+    kind, *numbers = words
+    if kind not in kinds or len(numbers) != (kind != "max"):
+        parser.error(f"argument {option}: give {', '.join(kinds)}, with a number after all but max")
+    try:
+        value = _number(numbers[0]) if numbers else 0.0
+    except argparse.ArgumentTypeError as exc:
+        parser.error(f"argument {option}: {exc}")
+    if numbers and not 0 < value <= (100 if kind == "percentile" else 1000):
+        parser.error(f"argument {option}: {value:g} is out of range")
+    return Rule(kind, value)  # type: ignore[arg-type]

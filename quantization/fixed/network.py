@@ -1,0 +1,133 @@
+"""The integers of a whole network with fixed-point weights.
+
+Each map has one format for all that write and read it; each layer has its own width and factor D.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from diagnostics.errors import InputError
+from quantization.fixed.division import Division
+from quantization.fixed.layer import FixedLayer, fixed_layer
+from quantization.fixed.length import LONG, SHORT, Lengths, choose_lengths, weight_sqnr_db
+from quantization.fixed.numbers import q_format
+from quantization.fixed.ranges import Rule, Summary, data_magnitude, weight_magnitude
+from quantization.q15.graph import Clip, Graph, Weighted
+from quantization.q15.network import leaders_of, measured_maps
+from values import frozen
+
+
+@frozen
+class FixedRules:
+    """How integers are chosen.
+
+    `bits` is 8, 16, or None: for each layer by `threshold_db`, lowered until the weights fit
+    `budget` bytes, if there is one.
+    """
+
+    bits: int | None
+    threshold_db: float
+    division: Division
+    weights: Rule
+    data: Rule
+    budget: int | None = None
+
+
+@frozen
+class FixedNetwork:
+    """A network in integers: `fractions` of all maps, `layers` by their targets."""
+
+    graph: Graph
+    data_bits: int
+    fractions: tuple[int, ...]
+    layers: Mapping[int, FixedLayer]
+    lengths: Lengths
+
+
+def fix_network(graph: Graph, ranges: Sequence[Summary | None], rules: FixedRules) -> FixedNetwork:
+    """Return the integers of a network; `ranges` are the statistics of its maps.
+
+    Raises InputError: E921 for shifts beyond 30, E929 if the weights do not fit the budget, E930
+    for limits that no format has.
+    """
+    _check_clips(graph)
+    steps = [step for step in graph.steps if isinstance(step, Weighted)]
+    lengths = _lengths(steps, rules)
+    data_bits = SHORT if set(lengths.bits) == {SHORT} and rules.bits == SHORT else LONG
+    leaders = leaders_of(graph)
+    fractions: dict[int, int] = {}
+    for tensor in measured_maps(graph):
+        found = ranges[tensor]
+        assert found is not None
+        fraction = q_format(data_magnitude(found, rules.data), data_bits).fraction
+        fractions[leaders[tensor]] = min(fraction, fractions.get(leaders[tensor], fraction))
+    while True:
+        layers: dict[int, FixedLayer] = {}
+        lowered = False
+        for step, bits in zip(steps, lengths.bits, strict=True):
+            leader = leaders[step.target]
+            made = fixed_layer(
+                step.weights,
+                step.bias if step.bias.any() else None,
+                bits=bits,
+                data_bits=data_bits,
+                division=rules.division,
+                magnitude=weight_magnitude(step.weights, rules.weights),
+                in_fraction=fractions[leaders[step.source]],
+                out_fraction=fractions[leader],
+                name=step.name,
+            )
+            layers[step.target] = made
+            lowered |= made.out_fraction < fractions[leader]
+            fractions[leader] = made.out_fraction
+        if not lowered:
+            known = tuple(fractions.get(leader, 0) for leader in leaders)
+            return FixedNetwork(graph, data_bits, known, layers, lengths)
+
+
+def _lengths(steps: Sequence[Weighted], rules: FixedRules) -> Lengths:
+    """Return the widths of all weighted steps, or raise InputError E929."""
+    ratios = [
+        weight_sqnr_db(step.weights, SHORT, rules.division,
+                       weight_magnitude(step.weights, rules.weights))
+        for step in steps
+    ]  # fmt: skip
+    sizes = [step.weights.size for step in steps]
+    threshold = {None: rules.threshold_db, SHORT: -math.inf, LONG: math.inf}[rules.bits]
+    if rules.bits == LONG:
+        found = Lengths((LONG,) * len(steps), None, 2 * sum(sizes), tuple(ratios), True)
+        fits = rules.budget is None or found.size_bytes <= rules.budget
+    else:
+        found = choose_lengths(ratios, sizes, threshold, rules.budget)
+        fits = found.fits
+    if not fits:
+        raise InputError(
+            "E929",
+            f"the weights take {found.size_bytes:,} bytes with the fewest bits that are allowed, "
+            f"the limit is {rules.budget:,}",
+            "--flash",
+            "Use a smaller network, or more flash.",
+        )
+    return found
+
+
+def _check_clips(graph: Graph) -> None:
+    """Raise InputError E930 for limits other than zero and what formats saturate at."""
+    for step in graph.steps:
+        if not isinstance(step, Clip):
+            continue
+        high = step.high == math.inf or _saturating(step.high)
+        low = step.low in (0.0, -math.inf) or (step.low == -step.high and high)
+        if not (high and low):
+            raise InputError(
+                "E930",
+                f"{step.name} limits values to {step.low:g}..{step.high:g}",
+                remedy="Use ReLU, or limits that are powers of two.",
+            )
+
+
+def _saturating(limit: float) -> bool:
+    """Whether a limit is a power of two, up to a step of 8 bits."""
+    return any(limit > 0 and math.frexp(value)[0] == 0.5 for value in (limit, limit * 128 / 127))

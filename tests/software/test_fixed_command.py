@@ -1,0 +1,107 @@
+"""quantize.py --device FIXED: from a checkpoint to a container, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from commands.fixed.quantize import quantize_fixed
+from diagnostics.errors import InputError
+from quantization.fixed import Division, Rule, summarize
+from quantization.fixed.network import FixedRules, fix_network
+from quantization.q15.graph import Graph, GraphBuilder
+from software.container import unpack, verify_vectors
+from software.container.execute import run_all
+from software.container.from_fixed import FixedLowering, fixed_input
+from software.container.pack import pack
+from software.container.records import Element, Op
+from tests.conftest import ROOT
+
+RANDOM = np.random.default_rng(11)
+DIGITS = str(ROOT / "trained/digits-ai85digitsnet-qat8.pth.tar")
+
+
+def graph() -> Graph:
+    """A network with every kind of step."""
+    builder = GraphBuilder((3, 8, 7))
+    normal = RANDOM.normal
+    one = builder.convolution("one", 0, normal(0, 0.3, (4, 3, 3, 3)), normal(0, 1, 4),
+                              padding=(1, 1))  # fmt: skip
+    one = builder.clip("relu", one, 0.0, np.inf)
+    two = builder.convolution("two", one, normal(0, 2.0, (4, 1, 3, 3)), None, padding=(1, 1),
+                              groups=4)  # fmt: skip
+    both = builder.add("sum", [one, two])
+    joined = builder.concat("both", [both, one])
+    pooled = builder.pool("max", joined, False, (2, 2), (2, 2))
+    mean = builder.pool("mean", pooled, True, (2, 1), (2, 1))
+    return builder.finished(builder.linear("full", mean, normal(0, 0.1, (5, 48)), normal(0, 9, 5)))
+
+
+def rules(bits: int | None = None, division: Division = Division.POWER_OF_TWO) -> FixedRules:
+    return FixedRules(bits, 35.0, division, Rule(), Rule())
+
+
+@pytest.mark.parametrize("division", Division)
+@pytest.mark.parametrize(("bits", "error"), [(None, 0.02), (16, 0.002), (8, 0.2)])
+def test_results_are_close_to_floating_point(
+    bits: int | None, error: float, division: Division
+) -> None:
+    from quantization.q15.floating import compute
+
+    network = graph()
+    samples = RANDOM.normal(0, 1, (6, 3, 8, 7))
+    maps = compute(network, samples)
+    ranges = [summarize(one) if one.size else None for one in maps]
+    made = fix_network(network, ranges, rules(bits, division))
+    lowering = FixedLowering(made)
+    container = unpack(pack(lowering.container()))
+    assert {container.tensors[0].type} == {Element.INT8 if bits == 8 else Element.INT16}
+    exact = maps[network.output]
+    for sample, wanted in zip(samples, exact, strict=True):
+        tensors = run_all(container, fixed_input(made, sample[None])[0])
+        found = tensors[container.layers[-1].output].transpose(2, 0, 1)
+        values = np.ldexp(found, -made.fractions[network.output])
+        assert np.abs(values - wanted).max() < error * np.abs(exact).max()
+    assert Op.COPY not in {layer.op for layer in container.layers}
+
+
+def test_digits_become_a_container(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "digits.nnb"
+    line = [DIGITS, str(file), "--device", "FIXED", "--calib", "digits",
+            "--calibration-samples", "32", "--report-samples", "4"]  # fmt: skip
+    assert quantize_fixed(line) == 0
+    told = capsys.readouterr().out
+    assert "conv1" in told and "of 4 samples" in told
+    container = unpack(file.read_bytes())
+    assert verify_vectors(container) == 1
+    assert (
+        quantize_fixed([*line, "--div", "int", "--bits", "16", "--data-range", "sigma", "8"]) == 0
+    )
+    wide = unpack(file.read_bytes())
+    assert all(wide.tensors[layer.weights].type == Element.INT16 for layer in wide.layers
+               if layer.op in (Op.CONV, Op.FC))  # fmt: skip
+    before = file.read_bytes()
+    with pytest.raises(InputError) as refused:
+        quantize_fixed([*line, "--flash", "1K"])
+    assert refused.value.code == "E929" and file.read_bytes() == before
+
+
+def test_limits_that_no_format_has_are_refused() -> None:
+    builder = GraphBuilder((1, 2, 2))
+    made = builder.convolution("one", 0, np.ones((1, 1, 1, 1)), None)
+    network = builder.finished(builder.clip("ReLU6", made, 0.0, 6.0))
+    with pytest.raises(InputError, match="ReLU6") as refused:
+        fix_network(network, [summarize([1.0])] * 3, rules())
+    assert refused.value.code == "E930"
+
+
+def test_wrong_usage_ends_with_status_2(tmp_path: Path) -> None:
+    base = [DIGITS, str(tmp_path / "a.nnb"), "--device", "FIXED", "--calib", "digits"]
+    for words in (["--data-range", "sigma"], ["--data-range", "percentile", "99"],
+                  ["--weight-range", "sigma", "x"], ["--sqnr", "nan"],
+                  ["--bits", "12"]):  # fmt: skip
+        with pytest.raises(SystemExit) as ended:
+            quantize_fixed([*base, *words])
+        assert ended.value.code == 2
