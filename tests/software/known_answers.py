@@ -30,7 +30,7 @@ from synthesis.network import Activation, Layer, Network, Operator, Pooling
 from synthesis.simulate import simulate
 from tests.software.calls_answers import wrong_calls
 from tests.software.compiled import passed, run_project
-from tests.software.container_answers import container_cases
+from tests.software.container_cores import cases_everywhere
 from tests.software.fixed_answers import fixed_cases
 from tests.software.lanes_answers import lanes_cases
 from tests.software.lowbit_answers import bitnet_cases, lowact_cases
@@ -194,7 +194,7 @@ def _larger(graph: Graph, known: dict[str, Any], name: str) -> Iterator[str]:
 SETS: dict[str, Callable[[Path], Iterator[Case]]] = {
     "bitnet": bitnet_cases,
     "cmsis-software-nn": cmsis_cases,
-    "container": container_cases,
+    "container": cases_everywhere,
     "fixed": fixed_cases,
     "lanes": lanes_cases,
     "lowact": lowact_cases,

@@ -119,6 +119,14 @@ def test_encrypted_file(tmp_path: Path) -> None:
     found = unpack(file.read_bytes())
     assert found.encrypted and planned(found) and any(found.header.nonce)
     assert verify_vectors(found, key.read_bytes()) == 1
+    if compiler() is not None:
+        numbers = ",".join(map(str, key.read_bytes()))
+        for flags, told in (("", "key\n!!! FAIL"), (f"-DNNB_FIRMWARE_KEY={{{numbers}}}", "PASS")):
+            subprocess.run(["make", "-B", "-C", tmp_path / "net", f"CFLAGS=-O1 {flags}"],
+                           check=True, capture_output=True)  # fmt: skip
+            done = subprocess.run([tmp_path / "net/main"], capture_output=True, text=True,
+                                  check=False)  # fmt: skip
+            assert told in done.stdout
 
 
 def test_wrong_use_of_options(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

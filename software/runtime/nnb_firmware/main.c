@@ -3,8 +3,8 @@
  * Runs the network that stands in the slot on its test vectors and compares all bytes. Another
  * container in the slot is another network; this program stays as it is.
  *
- * NNB_KEY: 32 numbers with commas in braces, for encrypted containers. NNB_FILES: the program takes a
- * container from a file instead (on a computer).
+ * NNB_FIRMWARE_KEY: 32 numbers with commas in braces, for encrypted containers. NNB_FILES: the
+ * program takes a container from a file instead (on a computer).
  */
 #include <stdio.h>
 
@@ -15,8 +15,8 @@
 
 uint32_t cnn_arena[(NNB_ARENA_BYTES + 3) / 4];
 static uint8_t *output; /* behind what the network takes of the memory */
-#ifdef NNB_KEY
-static const uint8_t key[32] = NNB_KEY;
+#ifdef NNB_FIRMWARE_KEY
+static const uint8_t key[32] = NNB_FIRMWARE_KEY;
 #endif
 
 #ifdef NNB_FILES
@@ -42,7 +42,7 @@ int cnn_run(const nnb_model *model, uint32_t number)
     nnb_hooks hooks = {0};
 
     hooks.arena_bytes = (uint32_t)(output - (uint8_t *)cnn_arena);
-#ifdef NNB_KEY
+#ifdef NNB_FIRMWARE_KEY
     hooks.key = key;
 #endif
     return nnb_run(model, nnb_vector_input(model, number), output, cnn_arena, &hooks);
