@@ -33,7 +33,7 @@ ifneq ($(shell $(PYTHON) -c 'print("runs")' 2>/dev/null),runs)
 .PHONY: $(RUNTIME)
 endif
 
-.PHONY: faults mistakes help setup demo rtl-demo test test-fast properties lint format docs kat kat-selection qat-kat qat-table emulator-kat bit-flips core-memory fault-table c-faults fuzz benchmarks clean recipes arrange-table arrange-loads arrange-properties software-kat software-images cmsis-images cmsis-operators cmsis-benchmarks software-cores software-compilers software-mutations software-operators software-properties software-levels software-schemes software-benchmarks software-mlperf software-demo lowbit-images container-fuzz
+.PHONY: faults mistakes help setup demo rtl-demo test test-fast properties lint format docs kat kat-selection qat-kat qat-table emulator-kat bit-flips core-memory fault-table c-faults fuzz benchmarks clean recipes arrange-table arrange-loads arrange-properties software-kat software-images cmsis-images cmsis-operators cmsis-benchmarks software-cores software-compilers software-mutations software-operators software-properties software-levels software-schemes software-benchmarks software-mlperf software-demo lowbit-images qformat-benchmarks qformat-guard qformat-table container-fuzz
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -148,6 +148,15 @@ software-levels: $(DEVELOPMENT) ## 5,000 random networks in random memories: pre
 
 software-properties: $(DEVELOPMENT) ## 2,000 random networks: plans, executor, and the C of 200 with sanitizers
 	@$(PYTHON) -m tests.software.properties $(ARGS)
+
+qformat-benchmarks: $(RUNTIME) ## instructions of kernels of 16 and 8 bits on Cortex-M4 and Cortex-M0+
+	@$(PYTHON) benchmarks/q15.py $(ARGS)
+
+qformat-guard: $(DEVELOPMENT) ## 1,000 extreme inputs for each layer of 40 guarded networks: no sum leaves 32 bits
+	@$(PYTHON) -m tests.software.q15_extremes $(ARGS)
+
+qformat-table: $(RUNTIME) ## accuracy in floating point, 16 and 8 bits on a test set (ARGS="CHECKPOINT --data DIR")
+	@$(PYTHON) tools/q15_table.py $(ARGS)
 
 fault-table: $(DEVELOPMENT) ## damage single words of ten networks: what the answer file tells of them
 	@$(PYTHON) -m tests.emulator.faults $(ARGS)

@@ -62,8 +62,8 @@ class Refusal:
     left: bool = False
 
 
-def refuse(refusals: Iterable[Refusal], model: str) -> None:
-    """Raise InputError E670 that names all nodes, if there are any."""
+def refuse(refusals: Iterable[Refusal], model: str, by: str = "the accelerator") -> None:
+    """Raise InputError E670 that names all nodes, if there are any; `by` would compute them."""
     found = list(dict.fromkeys(refusals))
     if not found:
         return
@@ -75,7 +75,7 @@ def refuse(refusals: Iterable[Refusal], model: str) -> None:
         groups.setdefault((refusal.why, refusal.remedy), []).append(refusal.node)
     raise InputError(
         "E670",
-        f"{len(found)} nodes of the model cannot be computed by the accelerator",
+        f"{len(found)} nodes of the model cannot be computed by {by}",
         model,
         "\n  ".join(f"{', '.join(n)}: {why}. {remedy}" for (why, remedy), n in groups.items()),
     )

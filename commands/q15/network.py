@@ -11,6 +11,7 @@ from torch import Tensor, nn
 import ai8x
 from checkpoint import read_checkpoint
 from commands.q15.arguments import Q15Options
+from commands.q15.samples import OPTION, as_maps, data_set
 from commands.quantize.arguments import CalibrationOptions, QuantizeOptions
 from commands.quantize.calibrator import load_samples, prepare
 from commands.quantize.measuring import take_ranges, tensors_of
@@ -25,7 +26,6 @@ from quantization.q15.graph import Graph, GraphBuilder
 from quantization.q15.network import check_finite
 from training.catalog.discovery import find_models
 from training.catalog.imported import load_plain, plain_state
-from training.catalog.own_data import dataset_named
 from training.catalog.own_file import named_model, plain_name
 from training.network.building import build_model
 from training.options import TrainingOptions
@@ -65,18 +65,12 @@ def graph_of(model: nn.Module, example: Tensor, name: str) -> tuple[Graph, tuple
     """
     builder = GraphBuilder(tuple(example.shape[1:]))
     reader = FloatingReader(model, example, builder)
-    refuse(reader.refusals, name)
+    refuse(reader.refusals, name, "kernels of 16 or 8 bits")
     graph = builder.finished(reader.output)
     if not graph.steps:
         raise InputError("E650", "the network has no layer that can be computed", name,
                          "Use convolutions, fully connected layers and pooling.")  # fmt: skip
     return graph, tuple(reader.left)
-
-
-def as_maps(batch: Tensor) -> Float64s:
-    """Return inputs as [N, C, H, W] in float64; axes that they lack have the size 1."""
-    found: Float64s = batch.double().numpy()
-    return found.reshape(*found.shape, *([1] * (4 - found.ndim)))
 
 
 def _ai8x_case(options: Q15Options) -> tuple[nn.Module, list[Tensor]]:
@@ -92,7 +86,8 @@ def _ai8x_case(options: Q15Options) -> tuple[nn.Module, list[Tensor]]:
         model=options.model, importing=False, calibration=wanted, safetensors=False, verbose=False,
     )  # fmt: skip
     fused = without_batchnorm(checkpoint, given)
-    case = prepare(fused, given, wanted, "--calib")
+    dataset = data_set(options.dataset, fused.state_dict.values(), options.input)
+    case = prepare(fused, given, wanted, OPTION, dataset)
     take_ranges(case.trained, tensors_of(fused))
     return case.trained, case.samples
 
@@ -102,7 +97,7 @@ def _plain_case(options: Q15Options, state: dict[str, Tensor]) -> tuple[nn.Modul
     if options.model is None:
         raise InputError("E743", "the file holds the weights of an ordinary PyTorch network and "
                          "does not name it", options.input, "Add --model FILE:CLASS.")  # fmt: skip
-    dataset = dataset_named(options.dataset, "--calib")
+    dataset = data_set(options.dataset, state.values(), options.input)
     entry = named_model(options.model, find_models, dataset.input)
     settings = TrainingOptions(arch=plain_name(options.model), dataset=dataset.name, device=85,
                                data=options.folder)  # fmt: skip
@@ -120,7 +115,7 @@ def _check(samples: list[Tensor]) -> None:
         raise InputError(
             "E740",
             f"{wrong} values of the calibration samples are not finite (NaN or infinity)",
-            "--calib",
+            OPTION,
             "Name samples like those of the application.",
         )
 

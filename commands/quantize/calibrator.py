@@ -76,10 +76,11 @@ def prepare(
     given: QuantizeOptions,
     calibration: CalibrationOptions,
     option: str = "--calibrate",
+    dataset: DatasetEntry | None = None,
 ) -> Case:
     """Return the network of a checkpoint and samples; InputError for what does not fit together.
 
-    `option` is the one that names the data set.
+    `option` is the one that names the data set, unless `dataset` is that.
     """
     if "clipping_method" in checkpoint.extras:
         raise InputError(
@@ -88,7 +89,8 @@ def prepare(
             given.input,
             "Name the checkpoint that training wrote.",
         )
-    dataset = dataset_named(calibration.dataset, option, checkpoint=given.input)
+    if dataset is None:
+        dataset = dataset_named(calibration.dataset, option, checkpoint=given.input)
     name = given.model or plain_name(checkpoint.arch or "")
     model = named_model(name, find_models, dataset.input)
     if given.importing:

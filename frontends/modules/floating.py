@@ -72,6 +72,7 @@ class FloatingReader:
         self._maps: dict[Node, int] = {}
         self._flat: set[Node] = set()
         self._folded: dict[Node, Any] = {}
+        self._refused: set[Node] = set()  # and what is behind them
         for node in trace(model, example).nodes:
             self._visit(node)
 
@@ -80,6 +81,9 @@ class FloatingReader:
             self._maps[node] = 0
             return
         sources = [n for n in node.all_input_nodes if n in self._maps]
+        if self._refused.intersection(node.all_input_nodes):
+            self._refused.add(node)
+            return
         if node.op == "output":
             self._deliver(node, sources)
             return
@@ -100,6 +104,7 @@ class FloatingReader:
         self.output = self._maps[sources[0]]
 
     def _refuse(self, node: Node, why: str, remedy: str) -> None:
+        self._refused.add(node)
         self.refusals.append(Refusal(_path(node), why, remedy))
 
     def _read(self, node: Node, sources: list[Node]) -> int | None:

@@ -8,13 +8,15 @@ from __future__ import annotations
 import json
 import re
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from emulator.cpu.architecture import ARCHITECTURES
+from emulator.plain import compile_plain, run_plain
 from quantization.q15.execute import execute, quantize_input, wrapped
 from quantization.q15.floating import compute, measure
 from quantization.q15.formats import Guard
@@ -26,6 +28,7 @@ from tests.software.compiled import SANITIZED, passed, run_project
 Arrays = dict[str, NDArray[Any]]
 _FLOAT64 = 2.0**-48
 """By how much sums of float64 in another order may differ, relative to the largest product."""
+CORES = ("cortex-m0plus", "cortex-m4")
 _WEIGHTS = re.compile(r"w\d*$")
 
 
@@ -35,7 +38,7 @@ def q15_cases(folder: Path) -> Iterator[tuple[str, list[str]]]:
         case, arrays = read_case(file)
         wrong = [*differences(case, arrays, quantized(case, arrays))]
         with tempfile.TemporaryDirectory() as name:
-            wrong += c_differences(case, arrays, Path(name))
+            wrong += c_differences(case, arrays, Path(name), CORES)
         yield f"q15 {file.stem}", wrong
 
 
@@ -156,8 +159,23 @@ def _unequal(what: str, found: NDArray[Any], known: NDArray[Any]) -> Iterator[st
         yield f"{what}: {wrong} of {known.size} values differ"
 
 
-def c_differences(case: dict[str, Any], arrays: Arrays, folder: Path) -> Iterator[str]:
-    """Yield what is wrong with the program in C of a case, run on each of its samples."""
+def fails_on_core(files: Mapping[str, str], core: str, folder: Path) -> Iterator[str]:
+    """Yield what is wrong with a project on an emulated core."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in files.items():
+        (folder / name).write_text(text)
+    run = run_plain(compile_plain(folder, ARCHITECTURES[core]))
+    if not run.passed:
+        yield f"the C differs on {core}: {run.text[-300:]}"
+
+
+def c_differences(
+    case: dict[str, Any], arrays: Arrays, folder: Path, cores: Sequence[str] = ()
+) -> Iterator[str]:
+    """Yield what is wrong with the program in C of a case, run on each of its samples.
+
+    The first is run on emulated `cores`, too.
+    """
     network = quantized(case, arrays)
     inputs = quantize_input(network, samples_of(case, arrays))
     outputs = execute(network, inputs)[network.graph.output]
@@ -167,3 +185,6 @@ def c_differences(case: dict[str, Any], arrays: Arrays, folder: Path) -> Iterato
         if not passed(result):
             yield f"the C differs for sample {number}: {result.stdout[-300:]}{result.stderr[:900]}"
             return
+        if number == 0:
+            for core in cores:
+                yield from fails_on_core(files, core, folder / core)

@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from commands.q15.quantize import quantize_q15
+from diagnostics.errors import InputError
 from quantization.q15.execute import execute, quantize_input, wrapped
 from quantization.q15.floating import measure
 from quantization.q15.formats import Guard
@@ -18,7 +20,16 @@ from quantization.q15.network import QuantizedNetwork, quantize_network
 from software.q15.emit import Sample, emit
 from tests.conftest import ROOT
 from tests.software.compiled import SANITIZED, compiler, passed, run_project
-from tests.software.q15_answers import c_differences, differences, quantized, read_case
+from tests.software.q15_answers import (
+    c_differences,
+    differences,
+    fails_on_core,
+    graph_of,
+    quantized,
+    read_case,
+    samples_of,
+)
+from tests.software.q15_extremes import largest_sums, random_network
 
 RANDOM = np.random.default_rng(3)
 needs_compiler = pytest.mark.skipif(compiler() is None, reason="no C compiler")
@@ -120,20 +131,117 @@ class Net(nn.Module):
 """
 
 
-@needs_compiler
-def test_quantize_py_writes_a_program(shared: Path, tmp_path: Path) -> None:
+def save_model(folder: Path, text: str) -> None:
+    """Write a network and a checkpoint with its weights."""
     import torch
 
-    (tmp_path / "net.py").write_text(MODEL)
+    (folder / "net.py").write_text(text)
     scope: dict[str, type[torch.nn.Module]] = {"__name__": "net"}
-    exec(MODEL, scope)
+    exec(text, scope)
     torch.manual_seed(0)
-    torch.save({"state_dict": scope["Net"]().state_dict()}, tmp_path / "net.pth.tar")
-    command = [sys.executable, ROOT / "quantize.py", "net.pth.tar", "out", "--device", "Q15",
-               "--model", "net.py:Net", "--calib", "MNIST", "--data", shared / "data",
-               "--calibration-samples", "8"]  # fmt: skip
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    torch.save({"state_dict": scope["Net"]().state_dict()}, folder / "net.pth.tar")
+
+
+@needs_compiler
+def test_quantize_py_writes_a_program(shared: Path, tmp_path: Path) -> None:
+    save_model(tmp_path, MODEL)
+    done = run_q15(tmp_path, "Q15", "--model", "net.py:Net", "--calib", "MNIST", "--data",
+                   shared / "data", "--calibration-samples", "8")  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "The largest result is that of floating point for 8 of 8 samples" in done.stdout
     files = {path.name: path.read_text() for path in (tmp_path / "out").iterdir()}
     assert passed(run_project(files, tmp_path / "again"))
+
+
+def test_extreme_inputs_of_all_layers_stay_within_32_bits() -> None:
+    for bits in (16, 8):
+        for _, largest in largest_sums(random_network(bits, 3), 20):
+            assert largest < 1 << 31
+
+
+def run_q15(folder: Path, *words: str | Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, ROOT / "quantize.py", "net.pth.tar", "out", "--device", *words]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize(
+    ("values", "says"),
+    [
+        (np.full((2, 1, 28, 28), np.nan), "E740: 1568 values of the calibration samples are not"),
+        (np.zeros((2, 1, 28, 28)), "E740: all values of the calibration samples are zero"),
+        (np.ones((0, 1, 28, 28)), "E710"),
+        (np.ones((2, 1, 20, 20)), "E647: the data flow of the network cannot be traced"),
+        (np.ones(5), "E740: an array of shape (5,) and type float64 holds no samples"),
+    ],
+)
+def test_bad_samples_are_refused(
+    values: NDArray[np.float64], says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save_model(tmp_path, MODEL)
+    np.save(tmp_path / "x.npy", values)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError) as caught:
+        quantize_q15(
+            ["net.pth.tar", "out", "--device", "Q7", "--model", "net.py:Net", "--calib", "x.npy"]
+        )
+    assert f"{caught.value.code}: {caught.value.message}".startswith(says)
+    assert not (tmp_path / "out").exists()
+
+
+def test_unknown_layers_are_refused_by_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save_model(tmp_path, MODEL.replace("torch.relu(", "torch.sigmoid("))
+    np.save(tmp_path / "x.npy", RANDOM.normal(size=(2, 1, 28, 28)))
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match="sigmoid") as caught:
+        quantize_q15(
+            ["net.pth.tar", "out", "--device", "Q15", "--model", "net.py:Net", "--calib", "x.npy"]
+        )
+    assert caught.value.code == "E670"
+
+
+def test_shifts_above_30_are_refused_by_the_name_of_the_layer() -> None:
+    builder = GraphBuilder((4,))
+    tensor = builder.linear("tiny", 0, normal(3, 4) * 1e-9, np.array([0.9, 0.5, 0.1]))
+    with pytest.raises(InputError, match="tiny: the bias would be shifted by") as caught:
+        quantize(builder.finished(tensor), normal(2, 4, 1, 1))
+    assert caught.value.code == "E741"
+
+
+def test_column_major_layout_is_the_transposed_network(tmp_path: Path) -> None:
+    graph = every_step(16)
+    samples = normal(3, 2, 9, 8)
+    network, other = quantize(graph, samples), quantize(graph.transposed(), samples.swapaxes(2, 3))
+    found = execute(network, quantize_input(network, samples))[graph.output]
+    transposed = execute(other, quantize_input(other, samples.swapaxes(2, 3)))[graph.output]
+    np.testing.assert_array_equal(found, transposed)
+    same_in_c(other, samples.swapaxes(2, 3), tmp_path)
+
+
+@pytest.mark.parametrize("name", ["conv3x3_fast", "conv5x5_pad2"])
+def test_column_major_weights_are_those_of_the_note(shared: Path, name: str) -> None:
+    case, arrays = read_case(shared / "kat-software" / "q15" / f"{name}.json")
+    graph = graph_of(case, arrays).transposed()
+    (layer,) = quantize(graph, samples_of(case, arrays).swapaxes(2, 3)).layers.values()
+    np.testing.assert_array_equal(layer.weights.reshape(-1), arrays["w_flat_note"])
+
+
+def test_percentiles_ignore_outliers() -> None:
+    builder = GraphBuilder((100,))
+    graph = builder.finished(builder.linear("fc", 0, np.ones((1, 100)), None))
+    samples = np.ones((1, 100, 1, 1))
+    samples[0, 0] = 1000.0
+    assert measure(graph, [samples], 90.0).percentile[0] == 1.0
+    assert measure(graph, [samples]).percentile[0] == 1000.0
+
+
+@pytest.mark.parametrize("core", ["cortex-m4", "cortex-m0plus"])
+def test_every_step_on_a_core(core: str, tmp_path: Path) -> None:
+    graph = every_step(16)
+    samples = normal(1, 2, 9, 8)
+    network = quantize(graph, samples)
+    integers = quantize_input(network, samples)
+    output = execute(network, integers)[graph.output]
+    files = emit(network, Sample(integers[0], output[0]), "test", "test", core)
+    assert not [*fails_on_core(files, core, tmp_path)]
