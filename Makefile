@@ -152,7 +152,7 @@ software-properties: $(DEVELOPMENT) ## 2,000 random networks: plans, executor, a
 qformat-benchmarks: $(RUNTIME) ## instructions of kernels of 16 and 8 bits on Cortex-M4 and Cortex-M0+
 	@$(PYTHON) benchmarks/q15.py $(ARGS)
 
-qformat-guard: $(DEVELOPMENT) ## 1,000 extreme inputs for each layer of 40 guarded networks: no sum leaves 32 bits
+qformat-guard: $(DEVELOPMENT) ## 1,000 extreme inputs for each layer of ten guarded networks: no sum leaves 32 bits
 	@$(PYTHON) -m tests.software.q15_extremes $(ARGS)
 
 qformat-table: $(RUNTIME) ## accuracy in floating point, 16 and 8 bits on a test set (ARGS="CHECKPOINT --data DIR")

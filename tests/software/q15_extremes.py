@@ -78,7 +78,7 @@ def main() -> int:
     """Print the largest sums of some networks; the status is 1 if one leaves 32 bits."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--inputs", type=int, default=1000, help="for each layer")
-    parser.add_argument("--networks", type=int, default=20)
+    parser.add_argument("--networks", type=int, default=5)
     args = parser.parse_args()
     bad = 0
     for seed in range(args.networks):
