@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from checkpoint.onnx_graph import OnnxNode
+from checkpoint.onnx_graph import OnnxGraph, OnnxNode
 from frontends.layers import Refusal, times
 from values import frozen
 
@@ -29,6 +29,33 @@ class Found:
     before: int = 1
     after: int = 1
     padded: bool = False
+
+
+def channels_last(graph: OnnxGraph) -> bool:
+    """Return whether all that reads the input first moves its last axis, the channels, to the
+    front.
+    """
+    axes = len(graph.input_sizes)
+    readers = [node for node in graph.nodes if graph.input_name in node.inputs]
+    first = (0, axes - 1, *range(1, axes - 1))
+    return bool(readers) and all(
+        node.operator == "Transpose" and tuple(node.attributes.get("perm", ())) == first
+        for node in readers
+    )
+
+
+def cuts_nothing(node: OnnxNode, shape: tuple[int, ...], constants: Mapping[str, Array]) -> bool:
+    """Return whether a node is a Slice that keeps everything."""
+    given = [constants.get(name) for name in node.inputs[1:] if name]
+    if node.operator != "Slice" or len(given) < 3 or any(one is None for one in given):
+        return False
+    starts, ends, axes, *steps = (np.asarray(one).ravel() for one in given)
+    whole = (1, *shape)
+    return (
+        not starts.any()
+        and all((step == 1).all() for step in steps)
+        and all(end >= whole[axis] for end, axis in zip(ends, axes, strict=True))
+    )
 
 
 def operator(node: OnnxNode, weights: Array, shape: tuple[int, ...]) -> Found | Refusal:

@@ -26,7 +26,8 @@ _INSTEAD = {
     "Sigmoid": "Use Relu inside; at the end, compute it in the application.",
     "Tanh": "Use Relu inside; at the end, compute it in the application.",
     "LeakyRelu": "Use Relu.", "PRelu": "Use Relu.", "HardSwish": "Use Relu.", "Elu": "Use Relu.",
-    "Gelu": "Use Relu.", "Erf": "Use Relu.", "Transpose": "Leave the channels on axis 1.",
+    "Gelu": "Use Relu.", "Erf": "Use Relu.",
+    "Transpose": "Leave the channels on axis 1; average a map before it is flattened.",
     "Resize": "Use ConvTranspose with stride 2.", "Upsample": "Use ConvTranspose with stride 2.",
     "Split": "Use a Conv for each part.", "Slice": "Use a Conv for each part.",
     "LSTM": "Use Conv along the time.", "GRU": "Use Conv along the time.",
@@ -51,6 +52,7 @@ class Follower:
         self._constants = {name: np.asarray(value) for name, value in graph.constants.items()}
         self._values: dict[str, Value] = {graph.input_name: Value((INPUT,), shape)}
         self._readers: dict[str, list[OnnxNode]] = {}
+        self._channels_last = geometry.channels_last(graph)
         self._prefixes: dict[str, str] = {}  # names of layers: the constants that they stand for
         for node in graph.nodes:
             for name in node.inputs:
@@ -101,7 +103,8 @@ class Follower:
             value = None
         if value is None:
             why = f"{node.operator} of constants is not known here"
-            self.refusals.append(Refusal(node.name, why, "Simplify the graph before."))
+            remedy = _INSTEAD.get(node.operator, "Simplify the graph before.")
+            self.refusals.append(Refusal(node.name, why, remedy))
         else:
             self._constants[node.outputs[0]] = value
 
@@ -122,7 +125,9 @@ class Follower:
             return self._sum(node, data)
         if kind == "Concat":
             return self._joined(node, data)
-        if kind in _PASSING or (kind == "Slice" and self._cuts_nothing(node, value)):
+        if kind in _PASSING or geometry.cuts_nothing(node, value.shape, self._constants):
+            return value
+        if kind == "Transpose" and self._channels_last and data[0] == self._graph.input_name:
             return value
         if kind in _RESHAPING:
             return self._reshaped(node, value)
@@ -135,19 +140,6 @@ class Follower:
             self.left.append(node.name)
             return replace(value, left=True)
         return self._behind(node, data[0], value)
-
-    def _cuts_nothing(self, node: OnnxNode, value: Value) -> bool:
-        """Return whether a Slice keeps everything."""
-        given = [self._constants.get(name) for name in node.inputs[1:] if name]
-        if len(given) < 3 or any(one is None for one in given):
-            return False
-        starts, ends, axes, *steps = (np.asarray(one).ravel() for one in given)
-        whole = (1, *value.shape)
-        return (
-            not starts.any()
-            and all((step == 1).all() for step in steps)
-            and all(end >= whole[axis] for end, axis in zip(ends, axes, strict=True))
-        )
 
     def _truncated(self, node: OnnxNode, data: Sequence[str], value: Value) -> Value | Refusal:
         """Follow how an average loses its fraction: its sign times the floor of its magnitude."""

@@ -12,9 +12,13 @@ from checkpoint import Checkpoint
 from checkpoint.onnx_graph import OnnxGraph, read_graph
 from diagnostics.errors import InputError
 from frontends.layers import refuse, times
+from frontends.onnx.geometry import channels_last
 from frontends.onnx.layers import Follower
 from frontends.onnx.values import Tensors
 from frontends.text import ModelDescription, description_text
+
+_SERIES = 4
+"""Axes of a series of images: frame, channel, row, column."""
 
 
 def describe_onnx(
@@ -48,6 +52,15 @@ def describe_onnx(
 def _shape(graph: OnnxGraph, path: str) -> tuple[int, ...]:
     """Return the shape of the input without the batch."""
     sizes = graph.input_sizes[1:]
+    if len(sizes) == _SERIES:
+        raise InputError(
+            "E678",
+            f"the input '{graph.input_name}' is a series of frames, which no graph is taken with",
+            path,
+            "Take the PyTorch network (--model FILE:CLASS --input-shape TxCxHxW).",
+        )
+    if channels_last(graph):
+        sizes = (*sizes[-1:], *sizes[:-1])
     if not sizes or 0 in sizes or len(sizes) > 3:
         said = times([n or "?" for n in graph.input_sizes]) or "no shape"  # type: ignore[misc]
         raise InputError(

@@ -203,3 +203,17 @@ class Enlarging(nn.Module):
         x = self.twice(functional.avg_pool2d(self.up(x), x.shape[-1] // 2))
         x = functional.interpolate(x, scale_factor=2.0)
         return self.fc(x.flatten(1))
+
+
+class Normalized(nn.Module):
+    """Batch normalization of the input, of pooled data and of a sum, behind no layer: 3x8x8."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.pooled, self.sum = (nn.BatchNorm2d(n) for n in (3, 8, 8))
+        self.conv = nn.Conv2d(3, 8, 3, padding=1)
+        self.fc = nn.Linear(128, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = functional.max_pool2d(self.conv(self.first(x)).relu(), 2)
+        return self.fc(self.sum(self.pooled(x) + x).relu().flatten(1))

@@ -94,35 +94,88 @@ def op(kind: str, *inputs: str, to: str = "y", **attributes: Any) -> Any:
 
 KERNEL = ("w", 2 * np.ones((4, 3, 3, 3)))
 CONV = op("Conv", "x", "w", to="a", pads=[1, 1, 1, 1])
+CONV6 = op("Conv", "x", "w6", pads=[1, 1, 1, 1])
+RELU = op("Relu", "a", to="b")
 REFUSED = [
-    ([CONV, op("Sigmoid", "a")], "sigmoid1: the accelerator has no Sigmoid"),
-    ([CONV, op("Mul", "a", "a")], "mul1: the accelerator has no Mul"),
-    ([op("Conv", "x", "w", pads=[1, 1, 0, 1])], "conv1: its padding is 1x1x0x1"),
-    ([op("Conv", "x", "w5")], "conv1: its kernel is 5x5"),
+    ([CONV, op("Sigmoid", "a")], "sigmoid1: the accelerator has no Sigmoid",
+     [CONV, op("Relu", "a")]),
+    ([CONV, op("Mul", "a", "a")], "mul1: the accelerator has no Mul",
+     [CONV, RELU, op("Add", "a", "b")]),
+    ([op("Conv", "x", "w", pads=[1, 1, 0, 1])], "conv1: its padding is 1x1x0x1",
+     [op("Conv", "x", "w", pads=[1, 1, 1, 1])]),
+    ([op("Conv", "x", "w5")], "conv1: its kernel is 5x5",
+     [op("Conv", "x", "w3", to="a"), op("Conv", "a", "w")]),
     ([CONV, op("MaxPool", "a", kernel_shape=[3, 3], pads=[1, 1, 1, 1])],
-     "maxpool1: it pads where negative values come into it"),
+     "maxpool1: it pads where negative values come into it",
+     [CONV, RELU, op("MaxPool", "b", kernel_shape=[3, 3], pads=[1, 1, 1, 1])]),
     ([CONV, op("AveragePool", "a", kernel_shape=[3, 3], pads=[1, 1, 1, 1])],
-     "averagepool1: its average leaves out the padding"),
-    ([CONV, op("Clip", "a", "zero", "six")], "clip1: it limits data to 0..6"),
-    ([op("Conv", "x", "x")], "conv1: its weights are not constants"),
-    ([op("Gemm", "x", "w2")], "gemm1: it works on the last axis of 3x8x8"),
+     "averagepool1: its average leaves out the padding",
+     [CONV, op("AveragePool", "a", kernel_shape=[3, 3], pads=[1, 1, 1, 1], count_include_pad=1)]),
+    ([CONV, op("Clip", "a", "zero", "six")], "clip1: it limits data to 0..6",
+     [CONV, op("Relu", "a")]),
+    ([op("Conv", "x", "x")], "conv1: its weights are not constants", [op("Conv", "x", "w")]),
+    ([op("Gemm", "x", "w2")], "gemm1: it works on the last axis of 3x8x8",
+     [op("Flatten", "x", to="a"), op("Gemm", "a", "wf")]),
     ([CONV, op("Transpose", "a", to="b", perm=[0, 2, 1, 3]), op("Relu", "b")],
-     "transpose1: the accelerator has no Transpose"),
-    ([CONV, op("Mul", "a", "six")], "mul1: it multiplies by 6, the chip by powers of two"),
+     "transpose1: the accelerator has no Transpose", [CONV, op("Relu", "a")]),
+    ([CONV, op("Mul", "a", "six")], "mul1: it multiplies by 6, the chip by powers of two", [CONV6]),
+    ([op("BatchNormalization", "x", "n", "n", "n", "n", to="a"), op("Conv", "a", "w")],
+     "batchnormalization1: batch normalization that follows no layer",
+     [CONV, op("BatchNormalization", "a", "four", "four", "four", "four")]),
+    ([op("QuantizeLinear", "x", "six", to="a"), op("Conv", "a", "w")],
+     "quantizelinear1: the accelerator has no QuantizeLinear\nExport the integers as weights",
+     [op("Conv", "x", "w")]),
+    ([op("DequantizeLinear", "w", "six", to="a"), op("Conv", "x", "a")],
+     "dequantizelinear1: DequantizeLinear of constants is not known here\nExport the integers",
+     [op("Conv", "x", "w")]),
 ]  # fmt: skip
+"""What is refused, what is said of it, and what that proposes instead."""
 
 
 @pytest.mark.parametrize(
-    ("nodes", "said"), REFUSED, ids=[text.split(":")[0] for _, text in REFUSED]
+    ("nodes", "said", "instead"), REFUSED, ids=[text.split(":")[0] for _, text, _ in REFUSED]
 )
-def test_nodes_are_refused_by_name(nodes: Any, said: str, tmp_path: Path) -> None:
-    tensors = [KERNEL, ("w5", np.ones((4, 3, 5, 5))), ("w2", np.ones((4, 8))),
-               ("zero", 0), ("six", 6)]  # fmt: skip
+def test_nodes_are_refused_by_name(nodes: Any, said: str, instead: Any, tmp_path: Path) -> None:
+    tensors = [KERNEL, ("w5", np.ones((4, 3, 5, 5))), ("w2", np.ones((4, 8))), ("zero", 0),
+               ("six", 6), ("w3", np.ones((3, 3, 3, 3))), ("w6", 6 * KERNEL[1]),
+               ("wf", np.ones((192, 4))), ("n", np.ones(3)), ("four", np.ones(4))]  # fmt: skip
     path = graph(tmp_path / "net.onnx", *nodes, tensors=tensors)
     with pytest.raises(InputError) as caught:
         describe_onnx(path, None, None)
     assert said in f"{caught.value.message}\n{caught.value.remedy}"
     assert caught.value.code == "E670"
+    describe_onnx(graph(tmp_path / "instead.onnx", *instead, tensors=tensors), None, None)
+
+
+def test_names_and_axes_of_other_exporters(tmp_path: Path) -> None:
+    """Those of tf2onnx have colons, slashes and numbers; its input has the channels last."""
+    names = ("Relu:0", "model/pool__12:0", "model/Squeeze:0", "dense/MatMul:0")
+    nodes = [
+        op("Transpose", "x", to="conv/Conv2D__5:0", perm=[0, 3, 1, 2]),
+        op("Conv", "conv/Conv2D__5:0", "conv/ReadVariableOp:0", to="conv:0", pads=[1, 1, 1, 1]),
+        op("Relu", "conv:0", to=names[0]),
+        op("GlobalAveragePool", names[0], to=names[1]),
+        op("Flatten", names[1], to=names[2]),
+        op("MatMul", names[2], "const_fold_opt__12", to=names[3]),
+        op("Add", names[3], "bias:0"),
+    ]
+    tensors = [("conv/ReadVariableOp:0", KERNEL[1]), ("const_fold_opt__12", np.ones((4, 5))),
+               ("bias:0", np.full(5, 128.0))]  # fmt: skip
+    path = graph(tmp_path / "tf.onnx", *nodes, shape=(1, 8, 6, 3), tensors=tensors, opset=18)
+    found, checkpoint = describe_onnx(path, None, None)
+    assert found.input_shape == (3, 8, 6)
+    layers = yaml.safe_load(found.text)["layers"]
+    assert [layer["op"] for layer in layers] == ["Conv2d", "Passthrough", "Linear"]
+    assert checkpoint.state_dict[f"{layers[2]['weights']}.op.bias"].tolist() == [128.0] * 5
+
+
+def test_series_of_frames_are_refused(tmp_path: Path) -> None:
+    path = graph(tmp_path / "net.onnx", op("Conv", "x", "w"), shape=(1, 4, 3, 8, 8),
+                 tensors=[KERNEL])  # fmt: skip
+    with pytest.raises(InputError, match="a series of frames") as caught:
+        describe_onnx(path, None, None)
+    assert caught.value.code == "E678"
+    assert "--model FILE:CLASS" in str(caught.value.remedy)
 
 
 def test_strides_normalization_and_activations_behind_sums(tmp_path: Path) -> None:

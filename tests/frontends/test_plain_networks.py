@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
@@ -63,6 +64,8 @@ def lively(network: nn.Module) -> nn.Module:
         (plain.Padded, (3, 12, 12), 85, 7, 2),
         (plain.Enlarging, (3, 16, 16), 85, 5, 2),
         (plain.Enlarging, (3, 16, 16), 87, 5, 2),
+        (plain.Normalized, (3, 8, 8), 85, 6, 3),
+        (plain.Normalized, (3, 8, 8), 87, 7, 3),
     ],
 )
 @torch.no_grad()
@@ -163,61 +166,92 @@ def test_published_networks_are_refused_at_named_nodes() -> None:
 class Function(nn.Module):
     """A convolution, and a function of its result."""
 
-    def __init__(self, function: Callable[[Tensor], Tensor]) -> None:
+    def __init__(self, function: Callable[[Tensor], Tensor], channels: int = 4) -> None:
         super().__init__()
-        self.conv, self.end = nn.Conv2d(3, 4, 3), nn.Conv2d(4, 2, 1)
+        self.conv, self.end = nn.Conv2d(3, 4, 3), nn.Conv2d(channels, 2, 1)
         self.function = function
 
     def forward(self, x: Tensor) -> Tensor:
         return self.end(self.function(self.conv(x)))
 
 
-MODULES = [
-    (nn.Conv2d(3, 4, 5), "0: its kernel is 5x5\n  Use two 3x3 convolutions"),
-    (nn.Conv2d(3, 4, (3, 1)), "0: its kernel is 3x1\n  Use a 3x3 kernel."),
-    (nn.Conv2d(3, 4, 3, padding=3), "0: padding=3; MAX78000 allows 0, 1, 2\n  Use a padding"),
-    (nn.Conv2d(3, 4, 3, padding=(1, 0)), "0: its padding is 1x0\n  Use one padding"),
-    (nn.Conv2d(3, 4, 3, padding_mode="reflect"), "0: padding_mode is 'reflect'"),
-    (nn.Conv2d(3, 4, 3, dilation=2), "0: its dilation is 2x2"),
-    (nn.ConvTranspose2d(3, 4, 4, stride=2), "0: its kernel_size is 4x4\n  Use nn.ConvTrans"),
-    (nn.Upsample(scale_factor=3), "0: it makes 48x48 of 16x16 (mode nearest)\n  Use mode="),
-    (nn.Upsample(scale_factor=2, mode="bilinear"), "0: it makes 32x32 of 16x16 (mode bilinear)"),
-    (nn.PixelShuffle(1), "0: the accelerator has no PixelShuffle\n  Use ConvTranspose2d"),
-    (nn.BatchNorm2d(3), "0: batch normalization that follows no layer"),
-    (nn.MaxPool2d(3, 2, 1), "0: its padding is 1x1, and negative values come into it"),
-    (nn.MaxPool2d(5, 2, 2), "0: its padding is 2x2, pooling has none"),
-    (nn.AvgPool2d(3, 2, 1, count_include_pad=False), "0: its average leaves out the padding"),
-    (nn.MaxPool2d(3, 2, ceil_mode=True), "0: ceil_mode makes 8x8 of what is 7x7"),
-    (nn.AdaptiveAvgPool2d(3), "0: windows of different sizes (16x16 to 3x3)"),
-    (nn.AvgPool2d(3, (1, 2)), "0: stride (1, 2) and dilation 1 differ by axis"),
-    (nn.Hardtanh(), "0: the accelerator has no Hardtanh\n  Leave it out"),
-    (nn.GELU(), "0: the accelerator has no GELU\n  Use ReLU."),
-    (nn.Linear(16, 4), "0: it works on the last axis of 3x16x16"),
-]
-FUNCTIONS: list[tuple[Callable[[Tensor], Tensor], str]] = [
-    (lambda x: x * 2, "mul: the accelerator has no mul"),
-    (lambda x: x + 1, "add: it adds a constant or scales an operand"),
-    (lambda x: x + x.mean((2, 3), keepdim=True), "add: its operands have the shapes"),
-    (lambda x: x + x, "add: it adds a tensor to itself"),
-    (lambda x: torch.cat([x, x], 2), "cat: it joins along axis 2"),
-    (lambda x: torch.sigmoid(x), "sigmoid: the accelerator has no sigmoid\n  Use ReLU inside"),
-    (lambda x: torch.softmax(x, 1), "softmax: the accelerator has no softmax"),
-    (lambda x: functional.interpolate(x, scale_factor=3), "interpolate: it makes 42x42 of 14x14"),
-    (lambda x: x.mean(1, keepdim=True).expand(-1, 4, -1, -1), "mean: it averages other axes"),
-    (lambda x: x.chunk(2, 1)[0].repeat(1, 2, 1, 1), "chunk: the accelerator has no chunk"),
+MODULES: list[tuple[nn.Module, str, nn.Module]] = [
+    (nn.Conv2d(3, 4, 5), "0: its kernel is 5x5\n  Use two 3x3 convolutions",
+     nn.Sequential(nn.Conv2d(3, 4, 3), nn.Conv2d(4, 4, 3))),
+    (nn.Conv2d(3, 4, (3, 1)), "0: its kernel is 3x1\n  Use a 3x3 kernel.", nn.Conv2d(3, 4, 3)),
+    (nn.Conv2d(3, 4, 3, padding=3), "0: padding=3; MAX78000 allows 0, 1, 2\n  Use a padding",
+     nn.Conv2d(3, 4, 3, padding=2)),
+    (nn.Conv2d(3, 4, 3, padding=(1, 0)), "0: its padding is 1x0\n  Use one padding",
+     nn.Conv2d(3, 4, 3, padding=(1, 1))),
+    (nn.Conv2d(3, 4, 3, padding_mode="reflect"), "0: padding_mode is 'reflect'",
+     nn.Conv2d(3, 4, 3, padding_mode="zeros")),
+    (nn.Conv2d(3, 4, 3, dilation=2), "0: its dilation is 2x2\n  Use dilation=1, and pool.",
+     nn.Sequential(nn.MaxPool2d(2), nn.Conv2d(3, 4, 3))),
+    (nn.ConvTranspose2d(3, 4, 4, stride=2), "0: its kernel_size is 4x4\n  Use nn.ConvTrans",
+     nn.ConvTranspose2d(3, 4, 3, stride=2, padding=1, output_padding=1)),
+    (nn.Upsample(scale_factor=3), "0: it makes 48x48 of 16x16 (mode nearest)\n  Use mode=",
+     nn.Upsample(scale_factor=2)),
+    (nn.Upsample(scale_factor=2, mode="bilinear"), "0: it makes 32x32 of 16x16 (mode bilinear)",
+     nn.Upsample(scale_factor=2, mode="nearest")),
+    (nn.PixelShuffle(1), "0: the accelerator has no PixelShuffle\n  Use ConvTranspose2d",
+     nn.ConvTranspose2d(3, 4, 2, stride=2)),
+    (nn.MaxPool2d(3, 2, 1), "0: its padding is 1x1, and negative values come into it",
+     nn.Sequential(nn.ReLU(), nn.MaxPool2d(3, 2, 1))),
+    (nn.MaxPool2d(5, 2, 2), "0: its padding is 2x2, pooling has none", nn.MaxPool2d(2, 2)),
+    (nn.AvgPool2d(3, 2, 1, count_include_pad=False), "0: its average leaves out the padding",
+     nn.AvgPool2d(3, 2, 1, count_include_pad=True)),
+    (nn.MaxPool2d(3, 2, ceil_mode=True), "0: ceil_mode makes 8x8 of what is 7x7",
+     nn.MaxPool2d(3, 2, ceil_mode=False)),
+    (nn.AdaptiveAvgPool2d(3), "0: windows of different sizes (16x16 to 3x3)",
+     nn.AdaptiveAvgPool2d(1)),
+    (nn.AvgPool2d(3, (1, 2)), "0: stride (1, 2) and dilation 1 differ by axis\n  Use one stride",
+     nn.AvgPool2d(3, 2)),
+    (nn.Hardtanh(), "0: the accelerator has no Hardtanh\n  Leave it out", nn.Identity()),
+    (nn.GELU(), "0: the accelerator has no GELU\n  Use ReLU.", nn.ReLU()),
+    (nn.Linear(16, 4), "0: it works on the last axis of 3x16x16",
+     nn.Sequential(nn.Flatten(), nn.Linear(768, 4))),
+]  # fmt: skip
+"""What is refused, what is said of it, and what that proposes instead."""
+
+FUNCTIONS: list[tuple[Callable[[Tensor], Tensor], str, Callable[[Tensor], Tensor]]] = [
+    (lambda x: x * 2, "mul: the accelerator has no mul", lambda x: x + x.relu()),
+    (lambda x: x + 1, "add: it adds a constant or scales an operand", lambda x: x + x.relu()),
+    (lambda x: x + x.mean((2, 3), keepdim=True), "add: its operands have the shapes",
+     lambda x: x + x.abs()),
+    (lambda x: x + x, "add: it adds a tensor to itself", lambda x: x),
+    (lambda x: torch.cat([x, x], 2), "cat: it joins along axis 2",
+     lambda x: torch.cat([x, x], 1)),
+    (lambda x: torch.sigmoid(x), "sigmoid: the accelerator has no sigmoid\n  Use ReLU inside",
+     lambda x: torch.relu(x)),
+    (lambda x: torch.softmax(x, 1), "softmax: the accelerator has no softmax", lambda x: x),
+    (lambda x: functional.interpolate(x, scale_factor=3), "interpolate: it makes 42x42 of 14x14",
+     lambda x: functional.interpolate(x, scale_factor=2)),
+    (lambda x: x.mean(1, keepdim=True).expand(-1, 4, -1, -1), "mean: it averages other axes",
+     lambda x: x.mean((2, 3), keepdim=True)),
+    (lambda x: x.chunk(2, 1)[0].repeat(1, 2, 1, 1), "chunk: the accelerator has no chunk",
+     lambda x: x),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("module", "said"), MODULES, ids=[text[:24] for _, text in MODULES])
-def test_modules_are_refused_with_what_to_use_instead(module: nn.Module, said: str) -> None:
+@pytest.mark.parametrize(
+    ("module", "said", "instead"), MODULES, ids=[text[:24] for _, text, _ in MODULES]
+)
+def test_modules_are_refused_with_what_to_use_instead(
+    module: nn.Module, said: str, instead: nn.Module
+) -> None:
     assert said in refused(nn.Sequential(module), (3, 16, 16))
+    import_network(nn.Sequential(instead), torch.zeros(1, 3, 16, 16), "net", {})
 
 
-@pytest.mark.parametrize(("function", "said"), FUNCTIONS, ids=[text[:16] for _, text in FUNCTIONS])
+@pytest.mark.parametrize(
+    ("function", "said", "instead"), FUNCTIONS, ids=[text[:16] for _, text, _ in FUNCTIONS]
+)
 def test_functions_are_refused_with_what_to_use_instead(
-    function: Callable[[Tensor], Tensor], said: str
+    function: Callable[[Tensor], Tensor], said: str, instead: Callable[[Tensor], Tensor]
 ) -> None:
     assert said in refused(Function(function), (3, 16, 16)).replace("\n  mul", "mul")
+    channels = instead(torch.zeros(1, 4, 14, 14)).shape[1]
+    import_network(Function(instead, channels), torch.zeros(1, 3, 16, 16), "net", {})
 
 
 def test_weights_of_an_ordinary_network_reach_the_chip(
@@ -241,3 +275,17 @@ def test_weights_of_an_ordinary_network_reach_the_chip(
     said = capsys.readouterr().out
     assert "Import: features.3: its stride 2 is computed as decimation" in said
     assert "verified 10 words of the expected output" in said
+
+
+def test_bare_weights_are_calibrated_with_own_data(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A state_dict tells nothing of the data that it was trained on."""
+    monkeypatch.chdir(tmp_path)
+    images = np.random.default_rng(0).integers(0, 256, (40, 8, 8, 3)).astype(np.uint8)
+    np.savez("data.npz", x=images, y=np.arange(40) % 4)
+    torch.save(lively(plain.Normalized()).state_dict(), "plain.pth")
+    options = ["--device", "MAX78000", "--import", "--calibrate", "npz:data.npz", "--model",
+               f"{ROOT}/tests/frontends/plain_networks.py:Normalized"]  # fmt: skip
+    assert run(lambda: quantize.main(["plain.pth", "q.pth.tar", *options])) == 0
+    assert read_checkpoint("q.pth.tar").arch == "normalized"

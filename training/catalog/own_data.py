@@ -92,7 +92,7 @@ def recorded_in(path: str) -> Recorded | None:
 
     Raises CheckpointError as `read_checkpoint`, InputError E688 for an entry of another form.
     """
-    return recorded_of(read_checkpoint(path).extras, path)
+    return recorded_of(read_checkpoint(path, bare=True).extras, path)
 
 
 def entry_of(recorded: Recorded) -> DatasetEntry:

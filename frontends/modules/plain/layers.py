@@ -244,6 +244,22 @@ def _fold(op: Any, norm: Any) -> None:
 
 
 @torch.no_grad()
+def ones(shape: tuple[int, ...]) -> nn.Module:
+    """Return a convolution that changes nothing of data [C, ...]: 1x1 kernels that are exactly one,
+    depth-wise where the chip has that.
+    """
+    chip, channels = ai8x.dev, shape[0]
+    assert chip is not None
+    images = len(shape) > 2
+    groups = channels if images and chip.limits.has_depthwise else 1
+    kind = nn.Conv2d if images else nn.Conv1d
+    op = kind(channels, channels, 1, groups=groups, bias=False)
+    op.weight.zero_()
+    op.weight[range(channels), 0 if groups > 1 else range(channels)] = EXACTLY_ONE
+    return op
+
+
+@torch.no_grad()
 def rectifier(channels: int, images: bool, keywords: Mapping[str, Any], activation: Kind) -> Any:
     """Return a layer that only applies an activation: 1x1 kernels that are exactly one."""
     kind = ai8x.Conv2d if images else ai8x.Conv1d

@@ -8,7 +8,7 @@ Source: docs/own-models.md, "An ordinary PyTorch network".
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -19,6 +19,7 @@ from frontends.layers import Refusal, refuse, times
 from frontends.modules.plain.layers import (
     doubler,
     make_layer,
+    ones,
     padder,
     rectifier,
     refusal_of,
@@ -133,9 +134,7 @@ class _Builder:
         if step.kind is Kind.OPERATOR:
             return self._operator(step, sources[0])
         if step.kind is Kind.NORMALIZATION:
-            self.refusals.append(Refusal(step.path, "batch normalization that follows no layer",
-                                         "Put it directly behind a convolution."))  # fmt: skip
-            return None
+            return self._normalized(step, sources[0])
         if step.kind is Kind.POOLING:
             return self._pooled(step, sources[0])
         if step.kind in (Kind.ADD, Kind.SUB):
@@ -163,15 +162,14 @@ class _Builder:
         place.add_module(last, module)
         return self.graph.call_module(target, arguments)
 
-    def _operator(self, step: Step, source: Any) -> Any:
+    def _operator(self, step: Step, source: Any, norm: Any = None) -> Any:
         """Write a layer with an operator and what can be part of it behind it."""
-        last, norm = step.node, None
+        last = step.node
         following = self._only_reader(last)
-        if following is not None and following.kind is Kind.NORMALIZATION:
+        if norm is None and following is not None and following.kind is Kind.NORMALIZATION:
             last, norm = following.node, following.module
-        activation = self._activation_behind(last)
-        if norm is not None:
             self._done.add(last)
+        activation = self._activation_behind(last)
         if activation is not None:
             self._done.add(activation.node)
             self._positive.add(last)
@@ -194,6 +192,16 @@ class _Builder:
         source = self._decimated(f"{target}_stride", made.before, source, step)
         result = self._call(target, made.layer, (source,))
         return self._decimated(f"{target}_stride", made.after, result, step)
+
+    def _normalized(self, step: Step, source: Any) -> Any:
+        """Write a batch normalization that follows no layer: it is that of a layer of ones."""
+        if len(step.taken) < 2:
+            self.refusals.append(Refusal(step.path, "batch normalization that follows no layer",
+                                         "Put it directly behind nn.Linear."))  # fmt: skip
+            return None
+        self.notes.append(f"{step.path}: batch normalization behind no layer costs a layer of 1x1 "
+                          f"kernels for {step.taken[0]} channels")  # fmt: skip
+        return self._operator(replace(step, module=ones(step.taken)), source, step.module)
 
     def _decimated(self, target: str, stride: int, source: Any, step: Step) -> Any:
         """Write a pooling of single pixels, which keeps each `stride`-th of them."""
@@ -257,7 +265,10 @@ class _Builder:
             pool = getattr(ai8x, names)(window, stride, **keywords, **self._pool_keywords())
         except AssertionError as exc:
             why = str(exc).partition(": ")[2] or str(exc)
-            self.refusals.append(Refusal(step.path, why, "Pool in several steps."))
+            remedy = (
+                "Use one stride for both axes." if "by axis" in why else "Pool in several steps."
+            )
+            self.refusals.append(Refusal(step.path, why, remedy))
             return None
         target = step.path if step.module is not None else f"{step.node.name}_pooling"
         taken = target in dict(self.root.named_modules())
