@@ -17,7 +17,7 @@ from synthesis.arrange.packing import Packer, packer_of
 from synthesis.arrange.values import Problem
 
 TRIES = 2000
-PACKING_STEPS = 60_000
+PACKING_STEPS = 66_000
 """Steps of the search that packs kernels like rectangles; a step takes some 20 microseconds."""
 _STEPS_OF_TRY = 20
 """Steps that a try is worth."""
@@ -25,7 +25,7 @@ _MORE_ORDERS = 40
 """Further orders of the cells that are tried where kernels fit and data does not."""
 CONSTRUCTIONS = 40
 """How many of them build places up anew, unit by unit."""
-_AFTER_PACKING = 8
+_AFTER_PACKING = 20
 """By what the search is shortened where packing has failed: nothing else fills memories more."""
 _STEPS = 40
 """Orders of the units that are compared for each of these."""
