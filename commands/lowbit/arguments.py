@@ -148,3 +148,46 @@ def parse_quantize(words: Sequence[str]) -> QuantizeOptions:
         args.input, args.output, args.qat_policy, encodings, args.report, args.ptq_table,
         args.dataset, args.data,
     )  # fmt: skip
+
+
+@frozen
+class CapacityOptions:
+    """Which networks are trained for how long; `out` names the table and the picture."""
+
+    encodings: tuple[str, ...]
+    widths: tuple[int, ...]
+    epochs: int
+    dataset: str
+    data: str
+    out: str
+
+
+def parse_capacity(words: Sequence[str] | None) -> CapacityOptions:
+    """Return the options of a command line; wrong usage ends the program with status 2."""
+    from quantization.lowbit import ENCODINGS
+
+    parser = Parser(
+        prog="capacity.py",
+        usage="%(prog)s --data DIR --out NAME [options]",
+        description="Train low-bit networks of some sizes, and draw what they reach.",
+    )
+    option = parser.add_argument
+    option("--data", required=True, metavar="DIR", help="folder of the data sets")
+    option("--out", required=True, metavar="NAME", help="write NAME.csv and NAME.svg")
+    option("--dataset", default="MNIST", metavar="NAME", help="pictures with classes")
+    option("--encodings", default="Binary,Ternary,2bitsym,4bitsym,8bit", metavar="NAME[,...]",
+           help="encodings of weights")  # fmt: skip
+    option("--widths", default="16,32,64,96", metavar="N[,...]",
+           help="outputs of the three hidden layers")  # fmt: skip
+    option("--epochs", type=int, default=10, metavar="N", help="of each training")
+    args = parser.parse_args(words)
+    encodings = tuple(args.encodings.split(","))
+    if not set(encodings) <= ENCODINGS.keys():
+        parser.error(f"argument --encodings: known are {', '.join(ENCODINGS)}")
+    sizes = args.widths.split(",")
+    if not all(size.isascii() and size.isdecimal() and 0 < int(size) <= 4096 for size in sizes):
+        parser.error("argument --widths: whole numbers from 1 to 4096, separated by commas")
+    if not 0 < args.epochs <= 10_000:
+        parser.error("argument --epochs: from 1 to 10,000")
+    widths = tuple(map(int, sizes))
+    return CapacityOptions(encodings, widths, args.epochs, args.dataset, args.data, args.out)

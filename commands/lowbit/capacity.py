@@ -1,0 +1,136 @@
+"""What networks of some sizes reach with weights of some bits: a table and a picture.
+
+Source: docs/low-bit.md, "Capacity".
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import astuple, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from checkpoint import atomic
+from commands.lowbit.arguments import CapacityOptions
+from quantization.lowbit import ENCODINGS
+from values import frozen
+from writing.templates import render
+
+if TYPE_CHECKING:
+    from training.lowbit.epochs import Pictures
+
+BUDGET_BITS = 8 * 12 * 1024
+"""Where the picture has a line: 12 KB of weights."""
+_WIDTH, _HEIGHT = 300, 200
+
+
+@frozen
+class Point:
+    """A trained network with three hidden layers of `width`; `bits` of all weights together."""
+
+    encoding: str
+    width: int
+    weights: int
+    bits: float
+    loss: float
+    accuracy: float
+
+
+def draw(options: CapacityOptions) -> int:
+    """Train, print a line for each network, write table and picture; return the exit status."""
+    from commands.lowbit.data import pictures_of
+
+    training, test, classes = pictures_of(options.dataset, options.data, training=True)
+    points = []
+    for point in measure(
+        options.encodings, options.widths, options.epochs, (training, test, len(classes))
+    ):
+        points.append(point)
+        print(f"{point.encoding} {point.width}: {point.weights:,} weights, {point.bits:,.0f} bits, "
+              f"loss {point.loss:.4f}, {point.accuracy:.2f} %", flush=True)  # fmt: skip
+    write(points, Path(f"{options.out}.csv"), Path(f"{options.out}.svg"))
+    print(f"Wrote {options.out}.csv and {options.out}.svg")
+    return 0
+
+
+def measure(
+    encodings: Sequence[str],
+    widths: Sequence[int],
+    epochs: int,
+    pictures: tuple[Pictures, Pictures, int],
+) -> Iterator[Point]:
+    """Train each network on training and test pictures of so many classes, and yield its point.
+
+    `loss` is the mean of the last epoch in training, `accuracy` that of the test pictures in
+    percent.
+    """
+    import torch
+
+    from training.lowbit.loop import EpochResult, train
+    from training.lowbit.network import LowBitNetwork
+    from training.lowbit.recipe import Recipe
+
+    training, test, classes = pictures
+    for encoding in encodings:
+        for width in widths:
+            recipe = Recipe(encoding=encoding, widths=(width,) * 3, epochs=epochs, lr=0.003,
+                            augmentation=False)  # fmt: skip
+            torch.manual_seed(0)
+            network = LowBitNetwork(recipe.architecture(classes))
+            told: list[EpochResult] = []
+            train(network, recipe, training, test, 0, told.append)
+            weights = sum(layer.weight.numel() for layer in network.quantizers())
+            last = told[-1]
+            yield Point(encoding, width, weights, weights * ENCODINGS[encoding].bits_per_weight,
+                        last.loss, 100 * last.correct / last.total)  # fmt: skip
+
+
+def write(points: Sequence[Point], table: Path, picture: Path) -> None:
+    """Write the table (CSV) and the picture (SVG)."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow([field.name for field in fields(Point)])
+    writer.writerows(astuple(point) for point in points)
+    atomic.write_bytes(table, text.getvalue().encode())
+    sizes: dict[str, Callable[[Point], float]] = {
+        "weights": lambda point: point.weights, "bits": lambda point: point.bits
+    }  # fmt: skip
+    results: dict[str, Callable[[Point], float]] = {
+        "accuracy (%)": lambda point: point.accuracy, "loss": lambda point: point.loss
+    }  # fmt: skip
+    panels = [
+        _panel(points, (size, by_size), (result, by_result))
+        for result, by_result in results.items()
+        for size, by_size in sizes.items()
+    ]
+    page = render("software/lowbit/capacity.svg.j2", panels=panels,
+                  encodings=list(dict.fromkeys(point.encoding for point in points)))  # fmt: skip
+    atomic.write_bytes(picture, page.encode())
+
+
+def _panel(
+    points: Sequence[Point],
+    across: tuple[str, Callable[[Point], float]],
+    upward: tuple[str, Callable[[Point], float]],
+) -> dict[str, Any]:
+    """Return a diagram with a logarithmic axis across: a line for each encoding, in pixels."""
+    x, y = across[1], upward[1]
+    left, right = (math.log(f(map(x, points))) for f in (min, max))
+    low, high = (f(map(y, points)) for f in (min, max))
+
+    def place(point: Point) -> tuple[float, float]:
+        step = (math.log(x(point)) - left) / ((right - left) or 1)
+        return _WIDTH * step, _HEIGHT * (1 - (y(point) - low) / ((high - low) or 1))
+
+    lines: dict[str, list[tuple[float, float]]] = {}
+    for point in points:
+        lines.setdefault(point.encoding, []).append(place(point))
+    budget = _WIDTH * (math.log(BUDGET_BITS) - left) / ((right - left) or 1)
+    shown = across[0] == "bits" and 0 <= budget <= _WIDTH
+    ends = [min(map(x, points)), max(map(x, points))]
+    return {"across": across[0], "upward": upward[0], "lines": [*lines.values()],
+            "ends": [f"{round(end):,}" for end in ends], "low": f"{low:.3g}", "high": f"{high:.3g}",
+            "budget": budget if shown else None}  # fmt: skip
