@@ -42,8 +42,8 @@ class EmulateOptions:
     `labels` tell what is right, and the first `compare` outputs are compared with the simulation.
     `gdb` is the port on which a debugger may connect; `profile` and `vcd` take the estimated times.
     `core` names a core that runs the program without accelerator, compiled with the level
-    `optimization`; with `count` its instructions are counted. `container` is a file (.nnb) for the
-    slot of the program.
+    `optimization`; with `count` its instructions are counted, with `dma` an engine copies for it.
+    `container` is a file (.nnb) for the slot of the program.
     `tree` says how a project's folder is understood; `dump` takes data memory after recorded words,
     `trace` the registers field by field.
     """
@@ -69,6 +69,7 @@ class EmulateOptions:
     compare: int = COMPARED
     core: str | None = None
     count: bool = False
+    dma: bool = False
     optimization: str | None = None
     container: str | None = None
 
@@ -99,6 +100,7 @@ def parse(words: Sequence[str] | None = None) -> EmulateOptions:
         compare=args.compare,
         core=args.core,
         count=args.count,
+        dma=args.dma,
         optimization=args.optimization,
         container=args.container,
         tree=TreeOptions(
@@ -230,6 +232,8 @@ def arguments() -> Parser:
            help="with --core: count instructions per function and multiply-accumulate")  # fmt: skip
     option("--container", metavar="FILE.nnb",
            help="with --core: put another network into the slot of the firmware")  # fmt: skip
+    option("--dma", action="store_true",
+           help="with --core: an engine makes the copies between levels of memory")  # fmt: skip
     option("--optimization", choices=("0", "1", "2", "3", "s", "z"), metavar="LEVEL",
            help="with --core: the compiler's level, 0 to 3, s or z "
            f"(default: {DEFAULT_LEVEL})")  # fmt: skip

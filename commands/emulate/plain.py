@@ -13,7 +13,7 @@ from device.chip import DEFAULT_APB_BASE
 from emulator.cpu.architecture import ARCHITECTURES
 from emulator.cpu.counting import NOTHING, Cost
 from emulator.errors import EmulatorError
-from emulator.plain import PlainProgram, PlainRun, compile_plain, run_plain
+from emulator.plain import CopyEngine, PlainProgram, PlainRun, compile_plain, run_plain
 from reading import read_bytes
 
 _PLAN = "plan.json"
@@ -73,6 +73,7 @@ def refuse_options(options: EmulateOptions, core: str | None) -> None:
     if core is None:
         given = {
             "--count": options.count,
+            "--dma": options.dma,
             "--optimization": options.optimization is not None,
             "--container": options.container is not None,
         }
@@ -117,15 +118,23 @@ def emulate_plain(project: Path, core: str, options: EmulateOptions) -> int:
     _refuse_accelerator(project)
     level = options.optimization or DEFAULT_LEVEL
     sources, flags = library_of(project)
-    program = compile_plain(project, ARCHITECTURES[core], f"-O{level}", flags, sources)
+    program = compile_plain(
+        project, ARCHITECTURES[core], f"-O{level}", flags, sources, engine=options.dma
+    )
+    engine = CopyEngine() if options.dma else None
     run = run_plain(
         program,
+        engine=engine,
         count=options.count,
         time_limit=options.time_limit_s,
         contents=_contents(options),
         show=lambda text: print(text, end="", flush=text == "\n"),
     )
     print("\n".join(_report(program, run)))
+    if engine is not None:
+        inputs, weights, outputs = engine.bytes_copied
+        print(f"Copied: {inputs} bytes of inputs, {weights} of weights, {outputs} of outputs, "
+              f"{engine.started} copies")  # fmt: skip
     if run.passed is None:
         print(f"NOT PASSED: the program ended without a result (status {run.status})")
     else:

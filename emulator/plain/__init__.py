@@ -5,6 +5,7 @@ takes. Source: docs/emulator.md, "Cores without an accelerator".
 """
 
 from emulator.plain.compiling import PlainProgram, compile_plain
+from emulator.plain.engine import CopyEngine
 from emulator.plain.running import PlainRun, run_plain
 
-__all__ = ["PlainProgram", "PlainRun", "compile_plain", "run_plain"]
+__all__ = ["CopyEngine", "PlainProgram", "PlainRun", "compile_plain", "run_plain"]

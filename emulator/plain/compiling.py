@@ -15,6 +15,8 @@ from values import frozen
 
 PLAIN = Path(__file__).parent
 _RUN_TIME = ("start.c", "memory.c", "arithmetic.c", "wide.c")
+_COPIES = "nn_copies.c"
+_ENGINE = "copies.c"
 _FLAGS = (
     *("-std=c99", "-ffreestanding", "-fomit-frame-pointer", "-g"),
     *("-ffunction-sections", "-fdata-sections", "-fno-asynchronous-unwind-tables"),
@@ -41,8 +43,13 @@ def compile_plain(
     optimization: str = "-O3",
     flags: Sequence[str] = (),
     more: Sequence[Path] = (),
+    *,
+    engine: bool = False,
 ) -> PlainProgram:
     """Compile and link the C files of a folder, and `more` files; nothing is written into it.
+
+    With `engine` copies between levels of memory are not those of the project's nn_copies.c, but
+    made by a `CopyEngine`.
 
     Raises EmulatorError: no C files (E800), no compiler (E810), the compiler refuses the program,
     or it has no main() (E811).
@@ -54,10 +61,11 @@ def compile_plain(
         raise NoProgramError("E811", "no file defines main()", str(folder))
     includes = (f"-I{folder.resolve()}", f"-I{PLAIN / 'include'}")
     with tempfile.TemporaryDirectory(prefix="emulator-") as name:
-        run_time = _run_time(core, Path(name), folder)
+        run_time = _run_time(core, Path(name), folder, (*_RUN_TIME, *(_ENGINE,) * engine))
         link = (*_LINKING, "-T", str(PLAIN / "link.ld"))
+        own = [path for path in sources if not engine or path.name != _COPIES]
         image = compile_program(
-            [*sources, *more, *run_time],
+            [*own, *more, *run_time],
             [optimization, *_FLAGS, *flags, *includes, *link],
             core,
             folder,
@@ -69,10 +77,10 @@ def compile_plain(
     return PlainProgram(image, int(found[1]) if found else None, names - run_time_names)
 
 
-def _run_time(core: Architecture, folder: Path, place: Path) -> list[Path]:
+def _run_time(core: Architecture, folder: Path, place: Path, names: Sequence[str]) -> list[Path]:
     """Compile the run time, always with the same options."""
     objects = []
-    for name in _RUN_TIME:
+    for name in names:
         source, compiled = PLAIN / "source" / name, folder / Path(name).with_suffix(".o")
         arguments = ["-c", "-O2", "-fno-builtin", *_FLAGS, f"-I{PLAIN / 'include'}"]
         arguments += ["-o", str(compiled), str(source)]

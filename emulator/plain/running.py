@@ -11,6 +11,7 @@ from emulator.cpu.io import Unobserved
 from emulator.cpu.memory_map import CoreMemory
 from emulator.errors import EmulatorError
 from emulator.plain.compiling import PlainProgram
+from emulator.plain.engine import CopyEngine
 from values import frozen
 
 NETWORK = "cnn_run"
@@ -63,18 +64,21 @@ def run_plain(
     show: Callable[[str], None] | None = None,
     memory: CoreMemory | None = None,
     contents: Mapping[str, bytes] | None = None,
+    engine: CopyEngine | None = None,
 ) -> PlainRun:
     """Run main() from reset; `show` gets what it prints, character by character.
 
     `contents` take the place of what arrays of the program hold, by their names; the rest of an
-    array becomes 0xFF, as erased flash is.
-    Raises EmulatorError: there is no such array, or it is too small (E828), the program does not
-    fit (E813), accesses nothing or executes what the core does not have (E820, E827), does not end
-    in time (E822).
+    array becomes 0xFF, as erased flash is. `engine` makes the copies of a program that was compiled
+    for one. Raises EmulatorError: there is no such array, or it is too small (E828), the program
+    does not fit (E813), accesses nothing or executes what the core does not have (E820, E827),
+    waits for a copy that was not started (E829), does not end in time (E822).
     """
     image, memory = program.image, memory or CoreMemory()
     console = _Console(show)
-    core = Core(image, observer=console, memory=memory)
+    core = Core(image, engine, observer=console, memory=memory)
+    if engine is not None:
+        engine.attach(core.read_memory, core.write_memory)
     within = NETWORK if count and core.has(NETWORK) else None
     counter = Counter(core, within)
     top = memory.sram_base + memory.sram_bytes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -13,6 +14,8 @@ from benchmarks.mlperf_tiny import Network
 from commands.loader.arguments import parse
 from commands.loader.create import create_project
 from diagnostics import DiagnosticError
+from emulator.cpu.architecture import ARCHITECTURES
+from emulator.plain import CopyEngine, compile_plain, run_plain
 from software.profile import names
 from tests.conftest import ROOT
 from tests.software.compiled import SANITIZED, compiler, passed, run_project
@@ -210,6 +213,26 @@ def test_network_with_weights_in_a_memory_outside(
     assert "Copied: " in told and "filters at a time" in told
     files = {path.name for path in (tmp_path / "net").iterdir()}
     assert {"nn_levels.c", "nn_levels.h", "nn_copies.c", "plan.json"} <= files
+
+
+def test_engine_of_the_emulator_copies_what_the_plan_says(tmp_path: Path) -> None:
+    text = LEVELS + "l2: 32K\nl3: 1M\nl3_writable: true\nweights: l3\ndma: 3\n"
+    (tmp_path / "my.yaml").write_text(text)
+    assert create(tmp_path, "--mcu", str(tmp_path / "my.yaml")) == 0
+    project, core = tmp_path / "net", ARCHITECTURES["cortex-m4"]
+    plan = json.loads((project / "plan.json").read_text())
+    engine = CopyEngine()
+    run = run_plain(compile_plain(project, core, engine=True), engine=engine)
+    assert run.passed and engine.idle
+    assert engine.bytes_copied == [plan["copied"][n] for n in ("inputs", "weights", "outputs")]
+    assert run.arena_used == plan["arena_bytes"]
+    levels = (project / "nn_levels.c").read_text()
+    early = levels.replace("nn_copy_wait(NN_INPUT);", ";")
+    assert early != levels
+    (project / "nn_levels.c").write_text(early)
+    engine = CopyEngine()
+    run = run_plain(compile_plain(project, core, engine=True), engine=engine)
+    assert run.passed is False and not engine.idle
 
 
 def test_levels_that_are_too_small_name_what_is_missing(tmp_path: Path) -> None:
