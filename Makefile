@@ -33,7 +33,7 @@ ifneq ($(shell $(PYTHON) -c 'print("runs")' 2>/dev/null),runs)
 .PHONY: $(RUNTIME)
 endif
 
-.PHONY: faults mistakes help setup demo rtl-demo test test-fast properties lint format docs kat kat-selection qat-kat qat-table emulator-kat bit-flips core-memory fault-table c-faults fuzz benchmarks clean recipes arrange-table arrange-loads arrange-properties software-kat software-images cmsis-images cmsis-operators cmsis-benchmarks software-cores software-compilers software-mutations software-operators software-properties software-levels software-schemes software-benchmarks software-mlperf software-demo lowbit-images qformat-benchmarks qformat-guard qformat-table container-fuzz
+.PHONY: faults mistakes help setup demo rtl-demo test test-fast properties lint format docs kat kat-selection qat-kat qat-table emulator-kat bit-flips core-memory fault-table c-faults fuzz benchmarks clean recipes arrange-table arrange-loads arrange-properties software-kat software-images cmsis-images cmsis-operators cmsis-benchmarks software-cores software-compilers software-mutations software-operators software-properties software-levels software-schemes software-benchmarks software-mlperf software-demo lowbit-images qformat-benchmarks qformat-guard qformat-table container-fuzz cost-model
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -142,6 +142,9 @@ software-operators: $(DEVELOPMENT) ## every operator and key in C against the si
 
 software-schemes: $(DEVELOPMENT) ## each network of networks/ with each scheme forced: the same bytes in C, copies delayed and poisoned
 	@$(PYTHON) -m tests.software.forced_schemes $(ARGS)
+
+cost-model: $(DEVELOPMENT) ## predicted and counted instructions of the networks of networks/ (ARGS="--calibrate 72": measure the coefficients first)
+	@$(PYTHON) -m tests.software.cost_model $(ARGS)
 
 software-levels: $(DEVELOPMENT) ## 5,000 random networks in random memories: predicted bytes and memory, copies delayed and poisoned
 	@$(PYTHON) -m tests.software.level_graphs $(ARGS)

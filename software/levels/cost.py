@@ -7,32 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from software.cost import predicted, work_of
 from software.graph import Combine, Convolution, Pool, Step
 from software.kernels import Core, Kernel
 from software.levels.buffers import bands_of
 from software.levels.plan import Task, Traffic
 from software.levels.schemes import Planes, Rows, Weights
 from software.profile import Profile
-from values import frozen
 
 _WAITING = 20.0
 """Cycles of starting and waiting for a unit."""
 
 
-@frozen
-class Coefficients:
-    """Cycles for each product, for each value that is stored, and for each row."""
-
-    product: float
-    value: float
-    row: float
-
-
-_KERNELS: Mapping[tuple[str, str], Coefficients] = {}
-_PLANES = Coefficients(9.0, 20.0, 40.0)
-_OTHERS = Coefficients(8.0, 20.0, 150.0)
-_POOL = Coefficients(4.0, 12.0, 60.0)
-_JOIN = Coefficients(4.0, 6.0, 40.0)
+_OTHERS = {"products": 8.0, "values": 20.0, "rows": 150.0}
+"""Cycles on cores that were not measured."""
 
 
 def compute_cycles(task: Task, core: Core, kernels: Mapping[int, Kernel]) -> float:
@@ -40,9 +28,30 @@ def compute_cycles(task: Task, core: Core, kernels: Mapping[int, Kernel]) -> flo
     step, layer = task.step, task.layer
     if layer is None:
         return 0.0
-    rates = _rates(step, core, kernels, planes=isinstance(task.cut, Planes))
+    work = plane_work(task) if isinstance(task.cut, Planes) else work_of(step, kernels)
+    if (found := predicted(work, core.name)) is not None:
+        return found.cycles
     values = task.pixels * layer.filters
-    return products(step) * rates.product + values * rates.value + layer.out_size[0] * rates.row
+    return (
+        products(step) * _OTHERS["products"]
+        + values * _OTHERS["values"]
+        + layer.out_size[0] * _OTHERS["rows"]
+    )
+
+
+def plane_work(task: Task) -> dict[str, float]:
+    """Return the amounts of work of a convolution that is computed an input channel at a time."""
+    step, cut = task.step, task.cut
+    assert isinstance(step, Convolution) and isinstance(cut, Planes)
+    rows = step.out_size[0] * -(-step.out_size[1] // cut.columns)
+    taps = step.kernel[0] * step.kernel[1]
+    lines = rows * step.filters * step.channels
+    return {
+        "planes products": step.macs,
+        "planes taps": lines * taps,
+        "planes lines": lines,
+        "planes values": step.out_size[0] * step.out_size[1] * step.filters,
+    }
 
 
 def products(step: Step) -> int:
@@ -57,18 +66,6 @@ def products(step: Step) -> int:
             return len(step.sources) * step.size[0] * step.size[1] * step.channels
         case _:
             return 0
-
-
-def _rates(step: Step, core: Core, kernels: Mapping[int, Kernel], *, planes: bool) -> Coefficients:
-    if planes:
-        return _PLANES
-    match step:
-        case Convolution():
-            return _KERNELS.get((core.name, kernels[step.target].function), _OTHERS)
-        case Pool():
-            return _POOL
-        case _:
-            return _JOIN
 
 
 def traffic_of(task: Task, weight_bytes: int) -> Traffic:

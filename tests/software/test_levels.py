@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from emulator.cpu.compiler import PREFERENCE
 from software.levels.geometry import Geometry
 from software.levels.machine import POISON, Copy, Machine
 from software.levels.order import pixel_events, row_events
@@ -24,6 +25,7 @@ from software.levels.schemes import (
 )
 from tests.networks.deployed import BY_FILE
 from tests.software.compiled import compiler
+from tests.software.cost_model import compared
 from tests.software.forced_schemes import network_of, results
 from tests.software.level_graphs import judge
 from tests.software.planner_answers import level_cases
@@ -128,3 +130,11 @@ def test_forced_schemes_of_a_network_give_the_same_bytes(tmp_path: Path) -> None
     network = network_of(BY_FILE["digits-chw-ai85"], tmp_path)
     found = [*results(network, ("planes", "rows"), tmp_path)]
     assert [(text[:6], good) for text, good in found] == [("4 of 4", True)] * 2
+
+
+def test_predicted_instructions_are_near_those_of_the_emulator(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv(PREFERENCE, "zig")
+    assert compared("cortex-m4", ["digits-chw-ai85"])
+    assert "| digits-chw-ai85 | cortex-m4 |" in capsys.readouterr().out

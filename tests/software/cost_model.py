@@ -1,0 +1,253 @@
+"""Predicted and counted instructions of the networks of networks/: `make cost-model`.
+
+Each network has random weights, is planned for a core with enough memory, compiled with -O3 and run
+on the emulated core. With --calibrate the coefficients are measured again first, with programs of
+random layers: software/costs.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from emulator.cpu.architecture import ARCHITECTURES
+from emulator.cpu.compiler import PREFERENCE
+from emulator.cpu.counting import NOTHING
+from emulator.cpu.memory_map import CoreMemory
+from emulator.plain import CopyEngine, compile_plain, run_plain
+from software.cores import CORES
+from software.cost import FILE, predicted, total_work
+from software.emit.levels import emit_levels
+from software.emit.project import Sample, emit
+from software.fuse import fuse
+from software.graph import Graph
+from software.levels.build import WAYS
+from software.levels.cost import plane_work
+from software.levels.layers import takes_planes
+from software.levels.plan import LevelPlan
+from software.levels.select import Planner, Wish
+from software.lower import lower
+from software.plan.plan import Plan, Scheme
+from software.plan.planner import plan
+from software.profile import Profile
+from synthesis.network import Activation, Combination, Layer, Network, Operator, Pooling
+from synthesis.simulate import simulate
+from tests.networks.deployed import DEPLOYED
+from tests.software.forced_schemes import network_of
+
+_LIMIT = 0.15
+_SECONDS = 1800.0
+_WHOLE = 64 << 20
+
+
+def counted(made: Plan | LevelPlan, network: Network) -> tuple[int, float]:
+    """Return the instructions and cycles of an inference on the emulated core.
+
+    An engine makes the copies between levels of memory.
+    """
+    outputs = simulate(network, average_rounding=False).outputs
+    delivered = tuple(outputs[layer.index] for layer in network.outputs())
+    sample, levels = Sample(network.sample, delivered), isinstance(made, LevelPlan)
+    if isinstance(made, LevelPlan):
+        files = emit_levels(made, sample, "net", "")
+    else:
+        files = emit(made, sample, "net", "")
+    with tempfile.TemporaryDirectory() as name:
+        for path, text in files.items():
+            (Path(name) / path).write_text(text)
+        core = ARCHITECTURES[made.core.name]
+        program = compile_plain(Path(name), core, engine=levels)
+    memory = CoreMemory(flash_bytes=_WHOLE, sram_bytes=_WHOLE)
+    run = run_plain(program, count=True, time_limit=_SECONDS, memory=memory,
+                    engine=CopyEngine() if levels else None)  # fmt: skip
+    if not run.passed:
+        raise AssertionError(f"{made.core.name}: wrong result: {run.text[-200:]}")
+    total = sum((run.functions or {}).values(), NOTHING)
+    return total.instructions, total.cycles
+
+
+def random_layers(seed: int) -> Network:
+    """Return a network of a few layers of ordinary sizes."""
+    numbers = np.random.default_rng(seed)
+    flat = seed % 6 == 0
+    size = (int(numbers.integers(4, 40)), 1 if flat else int(numbers.integers(4, 28)))
+    channels = int(numbers.choice((1, 3, 4, 16, 20, 32, 48, 64)))
+    sample = numbers.integers(-128, 128, (channels, *size)).astype(np.int64)
+    layers: list[Layer] = []
+    for index in range(int(numbers.integers(1, 4))):
+        layer = _random_layer(numbers, index, channels, size, layers)
+        layers.append(layer)
+        channels, size = layer.out_channels, layer.out_dim
+    order = tuple(range(len(layers)))
+    return Network(layers=tuple(layers), order=order, simulated=order, sample=sample)
+
+
+def _random_layer(
+    numbers: np.random.Generator,
+    index: int,
+    channels: int,
+    size: tuple[int, int],
+    before: list[Layer],
+) -> Layer:
+    flat, pooling, pooled = size[1] == 1, Pooling(), size
+    if numbers.random() < 0.4 and min(size[0], size[1] if not flat else 9) > 3:
+        window = (2, 1 if flat else 2)
+        pooling = Pooling(window, window, average=bool(numbers.random() < 0.5))
+        pooled = (size[0] // 2, size[1] if flat else size[1] // 2)
+    kind = numbers.random()
+    filters = int(numbers.choice((2, 4, 10, 16, 20, 32, 60, 64)))
+    operator = Operator.CONV1D if flat else Operator.CONV2D
+    kernel, pad, groups, sources = (3, 3), (1, 1), 1, None
+    if flat:
+        kernel, pad = (int(numbers.choice((1, 3, 6))), 1), (0, 0)
+        kernel = (min(kernel[0], pooled[0]), 1)
+    elif numbers.random() < 0.3:
+        kernel, pad = (1, 1), (0, 0)
+    flatten = kind < 0.15
+    settings: dict[str, Any] = {}
+    if flatten:
+        operator, kernel, pad = Operator.LINEAR, (1, 1), (0, 0)
+    elif kind < 0.35:
+        groups = filters = channels
+    elif kind < 0.5 and before and before[-1].activation is not None:
+        operator, kernel, pad, filters = Operator.NONE, (1, 1), (0, 0), channels
+        sources = (index - 1, index - 1)
+        settings = {"combination": Combination.ADD, "operands": 2}
+    elif kind < 0.6:
+        operator, kernel, pad, filters = Operator.NONE, (1, 1), (0, 0), channels
+    out = tuple(n + 2 * p - k + 1 for n, p, k in zip(pooled, pad, kernel, strict=True))
+    inputs = channels * pooled[0] * pooled[1] if flatten else channels // groups
+    weighted = operator.weighted
+    weights = np.rint(np.clip(numbers.laplace(0, 20, (filters, inputs, *kernel)), -128, 127))
+    return Layer(
+        index=index, operator=operator, in_channels=channels, out_channels=filters, in_dim=size,
+        pooling=pooling, pooled_dim=pooled, kernel=kernel, pad=pad, groups=groups,
+        out_dim=(1, 1) if flatten else (out[0], out[1]), flatten=flatten, sources=sources,
+        weight_bits=8 if weighted else 0, weights=weights.astype(np.int8) if weighted else None,
+        bias=numbers.integers(-128, 128, filters) if weighted else None, shift=-3 * weighted,
+        activation=Activation.RELU, **settings,
+    )  # fmt: skip
+
+
+def measured(core: str, count: int, seed: int) -> Iterator[tuple[dict[str, float], int, float]]:
+    """Yield the work of programs of random layers, with their instructions and cycles."""
+    for number in range(count):
+        network = random_layers(seed + number)
+        graph = fuse(lower(network))
+        scheme = Scheme.ROWS if number % 4 == 3 else Scheme.RESIDENT
+        made = plan(graph, CORES[core], scheme)
+        yield total_work(made.graph.steps, made.kernels), *counted(made, network)
+
+
+def planes(core: str, count: int, seed: int) -> Iterator[tuple[dict[str, float], int, float]]:
+    """Yield the work of programs whose layers are all computed an input channel at a time."""
+    profile = Profile("planes", CORES[core], 1 << 24, 1 << 22, dma=3)
+    wish = Wish(ways=WAYS["planes"])
+    while count:
+        network = random_layers(seed)
+        graph = fuse(lower(network))
+        seed += 1
+        if not all(takes_planes(step) for step in graph.steps):
+            continue
+        made = Planner(graph, profile, profile.l1, wish).plan()
+        work: dict[str, float] = {}
+        for task in made.tasks:
+            for name, amount in plane_work(task).items():
+                work[name] = work.get(name, 0) + amount
+        count -= 1
+        yield work, *counted(made, network)
+
+
+def calibrate(core: str, count: int) -> dict[str, list[float]]:
+    """Return instructions and cycles for each amount of work."""
+    found = coefficients_of([*measured(core, count, 10_000)])
+    return found | coefficients_of([*planes(core, count // 4, 20_000)])
+
+
+def coefficients_of(
+    samples: list[tuple[dict[str, float], int, float]],
+) -> dict[str, list[float]]:
+    """Return the coefficients that fit programs best, by least squares of relative errors.
+
+    No coefficient is negative.
+    """
+    names = sorted({name for work, _, _ in samples for name in work})
+    work = np.array([[one.get(name, 0.0) for name in names] for one, _, _ in samples])
+    found = [_fitted(work, np.array([s[column] for s in samples], float)) for column in (1, 2)]
+    return {
+        name: [round(float(rates[number]), 4) for rates in found]
+        for number, name in enumerate(names)
+    }
+
+
+def _fitted(work: NDArray[np.float64], total: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return coefficients that are not negative, by coordinate descent."""
+    scaled = work / total[:, None]
+    rates = np.zeros(work.shape[1])
+    norms = (scaled**2).sum(axis=0)
+    left = np.ones(len(total))
+    for _ in range(20_000):
+        for column in np.flatnonzero(norms):
+            step = scaled[:, column] @ left / norms[column]
+            changed = max(rates[column] + step, 0.0)
+            left -= (changed - rates[column]) * scaled[:, column]
+            rates[column] = changed
+    return rates
+
+
+def planned(graph: Graph, core: str) -> Plan:
+    """Return the plan whose cost is predicted."""
+    return plan(graph, CORES[core], Scheme.RESIDENT)
+
+
+def compared(core: str, names: list[str]) -> bool:
+    """Print predicted and counted instructions; tell whether all are near."""
+    print("| network | core | million instructions | predicted | error | cycles' error |")
+    print("|---|---|---|---|---|---|")
+    good = True
+    for deployed in DEPLOYED:
+        if names and deployed.file not in names:
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            network = network_of(deployed, Path(folder))
+        made = planned(fuse(lower(network)), core)
+        guess = predicted(total_work(made.graph.steps, made.kernels), core)
+        assert guess is not None
+        instructions, cycles = counted(made, network)
+        errors = guess.instructions / instructions - 1, guess.cycles / cycles - 1
+        good &= abs(errors[0]) <= _LIMIT
+        print(
+            f"| {deployed.file} | {core} | {instructions / 1e6:.2f} | "
+            f"{guess.instructions / 1e6:.2f} | {errors[0]:+.1%} | {errors[1]:+.1%} |",
+            flush=True,
+        )
+    return good
+
+
+def main() -> int:
+    """Calibrate if asked, then compare; the exit status is 1 if an error is above 15 %."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("networks", nargs="*", help="files without .yaml (default: all)")
+    parser.add_argument("--cores", nargs="+", choices=[*ARCHITECTURES], default=["cortex-m4"])
+    parser.add_argument("--calibrate", type=int, metavar="PROGRAMS", help="random programs")
+    args = parser.parse_args()
+    os.environ.setdefault(PREFERENCE, "zig")
+    if args.calibrate:
+        content = json.loads(FILE.read_text()) if FILE.is_file() else {}
+        content |= {core: calibrate(core, args.calibrate) for core in args.cores}
+        FILE.write_text(json.dumps(content, indent=1, sort_keys=True) + "\n")
+    results = [compared(core, args.networks) for core in args.cores]
+    return int(not all(results))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
