@@ -83,6 +83,13 @@ def _of_convolution(step: Convolution, kernel: Kernel) -> dict[str, float]:
     whole, rest = divmod(columns, at_once)
     tail = whole * (at_once % kernel.pixels) + rest % kernel.pixels
     name = kernel.function
+    if step.transposed:  # most places of the kernel fall between pixels
+        weights //= step.spread[0] * step.spread[1]
+        name += ", transposed"
+    if step.channels == 1:
+        name += ", one channel"
+    elif step.channels % 4:
+        name += ", odd channels"
     return found | {
         f"{name} weights": pixels * weights,
         f"{name} runs": pixels * weights / max(packed.flush, 1),

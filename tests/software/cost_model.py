@@ -80,7 +80,7 @@ def random_layers(seed: int) -> Network:
     numbers = np.random.default_rng(seed)
     flat = seed % 6 == 0
     size = (int(numbers.integers(4, 40)), 1 if flat else int(numbers.integers(4, 28)))
-    channels = int(numbers.choice((1, 3, 4, 16, 20, 32, 48, 64)))
+    channels = int(numbers.choice((1, 1, 3, 3, 4, 10, 16, 20, 32, 48, 64)))
     sample = numbers.integers(-128, 128, (channels, *size)).astype(np.int64)
     layers: list[Layer] = []
     for index in range(int(numbers.integers(1, 4))):
@@ -104,7 +104,7 @@ def _random_layer(
         pooling = Pooling(window, window, average=bool(numbers.random() < 0.5))
         pooled = (size[0] // 2, size[1] if flat else size[1] // 2)
     kind = numbers.random()
-    filters = int(numbers.choice((2, 4, 10, 16, 20, 32, 60, 64)))
+    filters = int(numbers.choice((1, 2, 3, 4, 10, 12, 16, 20, 32, 60, 64)))
     operator = Operator.CONV1D if flat else Operator.CONV2D
     kernel, pad, groups, sources = (3, 3), (1, 1), 1, None
     if flat:
@@ -112,12 +112,20 @@ def _random_layer(
         kernel = (min(kernel[0], pooled[0]), 1)
     elif numbers.random() < 0.3:
         kernel, pad = (1, 1), (0, 0)
-    flatten = kind < 0.15
+    flatten, spread, output_pad = kind < 0.15, (1, 1), 0
     settings: dict[str, Any] = {}
     if flatten:
         operator, kernel, pad = Operator.LINEAR, (1, 1), (0, 0)
-    elif kind < 0.35:
+    elif kind < 0.25:
         groups = filters = channels
+    elif kind < 0.35 and not flat and max(pooled) < 20:
+        operator, kernel, pad, spread, output_pad = (
+            Operator.CONVTRANSPOSE2D,
+            (3, 3),
+            (1, 1),
+            (2, 2),
+            1,
+        )
     elif kind < 0.5 and before and before[-1].activation is not None:
         operator, kernel, pad, filters = Operator.NONE, (1, 1), (0, 0), channels
         sources = (index - 1, index - 1)
@@ -125,6 +133,8 @@ def _random_layer(
     elif kind < 0.6:
         operator, kernel, pad, filters = Operator.NONE, (1, 1), (0, 0), channels
     out = tuple(n + 2 * p - k + 1 for n, p, k in zip(pooled, pad, kernel, strict=True))
+    if spread != (1, 1):
+        out = (2 * pooled[0], 2 * pooled[1])
     inputs = channels * pooled[0] * pooled[1] if flatten else channels // groups
     weighted = operator.weighted
     weights = np.rint(np.clip(numbers.laplace(0, 20, (filters, inputs, *kernel)), -128, 127))
@@ -134,7 +144,7 @@ def _random_layer(
         out_dim=(1, 1) if flatten else (out[0], out[1]), flatten=flatten, sources=sources,
         weight_bits=8 if weighted else 0, weights=weights.astype(np.int8) if weighted else None,
         bias=numbers.integers(-128, 128, filters) if weighted else None, shift=-3 * weighted,
-        activation=Activation.RELU, **settings,
+        activation=Activation.RELU, stride=spread, output_pad=output_pad, **settings,
     )  # fmt: skip
 
 
