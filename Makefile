@@ -182,12 +182,14 @@ faults: $(DEVELOPMENT) ## a kill, a full disk and an I/O error at every step of 
 container-fuzz: $(DEVELOPMENT) ## damage every byte of three containers, and 10,000 in other ways, in Python and C
 	@$(PYTHON) -m tests.software.container_fuzz $(ARGS)
 
-fuzz: $(DEVELOPMENT) ## run the loader on thousands of damaged inputs, the readers on 100,000 hostile files
+fuzz: $(DEVELOPMENT) ## the loader on thousands of damaged inputs, the readers on 100,000 hostile files, every option on 18
 	@$(PYTHON) -m tests.robustness --jobs $(JOBS) $(ARGS)
 	@$(PYTHON) -m tests.robustness.readers
+	@$(PYTHON) -m tests.robustness.foreign
 
-mistakes: $(DEVELOPMENT) ## 200 mistakes as people make them, and 60 in 20 files: what the messages name
+mistakes: $(DEVELOPMENT) ## twice 200 mistakes as people make them, and 113 in 40 files: what the messages name
 	@$(PYTHON) -m tests.robustness.mistakes $(ARGS)
+	@$(PYTHON) -m tests.robustness.other_mistakes $(ARGS)
 
 benchmarks: $(RUNTIME) ## measure speed and memory next to a yardstick
 	@set -e; for script in benchmarks/*.py; do $(PYTHON) "$$script"; done

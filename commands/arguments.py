@@ -45,6 +45,8 @@ class Parser(argparse.ArgumentParser):
     ) -> argparse.Namespace:
         """Do what argparse does, then refuse."""
         self._refused = []
+        # `-8` is an option of ours, and `--lr -1` has a value all the same
+        self._has_negative_number_optionals.clear()
         self._typed = {text.split("=")[0] for text in (sys.argv[1:] if args is None else args)}
         for word in sys.argv[1:] if args is None else args:
             self._check(word)
@@ -52,6 +54,16 @@ class Parser(argparse.ArgumentParser):
         if self._refused:
             self._end(self._refused)
         return found
+
+    def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
+        """Convert a text; where argparse would name a function of ours, say what is expected."""
+        try:
+            return super()._get_value(action, arg_string)
+        except argparse.ArgumentError as exc:
+            meant = _meant(action.type)
+            if not exc.message.startswith("invalid ") or meant is None:
+                raise
+            raise argparse.ArgumentError(action, f"{arg_string!r} is not {meant}") from None
 
     @property
     def typed(self) -> tuple[str, ...]:
@@ -92,6 +104,16 @@ class Parser(argparse.ArgumentParser):
         lines = dict.fromkeys(_line(d, found) for d in found)
         text = "".join(f"{self.prog}: error: {line}\n" for line in lines)
         self.exit(2, f"{text}  See {self.prog} --help.\n")
+
+
+def _meant(kind: object) -> str | None:
+    """Return what a converter takes: the first sentence of its text, `Return a number above 0.`"""
+    plain = {int: "a whole number", float: "a number"}
+    if kind in plain:
+        return plain[kind]
+    text = (getattr(kind, "__doc__", None) or "").partition("\n")[0]
+    found = re.match(r"Return ((?:an?|the) [^.;]*)", text)
+    return found[1] if found else None
 
 
 class _Noted(argparse.Action):

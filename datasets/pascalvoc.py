@@ -22,6 +22,7 @@ import ai8x
 from datasets.boxes import Objects, collate
 from datasets.errors import REPLACE, DatasetError
 from datasets.image_files import read_image
+from reading import read_bytes, read_text
 
 CLASSES = tuple(
     """aeroplane bicycle bird boat bottle bus car cat chair cow diningtable dog horse motorbike
@@ -80,10 +81,10 @@ def read_objects(path: Path, width: int, height: int) -> Objects:
     Difficult ones are left out. Raises DatasetError E613 when the file is damaged, E625 for an
     object of another class or without a size.
     """
-    content = path.read_bytes()
+    content = read_bytes(path, _MOST_BYTES)
     try:
-        if len(content) > _MOST_BYTES or b"<!" in content:  # neither entities nor comments
-            raise ValueError("it is too large or declares entities")
+        if b"<!" in content:  # neither entities nor comments
+            raise ValueError("it declares entities")
         root = ElementTree.fromstring(content)
         found = [
             (str(item.findtext("name")), [_pixel(item, key) for key in _KEYS])
@@ -170,7 +171,7 @@ def _scenes(folder: Path, parts: tuple[tuple[str, str], ...]) -> list[Scene]:
         path = folder / year / "ImageSets" / "Main" / f"{part}.txt"
         if not path.is_file():
             raise DatasetError("E620", "the list of the pictures is missing", str(path), _LAYOUT)
-        for name in path.read_text(encoding="utf-8", errors="replace").split():
+        for name in read_text(path, _MOST_BYTES, errors="replace").split():
             if not name.replace("_", "").isalnum():
                 raise DatasetError("E613", f"{name!r} is no name of a picture", str(path), _LAYOUT)
             scene = Scene(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import hashlib
+import io
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -24,10 +25,12 @@ import ai8x
 from datasets.boxes import Objects, collate
 from datasets.errors import DatasetError
 from datasets.image_files import as_tensor, opened
+from reading import MIB, read_text
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
+_MOST_BYTES = 1024 * MIB  # of a table: three million rows
 _IDENTITIES = 8631
 _HELD_BACK = 10  # percent of the pictures of an identity that test
 _TEMPLATE = np.array(  # eyes, nose, corners of the mouth in an aligned face of 112x112 (ArcFace)
@@ -84,7 +87,8 @@ def _table(path: Path, columns: int) -> dict[str, tuple[float, ...]]:
         raise DatasetError("E620", "the table of the faces is missing", str(path), _LAYOUT)
     found = {}
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
+        text = read_text(path, _MOST_BYTES, encoding="utf-8-sig")
+        with io.StringIO(text) as file:
             rows = csv.reader(file, skipinitialspace=True)
             next(rows, None)
             for row in rows:

@@ -11,10 +11,12 @@ from reading.files import (
     open_file,
     read_bytes,
     read_text,
+    real_path,
     source_text,
     where_else,
 )
 
 __all__ = [
-    "MIB", "ForeignFileError", "open_file", "read_bytes", "read_text", "source_text", "where_else",
+    "MIB", "ForeignFileError", "open_file", "read_bytes", "read_text", "real_path",
+    "source_text", "where_else",
 ]  # fmt: skip

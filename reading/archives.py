@@ -8,9 +8,12 @@ import zipfile
 import zlib
 from collections.abc import Callable
 
-from reading.files import read_bytes
+from reading.files import MIB, read_bytes
 
 MAX_MEMBERS = 10_000
+_MAX_RATIO = 200
+"""Arrays of pictures unpack to a few times their size, a bomb to a thousand times."""
+_HARMLESS_BYTES = 128 * MIB
 _ENCRYPTED = 1
 _BROKEN = (
     zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, ValueError, LookupError,
@@ -44,7 +47,8 @@ def read_members(
                 raise ArchiveError("a member exists twice")
             if any(info.flag_bits & _ENCRYPTED for info in chosen):
                 raise ArchiveError("it is encrypted")
-            return _contents(archive, chosen, most_bytes)
+            credible = max(_HARMLESS_BYTES, _MAX_RATIO * len(data))
+            return _contents(archive, chosen, min(most_bytes, credible))
     except _BROKEN as exc:
         raise ArchiveError(f"it is no archive, or damaged ({exc})") from None
 

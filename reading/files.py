@@ -86,6 +86,13 @@ def source_text(path: str | os.PathLike[str], errors: str = "replace") -> str:
     return read_text(path, MAX_SOURCE_BYTES, errors=errors)
 
 
+def real_path(path: str | os.PathLike[str]) -> Path:
+    """Return where a path leads past all links; a loop of links, for which Path.resolve() raises
+    RuntimeError, leads nowhere else and ends in an OSError once it is opened.
+    """
+    return Path(os.path.realpath(path))
+
+
 def where_else(path: str | os.PathLike[str]) -> str:
     """Say which file is probably meant by a path that leads to none: a remedy for messages."""
     from difflib import get_close_matches  # only for messages

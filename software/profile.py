@@ -16,6 +16,7 @@ import yaml
 
 from diagnostics import Diagnostic, DiagnosticError, Place, refuse_errors
 from reading import read_text
+from reading.yaml_errors import explained, remedy_of
 from software.cores import CORES
 from software.kernels import Core
 from values import frozen
@@ -97,7 +98,8 @@ def read_profile(name: str) -> Profile:
 
 def _parsed(path: Path, name: str) -> Profile:
     try:
-        root = yaml.compose(read_text(path, _MAX_BYTES), Loader=yaml.SafeLoader)
+        text = read_text(path, _MAX_BYTES)
+        root = yaml.compose(text, Loader=yaml.SafeLoader)
     except OSError as exc:
         raise DiagnosticError(
             Diagnostic("E904", f"it cannot be read: {exc.strerror}", Place(str(path)), _REMEDY)
@@ -105,8 +107,11 @@ def _parsed(path: Path, name: str) -> Profile:
     except yaml.MarkedYAMLError as exc:
         mark = exc.problem_mark
         place = Place(str(path), mark.line + 1 if mark else None, mark.column + 1 if mark else None)
+        problem = exc.problem or "it cannot be read"
+        better = explained(problem, text, mark.line, mark.column) if mark else None
+        said, remedy = better or (problem, remedy_of(problem))
         raise DiagnosticError(
-            Diagnostic("E904", f"it is not YAML: {exc.problem}", place, _REMEDY)
+            Diagnostic("E904", f"it is not YAML: {said}", place, remedy)
         ) from None
     except (UnicodeDecodeError, RecursionError, yaml.YAMLError):
         raise DiagnosticError(
@@ -155,7 +160,10 @@ class _Reader:
         nodes: dict[str, yaml.Node] = {}
         for key, value in root.value:
             if not isinstance(key, yaml.ScalarNode) or not isinstance(value, yaml.ScalarNode):
-                self._complain(key, "keys and values are words or numbers, no lists or mappings")
+                name = repr(str(key.value)) if isinstance(key, yaml.ScalarNode) else "one"
+                self._complain(
+                    key, f"keys and values are words or numbers, {name} is a list or mapping"
+                )
                 continue
             name = str(key.value)
             if name in nodes:

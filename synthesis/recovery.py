@@ -18,6 +18,7 @@ from device import Chip
 from diagnostics import Diagnostic, DiagnosticError, Place, Severity, has_errors
 from synthesis.arrange import complete, is_left_open
 from synthesis.check import CONSTRAINTS, check, check_network, errors_of_layer
+from synthesis.check.data import error_of_offset
 from synthesis.check.layout import error_of_processors
 from synthesis.facts import Fact, blocked
 from synthesis.layout import Layout
@@ -210,6 +211,8 @@ def _errors_of_layers(part: SoundPart, chip: Chip | None) -> Iterator[Diagnostic
             yield from errors_of_layer(layer, chip, waiving, derived=derived)
         if isinstance(layer, MappedLayer) and chip is not None:
             yield from _errors_of_processors(layer, part, derived)
+            if not derived:
+                yield from error_of_offset(layer, chip)
         if layer.index not in part.damaged | part.unplaced:
             derived = derived and layer.index not in part.contradictory
 
@@ -223,7 +226,8 @@ def _errors_of_processors(
     """
     own = layer.weights is not None and not (layer.flatten or layer.copied)
     first = layer.index == part.executed[0].index
-    if (own or derived) and not first and layer.index not in part.unplaced | part.contradictory:
+    written = layer.index not in part.unplaced or layer.place_of("processors").line is not None
+    if (own or derived) and not first and written and layer.index not in part.contradictory:
         yield from error_of_processors(layer)
 
 

@@ -96,7 +96,7 @@ def write_project(
             _sync_folders(staging)
             _appear(staging, target)
         elif not _holds_all(target, contents, empty_folders):
-            _take_place(staging, target.resolve(), contents, empty_folders, before)
+            _take_place(staging, Path(os.path.realpath(target)), contents, empty_folders, before)
 
 
 def _state(folder: Path) -> tuple[int, int, int] | None:
@@ -194,7 +194,7 @@ def _new_parents(parent: Path) -> Iterator[None]:
 @contextlib.contextmanager
 def _staging(target: Path) -> Iterator[Path]:
     """Create a temporary folder beside the target and remove what is left of it."""
-    parent = target.resolve().parent
+    parent = Path(os.path.realpath(target)).parent
     try:
         with alone_in(parent):
             remove_litter(parent, target.name)

@@ -10,7 +10,10 @@ import hashlib
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
+from reading import MIB, read_text
+
 MANIFEST = ".generated.sha256"
+_MOST_BYTES = 4 * MIB
 
 
 def manifest(contents: Mapping[str, bytes], kept: Collection[str]) -> str:
@@ -40,7 +43,7 @@ def listed_files(folder: Path) -> tuple[str, ...]:
 def _entries(folder: Path) -> Iterator[tuple[str, str]]:
     """Yield name and digest of each line of the list; nothing of one that is not readable."""
     try:
-        lines = (folder / MANIFEST).read_text().splitlines()
+        lines = read_text(folder / MANIFEST, _MOST_BYTES).splitlines()
     except (OSError, UnicodeDecodeError):
         return
     for line in lines:

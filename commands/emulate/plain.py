@@ -14,7 +14,7 @@ from emulator.cpu.architecture import ARCHITECTURES
 from emulator.cpu.counting import NOTHING, Cost
 from emulator.errors import EmulatorError
 from emulator.plain import CopyEngine, PlainProgram, PlainRun, compile_plain, run_plain
-from reading import read_bytes
+from reading import read_bytes, source_text
 
 _PLAN = "plan.json"
 _SLOT = "nnb_slot"
@@ -36,7 +36,7 @@ def core_of(options: EmulateOptions) -> str | None:
 def _plan(project: Path) -> dict[str, Any]:
     """Return what the plan of a project says; nothing if it has none."""
     try:
-        plan = json.loads((project / _PLAN).read_text())
+        plan = json.loads(source_text(project / _PLAN))
     except (OSError, ValueError):
         return {}
     return plan if isinstance(plan, dict) else {}
@@ -103,7 +103,7 @@ def refuse_options(options: EmulateOptions, core: str | None) -> None:
 def _refuse_accelerator(project: Path) -> None:
     """Raise EmulatorError (E806) if a project uses the accelerator and its headers."""
     for source in sorted(project.glob("*.c")):
-        found = _SDK.search(source.read_text(errors="replace"))
+        found = _SDK.search(source_text(source))
         if found and not (project / found[1]).is_file():
             raise EmulatorError(
                 "E806",

@@ -22,7 +22,7 @@ from diagnostics import DiagnosticError
 from emulator.comparison.words import compare_words
 from emulator.firmware.data_set import FirmwareOnData
 from emulator.firmware.repeated import ResultPlaces
-from reading import source_text
+from reading import real_path, source_text
 from synthesis.network import Network
 from synthesis.simulate import simulate
 from values import frozen
@@ -67,7 +67,7 @@ def simulation_of(project: Path, firmware: FirmwareOnData) -> Simulation | str:
         words = shlex.split(command)
     except ValueError:
         return "the project's command line cannot be read"
-    for folder in dict.fromkeys((Path.cwd(), *project.resolve().parents)):
+    for folder in dict.fromkeys((Path.cwd(), *real_path(project).parents)):
         found = _read(words, folder)
         if found is not None:
             return _suitable(found, firmware, project)

@@ -17,10 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from datasets.errors import REPLACE, DatasetError, library
+from reading import MIB, open_file, read_bytes
 
 PICTURES = frozenset({".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff",
                       ".webp"})  # fmt: skip
 SOUNDS = frozenset({".flac", ".wav"})
+MAX_BYTES = 256 * MIB
+"""Of a picture or sound."""
 DESCRIPTION = "dataset.json"
 """The file of a project with the names of its classes and the preparation of inputs."""
 FRAME = 128
@@ -90,7 +93,7 @@ def read_picture(path: Path, preparation: Preparation) -> Bytes:
 
     channels, rows, columns = preparation.shape
     try:
-        with Image.open(path) as opened:
+        with open_file(path, MAX_BYTES) as stream, Image.open(stream) as opened:
             image = ImageOps.exif_transpose(opened).convert(_MODES[channels])
             if image.size != (columns, rows):
                 image = _fitted(image, rows, columns, preparation.stretch)
@@ -104,7 +107,7 @@ def size_of_picture(path: Path) -> tuple[int, int]:
     from PIL import Image, ImageOps
 
     try:
-        with Image.open(path) as image:
+        with open_file(path, MAX_BYTES) as stream, Image.open(stream) as image:
             width, height = ImageOps.exif_transpose(image).size
             return height, width
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as exc:
@@ -153,7 +156,7 @@ def read_sound(path: Path, preparation: Preparation) -> list[Bytes]:
 
 def _wav(path: Path) -> tuple[NDArray[np.float32], int]:
     """Return the samples of a WAV file, the mean of its tracks, as float32 of -1..1."""
-    content = path.read_bytes()
+    content = read_bytes(path, MAX_BYTES)
     if not content:
         raise DatasetError("E613", "the file is empty", str(path), REPLACE)
     try:

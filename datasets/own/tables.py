@@ -14,6 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from datasets.errors import DatasetError
+from reading import MIB, read_text
+
+MAX_BYTES = 256 * MIB
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +34,7 @@ def read_table(path: Path, label: str | None) -> Table:
     DatasetError E684 naming line and column of what is missing or no number.
     """
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = read_text(path, MAX_BYTES, encoding="utf-8-sig")
     except FileNotFoundError as exc:
         raise DatasetError("E620", "the file is missing", str(path), "Check the path.") from exc
     except UnicodeDecodeError as exc:

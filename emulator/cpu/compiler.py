@@ -20,6 +20,7 @@ from pathlib import Path
 from emulator.cpu.architecture import Architecture
 from emulator.cpu.elf import Image, read_image
 from emulator.errors import EmulatorError
+from reading import real_path
 
 _COMPILER_BYTES = 8 << 30
 """Address space; a usual program takes one gibibyte of it."""
@@ -92,7 +93,7 @@ def compile_program(
     """
     with tempfile.TemporaryDirectory(prefix="emulator-") as folder:
         program = Path(folder) / "program.elf"
-        files = (str(source.resolve()) for source in sources)
+        files = (str(real_path(source)) for source in sources)
         arguments = [*flags, "-o", str(program), *files]
         status, output = run_compiler(arguments, core, Path(folder), place)
         if status:

@@ -11,6 +11,7 @@ from emulator.cpu.architecture import Architecture
 from emulator.cpu.compiler import compile_program, run_compiler
 from emulator.cpu.elf import Image, function_names
 from emulator.errors import EmulatorError, NoProgramError
+from reading import real_path, source_text
 from values import frozen
 
 PLAIN = Path(__file__).parent
@@ -57,9 +58,9 @@ def compile_plain(
     sources = sorted(folder.glob("*.c")) if folder.is_dir() else []
     if not sources:
         raise EmulatorError("E800", "there are no C files", str(folder))
-    if not any(re.search(r"\bmain\s*\(", path.read_text(errors="replace")) for path in sources):
+    if not any(re.search(r"\bmain\s*\(", source_text(path)) for path in sources):
         raise NoProgramError("E811", "no file defines main()", str(folder))
-    includes = (f"-I{folder.resolve()}", f"-I{PLAIN / 'include'}")
+    includes = (f"-I{real_path(folder)}", f"-I{PLAIN / 'include'}")
     with tempfile.TemporaryDirectory(prefix="emulator-") as name:
         run_time = _run_time(core, Path(name), folder, (*_RUN_TIME, *(_ENGINE,) * engine))
         link = (*_LINKING, "-T", str(PLAIN / "link.ld"))
@@ -71,7 +72,7 @@ def compile_plain(
             folder,
         )
         run_time_names = frozenset[str]().union(*map(function_names, run_time))
-    headers = (path.read_text(errors="replace") for path in sorted(folder.glob("*.h")))
+    headers = (source_text(path) for path in sorted(folder.glob("*.h")))
     found = next(filter(None, map(_MACS.search, headers)), None)
     names = frozenset(name for _, name in image.functions)
     return PlainProgram(image, int(found[1]) if found else None, names - run_time_names)

@@ -19,7 +19,7 @@ from emulator.project.headers import SDK
 from emulator.project.sources import SourceCompiler
 from emulator.project.standins import is_sdk_name, stand_in_functions
 from emulator.project.tree import ProjectTree
-from reading import source_text
+from reading import real_path, source_text
 from values import frozen
 
 _LINK_FLAGS = ("-Wl,--gc-sections", "-Wl,--entry=reset_handler", "-T", str(SDK / "link.ld"))
@@ -134,8 +134,8 @@ def _definitions(compiler: SourceCompiler, names: Iterable[str]) -> list[Path]:
     """Return further C files of the tree, or beside headers, that define one of some names."""
     tree, found = compiler.tree, {}
     folders = dict.fromkeys((*compiler.headers.found, *tree.include))
-    root = tree.root.resolve()
-    outside = [folder for folder in folders if not folder.resolve().is_relative_to(root)]
+    root = real_path(tree.root)
+    outside = [folder for folder in folders if not real_path(folder).is_relative_to(root)]
     beside = [path for folder in outside for path in sorted(folder.glob("*.c"))]
     candidates = [path for path in (*tree.others, *beside) if path not in compiler.objects]
     for name in sorted(names):
@@ -145,9 +145,9 @@ def _definitions(compiler: SourceCompiler, names: Iterable[str]) -> list[Path]:
         )
         for path in candidates:
             if definition.search(source_text(path)):
-                found[path.resolve()] = path
+                found[real_path(path)] = path
                 break
-    known = {source.resolve() for source in (*compiler.objects, *tree.wrappers)}
+    known = {real_path(source) for source in (*compiler.objects, *tree.wrappers)}
     return [path for resolved, path in found.items() if resolved not in known]
 
 

@@ -16,6 +16,7 @@ from emulator.errors import EmulatorError
 from emulator.project.messages import CompilerMessage
 from emulator.project.standins import add_member, is_display_header, is_sdk_header
 from emulator.project.tree import ProjectTree, find_in_tree
+from reading import real_path
 
 SDK = Path(__file__).resolve().parents[1] / "sdk"
 
@@ -55,7 +56,7 @@ class Headers:
         """Return the folders in which headers of a source are looked for."""
         own = [source.parent, *self.tree.include, *self.found]
         own = [folder for folder in own if not _holds_freertos(folder)]
-        return [folder.resolve() for folder in [*own, self.folder / "made-up", self._sdk]]
+        return [real_path(folder) for folder in [*own, self.folder / "made-up", self._sdk]]
 
     def foreign(self) -> list[str]:
         """Return the headers that nobody has and that do not look like ones of the SDK."""
@@ -95,7 +96,7 @@ class Headers:
         near = find_in_tree(self.tree.root, message.name)
         if near or is_sdk_header(message.name):
             return near
-        near = find_in_tree(self.tree.root.resolve().parent, message.name)
+        near = find_in_tree(real_path(self.tree.root).parent, message.name)
         if len(near) > 1:
             raise self._ambiguous(message, near)
         return near
@@ -107,7 +108,7 @@ class Headers:
         if folder in self.found:
             return False
         self.found.append(folder)
-        if self.tree.root.resolve() not in header.resolve().parents:
+        if real_path(self.tree.root) not in real_path(header).parents:
             self.notes.append(f"{name} is taken from {self.tree.shown(header.parent)}")
         return True
 

@@ -6,6 +6,8 @@ import os
 from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 
+from reading import real_path
+
 MAX_FILES = 2000
 """A pattern finds at most so many files."""
 
@@ -60,7 +62,7 @@ def _each(change: Callable[[str], str]) -> Callable[..., str]:
 def _wildcard(root: Path, patterns: str = "") -> str:
     """Find files by patterns relative to the project, which may not leave its surroundings."""
     found: list[str] = []
-    surroundings = root.resolve().parent
+    surroundings = real_path(root).parent
     for pattern in patterns.split():
         path = PurePosixPath(pattern)
         if path.is_absolute() or "**" in pattern:
@@ -68,7 +70,7 @@ def _wildcard(root: Path, patterns: str = "") -> str:
         folder = root / path.parent
         if any(character in str(path.parent) for character in "*?["):
             matches = sorted(root.glob(pattern))
-        elif folder.is_dir() and surroundings in [folder.resolve(), *folder.resolve().parents]:
+        elif folder.is_dir() and surroundings in [real_path(folder), *real_path(folder).parents]:
             matches = sorted(folder.glob(path.name))
         else:
             matches = []

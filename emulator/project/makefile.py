@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from emulator.project.make_functions import FUNCTIONS, substitute
-from reading import source_text
+from reading import real_path, source_text
 
 MAX_CHARACTERS = 200_000
 """No text of a makefile becomes longer than this when variables are put in."""
@@ -161,7 +161,7 @@ class Makefile:
         if word in ("include", "-include", "sinclude"):
             for name in self.expand(_without_comment(line).split(maxsplit=1)[-1]).split():
                 path = self.root / name
-                if path.is_file() and self.root.resolve() in path.resolve().parents:
+                if path.is_file() and real_path(self.root) in real_path(path).parents:
                     self.read(path)
             return
         line = _without_comment(line)

@@ -16,7 +16,7 @@ from emulator.project.loops import repeated_calls, shorten_loops
 from emulator.project.messages import CompilerMessage, Complaint, compiler_messages
 from emulator.project.standins import StandIns, is_sdk_name
 from emulator.project.tree import ProjectTree
-from reading import source_text
+from reading import real_path, source_text
 
 _COMMON_FLAGS = (
     *("-c", "-std=gnu11", "-O2", "-ffreestanding", "-fno-builtin", "-fno-strict-aliasing", "-w"),
@@ -33,6 +33,8 @@ _PROJECT_FLAGS = (
 _SDK_FLAGS = ("-g", "-ffunction-sections", "-fdata-sections", "-I", str(SDK / "include"))
 _WORKERS = 2
 _MAX_ROUNDS = 80
+_ERRORS = 1000
+"""A compiler tells at most so many at once: of a file that is no C it would tell one per word."""
 
 _COMPILED: dict[tuple[object, ...], bytes] = {}
 """Objects of the run time that this process has compiled, by source, core and compiler."""
@@ -121,6 +123,10 @@ class SourceCompiler:
     def _text(self, source: Path, copy: Path) -> Path:
         """Return the file to compile: the source, or a copy of it with its loops shortened."""
         text = source_text(source, "surrogateescape")
+        if "\0" in text:
+            raise EmulatorError(
+                "E811", "it is no C source: it holds zero bytes", str(source), "Replace the file."
+            )
         loops = repeated_calls(text)
         for loop in loops:
             calls = " and ".join(f"{name}()" for name in loop.calls)
@@ -131,7 +137,7 @@ class SourceCompiler:
                 notes.append(said)
         if not loops or not self.tree.shorten_loops:
             return source
-        name = str(source.resolve()).replace("\\", "/")
+        name = str(real_path(source)).replace("\\", "/")
         copy.write_text(f'#line 1 "{name}"\n{shorten_loops(text)}', errors="surrogateescape")
         return copy
 
@@ -144,7 +150,7 @@ class SourceCompiler:
             *_COMMON_FLAGS,
             *_PROJECT_FLAGS,
             "-fcommon" if self.common else "-fno-common",
-            "-ferror-limit=0" if is_clang(self.core) else "-fmax-errors=0",
+            *_brief(clang=is_clang(self.core)),
             *chip,
             *(["-Dmain=program_main"] if self.alone else []),
             *self.tree.flags,
@@ -186,3 +192,10 @@ def shortened(names: Iterable[str], shown: int = 12) -> str:
     names = list(names)
     more = f" and {len(names) - shown} more" if len(names) > shown else ""
     return ", ".join(names[:shown]) + more
+
+
+def _brief(*, clang: bool) -> tuple[str, str]:
+    """Return options for messages without the line they are about, which may have megabytes."""
+    if clang:
+        return f"-ferror-limit={_ERRORS}", "-fno-caret-diagnostics"
+    return f"-fmax-errors={_ERRORS}", "-fno-diagnostics-show-caret"

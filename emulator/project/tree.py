@@ -18,7 +18,7 @@ from device import Chip, UnknownDeviceError, chip_named
 from emulator.cpu.architecture import CORTEX_M4, RISCV, Architecture
 from emulator.errors import EmulatorError
 from emulator.project.makefile import Makefile, MakefileError
-from reading import source_text
+from reading import real_path, source_text
 from values import frozen
 
 _MAKEFILES = ("Makefile", "makefile", "GNUmakefile", "project.mk")
@@ -117,12 +117,12 @@ def read_tree(root: Path, options: TreeOptions | None = None) -> ProjectTree:
     wrappers = [source for source in sources if _starts(source.stem, programs)]
     include = [*options.include, *found.include, *(root / name for name in _HEADER_FOLDERS)]
     include += [source.parent for source in sources]
-    used = {source.resolve() for source in sources}
+    used = {real_path(source) for source in sources}
     return ProjectTree(
         root=root,
         sources=tuple(source for source in sources if source not in wrappers),
         wrappers=tuple(wrappers),
-        others=tuple(f for f in every if f.resolve() not in used and _belongs(f, options)),
+        others=tuple(f for f in every if real_path(f) not in used and _belongs(f, options)),
         include=tuple(path for path in _unique(include) if path.is_dir()),
         flags=(*found.flags, *options.flags),
         core=RISCV if wrappers or (found.riscv and not found.pair) else CORTEX_M4,
@@ -241,11 +241,11 @@ def _source(root: Path, folders: Sequence[Path], name: str) -> Path | None:
 
 def _folders(root: Path, names: Iterable[str]) -> list[Path]:
     """Return folders by their names in a makefile, those in the tree and beside it only."""
-    surroundings = root.resolve().parent.parent
+    surroundings = real_path(root).parent.parent
     found = []
     for name in names:
         path = root / name
-        if path.is_dir() and surroundings in path.resolve().parents:
+        if path.is_dir() and surroundings in real_path(path).parents:
             found.append(path)
     return found
 
@@ -283,7 +283,7 @@ def _unique(paths: Iterable[Path]) -> list[Path]:
     """Return paths without those that mean the same file again."""
     first: dict[Path, Path] = {}
     for path in paths:
-        first.setdefault(path.resolve(), path)
+        first.setdefault(real_path(path), path)
     return [*first.values()]
 
 

@@ -25,7 +25,7 @@ _ARRAY = re.compile(
 )
 _LAYER = re.compile(r"L(s?\d{1,4})_(\w+)", re.ASCII)
 _MAX_SIDE = 1 << 16
-_REMEDY = "Write the header again with the tool that made it."
+_REMEDY = "Write it again with quantize.py CHECKPOINT MODEL.h --device BITNET."
 
 
 class _Header:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from device import Chip
 from device.chip import WORD_BYTES
-from diagnostics import Severity
+from diagnostics import Diagnostic, Severity
 from synthesis.check.constraint import (
     Covered,
     Finding,
@@ -30,15 +30,25 @@ from synthesis.network import Layer, Network
 )
 def out_offset_is_in_memory(layer: MappedLayer, network: MappedNetwork) -> Iterator[Finding]:
     """The write pointer addresses the data memories of a group and nothing else."""
-    chip = network.chip
+    highest = max(network.chip.instance_bytes - _output_bytes(layer), 0)
+    for message in _beyond_memory(layer, network.chip):
+        yield Finding(message, "out_offset", f"This output fits at 0x{highest:x} at most.")
+
+
+def error_of_offset(layer: MappedLayer, chip: Chip) -> Iterator[Diagnostic]:
+    """Yield what is wrong with the offset of an output of unknown size.
+
+    It is what the constraint of a whole network says.
+    """
+    for message in _beyond_memory(layer, chip):
+        remedy = f"A memory instance has 0x{chip.instance_bytes:x} bytes."
+        yield layer.diagnostic("E340", message, "out_offset", remedy)
+
+
+def _beyond_memory(layer: MappedLayer, chip: Chip) -> Iterator[str]:
     limit = chip.out_offset_limit
-    highest = max(chip.instance_bytes - _output_bytes(layer), 0)
     if layer.out_offset >= limit:
-        yield Finding(
-            f"'out_offset' is 0x{layer.out_offset:x}, the limits are 0 and 0x{limit - 1:x}",
-            "out_offset",
-            f"This output fits at 0x{highest:x} at most.",
-        )
+        yield f"'out_offset' is 0x{layer.out_offset:x}, the limits are 0 and 0x{limit - 1:x}"
 
 
 @layer_constraint(

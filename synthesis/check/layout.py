@@ -171,11 +171,11 @@ def passthrough_outputs_are_packed(layer: MappedLayer, network: MappedNetwork) -
         packed = outputs >> lowest_bit(outputs) if outputs else 0
         if packed != (1 << count) - 1:
             yield Finding(
-                f"in group {group}, {count} channels pass through, but the outputs "
-                f"{mask_text(layer.output_processors)} have no run of {count} there"
+                f"in group {group}, {count} channels pass through, but 'output_processors' "
+                f"{mask_text(layer.output_processors)} has no run of {count} there"
                 if count
-                else f"no channel passes through group {group}, but the outputs "
-                f"{mask_text(layer.output_processors)} name processors there",
+                else f"no channel passes through group {group}, but 'output_processors' "
+                f"{mask_text(layer.output_processors)} names processors there",
                 ("output_processors", "processors"),
                 "Give the next layer the same processors.",
             )

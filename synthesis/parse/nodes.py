@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from itertools import islice
 
 import yaml
 
 from diagnostics import NO_EFFECTS, Diagnostic, DiagnosticError, Effects, Place
 from reading import ForeignFileError, read_bytes, where_else
 from reading.text import line
+from reading.yaml_errors import explained, remedy_of
 
 _CORE = "tag:yaml.org,2002:"
 _SCALAR_TAGS = {_CORE + kind for kind in ("null", "bool", "int", "float", "str", "timestamp")}
@@ -159,18 +159,12 @@ def _syntax_error(exc: yaml.YAMLError, text: str, file: str) -> Diagnostic:
     began = getattr(exc, "context_mark", None)
     if context and began is not None and mark is not None and began.line != mark.line:
         context = f"{context} that begins in line {began.line + 1}, column {began.column + 1}"
-    remedy = "Check indentation, colons and brackets on this line and the one before."
-    if mark and _begins_with_tab(text, mark.line):
-        problem, context = "a tab stands in front of the first key of the line", ""
-        remedy = "Indent with spaces; YAML allows no tabs there."
+    remedy = remedy_of(problem)
+    better = explained(problem, text, mark.line, mark.column) if mark else None
+    if better is not None:
+        problem, remedy, context = *better, ""
     said = f"not valid YAML: {problem}" + (f" ({context})" if context else "")
     return Diagnostic("E102", said, place, remedy)
-
-
-def _begins_with_tab(text: str, number: int) -> bool:
-    """Whether white space with a tab stands in front of a line, counted from 0."""
-    content = next(islice(re.split(_LINE_BREAK, text), number, None), "")
-    return "\t" in content[: len(content) - len(content.lstrip())]
 
 
 def _foreign(node: yaml.Node, file: str, path: list[int], seen: set[int]) -> Iterator[Diagnostic]:

@@ -75,7 +75,7 @@ def check_margins(network: MappedNetwork) -> Iterator[Diagnostic]:
         shared = set(instances(layer.processors)) & set(instances(layer.output_processors))
         if room is not None and 0 <= room < wanted and shared and _overlaps(layer):
             yield layer.diagnostic(
-                "W414",
+                "W416",
                 f"the output stays {WORD_BYTES * room} bytes behind what is still read, "
                 f"{WORD_BYTES * wanted} are advised; no chip has been measured",
                 ("out_offset", "in_place"),

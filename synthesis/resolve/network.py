@@ -24,6 +24,7 @@ from synthesis.resolve.layers import LayerBuilder
 from synthesis.resolve.layout import fixed_layout
 from synthesis.resolve.sample import (
     folded,
+    other_than_of_data_set,
     progressing,
     progression,
     random_sample,
@@ -186,6 +187,7 @@ def _sample(
     except DiagnosticError as refusal:
         problems += refusal.diagnostics
         return None
+    problems += other_than_of_data_set(sample, description, options)
     sample = folded(seen_by_camera(sample, options), description)
     repeated = progression(sample, options)
     return progressing(sample, repeated) if repeated else sample

@@ -139,7 +139,7 @@ def _read_arrays(path: str, what: str, place: Place) -> list[NDArray[Any]]:
                 "Write each array with numpy.save into one open file.",
             )
         ) from None
-    if any(a.dtype.kind not in "iu" or a.ndim == 0 or not a.size for a in arrays):
+    if not arrays or any(a.dtype.kind not in "iu" or not a.ndim or not a.size for a in arrays):
         raise DiagnosticError(
             Diagnostic("E211", f"the {what} file must hold arrays of integers", Place(file=path))
         )

@@ -5,6 +5,8 @@ Source: docs/writing-a-network.md, "Files of samples and weights".
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -121,6 +123,40 @@ def random_sample(
     )
     values = np.random.default_rng(0).integers(-128, 128, shape, np.int64)
     return values.reshape((*shape, 1)[:3])
+
+
+def other_than_of_data_set(
+    sample: Tensor, description: Description, options: ResolveOptions
+) -> Iterator[Diagnostic]:
+    """Warn of a sample that has another size than the input of the model or the data set.
+
+    Pooling leaves out what is over, so that the sizes of all layers may fit nevertheless.
+    """
+    if options.sample_input is None:
+        return
+    usual = Path(sample_path(description, replace(options, sample_input=None)))
+    wanted, origin = options.sample_shape, "the input of the model"
+    if wanted is None:
+        wanted, origin = _shape_of(usual), f"that of its data set ({usual})"
+    if wanted is None or (*wanted, 1)[1:3] == sample.shape[1:] or sample.size == np.prod(wanted):
+        return
+    found, expected = ("x".join(map(str, shape)) for shape in (sample.shape, wanted))
+    yield Diagnostic(
+        "W235",
+        f"the sample is {found}, {origin} is {expected}",
+        Place(file=options.sample_input),
+        "Check that the sample is for this network; pooling leaves out rows and columns.",
+        Severity.WARNING,
+    )
+
+
+def _shape_of(path: Path) -> tuple[int, ...] | None:
+    """Return the shape of a sample that may not exist."""
+    try:
+        (sample,) = read_arrays(path, most=1)
+    except (OSError, NpyError, ValueError):
+        return None
+    return sample.shape if sample.ndim in (2, 3) else None
 
 
 def seen_by_camera(sample: Tensor, options: ResolveOptions) -> Tensor:

@@ -62,7 +62,7 @@ def _renumbered(
         if lost:
             problems.append(
                 layer.error(
-                    "E226",
+                    "E232",
                     f"'{key}' names layer {lost[0]}, which --skip-yaml-layers {count} leaves out",
                     key,
                     remedy="Leave out fewer layers, or name a layer that remains (or input).",

@@ -86,7 +86,7 @@ def refused(
 def test_wrong_usage_is_told_in_a_line(capsys: pytest.CaptureFixture[str]) -> None:
     _, said = refused([*REQUIRED, "--timer", "x"], capsys)
     first, second = said.splitlines()
-    assert first.endswith(": error: argument --timer: invalid int value: 'x'")
+    assert first.endswith(": error: argument --timer: 'x' is not a whole number")
     assert second.endswith("--help.")
 
 

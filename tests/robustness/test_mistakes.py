@@ -9,6 +9,8 @@ import pytest
 
 from checkpoint import read_checkpoint, write_checkpoint
 from checkpoint.values import Checkpoint
+from commands.loader.arguments import parse
+from commands.loader.create import create_project
 from diagnostics import Diagnostic, Severity
 from tests.robustness.arrays import array_file
 from tests.robustness.mistakes import (
@@ -107,6 +109,32 @@ def test_sample_in_another_order_or_size_is_named(
     assert any(remedy in f"{d.message} {d.remedy}" for d in found), found
 
 
+@pytest.mark.parametrize(("side", "warned"), [(28, False), (29, True), (32, True)])
+def test_sample_of_another_size_that_happens_to_fit_is_named(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    side: int,
+    warned: bool,
+) -> None:
+    start = STARTS["mnist (trained)"]
+    monkeypatch.chdir(tmp_path)
+    Path("tests").mkdir()
+    np.save("tests/sample_mnist.npy", np.zeros((1, 28, 28), np.int64))
+    for name, content in start.files.items():
+        Path(name).write_bytes(content)
+    np.save(SAMPLE, np.zeros((1, side, side), np.int64))
+    create_project(parse([*start.args, "--test-dir", "out", "--prefix", "p"]))
+    said_of = f"the sample is 1x{side}x{side}, that of its data set (tests/sample_mnist.npy) is"
+    assert (said_of in capsys.readouterr().err) == warned
+
+
+@pytest.mark.parametrize("shape", [(1, 28, 40), (1, 9, 9)])
+def test_sample_is_named_where_channels_do_not_fit(tmp_path: Path, shape: tuple[int, ...]) -> None:
+    found = errors(tmp_path, "mnist (trained)", **{SAMPLE: array_file([np.zeros(shape, np.int64)])})
+    assert any(f"The sample is {'x'.join(map(str, shape))}." in str(d) for d in found), found
+
+
 def test_layer_that_is_left_out_is_named_by_its_tensors(tmp_path: Path) -> None:
     text = STARTS["mnist (trained)"].files[DESCRIPTION].decode()
     begin, end = text.index("  # pooled to 60x8x8"), text.index("  # averaged to")
@@ -190,7 +218,7 @@ def test_several_mistakes_are_told_in_one_run(tmp_path: Path) -> None:
     """Where one makes unknown what another is about, it may be told after the first is mended."""
     missed: list[str] = []
     count = 0
-    for several in files_with_several(12, 3, seed=6, apart=True):
+    for several in files_with_several((3,) * 12, seed=6, apart=True):
         found = said(several[0], tmp_path)
         count += len(several)
         missed += [m.what for m in several if not all(judged(m, found).values())]

@@ -684,8 +684,9 @@ VIOLATIONS = [
             (
                 0,
                 "output_processors",
-                "in group 0, 3 channels pass through, but the outputs 0x0000.0000.0000.0015 "
-                "have no run of 3 there",
+                "in group 0, 3 channels pass through, but 'output_processors' "
+                "0x0000.0000.0000.0015 "
+                "has no run of 3 there",
                 "Give the next layer the same processors.",
             )
         ],

@@ -223,7 +223,7 @@ def test_first_layers_are_left_out_and_references_follow(tmp_path: Path) -> None
 def test_reference_to_a_layer_left_out_is_refused(tmp_path: Path, name: str) -> None:
     last = {**LAST, "in_sequences": name or 0}
     (found,) = complaints(tmp_path, {**CONV, "name": name or None}, CONV, last, skip_yaml_layers=1)
-    assert found.code == "E226"
+    assert found.code == "E232"
     assert found.message == (
         "layer 2: 'in_sequences' names layer 0, which --skip-yaml-layers 1 leaves out"
     )

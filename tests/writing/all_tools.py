@@ -63,18 +63,18 @@ def _work(tool: str, folder: Path, version: int) -> Callable[[], object]:
         from commands.emulate.arguments import parse
         from commands.emulate.emulate import emulate
 
-        words = recording(folder.parent / f"words{version}.npz", 100 + version)
+        words = recording(folder.parent / f"words{version}.npz", 0x800 << version)
         arguments = ["--words", str(words), "--device", "MAX78000"]
         options = parse([*arguments, "--trace", str(folder / "trace.txt")])
         return lambda: emulate(options)
     raise ValueError(tool)
 
 
-def recording(path: Path, weight: int) -> Path:
-    """Record the words of a 1x1 convolution with a weight."""
+def recording(path: Path, out_word: int) -> Path:
+    """Record the words of a 1x1 convolution that writes to a word of the data memory."""
     from tests.emulator.by_hand import one_by_one
 
-    words = one_by_one(np.array([[[1, 2], [3, -128]]]), np.array([[weight]]))
+    words = one_by_one(np.array([[[1, 2], [3, -128]]]), np.array([[100]]), out_word=out_word)
     size, address, value = np.array(words.rows).T
     np.savez(path, phase=np.full(len(size), 4), size=size, addr=address, value=value)
     return path
@@ -109,6 +109,7 @@ def measure(tool: str, kind: str, top: Path) -> Iterator[str]:
     shutil.copytree(folder, start, dirs_exist_ok=True)
     second()
     new = contents(folder)
+    assert old != new, f"{tool}: both versions write the same"
     pair = tool == "quantize --safetensors"
 
     def prepare() -> None:
@@ -147,10 +148,13 @@ def measure_training(kind: str, top: Path) -> Iterator[str]:
     Results of an earlier run are lost if one of its files changes; all that is there must be
     whole; the links in the working folder lead somewhere.
     """
+    import tests.training.imports  # noqa: F401 - once, not in each child
+
     folder, start = top / "folder", top / "start"
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(ROOT / "tests" / "training" / "tiny", folder)
-    train(top, "old")
+    # in a child, too: PyTorch's threads, once started, do not live on in a process that is forked
+    with_fault(lambda: train(top, "old"), "kill", 1 << 30)
     old = contents(folder)
     shutil.rmtree(start, ignore_errors=True)
     shutil.copytree(folder, start, symlinks=True)

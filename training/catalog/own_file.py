@@ -16,11 +16,13 @@ from types import ModuleType
 from typing import Any
 
 from diagnostics.errors import InputError
-from reading import where_else
+from reading import MIB, open_file, where_else
 from training.catalog.discovery import ModelEntry, choose
 from training.catalog.own_code import complains_itself, first_line, ready_for, remedy_of
 
 _MARK = ".py:"
+_MAX_BYTES = 2 * MIB
+"""Of the source of a network; Python takes seconds to read as much."""
 LAYER_KEYWORDS = ("weight_bits", "bias_bits", "quantize_activation")
 """What networks hand to each of their layers when they compute with integers."""
 
@@ -89,6 +91,7 @@ def _import(file: Path, name: str) -> ModuleType:
         raise InputError(
             "E671", "the file does not exist", str(file), f"{where_else(file)} See --model {name}."
         )
+    open_file(file, _MAX_BYTES).close()
     key = f"model_of_{file.stem}"
     spec = importlib.util.spec_from_file_location(key, file)
     assert spec is not None

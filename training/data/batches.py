@@ -302,7 +302,12 @@ def load_data(
         count = int(len(order) * options.validation_split)
         kept, rest = order[:count], order[count:]
     if not len(rest):
-        raise InputError("E606", "no training samples are left", "--validation-split")
+        raise InputError(
+            "E614",
+            "no training samples are left",
+            "--validation-split",
+            "Keep a smaller share for validation.",
+        )
     train = batches(train_set, rest, _TRAINING)
     validation = batches(train_set, kept, _VALIDATION) if len(kept) else test
     record = entry.own.record(entry.output, item, 128) if entry.own is not None else {}

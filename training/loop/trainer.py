@@ -105,9 +105,10 @@ class Trainer:
 
     def _refuse_no_epochs(self, done: int) -> None:
         raise InputError(
-            "E606",
+            "E615",
             f"{self.options.epochs} is too low: the checkpoint has done {done} epochs",
             "--epochs",
+            f"Name more than {done} epochs.",
         )
 
     def _begin_epoch(self, epoch: int) -> None:

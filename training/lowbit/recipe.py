@@ -253,24 +253,31 @@ def _checked(recipe: Recipe, section: Mapping[str, Any], complaints: Complaints)
                            f"Use one of {', '.join(map(str, allowed))}.")  # fmt: skip
     for name in (*recipe.encodings, *filter(None, (recipe.window_encoding,))):
         if name not in names:
-            complaints.add(f"the encoding {shown(name)} is not known", section, "encodings",
+            complaints.add(f"encodings: {shown(name)} is not known", section, "encodings",
                            f"Use one of {', '.join(names)}.")  # fmt: skip
     if recipe.encodings and len(recipe.encodings) != len(recipe.widths) + 1:
         found = f"encodings has {len(recipe.encodings)} names for {len(recipe.widths) + 1} layers"
-        complaints.add(found, section, "encodings")
+        complaints.add(found, section, "encodings", "Name one for each layer, or a single one.")
     sizes = {
         "widths": recipe.widths, "window_widths": recipe.window_widths or (0,),
         "cnn_width": (recipe.cnn_width,), "batch_size": (recipe.batch_size,),
         "epochs": (recipe.epochs,),
     }  # fmt: skip
     if recipe.lr <= 0 or recipe.muon_lr <= 0 or recipe.quantscale <= 0:
-        complaints.add("lr, muon_lr and quantscale must be above 0", section,
-                       _written("lr", section))  # fmt: skip
+        found = f"lr is {recipe.lr:g}, muon_lr {recipe.muon_lr:g}, quantscale {recipe.quantscale:g}"
+        complaints.add(f"{found}; all must be above 0", section, _written("lr", section),
+                       "A usual learning rate is lr: 0.002.")  # fmt: skip
     _check_ranges(recipe, section, complaints)
     _check_together(recipe, section, complaints)
     for key, numbers in sizes.items():
         if not all(1 <= number <= _MOST_WIDTH for number in numbers):
-            complaints.add(f"{key} is not from 1 to {_MOST_WIDTH}", section, _written(key, section))
+            found = shown(numbers[0] if len(numbers) == 1 else [*numbers])
+            complaints.add(
+                f"{key} is not from 1 to {_MOST_WIDTH}, but {found}",
+                section,
+                _written(key, section),
+                "Every number must be in these limits.",
+            )
     complaints.refuse()
     return recipe
 

@@ -14,6 +14,7 @@ import yaml
 from diagnostics.errors import InputError
 from reading import ForeignFileError, read_text, where_else
 from reading.text import line
+from reading.yaml_errors import explained, remedy_of
 from training.policies.complaints import Complaints, Position, Section, shown
 
 MAX_FILE_BYTES = 256 << 10
@@ -78,7 +79,8 @@ def read_section(complaints: Complaints) -> Section:
     """
     path, code = complaints.path, complaints.code
     try:
-        content = _content(read_text(path, MAX_FILE_BYTES), complaints)
+        text = read_text(path, MAX_FILE_BYTES)
+        content = _content(text, complaints)
     except FileNotFoundError as exc:
         raise InputError(code, "there is no such file", path, where_else(path)) from exc
     except ForeignFileError as exc:
@@ -86,7 +88,7 @@ def read_section(complaints: Complaints) -> Section:
     except UnicodeDecodeError as exc:
         raise InputError(code, "the file is not text in UTF-8", path) from exc
     except yaml.YAMLError as exc:
-        raise _syntax_error(exc, path, code) from exc
+        raise _syntax_error(exc, text, path, code) from exc
     except (ValueError, LookupError, TypeError, AttributeError, OverflowError) as exc:
         # what a tag or its looks promise, and the text does not keep: `!!int ""`, 2024-13-45
         raise InputError(code, f"this is not valid YAML: {line(str(exc))}", path) from exc
@@ -96,7 +98,7 @@ def read_section(complaints: Complaints) -> Section:
     return content
 
 
-def _syntax_error(exc: yaml.YAMLError, path: str, code: str) -> InputError:
+def _syntax_error(exc: yaml.YAMLError, text: str, path: str, code: str) -> InputError:
     """Return what a YAML library says, with the lines of where it began and where it ended."""
     mark = getattr(exc, "problem_mark", None)
     place = path if mark is None else f"{path}:{mark.line + 1}:{mark.column + 1}"
@@ -104,9 +106,10 @@ def _syntax_error(exc: yaml.YAMLError, path: str, code: str) -> InputError:
     began, context = getattr(exc, "context_mark", None), getattr(exc, "context", None)
     if context and began is not None:
         problem += f" ({line(context)} that begins in line {began.line + 1})"
-    remedy = "Check indentation, colons and brackets on this line and the one before."
-    if "'\\t'" in problem:
-        remedy = "Indent with spaces; YAML allows no tabs there."
+    remedy = remedy_of(problem)
+    better = explained(problem, text, mark.line, mark.column) if mark is not None else None
+    if better is not None:
+        problem, remedy = better
     return InputError(code, f"this is not valid YAML: {problem}", place, remedy)
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from checkpoint import atomic
 from diagnostics import Diagnostic, Place
+from reading import MIB, read_bytes
 from synthesis.emit.rtl.options import RtlOptions
 from synthesis.emit.rtl.timeout import queue_name
 from synthesis.program import Program
@@ -18,6 +19,7 @@ from synthesis.summary import Summary
 
 _TEST = "run_test"
 _PERMISSIONS = 0o7777
+_MOST_BYTES = 64 * MIB
 
 
 def regression_line(program: Program, summary: Summary, options: RtlOptions) -> str:
@@ -51,9 +53,26 @@ def list_problems(options: RtlOptions) -> Iterator[Diagnostic]:
     elif test_list.exists() and not os.access(test_list, os.R_OK | os.W_OK):
         option, message = "--autogen", f"the list of tests '{test_list}' cannot be written"
         remedy = "Change its permissions, or leave out --autogen."
+    elif (found := _unreadable(test_list)) is not None:
+        option, message = "--autogen_list", f"'{test_list}' is not a list of tests: {found}"
+        remedy = "Choose another name."
     else:
         return
     yield Diagnostic("E096", message, Place(option=option), remedy)
+
+
+def _unreadable(test_list: Path) -> str | None:
+    """Return why a list of tests cannot be read; None if it can be, or does not exist."""
+    try:
+        content = _content(test_list)
+    except OSError as exc:
+        return exc.strerror or str(exc)
+    return "it holds zero bytes" if b"\0" in content else None
+
+
+def _content(test_list: Path) -> bytes:
+    """Return what a list of tests holds; nothing if there is none."""
+    return read_bytes(test_list, _MOST_BYTES) if os.path.lexists(test_list) else b""
 
 
 def add_test(list_file: Path, line: str) -> bool:
@@ -66,7 +85,7 @@ def add_test(list_file: Path, line: str) -> bool:
     target = Path(os.path.realpath(list_file))
     with atomic.alone_in(target.parent):
         exists = target.exists()
-        lines = target.read_bytes().splitlines() if exists else []
+        lines = _content(target).splitlines()
         if any(line.encode() in known for known in lines):
             return False
         mode = target.stat().st_mode & _PERMISSIONS if exists else None

@@ -1,0 +1,41 @@
+"""What is wrong with a text that is no YAML, in words of the libraries or better ones; a remedy."""
+
+from __future__ import annotations
+
+import re
+from itertools import islice
+
+_LINE_BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
+_ALIAS = re.compile(r"\*([^\s,\]}]+)")
+_REMEDY = "Check indentation, colons and brackets on this line and the one before."
+_OF_LISTS = (
+    "Check the indentation of this line and those before, and that each entry of a list, such as a "
+    "layer, begins with a dash."
+)
+
+
+def explained(problem: str, text: str, row: int, column: int) -> tuple[str, str] | None:
+    """Return what is wrong with a text at a place, and the remedy; both count from 0.
+
+    None stands for a `problem` of the library about which nothing better is known.
+    """
+    content = next(islice(_LINE_BREAK.split(text), row, None), "")
+    if "\t" in content[: len(content) - len(content.lstrip())]:
+        return (
+            "a tab stands in front of the first key of the line",
+            "Indent with spaces; YAML allows no tabs there.",
+        )
+    if "undefined alias" in problem:
+        found = _ALIAS.match(content[column:])
+        name = found[1][:80] if found else "..."
+        return (
+            f"*{name} stands for a value that is marked &{name}, and none is",
+            f"Mark that value with &{name}, or put a text that begins with * in quotes.",
+        )
+    return None
+
+
+def remedy_of(problem: str) -> str:
+    """Return what to check where nothing better is known."""
+    lists = ("did not find expected key", "expected <block end>", "expected '-' indicator")
+    return _OF_LISTS if any(words in problem for words in lists) else _REMEDY

@@ -1,0 +1,416 @@
+"""Every option that reads a file, with files as nobody means them.
+
+`make fuzz` gives each option of each tool each of them. A run must end with status 1, one message
+with a code and a place, within five seconds of processor time and 512 MB, and leave all files as
+they were.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import contextlib
+import os
+import re
+import resource
+import shutil
+import signal
+import sys
+import tempfile
+import traceback
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import NoReturn
+
+import numpy as np
+
+from diagnostics import run
+from tests.conftest import ROOT
+from tests.robustness.archives import bomb
+
+SECONDS, PATIENCE = 5.0, 30
+MEMORY = 512 << 20
+_NAME = "foreign"
+FILE = "@"
+"""Stands for the file in a command line."""
+
+
+@dataclass(frozen=True)
+class Reads:
+    """An option of a tool that reads a file or a folder, and a command line that comes to it.
+
+    `inside` is the file of the folder that is replaced; None: the folder itself.
+    """
+
+    tool: str
+    option: str
+    words: str
+    inside: str | None = None
+    suffix: str = ""
+    lowbit: bool = False
+    harmless: str = "^$"
+    """Pattern of files that may be read: without a makefile all C files belong to the project."""
+
+    def __str__(self) -> str:
+        lowbit = " (low-bit)" if self.lowbit else ""
+        inside = f" {self.inside}" if self.inside else ""
+        return f"{self.tool} {self.option}{self.suffix and ' ' + self.suffix}{inside}{lowbit}"
+
+
+_LOADER = "--device MAX78000 --test-dir out --prefix p"
+_NET = "--config-file net.yaml --checkpoint-file net.pth.tar --sample-input sample.npy"
+_MCU = "--device MCU --test-dir out --prefix p " + _NET
+_BITNET = "--device BITNET --test-dir out --prefix p"
+_TRAIN = "--cpu -b 16 --epochs 1 -j 0 --qat-policy None"
+_TINY = f"{_TRAIN} --model tinyclassifier --dataset tinyclasses"
+_LOWBIT = "--model ai85fcbit --dataset digits --epochs 1"
+
+TABLE = (
+    Reads("ai8xize", "--config-file", f"{_LOADER} {_NET.replace('net.yaml', '@')}"),
+    Reads("ai8xize", "--checkpoint-file", f"{_LOADER} {_NET.replace('net.pth.tar', '@')}"),
+    Reads("ai8xize", "--checkpoint-file", f"{_LOADER} {_NET.replace('net.pth.tar', '@')}",
+          suffix=".onnx"),
+    Reads("ai8xize", "--checkpoint-file", f"{_LOADER} {_NET.replace('net.pth.tar', '@')}",
+          suffix=".safetensors"),
+    Reads("ai8xize", "--sample-input", f"{_LOADER} {_NET.replace('sample.npy', '@')}"),
+    Reads("ai8xize", "--weight-input", f"{_LOADER} --config-file arrays.yaml --weight-input @ "
+          "--sample-input arrays.npy"),
+    Reads("ai8xize", "--bias-input", f"{_LOADER} --config-file arrays.yaml --bias-input @ "
+          "--weight-input weights.npy --sample-input arrays.npy"),
+    Reads("ai8xize", "--model", f"{_LOADER} --model @ --sample-input sample.npy", suffix=".onnx"),
+    Reads("ai8xize", "--model", f"{_LOADER} --model @:Net --input-shape 1x28x28", suffix=".py"),
+    Reads("ai8xize", "--verify-project", f"{_LOADER} {_NET} --verify-project @"),
+    Reads("ai8xize", "--verify-project", f"{_LOADER} {_NET} --verify-project @", "cnn.c"),
+    Reads("ai8xize", "--mcu", f"{_MCU} --mcu @", suffix=".yaml"),
+    Reads("ai8xize", "--autogen", f"{_LOADER} {_NET} --rtl --autogen @", "autogen_list",
+          harmless="missing|empty|byte|16|Latin|YAML|npy|LFS"),
+    Reads("ai8xize", "--checkpoint-file", f"{_BITNET} --checkpoint-file @ --sample-input low.npy",
+          suffix=".h", lowbit=True),
+    Reads("ai8xize", "--sample-input", f"{_BITNET} --checkpoint-file low.h --sample-input @",
+          lowbit=True),
+    Reads("ai8xize", "--sample-labels", f"{_BITNET} --checkpoint-file low.h --sample-input low.npy "
+          "--sample-labels @", lowbit=True),
+    Reads("ai8xize", "--mcu", f"{_BITNET} --checkpoint-file low.h --sample-input low.npy --mcu @",
+          suffix=".yaml", lowbit=True),
+    Reads("quantize", "INPUT", "@ q.pth.tar --device MAX78000"),
+    Reads("quantize", "INPUT", "@ q.pth.tar --device MAX78000", suffix=".safetensors"),
+    Reads("quantize", "--config-file", "trained.pth.tar q.pth.tar --device MAX78000 -c @"),
+    Reads("quantize", "--model", "trained.pth.tar q.pth.tar --device MAX78000 --import --model @:N "
+          "--calibrate digits", suffix=".py"),
+    Reads("quantize", "--data", "trained.pth.tar q.pth.tar --device MAX78000 --calibrate MNIST "
+          "--data @", "MNIST/raw/train-images-idx3-ubyte"),
+    Reads("quantize", "--calibrate", "trained.pth.tar q.pth.tar --device MAX78000 "
+          "--calibrate npz:@", suffix=".npz"),
+    Reads("quantize", "--report-data", "trained.pth.tar q.pth.tar --device MAX78000 "
+          "--report r.html --report-data csv:@", suffix=".csv"),
+    Reads("quantize", "INPUT", "@ q.h --device BITNET", lowbit=True),
+    Reads("batchnormfuser", "--inp_path", "-i @ -o f.pth.tar -oa net"),
+    Reads("train", "--exp-load-weights-from", f"{_TINY} --exp-load-weights-from @"),
+    Reads("train", "--exp-load-weights-from", f"{_TINY} --exp-load-weights-from @ -e"),
+    Reads("train", "--resume-from", f"{_TINY} --resume-from @"),
+    Reads("train", "--kd-resume", f"{_TINY} --kd-teacher tinyclassifier --kd-resume @"),
+    Reads("train", "--qat-policy", _TINY.replace("None", "@")),
+    Reads("train", "--compress", f"{_TINY} --compress @"),
+    Reads("train", "--nas-policy", f"{_TRAIN} --model tinyelastic --dataset tinyclasses --nas "
+          "--nas-policy @"),
+    Reads("train", "--nas-kd-resume-from", f"{_TRAIN} --model tinyelastic --dataset tinyclasses "
+          "--nas --nas-policy nas.yaml --resume-from elastic.pth.tar --nas-kd-resume-from @"),
+    Reads("train", "--backbone-checkpoint", f"{_TRAIN} --model tinyrecognizer --dataset tinyfaces "
+          "--dr 8 --backbone-checkpoint @"),
+    Reads("train", "--obj-detection-params", f"{_TRAIN} --model tinydetector --dataset tinyobjects "
+          "--obj-detection --obj-detection-params @"),
+    Reads("train", "--model", f"{_TRAIN} --model @:Net --dataset tinyclasses", suffix=".py"),
+    Reads("train", "--dataset", f"{_TRAIN} --model auto --dataset csv:@", suffix=".csv"),
+    Reads("train", "--dataset", f"{_TRAIN} --model auto --dataset npz:@", suffix=".npz"),
+    Reads("train", "--dataset", f"{_TRAIN} --model auto --dataset folder:@"),
+    Reads("train", "--dataset", f"{_TRAIN} --model auto --dataset sounds:@"),
+    Reads("train", "--dataset", f"{_TRAIN} --model auto --resize 8 --dataset folder:@", "a/1.png"),
+    Reads("train", "--dataset", f"{_TRAIN} --model auto --dataset sounds:@", "a/1.wav"),
+    Reads("train", "--dataset", f"{_TRAIN} --model auto --dataset sounds:@", "a/1.flac"),
+    Reads("train", "--data", f"{_TRAIN} --model ai85net5 --dataset MNIST --data @",
+          "MNIST/raw/train-images-idx3-ubyte"),
+    Reads("train", "--data", f"{_TRAIN} --model ai85net5 --dataset MNIST --data @",
+          "MNIST/raw/train-images-idx3-ubyte.gz"),
+    Reads("train", "--data", f"{_TRAIN} --model ai85nascifarnet --dataset CIFAR10 --data @",
+          "cifar-10-batches-py/data_batch_1"),
+    Reads("train", "--firmware", f"{_TINY} -e -8 --firmware @"),
+    Reads("train", "--qat-policy", f"{_LOWBIT} --qat-policy @", lowbit=True),
+    Reads("train", "--exp-load-weights-from", f"{_LOWBIT} --evaluate --exp-load-weights-from @",
+          lowbit=True),
+    Reads("train", "--data", "--model ai85fcbit --dataset MNIST --epochs 1 --data @",
+          "MNIST/raw/train-images-idx3-ubyte", lowbit=True),
+    Reads("emulate", "PROJECT_DIR", "@"),
+    Reads("emulate", "PROJECT_DIR", "@", "cnn.c"),
+    Reads("emulate", "PROJECT_DIR", "@", "Makefile", harmless="."),
+    Reads("emulate", "PROJECT_DIR", "@", "answer.npz"),
+    Reads("emulate", "--words", "--words @ --device MAX78000"),
+    Reads("emulate", "--input", "project --accelerator-only --input @"),
+    Reads("emulate", "--labels", "project --fast --input sample.npy --labels @"),
+)  # fmt: skip
+"""Whoever adds an option that reads a file adds a line: a test compares with argparse."""
+
+_SLOPPY = b"".join(b'- {a: [1, 2, {b: c}], d: "e"}\n' for _ in range(350_000))
+
+
+def _bytes(content: bytes) -> Callable[[Path], None]:
+    def make(path: Path) -> None:
+        path.write_bytes(content)
+
+    return make
+
+
+def _lead_to(place: str) -> Callable[[Path], None]:
+    def make(path: Path) -> None:
+        path.symlink_to(place)
+
+    return make
+
+
+def _with_hole(path: Path) -> None:
+    """A file of a terabyte that takes no room on the disk."""
+    with path.open("wb") as file:
+        file.truncate(1 << 40)
+
+
+def _array(header: str, content: bytes = b"") -> bytes:
+    text = header.encode()
+    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text + content
+
+
+_SEARCH = """
+start_epoch: 1
+validation_freq: 2
+elastic_kernel: {num_epochs: 1}
+elastic_depth: {num_epochs: 2}
+elastic_width: {num_epochs: 1}
+kd_params: {teacher_model: full_model, temperature: 2}
+evolution_search: {population_size: 4, prob_mutation: 0.1, ratio_mutation: 0.5,
+  ratio_parent: 0.25, num_iter: 1, constraints: {max_cycles: 2500}}
+"""
+
+FILES: dict[str, Callable[[Path], None]] = {
+    "missing": lambda _path: None,
+    "folder": Path.mkdir,
+    "pipe": os.mkfifo,
+    "empty": _bytes(b""),
+    "one byte": _bytes(b"x"),
+    "random": _bytes(np.random.default_rng(1).bytes(5000)),
+    "/dev/zero": _lead_to("/dev/zero"),
+    "/dev/null": _lead_to("/dev/null"),
+    "loop": lambda path: path.symlink_to(path.name),
+    "UTF-16": _bytes("arch: gr\u00fc\u00dfe\nlayers: []\n".encode("utf-16")),
+    "Latin-1": _bytes(b"# gr\xfc\xdfe\nlayers:\n"),
+    "10 MB of YAML": _bytes(_SLOPPY),
+    "hole": _with_hole,
+    "zip bomb": _bytes(bomb()),
+    "gzip bomb": _bytes(bomb(gzipped=True)),
+    "npy of objects": _bytes(_array("{'descr': '|O', 'fortran_order': False, 'shape': (3,)}")),
+    "npy of exabytes": _bytes(
+        _array(f"{{'descr': '<f4', 'fortran_order': False, 'shape': ({1 << 60}, 4)}}\n")
+    ),
+    "LFS pointer": _bytes(
+        b"version https://git-lfs.github.com/spec/v1\noid sha256:abc\nsize 123\n"
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run ended."""
+
+    case: str
+    status: int
+    text: str
+    seconds: float
+    peak_bytes: int
+    changed: tuple[str, ...]
+    harmless: bool = False
+
+    def failure(self) -> str | None:
+        """Return what is wrong with it; None: nothing."""
+        said = re.findall(r"^(?:.*?: )?error: .*?\[E\d+\]$", self.text, re.DOTALL | re.MULTILINE)
+        if self.status == -signal.SIGALRM:
+            return f"no end within {PATIENCE} s"
+        if self.status == 0 and self.harmless:
+            return None
+        if self.status != 1:
+            return f"status {self.status}"
+        if "[E009]" in self.text or "Traceback" in self.text or "Exception" in self.text:
+            return "a defect"
+        if len(said) != 1:
+            return f"{len(said)} messages"
+        if _NAME not in said[0]:
+            return "the file is not named"
+        if self.seconds > SECONDS:
+            return f"{self.seconds:.1f} s"
+        if self.peak_bytes > MEMORY:
+            return f"{self.peak_bytes >> 20} MiB"
+        return f"files changed: {self.changed[:3]}" if self.changed else None
+
+
+def prepare(folder: Path, *, trained: bool) -> None:
+    """Put what the command lines name into a folder; what is `trained` takes seconds."""
+    here = ROOT / "trained"
+    for source, name in (
+        (ROOT / "networks/digits-chw-ai85.yaml", "net.yaml"),
+        (here / "digits-ai85digitsnet-qat8-q.pth.tar", "net.pth.tar"),
+        (here / "digits-ai85digitsnet-qat8.pth.tar", "trained.pth.tar"),
+        (ROOT / "tests/sample_digits.npy", "sample.npy"),
+        (ROOT / "tests/sample_lowbit.npy", "low.npy"),
+        (here / "mnist-lowbit-dense.h", "low.h"),
+    ):
+        shutil.copy(source, folder / name)
+    (folder / "arrays.yaml").write_text(
+        "arch: test\ndataset: test\nlayers:\n  - {in_channels: 1, in_dim: [4, 4], processors: 1, "
+        "kernel_size: 3x3, pad: 1, activate: ReLU, out_offset: 0x2000, data_format: CHW}\n"
+    )
+    np.save(folder / "arrays.npy", np.zeros((1, 4, 4), np.int64))
+    np.save(folder / "weights.npy", np.ones((1, 1, 1, 3, 3), np.int64))
+    shutil.copytree(ROOT / "tests/training/tiny", folder, dirs_exist_ok=True)
+    words = f"--device MAX78000 --test-dir . --prefix project {_NET}".split()
+    outcome = _run("ai8xize", words, folder)
+    assert outcome.status == 0, outcome.text
+    if not trained:
+        return
+    (folder / "nas.yaml").write_text(_SEARCH)
+    words = f"{_TRAIN} --model tinyelastic --dataset tinyclasses --nas --nas-policy nas.yaml"
+    outcome = _run("train", [*words.split(), "--epochs", "2"], folder, keep=True)
+    assert outcome.status == 0, outcome.text
+    found = next(folder.glob("logs/*/*checkpoint.pth.tar"))
+    shutil.copy(found, folder / "elastic.pth.tar")
+    shutil.rmtree(folder / "logs")
+
+
+def run_case(reads: Reads, file: str, folder: Path) -> Outcome:
+    """Run a tool in a prepared folder with a file in place of what it should read."""
+    path = folder / f"{_NAME}{'' if reads.inside else reads.suffix or '.tmp'}"
+    _remove(path)
+    place = path
+    if reads.inside is not None:
+        if (folder / "project").is_dir() and not reads.inside.startswith(("a/", "MNIST", "cifar")):
+            shutil.copytree(folder / "project", path)
+        place = path / reads.inside
+        place.parent.mkdir(parents=True, exist_ok=True)
+        _remove(place)
+    FILES[file](place)
+    try:
+        words = reads.words.replace(FILE, path.name).split()
+        ended = _run(reads.tool, words, folder, str(reads))
+        return replace(ended, harmless=re.search(reads.harmless, file) is not None)
+    finally:
+        _remove(path)
+        _remove(folder / "out")
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _names(folder: Path) -> dict[str, int]:
+    """Return every file of a folder with the time of its last change."""
+    return {
+        str(path.relative_to(folder)): path.lstat().st_mtime_ns
+        for path in folder.rglob("*")
+        if not path.is_dir() and "__pycache__" not in path.parts
+    }
+
+
+def _run(
+    tool: str, words: list[str], folder: Path, case: str = "", *, keep: bool = False
+) -> Outcome:
+    before = _names(folder)
+    with tempfile.TemporaryFile() as output:
+        child = os.fork()
+        if child == 0:
+            _be(tool, words, folder, output.fileno())
+        _, waited, usage = os.wait4(child, 0)
+        output.seek(0)
+        text = output.read().decode("utf-8", "replace")
+    after = _names(folder)
+    if waited == 0:
+        changed: tuple[str, ...] = ()
+    else:
+        kept = ("logs/", "latest_log")  # a training begins its log before it reads
+        names = before.keys() | after.keys()
+        changed = tuple(
+            n for n in names if before.get(n) != after.get(n) and not n.startswith(kept)
+        )
+    if not keep:
+        shutil.rmtree(folder / "logs", ignore_errors=True)
+    seconds = usage.ru_utime + usage.ru_stime
+    status = os.waitstatus_to_exitcode(waited)
+    return Outcome(case, status, text, seconds, usage.ru_maxrss << 10, changed)
+
+
+def _be(tool: str, words: list[str], folder: Path, output: int) -> NoReturn:
+    """Be a tool, whose modules are imported already, and end the process."""
+    status = 70
+    try:
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        for number in (1, 2):
+            os.dup2(output, number)
+        sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+        sys.stderr = open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(PATIENCE)
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        os.chdir(folder)
+        sys.argv = [f"{tool}.py", *words]
+        module = __import__(tool)
+        status = run(module.main)
+    except SystemExit as exc:
+        status = exc.code if isinstance(exc.code, int) else 2
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        with contextlib.suppress(OSError):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(status)
+
+
+def outcomes(names: str, files: str, folder: Path) -> Iterator[tuple[Reads, str, Outcome]]:
+    """Yield how each case ended whose names match patterns."""
+    for reads in TABLE:
+        if re.search(names, str(reads)):
+            for file in FILES:
+                if re.search(files, file):
+                    yield reads, file, run_case(reads, file, folder)
+
+
+def main() -> int:
+    """Print a table; 1 if any run ended otherwise."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--option", default=".", help="pattern of tools and options")
+    parser.add_argument("--file", default=".", help="pattern of files")
+    parser.add_argument("--show", action="store_true", help="print what each run says")
+    given = parser.parse_args()
+    import tests.training.imports  # noqa: F401 - once, not in each run
+
+    rows: dict[str, list[Outcome]] = collections.defaultdict(list)
+    failed = 0
+    with tempfile.TemporaryDirectory() as name:
+        prepare(Path(name), trained="nas-kd" in given.option or given.option == ".")
+        for reads, file, outcome in outcomes(given.option, given.file, Path(name)):
+            rows[str(reads)].append(outcome)
+            failure = outcome.failure()
+            failed += failure is not None
+            if failure or given.show:
+                print(f"{'FAILED ' if failure else ''}{reads} / {file}: {failure or ''}")
+                print("   ", outcome.text.strip()[:1500].replace("\n", "\n    "), flush=True)
+    print(f"{'option':64} {'files':>5} {'wrong':>5} {'slowest':>8} {'peak':>8}")
+    for option, found in rows.items():
+        wrong = sum(outcome.failure() is not None for outcome in found)
+        slowest = max(outcome.seconds for outcome in found)
+        peak = max(outcome.peak_bytes for outcome in found) >> 20
+        print(f"{option:64} {len(found):5} {wrong:5} {slowest:6.1f} s {peak:4} MiB")
+    print(f"{sum(map(len, rows.values()))} runs, {failed} wrong")
+    return int(failed > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

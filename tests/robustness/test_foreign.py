@@ -1,0 +1,64 @@
+"""Options that read files: each is in the table of the sweep, and some of the sweep itself."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from commands.emulate.arguments import arguments as emulate
+from commands.fuser.arguments import arguments as fuser
+from commands.loader.arguments import arguments as loader
+from commands.quantize.arguments import arguments as quantize
+from commands.train.arguments.parser import arguments as train
+from tests.robustness.foreign import FILES, TABLE, prepare, run_case
+
+PARSERS = {
+    "ai8xize": loader, "quantize": quantize, "train": train, "batchnormfuser": fuser,
+    "emulate": emulate,
+}  # fmt: skip
+_PLACES = ("FILE", "DIR", "PROJECT_DIR", "INPUT", "OUTPUT", "S", "PATHS")
+WRITTEN = frozenset({
+    "--debug-report", "--report", "--write-config", "--test-dir", "OUTPUT", "--write-policy",
+    "--out_path", "--out-dir", "--copy-output-folder", "--yaml-template", "--dump", "--trace",
+    "--profile", "--vcd",
+})  # fmt: skip
+ELSEWHERE = {
+    "--out_arch": "a name", "--time-limit": "seconds", "--eclipse-includes": "text of a project",
+    "--exclude": "a pattern", "--scaf-scale": "a number",
+    "--cmsis-nn": "sources for the compiler", "--include": "a folder for the compiler",
+}  # fmt: skip
+
+
+def _named(tool: str) -> Iterator[str]:
+    """Yield the options of a tool that name a file or folder."""
+    for action in PARSERS[tool]()._actions:
+        if action.metavar in _PLACES and action.help != argparse.SUPPRESS:
+            yield next((o for o in action.option_strings if o.startswith("--")), action.metavar)
+
+
+@pytest.mark.parametrize("tool", PARSERS)
+def test_every_option_that_names_a_file_is_in_the_table(tool: str) -> None:
+    covered = {reads.option for reads in TABLE if reads.tool == tool}
+    assert {*_named(tool)} - covered - WRITTEN - ELSEWHERE.keys() == set()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("foreign")
+    prepare(made, trained=False)
+    return made
+
+
+@pytest.mark.parametrize("file", ["pipe", "random"])
+@pytest.mark.parametrize(
+    "reads",
+    [r for r in TABLE if r.tool not in ("train", "emulate") and "--calibrate" not in r.words],
+    ids=str,
+)
+def test_loader_quantizer_and_fuser_refuse(folder: Path, reads: object, file: str) -> None:
+    assert file in FILES
+    ended = run_case(reads, file, folder)  # type: ignore[arg-type]
+    assert ended.failure() is None, ended.text
