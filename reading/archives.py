@@ -11,9 +11,9 @@ from collections.abc import Callable
 from reading.files import MIB, read_bytes
 
 MAX_MEMBERS = 10_000
-_MAX_RATIO = 200
+_MAX_RATIO = 100
 """Arrays of pictures unpack to a few times their size, a bomb to a thousand times."""
-_HARMLESS_BYTES = 128 * MIB
+_HARMLESS_BYTES = 64 * MIB
 _ENCRYPTED = 1
 _BROKEN = (
     zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, ValueError, LookupError,

@@ -30,9 +30,15 @@ from synthesis.network import Layer, Network
 )
 def out_offset_is_in_memory(layer: MappedLayer, network: MappedNetwork) -> Iterator[Finding]:
     """The write pointer addresses the data memories of a group and nothing else."""
-    highest = max(network.chip.instance_bytes - _output_bytes(layer), 0)
-    for message in _beyond_memory(layer, network.chip):
-        yield Finding(message, "out_offset", f"This output fits at 0x{highest:x} at most.")
+    chip = network.chip
+    limit = chip.out_offset_limit
+    highest = max(chip.instance_bytes - _output_bytes(layer), 0)
+    if layer.out_offset >= limit:
+        yield Finding(
+            f"'out_offset' is 0x{layer.out_offset:x}, the limits are 0 and 0x{limit - 1:x}",
+            "out_offset",
+            f"This output fits at 0x{highest:x} at most.",
+        )
 
 
 def error_of_offset(layer: MappedLayer, chip: Chip) -> Iterator[Diagnostic]:
@@ -40,15 +46,14 @@ def error_of_offset(layer: MappedLayer, chip: Chip) -> Iterator[Diagnostic]:
 
     It is what the constraint of a whole network says.
     """
-    for message in _beyond_memory(layer, chip):
-        remedy = f"A memory instance has 0x{chip.instance_bytes:x} bytes."
-        yield layer.diagnostic("E340", message, "out_offset", remedy)
-
-
-def _beyond_memory(layer: MappedLayer, chip: Chip) -> Iterator[str]:
     limit = chip.out_offset_limit
     if layer.out_offset >= limit:
-        yield f"'out_offset' is 0x{layer.out_offset:x}, the limits are 0 and 0x{limit - 1:x}"
+        yield layer.diagnostic(
+            "E340",
+            f"'out_offset' is 0x{layer.out_offset:x}, the limits are 0 and 0x{limit - 1:x}",
+            "out_offset",
+            f"A memory instance has 0x{chip.instance_bytes:x} bytes.",
+        )
 
 
 @layer_constraint(

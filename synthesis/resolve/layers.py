@@ -322,7 +322,7 @@ class LayerBuilder:
         """Say what the layer before gives, and which tensor is for something else."""
         named = f" (tensor '{tensors.weight_name}')" if tensors and tensors.weight_name else ""
         if self.previous is None:
-            return f"; the sample is {'x'.join(map(str, self.sample.shape))}{named}"
+            return named
         channels, (rows, columns) = self._source_shape(self.previous.index)
         return f"; {self.previous} gives {channels}x{rows}x{columns}{named}"
 
@@ -331,8 +331,6 @@ class LayerBuilder:
     ) -> str:
         """Say what is probably meant by a layer whose weights are for other channels."""
         wanted = tensors.weights.shape[1] * layer.get("groups", 1)
-        if self.previous is None and "in_channels" not in layer and sources is None:
-            return f"Name a sample of {wanted} channels: [{wanted}, rows, columns]."
         if sources is None or "in_channels" in layer:
             return "Correct 'in_channels' or the order of the layers."
         counts = [self._source_shape(i)[0] for i in sources]

@@ -99,6 +99,10 @@ def _numpy_biases(description: Description, options: ResolveOptions) -> list[NDA
         return []
     place = Place(option="--bias-input") if options.bias_input else description.place_of("bias")
     arrays = _read_arrays(path, "test biases", place)
+    if not arrays:
+        raise DiagnosticError(
+            Diagnostic("E211", "the test biases file is empty", Place(file=path), "Replace it.")
+        )
     for array in arrays:
         if array.size and (array.min() < -128 or array.max() > 127):
             raise DiagnosticError(
@@ -139,7 +143,7 @@ def _read_arrays(path: str, what: str, place: Place) -> list[NDArray[Any]]:
                 "Write each array with numpy.save into one open file.",
             )
         ) from None
-    if not arrays or any(a.dtype.kind not in "iu" or not a.ndim or not a.size for a in arrays):
+    if any(a.dtype.kind not in "iu" or not a.ndim or not a.size for a in arrays):
         raise DiagnosticError(
             Diagnostic("E211", f"the {what} file must hold arrays of integers", Place(file=path))
         )

@@ -921,7 +921,8 @@ def test_flattened_layer_needs_weights_for_every_pixel(tmp_path: Path) -> None:
         "layer 0: 13 inputs of the flattened layer are not a multiple of 2x2 pixels"
     )
     assert found.remedy == (
-        "The weights are for 13 inputs, no multiple of 3 channels: check the layers in front."
+        "The weights are for 13 inputs, no multiple of 3 channels: check the layers in front. "
+        "The sample is 3x2x2."
     )
 
 
