@@ -247,7 +247,9 @@ def test_checkout_that_cannot_be_written(folder: Path) -> None:
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_signals_end_a_run_with_a_message_and_no_litter(folder: Path, number: int) -> None:
     program = (
-        "import time, sys; from diagnostics import run; from checkpoint.atomic import atomic_file\n"
+        "import time, signal, sys; from diagnostics import run\n"
+        "from checkpoint.atomic import atomic_file\n"
+        "signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup ignores it in children, too\n"
         "def main():\n"
         "    with atomic_file('result') as file:\n"
         "        file.write(b'x'); print('here', flush=True); time.sleep(30)\n"

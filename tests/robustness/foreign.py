@@ -324,10 +324,15 @@ def _names(folder: Path) -> dict[str, int]:
     }
 
 
+def _held_bytes() -> int:
+    """Return how much memory this process has now."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+
+
 def _run(
     tool: str, words: list[str], folder: Path, case: str = "", *, keep: bool = False
 ) -> Outcome:
-    before = _names(folder)
+    before, held = _names(folder), _held_bytes()
     with tempfile.TemporaryFile() as output:
         child = os.fork()
         if child == 0:
@@ -348,7 +353,8 @@ def _run(
         shutil.rmtree(folder / "logs", ignore_errors=True)
     seconds = usage.ru_utime + usage.ru_stime
     status = os.waitstatus_to_exitcode(waited)
-    return Outcome(case, status, text, seconds, usage.ru_maxrss << 10, changed)
+    grown = (usage.ru_maxrss << 10) - held  # a fork begins with the memory of its parent
+    return Outcome(case, status, text, seconds, grown, changed)
 
 
 def _be(tool: str, words: list[str], folder: Path, output: int) -> NoReturn:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
+import io
 import json
 import re
 import shlex
@@ -40,32 +42,42 @@ def draw(folder: Path, count: int = 10) -> None:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder in which the three commands of the README have run."""
+    """A folder with pictures of three classes."""
     place = tmp_path_factory.mktemp("own")
     draw(place / "pictures")
     (place / "qat.yaml").write_text("start_epoch: 1\nweight_bits: 8\n")
     return place
 
 
+@pytest.fixture(scope="module")
+def said(folder: Path) -> tuple[str, str]:
+    """What training and firmware said when the three commands of the README ran in the folder."""
+    train, quantize, deploy = commands((ROOT / "README.md").read_text())
+    load, _, emulate = deploy.partition(" && ")
+    with contextlib.chdir(folder):
+        trained = run_here(f"{train} {SHORT}")
+        run_here(quantize)
+        run_here(f"{load} --verify")
+        return trained, run_here(emulate)
+
+
 @pytest.fixture
-def call(folder: Path, call_here: Call, monkeypatch: pytest.MonkeyPatch) -> Call:
+def call(folder: Path, said: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> Call:
+    """Return what runs a command line in the folder of the three commands."""
     monkeypatch.chdir(folder)
-    return call_here
+    return run_here
 
 
-@pytest.fixture
-def call_here(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Call:
-    """Return a function that runs a command line in this process, and what it prints."""
-
-    def called(line: str) -> str:
-        _, script, *arguments = shlex.split(line)
-        monkeypatch.setattr(sys, "argv", [script, *arguments])
-        status = run(importlib.import_module(Path(script).stem).main)
-        said = capsys.readouterr()
-        assert status == 0, f"{line}\n{said.out}{said.err}"
-        return said.out
-
-    return called
+def run_here(line: str) -> str:
+    """Run a command line in this process and return what it prints."""
+    _, script, *arguments = shlex.split(line)
+    out, err = io.StringIO(), io.StringIO()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", [script, *arguments])
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            status = run(importlib.import_module(Path(script).stem).main)
+    assert status == 0, f"{line}\n{out.getvalue()}{err.getvalue()}"
+    return out.getvalue()
 
 
 def write_sounds(place: Path) -> None:
@@ -107,14 +119,11 @@ def test_readme_and_manual_have_the_same_commands() -> None:
     assert commands(pages[0]) == commands(pages[1]) and len(commands(pages[0])) == 3
 
 
-def test_three_commands_lead_to_firmware_that_names_classes(call: Call, folder: Path) -> None:
-    train, quantize, deploy = commands((ROOT / "README.md").read_text())
-    said = call(f"{train} {SHORT}")
-    assert "--model auto: sized2d_32, the widest that fits MAX78000" in said
-    call(quantize)
-    load, _, emulate = deploy.partition(" && ")
-    call(f"{load} --verify")
-    printed = call(emulate)
+def test_three_commands_lead_to_firmware_that_names_classes(
+    said: tuple[str, str], folder: Path
+) -> None:
+    trained, printed = said
+    assert "--model auto: sized2d_32, the widest that fits MAX78000" in trained
     assert "PASS (1 inference)" in printed
     for name in CLASSES:
         assert re.search(rf"\] -> {re.escape(name)}: \d+\.\d%", printed), printed
@@ -179,21 +188,21 @@ def test_other_classes_than_those_of_the_checkpoint_are_refused(
 )
 def test_sounds_tables_and_arrays_lead_to_firmware(
     write: Callable[[Path], None], dataset: str, network: str, classes: tuple[str, ...],
-    call_here: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     """From data of each kind to firmware that names the classes."""
     monkeypatch.chdir(tmp_path)
     write(tmp_path)
     (tmp_path / "qat.yaml").write_text("start_epoch: 1\nweight_bits: 8\n")
-    said = call_here(
+    said = run_here(
         f"python train.py --model auto --dataset {dataset} --epochs 2 -b 16 --qat-policy qat.yaml "
         "-j 0 --optimizer Adam --lr 0.01 --deterministic --name own"
     )
     assert f"--model auto: {network}" in said
-    call_here("python quantize.py latest_log_dir/own_qat_best.pth.tar q.pth.tar --device MAX78000")
+    run_here("python quantize.py latest_log_dir/own_qat_best.pth.tar q.pth.tar --device MAX78000")
     load = "python ai8xize.py --model auto --checkpoint-file q.pth.tar --device MAX78000"
-    call_here(f"{load} --prefix own --test-dir projects")
-    printed = call_here("python emulate.py projects/own")
+    run_here(f"{load} --prefix own --test-dir projects")
+    printed = run_here("python emulate.py projects/own")
     assert "PASS (1 inference)" in printed
     for name in classes:
         assert re.search(rf"\] -> {re.escape(name)}: \d+\.\d%", printed), printed
