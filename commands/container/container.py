@@ -23,7 +23,7 @@ from software.container import (
     unpack,
     verify_vectors,
 )
-from software.container.cipher import NONCE_BYTES, read_key
+from software.container.cipher import NONCE_BYTES, check_tag, has_tag, read_key
 from software.container.execute import clear_data, constant_values, values_of
 from software.container.pack import pack
 from software.container.records import Element, Flag, Follow, Header, Layer, Op, Order, Tensor
@@ -45,12 +45,14 @@ def handle(command: ContainerCommand) -> int:
 def _handle(command: ContainerCommand) -> int:
     refuse_overwriting([("OUTPUT", command.output)], (command.file, command.key_file))
     key = None if command.key_file is None else read_key(command.key_file)
-    container = unpack(read_bytes(command.file, _LARGEST_BYTES))
+    blob = read_bytes(command.file, _LARGEST_BYTES)
+    container = unpack(blob)
+    tagged = check_tag(blob, key) if key is not None else has_tag(blob)
     match command.name:
         case "info":
-            print("\n".join(_described(container)))
+            print("\n".join(_described(container, tagged)))
         case "verify":
-            _verify(container, key)
+            _verify(container, key, tagged)
         case "extract":
             assert command.output is not None
             files = dict(_extracted(container, key))
@@ -63,24 +65,27 @@ def _handle(command: ContainerCommand) -> int:
     return 0
 
 
-def _verify(container: Container, key: bytes | None) -> None:
+def _verify(container: Container, key: bytes | None, tagged: bool) -> None:
     """Check and run a container; say how much of it that was."""
     check_executable(container)
     print("Header, checksums, tables and memory: no errors")
     if container.encrypted and key is None:
         print("Encrypted: name the key with --key to run the test vectors")
         return
+    if tagged:
+        print("Tag: the file is as the holder of the key wrote it")
     count = verify_vectors(container, key)
     print(f"{count} test vectors, all outputs equal" if count else "There are no test vectors")
-    if container.encrypted and not count:
-        print("Whether the key is right cannot be told without test vectors")
+    if container.encrypted and not count and not tagged:
+        print("Whether the key is right cannot be told without tag and test vectors")
 
 
-def _described(container: Container) -> Iterator[str]:
+def _described(container: Container, tagged: bool) -> Iterator[str]:
     """Yield what a container holds."""
     header = container.header
     flags = ", ".join(str(flag.name).lower() for flag in Flag if header.flags & flag) or "none"
-    yield f"Version {header.major}.{header.minor}, {header.total:,} bytes; flags: {flags}"
+    tag = "; a tag follows" if tagged else ""
+    yield f"Version {header.major}.{header.minor}, {header.total:,} bytes; flags: {flags}{tag}"
     yield f"Data: {header.data_bytes:,} bytes at {header.data}"
     known = "planned" if planned(container) else "one tensor after the other"
     yield f"Memory: {arena_bytes(container):,} bytes, {known}"

@@ -18,7 +18,7 @@ from quantization.fixed.network import FixedNetwork, fix_network
 from quantization.fixed.ranges import Summary, summarize
 from quantization.formats import Float64s, sqnr_db
 from quantization.q15.graph import Graph, Weighted
-from software.container.cipher import NONCE_BYTES, read_key
+from software.container.cipher import NONCE_BYTES, read_key, tagged
 from software.container.execute import bytes_of, run_all
 from software.container.from_fixed import FixedLowering, fixed_input
 from software.container.pack import Seal, pack
@@ -44,6 +44,8 @@ def quantize_fixed(words: Sequence[str]) -> int:
     errors = _errors(lowering, case.samples, options.report_samples)
     seal = None if key is None else Seal(key, os.urandom(NONCE_BYTES))
     blob = pack(lowering.container(errors.vectors, seal))
+    if seal is not None:
+        blob = tagged(blob, seal.key)
     unpack(blob)
     atomic.write_bytes(options.output, blob)
     rows = [_row(step, network, ranges, errors) for step in case.graph.steps

@@ -8,6 +8,7 @@ _REMEDIES = {
     "version": "Use a newer version of this tool.",
     "unsupported": "Only the layers listed in docs/container.md can be computed.",
     "key": "Name the 32-byte key file with which it was encrypted.",
+    "tag": "Name the key with which it was encrypted, or copy the file again.",
     "vectors": "With an encrypted container: check the key. Otherwise write it again.",
 }
 _REMEDY = "Write it again, or copy it again: the file is damaged or was not made by this tool."

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from diagnostics.errors import InputError, ToolError
+from software.container.cipher import tagged
 from software.container.execute import bytes_of, run
 from software.container.pack import Builder, Seal, pack
 from software.container.records import (
@@ -67,7 +68,8 @@ def container_of(
                         remedy="Report this; nothing was written.")  # fmt: skip
     given, output = plain.tensors[0], plain.tensors[plain.layers[-1].output]
     vectors = Vectors((bytes_of(given, pixels),), (bytes_of(output, made),))
-    return pack(planned(builder.container(vectors, seal)))
+    blob = pack(planned(builder.container(vectors, seal)))
+    return blob if seal is None else tagged(blob, seal.key)
 
 
 def planned(container: Container) -> Container:

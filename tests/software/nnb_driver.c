@@ -1,6 +1,7 @@
 /* Opens the containers of a bundle and runs their test vectors, each in memory of exactly its size.
  *
  *     driver BUNDLE [KEY]     prints a line for each: what nnb_open and nnb_verify said
+ *     driver BUNDLE tag KEY   prints what nnb_authenticate says of each
  *     driver BUNDLE bytes N   damages every byte of each in N ways, prints how many were accepted
  *
  * A bundle is a file of (32-bit size, bytes). KEY is 64 hexadecimal digits. */
@@ -59,7 +60,10 @@ int main(int argc, char **argv)
     uint32_t size;
     int i;
 
-    for (i = 0; argc == 3 && i < 32 && sscanf(argv[2] + 2 * i, "%2x", &value) == 1; i++) {
+    int tags = argc > 3 && strcmp(argv[2], "tag") == 0;
+    const char *digits = tags ? argv[3] : argc == 3 ? argv[2] : "";
+
+    for (i = 0; i < 32 && sscanf(digits + 2 * i, "%2x", &value) == 1; i++) {
         key[i] = (uint8_t)value;
     }
     while (file != NULL && fread(&size, sizeof size, 1, file) == 1) {
@@ -68,7 +72,10 @@ int main(int argc, char **argv)
         if (fread(blob, 1, size, file) != size) {
             return 1;
         }
-        if (argc > 3) {
+        if (tags) {
+            model = nnb_open(blob, size);
+            printf("%s\n", nnb_name(model ? nnb_authenticate(model, size, key) : nnb_error()));
+        } else if (argc > 3) {
             printf("%lu of %lu\n", damaged(blob, size, atoi(argv[3])),
                    (unsigned long)size * (unsigned long)atoi(argv[3]));
         } else {

@@ -15,12 +15,12 @@ _DRIVER = Path(__file__).with_name("nnb_driver.c")
 _STRICT = ("-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror")
 
 
-def build_driver(folder: Path, flags: Sequence[str] = SANITIZED) -> Path:
+def build_driver(folder: Path, flags: Sequence[str] = SANITIZED, driver: Path = _DRIVER) -> Path:
     """Compile reader and driver; return the program."""
     command = compiler()
     assert command is not None
     program = folder / "driver"
-    sources = [_DRIVER, *sorted(READER.glob("*.c"))]
+    sources = [driver, *sorted(READER.glob("*.c"))]
     built = subprocess.run(
         [*command, *_STRICT, *flags, f"-I{READER}", *sources, "-o", program],
         capture_output=True, text=True, check=False,

@@ -127,6 +127,11 @@ def test_encrypted_file(tmp_path: Path) -> None:
             done = subprocess.run([tmp_path / "net/main"], capture_output=True, text=True,
                                   check=False)  # fmt: skip
             assert told in done.stdout
+        for other in (file.read_bytes()[:-20], container("residual")):  # no tag
+            (tmp_path / "other.nnb").write_bytes(other)
+            done = subprocess.run([tmp_path / "net/main", tmp_path / "other.nnb"], check=False,
+                                  capture_output=True, text=True)  # fmt: skip
+            assert done.stdout == "tag\n!!! FAIL !!!\n" and done.returncode == 1
 
 
 def test_wrong_use_of_options(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

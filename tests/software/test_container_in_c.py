@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from software.container.pack import Seal
+from software.container import ContainerError
+from software.container.cipher import check_tag, tagged
+from software.container.pack import Seal, seal_checksums
 from tests.software.compiled import compiler
 from tests.software.container_answers import variants
 from tests.software.container_fuzz import damaged
@@ -34,6 +37,51 @@ def test_encrypted_files_are_decrypted_layer_by_layer(program: Path, tmp_path: P
     blobs = [made(recipe, kind, 1, Seal(KEY, bytes(range(12)))) for recipe in RECIPES
              for kind in KINDS]  # fmt: skip
     assert statuses(program, blobs, tmp_path, KEY.hex()) == ["ok ok"] * len(blobs)
+
+
+def test_tags_are_those_of_the_library(tmp_path: Path) -> None:
+    poly1305 = pytest.importorskip("cryptography.hazmat.primitives.poly1305")
+    program = build_driver(tmp_path, driver=Path(__file__).with_name("poly_driver.c"))
+    random = np.random.default_rng(0)
+    high, two = b"\xff" * 16, b"\x02" + bytes(15)
+    pairs = [  # what carries beyond the modulus, then any
+        (two + bytes(16), high), (two + high, two), (b"\x01" + bytes(31), high * 2 + b"\x11"),
+        (b"\x01" + bytes(31), high + b"\xfb" + b"\xfe" * 15 + b"\x01" * 16), (high * 2, high * 9),
+        *((random.bytes(32), random.bytes(size)) for size in range(1, 130)),
+    ]  # fmt: skip
+    words = [part.hex() for pair in pairs for part in pair]
+    done = subprocess.run([program, *words], capture_output=True, text=True, check=True)
+    expected = [poly1305.Poly1305.generate_tag(key, text).hex() for key, text in pairs]
+    assert done.stdout.split() == expected
+
+
+def test_tag_of_rfc_8439(tmp_path: Path) -> None:
+    program = build_driver(tmp_path, driver=Path(__file__).with_name("poly_driver.c"))
+    key = "85d6be7857556d337f4452fe42d506a80103808afb0db2fd4abff6af4149f51b"
+    message = b"Cryptographic Forum Research Group".hex()
+    done = subprocess.run([program, key, message], capture_output=True, text=True, check=True)
+    assert done.stdout == "a8061dc1305136c6c22b8baf0c0127a9\n"
+
+
+def test_changed_file_or_other_key_is_told_by_the_tag(program: Path, tmp_path: Path) -> None:
+    pytest.importorskip("cryptography")
+    blob = made("convolutions", seal=Seal(KEY, bytes(range(12))))
+    whole, data = tagged(blob, KEY), int.from_bytes(blob[0x28:0x2C], "little")
+    assert check_tag(whole, KEY) and not check_tag(blob, KEY)
+    forged = []
+    for place in (0x35, data + 5, len(blob) - 3):  # nonce, data, test vectors
+        changed = bytearray(blob)
+        changed[place] ^= 1
+        forged.append(seal_checksums(bytes(changed)) + whole[len(blob) :])
+        with pytest.raises(ContainerError) as refused:
+            check_tag(forged[-1], KEY)
+        assert refused.value.name == "tag"
+    without = [blob, whole[:-1], made("pooling")]
+    found = statuses(program, [*forged, *without], tmp_path, "tag", KEY.hex())
+    assert found == ["tag"] * len(found)
+    assert statuses(program, [whole], tmp_path, "tag", bytes(32).hex()) == ["tag"]
+    in_a_slot = whole + b"\xff" * 99
+    assert statuses(program, [whole, in_a_slot], tmp_path, "tag", KEY.hex()) == ["ok", "ok"]
 
 
 def test_every_damaged_byte_is_detected(program: Path, tmp_path: Path) -> None:

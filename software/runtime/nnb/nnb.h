@@ -41,7 +41,8 @@ typedef enum {
     NNB_KEY,
     NNB_MEMORY,
     NNB_VECTORS,
-    NNB_ARGUMENT
+    NNB_ARGUMENT,
+    NNB_TAG
 } nnb_status;
 
 typedef struct nnb_model nnb_model;
@@ -71,6 +72,11 @@ typedef struct {
 /* Check a file in full; NULL if it is refused, and nnb_error() tells why. Reads at most `size` bytes
  * from `blob`, which must stay where it is while the model is used. */
 const nnb_model *nnb_open(const void *blob, uint32_t size);
+
+/* Check that a file is as the holder of the key wrote it; `size` as given to nnb_open, so that the
+ * tag behind the file is found. NNB_TAG: it was changed, the key is another one, or there is no tag,
+ * as without encryption. */
+int nnb_authenticate(const nnb_model *model, uint32_t size, const uint8_t key[32]);
 
 /* The status of the last nnb_open. */
 int nnb_error(void);

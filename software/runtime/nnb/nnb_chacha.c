@@ -4,8 +4,6 @@
  */
 #include "nnb_records.h"
 
-#define BLOCK 64u
-
 static uint32_t rotated(uint32_t value, int bits)
 {
     return value << bits | value >> (32 - bits);
@@ -23,7 +21,7 @@ static void quarter(uint32_t *s, int a, int b, int c, int d)
     s[b] = rotated(s[b] ^ s[c], 7);
 }
 
-static void make_block(uint8_t *stream, const uint8_t *key, const uint8_t *nonce, uint32_t counter)
+void nnb_stream_block(uint8_t *stream, const uint8_t *key, const uint8_t *nonce, uint32_t counter)
 {
     uint32_t start[16] = {0x61707865u, 0x3320646Eu, 0x79622D32u, 0x6B206574u}, s[16], value;
     int i;
@@ -61,14 +59,14 @@ static void make_block(uint8_t *stream, const uint8_t *key, const uint8_t *nonce
 void nnb_decipher(uint8_t *data, uint32_t bytes, const uint8_t *key, const uint8_t *nonce,
                   uint32_t position)
 {
-    uint8_t stream[BLOCK];
+    uint8_t stream[NNB_STREAM_BLOCK];
     uint32_t i, at;
 
     for (i = 0; i < bytes; i++) {
         at = position + i;
-        if (i == 0 || at % BLOCK == 0) {
-            make_block(stream, key, nonce, 1 + at / BLOCK);
+        if (i == 0 || at % NNB_STREAM_BLOCK == 0) {
+            nnb_stream_block(stream, key, nonce, 1 + at / NNB_STREAM_BLOCK);
         }
-        data[i] ^= stream[at % BLOCK];
+        data[i] ^= stream[at % NNB_STREAM_BLOCK];
     }
 }

@@ -82,5 +82,19 @@ nnb_status nnb_check_format(const uint8_t *blob, uint32_t size);
 nnb_status nnb_check_executable(const uint8_t *blob, const nnb_header *header);
 void nnb_decipher(uint8_t *data, uint32_t bytes, const uint8_t *key, const uint8_t *nonce,
                   uint32_t position);
+/* Bytes of a block of the key stream. */
+#define NNB_STREAM_BLOCK 64u
+void nnb_stream_block(uint8_t *stream, const uint8_t *key, const uint8_t *nonce, uint32_t counter);
+
+/* Poly1305 as in RFC 8439: numbers of five limbs of 26 bits. */
+typedef struct {
+    uint32_t sum[5], factor[5];
+    const uint8_t *key;
+} nnb_poly;
+
+void nnb_poly_start(nnb_poly *poly, const uint8_t key[32]);
+/* All but the last call with a multiple of 16 bytes. */
+void nnb_poly_add(nnb_poly *poly, const uint8_t *data, uint32_t bytes);
+void nnb_poly_finish(nnb_poly *poly, uint8_t tag[16]);
 
 #endif

@@ -43,10 +43,10 @@ const char *nnb_name(int status)
     static const char *const names[] = {
         "ok", "truncated", "magic", "version", "header_crc", "size", "body_crc", "table", "tensor",
         "layer", "arena", "unsupported", "overflow", "overlap", "key", "memory", "vectors",
-        "argument"
+        "argument", "tag"
     };
 
-    return status >= 0 && status <= NNB_ARGUMENT ? names[status] : "?";
+    return status >= 0 && status <= NNB_TAG ? names[status] : "?";
 }
 
 uint32_t nnb_arena_bytes(const nnb_model *model)

@@ -3,8 +3,9 @@
  * Runs the network that stands in the slot on its test vectors and compares all bytes. Another
  * container in the slot is another network; this program stays as it is.
  *
- * NNB_FIRMWARE_KEY: 32 numbers with commas in braces, for encrypted containers. NNB_FILES: the
- * program takes a container from a file instead (on a computer).
+ * NNB_FIRMWARE_KEY: 32 numbers with commas in braces, for encrypted containers; a container without
+ * a tag that this key makes is refused, unless NNB_ACCEPT_UNTAGGED is defined. NNB_FILES: the program
+ * takes a container from a file instead (on a computer).
  */
 #include <stdio.h>
 
@@ -18,6 +19,21 @@ static uint8_t *output; /* behind what the network takes of the memory */
 #ifdef NNB_FIRMWARE_KEY
 static const uint8_t key[32] = NNB_FIRMWARE_KEY;
 #endif
+
+static int status_of_open;
+
+static const nnb_model *open_slot(const uint8_t *blob, uint32_t size)
+{
+    const nnb_model *model = nnb_open(blob, size);
+
+    status_of_open = nnb_error();
+#if defined(NNB_FIRMWARE_KEY) && !defined(NNB_ACCEPT_UNTAGGED)
+    if (model != NULL) {
+        status_of_open = nnb_authenticate(model, size, key);
+    }
+#endif
+    return status_of_open == NNB_OK ? model : NULL;
+}
 
 #ifdef NNB_FILES
 static uint8_t file_bytes[NNB_SLOT_BYTES];
@@ -33,7 +49,7 @@ static const nnb_model *open_file(const char *name)
     }
     size = fread(file_bytes, 1, sizeof file_bytes, file);
     fclose(file);
-    return nnb_open(file_bytes, (uint32_t)size);
+    return open_slot(file_bytes, (uint32_t)size);
 }
 #endif
 
@@ -110,11 +126,11 @@ int main(int argc, char **argv)
     const nnb_model *model = NULL;
 
 #ifdef NNB_FILES
-    model = argc > 1 ? open_file(argv[1]) : nnb_open(nnb_slot, sizeof nnb_slot);
+    model = argc > 1 ? open_file(argv[1]) : open_slot(nnb_slot, sizeof nnb_slot);
 #else
     (void)argc;
     (void)argv;
-    model = nnb_open(nnb_slot, sizeof nnb_slot);
+    model = open_slot(nnb_slot, sizeof nnb_slot);
 #endif
-    return model == NULL ? failed(nnb_error()) : check(model);
+    return model == NULL ? failed(status_of_open) : check(model);
 }
