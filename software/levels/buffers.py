@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from itertools import pairwise
+from collections.abc import Iterator, Mapping, Sequence
 
 from software.graph import Convolution
 from software.kernels import Kernel
@@ -34,20 +33,34 @@ def _of_rows(
 ) -> Iterator[tuple[str, int, Level]]:
     layer = _layer(task)
     if not task.reads:
-        row = max(widest(layer, cut.columns), 1) * layer.channels * layer.in_bytes
-        size = (task.slots - 1) * task.pitch + row
+        size = ring_bytes(task)
         for source in range(layer.sources):
             yield f"input {source}", size, Level.L1
     if not task.writes:
-        for number in range(min(2, bands_of(layer, cut.band))):
-            yield f"output {number}", output_bytes(task), Level.L1
+        yield from _pair("output", _by_turns(output_sizes(task)))
     step = task.step
     if isinstance(step, Convolution):
         if not task.in_place:
-            sizes = weight_sizes(task, kernels)
-            for number in range(min(2, len(sizes))):
-                yield f"weights {number}", max(sizes), Level.L1
+            yield from _pair("weights", _by_turns(weight_sizes(task, kernels) * _times(task, cut)))
         yield "scratch", scratch_of(step, kernels), Level.L1
+
+
+def _by_turns(sizes: Sequence[int]) -> tuple[int, int]:
+    """Return the bytes of two buffers that units use in turn: each holds its largest unit."""
+    return max(sizes[::2], default=0), max(sizes[1::2], default=0)
+
+
+def _pair(name: str, sizes: tuple[int, int]) -> Iterator[tuple[str, int, Level]]:
+    for number, size in enumerate(sizes):
+        yield f"{name} {number}", size, Level.L1
+
+
+def _times(task: Task, cut: Rows) -> int:
+    """How often the weights are copied, twice at most: then all were in both buffers or none."""
+    layer = _layer(task)
+    tiles, bands = -(-layer.out_size[1] // cut.columns), bands_of(layer, cut.band)
+    times = {Weights.ROWS_OUTER: tiles * bands, Weights.WEIGHTS_OUTER: tiles}
+    return min(times.get(cut.weights, 1), 2)
 
 
 def _layer(task: Task) -> Geometry:
@@ -60,13 +73,32 @@ def bands_of(layer: Geometry, rows: int) -> int:
     return -(-layer.out_size[0] // rows)
 
 
-def output_bytes(task: Task) -> int:
-    """Return the bytes of one output buffer of rows."""
+def ring_bytes(task: Task) -> int:
+    """Return the bytes of the input rows of one source; the last row of pixels may be shorter."""
+    layer, cut = _layer(task), task.cut
+    assert isinstance(cut, Rows)
+    row = widest(layer, cut.columns) * layer.channels * layer.in_bytes
+    if not row or not layer.needed(layer.out_size[0] - 1)[1]:
+        return 0  # results of padding alone
+    slots, short = task.slots, task.input_bytes - (layer.in_size[0] - 1) * layer.row_bytes
+    if slots == layer.in_size[0] > 1 and short < row:
+        return max((slots - 2) * task.pitch + row, (slots - 1) * task.pitch + short)
+    return (slots - 1) * task.pitch + min(row, task.input_bytes)
+
+
+def output_sizes(task: Task) -> list[int]:
+    """Return the bytes of the results of each band; the last may be smaller."""
     layer, cut = _layer(task), task.cut
     assert isinstance(cut, Rows)
     filters = cut.filters if task.filters_outer else layer.filters
-    rows = min(cut.band, layer.out_size[0])
-    return rows * min(cut.columns, layer.out_size[1]) * filters * layer.out_bytes
+    rows, width = layer.out_size
+    pixel = min(filters, layer.filters) * layer.out_bytes
+    columns = min(cut.columns, width)
+    found = [min(cut.band, rows - y) * columns * pixel for y in range(0, rows, cut.band)]
+    left = task.pixels - (rows - 1) * width
+    if left < columns:  # the last row of pixels
+        found[-1] -= (columns - left) * pixel
+    return found
 
 
 def weight_sizes(task: Task, kernels: Mapping[int, Kernel]) -> list[int]:
@@ -84,29 +116,23 @@ def widest(layer: Geometry, columns: int) -> int:
     return max(end - first for first, end in tiles)
 
 
-def tallest(layer: Geometry, rows: int) -> int:
-    """Return the most input rows of a band."""
-    height = layer.out_size[0]
-    starts = [*range(0, height, rows), height]
-    return max(layer.needed(end - 1)[1] - layer.needed(y)[0] for y, end in pairwise(starts))
-
-
 def _of_planes(task: Task, cut: Planes) -> Iterator[tuple[str, int, Level]]:
     layer, step = _layer(task), task.step
     assert isinstance(step, Convolution)
-    units = bands_of(layer, cut.rows) * task.groups * step.channels
-    units *= -(-layer.out_size[1] // cut.columns)
-    plane = max(tallest(layer, cut.rows) * widest(layer, cut.columns), 1) * layer.in_bytes
-    for number in range(min(2, units)):
-        yield f"input {number}", plane, Level.L1
+    groups = [min(cut.filters, layer.filters - f) for f in range(0, layer.filters, cut.filters)]
+    planes, weights = [], []
+    some = range(min(step.channels, 2))  # then all were in both buffers, or in one only
+    taps = step.kernel[0] * step.kernel[1]
+    for x in range(0, layer.out_size[1], cut.columns):
+        first, end = layer.needed_columns(x, min(cut.columns, layer.out_size[1] - x))
+        for y in range(0, layer.out_size[0], cut.rows):
+            last = min(y + cut.rows, layer.out_size[0]) - 1
+            size = (end - first) * (layer.needed(last)[1] - layer.needed(y)[0]) * layer.in_bytes
+            planes += [size for _ in groups for _ in some]
+            weights += [filters * taps for filters in groups for _ in some]
+    yield from _pair("input", _by_turns(planes))
     rows, columns = sums_rows(task)
     level = Level.L2 if cut.in_l2 else Level.L1
     yield "sums", _SUM_BYTES * cut.filters * rows * columns, level
     if not task.in_place:
-        for number in range(min(2, units)):
-            yield f"weights {number}", cut.filters * step.kernel[0] * step.kernel[1], Level.L1
-
-
-def takes_rows_outer(task: Task) -> bool:
-    """Whether the weights are streamed again for every band."""
-    return isinstance(task.cut, Rows) and task.cut.weights is Weights.ROWS_OUTER
+        yield from _pair("weights", _by_turns(weights))

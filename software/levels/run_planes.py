@@ -80,10 +80,10 @@ class PlanesRun:
         column, row, _, channel = self.units[number]
         top, bottom, left, right = self._window(column, row)
         height, width = self.layer.in_size
-        there = self.state.buffer(self.task, f"input {number % 2}")
         size = right - left
         if not size or top == bottom:
             return 0
+        there = self.state.buffer(self.task, f"input {number % 2}")
         if self.step.source in self.state.plan.planar:
             source = moved(self.source, (channel * height + top) * width + left)
             self.machine.start(INPUT, Transfer(there, size, source, width, size, bottom - top))
@@ -129,6 +129,8 @@ class PlanesRun:
         else:
             taps = weights.reshape(filters, *step.kernel)
         top, bottom, left, right = self._window(column, row)
+        if top == bottom or left == right:
+            return
         there = self.state.buffer(self.task, f"input {number % 2}")
         plane = self.machine.at(there, (bottom - top) * (right - left))
         plane = plane.reshape(bottom - top, right - left)

@@ -86,14 +86,15 @@ class RowsRun:
                 case Act.START:
                     self._leave(piece, *event.numbers[1:])
                 case Act.WAIT:
-                    for _ in range(self._copies(event.numbers[0])):
+                    for _ in range(self._copies(piece, event.numbers[0])):
                         self.machine.wait(event.numbers[0])
                 case _:
                     self._compute(piece, *event.numbers)
 
-    def _copies(self, channel: int) -> int:
+    def _copies(self, piece: _Piece, channel: int) -> int:
         if channel == INPUT:
-            return 0 if self.task.reads else self.layer.sources
+            nothing = self.task.reads or piece.start == piece.end
+            return 0 if nothing else self.layer.sources
         return 0 if self.task.writes else 1
 
     def _events(self) -> Iterator[Event]:
@@ -102,7 +103,7 @@ class RowsRun:
         return just_in_time(self.layer, self.cut.band, self.task.slots)
 
     def _fetch(self, piece: _Piece, row: int, rows: int, slot: int) -> None:
-        if self.task.reads:
+        if self.task.reads or piece.start == piece.end:
             return
         layer, pixel = self.layer, self.layer.channels * self.layer.in_bytes
         for number, source in enumerate(self.sources):
@@ -145,7 +146,7 @@ class RowsRun:
     def _row(self, piece: _Piece, source: int, y: int) -> Bytes | None:
         """Return a row of input, or None if there is none."""
         layer = self.layer
-        if not 0 <= y < layer.in_size[0]:
+        if not 0 <= y < layer.in_size[0] or piece.start == piece.end:
             return None
         pixel = layer.channels * layer.in_bytes
         size = (piece.end - piece.start) * pixel

@@ -107,7 +107,7 @@ static void nn_add_plane(const nn_planes *run, const nn_unit *unit, const int8_t
     nn_word *sums = run->sums;
 
     for (filter = 0; filter < unit->filters; filter++) {
-        for (y = 0; y < rows; y++, sums += columns) {
+        for (y = 0; y < rows && width > 0; y++, sums += columns) {
             const int8_t *weight = weights;
             int32_t row = (int32_t)((above + y) * layer->window_stride) - layer->pad_rows;
 

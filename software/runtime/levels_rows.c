@@ -57,7 +57,7 @@ static const int8_t *nn_row_at(const nn_piece *piece, unsigned source, int32_t r
 {
     const nn_rows *run = piece->run;
 
-    if (row < 0 || row >= (int32_t)piece->layer->rows) {
+    if (row < 0 || row >= (int32_t)piece->layer->rows || piece->start == piece->end) {
         return NULL;
     }
     if (run->rings == NULL) {
@@ -167,7 +167,7 @@ static unsigned nn_fetch(const nn_piece *piece, uint32_t row, uint32_t end)
     uint32_t row_bytes = layer->columns * layer->pixel_bytes;
     unsigned started = 0, source;
 
-    if (run->rings == NULL) {
+    if (run->rings == NULL || piece->start == piece->end) {
         return 0;
     }
     while (row < end) {

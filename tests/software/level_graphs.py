@@ -71,7 +71,7 @@ def wrong_run(network: Network, plan: LevelPlan, outputs: tuple[Tensor, ...]) ->
         machine = executor.machine
         if machine.traffic.total - copied != plan.traffic.total:
             yield f"{name}: {machine.traffic}, planned {plan.traffic}"
-        for level in (Level.L1, Level.L2):
+        for level in (Level.L1, Level.L2, Level.L3):
             if aligned(machine.used[level]) != plan.used[level]:
                 yield f"{name}: {machine.used[level]} bytes of {level}, not {plan.used[level]}"
 
