@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from diagnostics import Diagnostic, DiagnosticError, Place
+from diagnostics import Diagnostic, DiagnosticError
 from software.emit.code import Code
 from software.emit.project import Sample, emit, flash_bytes
 from software.fuse import fuse
@@ -159,7 +159,7 @@ def _too_large(made: Plan, need: Need, profile: Profile) -> list[Diagnostic]:
             "E906",
             f"{profile.name} has {profile.flash:,} bytes of flash, {need.flash:,} are needed: "
             f"{need.weights:,} of weights, about {need.code:,} of code{deciding}",
-            Place(option="--mcu"),
+            profile.place("flash"),
             "Use fewer weights, or a microcontroller with more flash.",
         )
     ]
@@ -177,7 +177,7 @@ def _too_small(made: Plan, need: Need, profile: Profile) -> list[Diagnostic]:
             f"{profile.name} has {profile.l1:,} bytes of RAM, the smallest plan ({made.scheme}) "
             f"needs {need.ram:,}: {need.arena:,} of data, {need.stack:,} of stack, "
             f"{need.counters:,} of counters{deciding}",
-            Place(option="--mcu"),
+            profile.place("l1"),
             "Make the images of that layer smaller (earlier pooling, fewer channels), or use a "
             f"microcontroller with {need.ram:,} bytes or more.",
         )

@@ -6,6 +6,7 @@ Source: docs/software.md, "Profiles".
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import field, replace
 from difflib import get_close_matches
 from itertools import pairwise
 from math import isfinite
@@ -46,6 +47,7 @@ class Profile:
     `dma` are channels that copy while the core computes, 0 for none. A copy takes `t_dma` cycles
     and time for its bytes: `bw21` of them a cycle between L2 and L1, `bw31` between L3 and L1. With
     `weights_in_l3` weights are there even if they fit the flash, which the core reads in place.
+    `places` tell where the user gave values.
     """
 
     name: str
@@ -61,11 +63,46 @@ class Profile:
     bw21: float = 4.0
     bw31: float = 1.0
     t_dma: int = 20
+    places: Mapping[str, Place] = field(default_factory=dict, compare=False)
+
+    def place(self, key: str) -> Place:
+        """Return where the user gave a value: in a file or as an option; else the profile's."""
+        return self.places.get(key, Place(option="--mcu"))
+
+    def resized(self, sizes: Mapping[str, int]) -> Profile:
+        """Return the profile with sizes that options gave; what an option made l3 can be written.
+
+        Raises DiagnosticError (E904) if an option makes a level no larger than a nearer one. A
+        level of the profile that is no larger than one that an option gave is left out.
+        """
+        if not sizes:
+            return self
+        places = {**self.places, **{key: Place(option=f"--{key}") for key in sizes}}
+        changed: dict[str, Any] = {**sizes, "places": places}
+        found = replace(self, **changed)
+        if "l3" in sizes:
+            found = replace(found, l3_writable=True)
+        nearest = found.l1
+        for key in ("l2", "l3"):
+            level = getattr(found, key)
+            if level and level <= nearest:
+                if key in sizes:
+                    raise DiagnosticError(_too_near(key, level, nearest, places[key]))
+                unused: dict[str, Any] = {key: 0}
+                found, level = replace(found, **unused), 0
+            nearest = level or nearest
+        return found
 
     @property
     def leveled(self) -> bool:
         """Whether there is more memory than L1."""
         return self.l2 > 0 or self.l3 > 0
+
+
+def _too_near(key: str, size: int, nearer: int, place: Place) -> Diagnostic:
+    """A level is no larger than one that is nearer."""
+    return Diagnostic("E904", f"{key} has {size} bytes, a nearer level {nearer}: levels further "
+                      "away are larger", place, f"Make {key} larger, or leave it out.")  # fmt: skip
 
 
 UNLIMITED = 1 << 32
@@ -120,7 +157,9 @@ def _parsed(path: Path, name: str) -> Profile:
     if not isinstance(root, yaml.MappingNode):
         raise DiagnosticError(Diagnostic("E904", "it has no keys", Place(str(path), 1, 1), _REMEDY))
     reader = _Reader(path)
-    found = reader.values(root)
+    found, places = reader.values(root)
+    if path.parent == FOLDER:
+        places = {}
     refuse_errors(reader.problems)
     return Profile(
         name,
@@ -133,6 +172,7 @@ def _parsed(path: Path, name: str) -> Profile:
         found.get("l3_writable") == "true",
         found.get("weights") == "l3",
         **{key: found[key] for key in (*_NUMBERS, *_RATES) if key in found},
+        places=places,
     )
 
 
@@ -154,8 +194,8 @@ class _Reader:
         self.path = path
         self.problems: list[Diagnostic] = []
 
-    def values(self, root: yaml.MappingNode) -> dict[str, Any]:
-        """Return the values by key."""
+    def values(self, root: yaml.MappingNode) -> tuple[dict[str, Any], dict[str, Place]]:
+        """Return the values by key, and their places."""
         found: dict[str, Any] = {}
         nodes: dict[str, yaml.Node] = {}
         for key, value in root.value:
@@ -175,13 +215,15 @@ class _Reader:
                 self._complain(root, f"{name!r} is missing")
         if not self.problems:
             self._contradictions(found, nodes)
-        return found
+        return found, {name: self._place(node) for name, node in nodes.items()}
+
+    def _place(self, node: yaml.Node) -> Place:
+        mark = node.start_mark
+        return Place(str(self.path), mark.line + 1, mark.column + 1)
 
     def _complain(self, node: yaml.Node, message: str, remedy: str = _REMEDY) -> None:
         """A memory profile is refused."""
-        mark = node.start_mark
-        place = Place(str(self.path), mark.line + 1, mark.column + 1)
-        self.problems.append(Diagnostic("E904", message, place, remedy))
+        self.problems.append(Diagnostic("E904", message, self._place(node), remedy))
 
     def _value(
         self, name: str, key: yaml.ScalarNode, node: yaml.ScalarNode

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -113,18 +114,30 @@ def _of_levels(built: LevelBuilt, profile: Profile, options: LoaderOptions) -> _
     )
 
 
+_Way = Callable[[Network, Profile, LoaderOptions, SoftwareOptions], Built | LevelBuilt]
+
+
 def _made(
     network: Network, profile: Profile, options: LoaderOptions, wanted: SoftwareOptions
 ) -> Built | LevelBuilt:
-    """Return the project; memory levels are for what one memory cannot do, or if asked for."""
-    if wanted.calls:
+    """Return the project: planned for the levels of memory where there are any, or if asked for."""
+    if wanted.calls or (not profile.leveled and wanted.scheme not in ALWAYS):
         return _built(network, profile, options, wanted)
-    if not profile.weights_in_l3 and wanted.scheme not in ALWAYS:
+    ways: list[_Way] = [_leveled, _built] if wanted.scheme == "auto" else [_built, _leveled]
+    if profile.weights_in_l3 or wanted.scheme in ALWAYS:
+        ways = [_leveled]
+    refusals = []
+    for way in ways:
         try:
-            return _built(network, profile, options, wanted)
-        except NoRoomError:
-            if not profile.leveled:
-                raise
+            return way(network, profile, options, wanted)
+        except NoRoomError as refusal:
+            refusals.append(refusal)
+    raise refusals[ways.index(_leveled)]
+
+
+def _leveled(
+    network: Network, profile: Profile, options: LoaderOptions, wanted: SoftwareOptions
+) -> LevelBuilt:
     return build_levels(
         network,
         profile,

@@ -60,17 +60,12 @@ class SoftwareOptions:
     def profile(self) -> Profile:
         """Return the profile that is asked for, with the sizes that options gave.
 
-        Raises DiagnosticError as `read_profile` does.
+        Raises DiagnosticError as `read_profile` and `Profile.resized` do.
         """
         from software.profile import ANY, read_profile
 
         profile = ANY if self.mcu is None else read_profile(self.mcu)
-        if self.l1 is not None:
-            profile = replace(profile, l1=self.l1)
-        if self.l2 is not None:
-            profile = replace(profile, l2=self.l2)
-        if self.l3 is not None:
-            profile = replace(profile, l3=self.l3, l3_writable=True)
         if self.dma and not profile.dma:
             profile = replace(profile, dma=3)
-        return profile if self.flash is None else replace(profile, flash=self.flash)
+        named = {"l1": self.l1, "l2": self.l2, "l3": self.l3, "flash": self.flash}
+        return profile.resized({key: size for key, size in named.items() if size is not None})

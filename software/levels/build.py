@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from diagnostics import Diagnostic, DiagnosticError, Place
+from diagnostics import Diagnostic, DiagnosticError
 from software.build import CODE_BYTES
 from software.emit.level_text import level_plan_file
 from software.emit.levels import emit_levels
@@ -94,7 +94,7 @@ def plan_levels(
                 "E906",
                 f"{profile.name} has {profile.flash:,} bytes of flash and {profile.l3:,} of l3; "
                 f"{weights:,} of weights and about {CODE_BYTES:,} of code have to be there",
-                Place(option="--mcu"),
+                profile.place("l3" if profile.l3 else "flash"),
                 "Use fewer weights, or a microcontroller with more flash.",
             )
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 
 from software.graph import Combine, Convolution, Graph, Pool, Step
@@ -61,6 +61,23 @@ def candidates(
         found = _fitting(index, step, layer, kernels, setting, way)
         if found is not None:
             yield found
+
+
+def impossible(step: Step, layer: Geometry | None, ways: Collection[Way]) -> str:
+    """Return in words why a step is not cut in any of these ways."""
+    way = min(ways, key=[*Way].index)
+    why = "it does not fit"
+    if layer is None:
+        why = "it only copies"
+    elif way is Way.PIXELS and not layer.pointwise:
+        why = "a result needs more than the pixel in its place"
+    elif way is Way.PLANES and not isinstance(step, Convolution):
+        why = "it has no weights"
+    elif way is Way.PLANES and isinstance(step, Convolution) and step.groups > 1:
+        why = "its channels are not summed"
+    elif way is Way.PLANES and isinstance(step, Convolution) and step.transposed:
+        why = "it is transposed"
+    return f"not {way}: {why}"
 
 
 def _fitting(

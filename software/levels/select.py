@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from diagnostics import Diagnostic, DiagnosticError, Place
+from diagnostics import Diagnostic
+from software.build import NoRoomError
 from software.graph import Convolution, Graph, Insert, Roll, Step, sources_of
 from software.kernels import Kernel, choose
 from software.levels.buffers import buffers_of
-from software.levels.candidates import Setting, candidates
+from software.levels.candidates import Setting, candidates, impossible
 from software.levels.cost import compute_cycles, copy_cycles, cycles_of, traffic_of, units_of
 from software.levels.layers import (
     geometry_of,
@@ -94,7 +95,7 @@ class Planner:
                      tensor=tensor)  # fmt: skip
 
     def plan(self) -> LevelPlan:
-        """Return the plan; raise DiagnosticError if there is none."""
+        """Return the plan; raise NoRoomError if there is none."""
         inside = {t for t, level in self.far.items() if level is Level.L1} | self.l1_only
         best = self._tasks(inside)
         order = sorted(self.far, key=lambda t: self.lives[t])
@@ -108,7 +109,7 @@ class Planner:
                     best, inside = tried, inside | {tensor}
         made = None if best is None else self._placed(best, inside)
         if made is None:
-            raise DiagnosticError(self._refusal(inside))
+            raise NoRoomError(self._refusal(inside))
         return made
 
     def _live(self, index: int, inside: set[int]) -> int:
@@ -179,13 +180,19 @@ class Planner:
         tasks = tuple(wished) or tasks
         if not tasks:
             return None
+        best, reason = self._chosen(tasks)
+        if self.wish.ways and not wished:
+            layer = geometry_of(step, self.graph, self.kernels)
+            reason = f"{impossible(step, layer, self.wish.ways)}; {reason}"
+        return replace(best, reason=reason)
+
+    def _chosen(self, tasks: Sequence[Task]) -> tuple[Task, str]:
+        """Return the best of some ways, and why it is."""
         if self.wish.first or len(tasks) == 1:
-            reason = "the only one that fits" if len(tasks) == 1 else "the first that fits"
-            return replace(tasks[0], reason=reason)
-        ranked = sorted(tasks, key=lambda t: t.cycles)
-        best, second = ranked[0], ranked[1]
+            return tasks[0], "the only one that fits" if len(tasks) == 1 else "the first that fits"
+        best, second = sorted(tasks, key=lambda t: t.cycles)[:2]
         more = f"{second.way} would take {second.cycles:,.0f} cycles"
-        return replace(best, reason=f"{best.cycles:,.0f} cycles; {more}")
+        return best, f"{best.cycles:,.0f} cycles; {more}"
 
     def _live_l2(self, index: int, inside: set[int]) -> int:
         found = {t for t, level in self.far.items() if level is Level.L2} - inside
@@ -293,7 +300,7 @@ class Planner:
             "E915",
             f"{step.name} needs {least + taken:,} bytes of l1 at least, {self.profile.name} has "
             f"{self.profile.l1:,}: {least + taken - self.profile.l1:,} are missing",
-            Place(option="--mcu"),
+            self.profile.place("l1"),
             "Use a microcontroller with more l1, or give it l2 or an l3 that is writable.",
         )
 

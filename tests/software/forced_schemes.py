@@ -22,7 +22,7 @@ from software.emit.project import Sample
 from software.fuse import fuse
 from software.graph import Graph
 from software.levels.build import WAYS
-from software.levels.plan import Level, LevelPlan
+from software.levels.plan import Level, LevelPlan, Task
 from software.levels.select import Planner, Wish
 from software.lower import lower
 from software.profile import Profile
@@ -67,8 +67,13 @@ def forced_plan(graph: Graph, scheme: str, *, resident: bool) -> LevelPlan:
     raise AssertionError(f"{scheme} does not fit {sizes[-1]} bytes")
 
 
-def results(network: Network, schemes: tuple[str, ...], folder: Path) -> Iterator[tuple[str, bool]]:
-    """Yield what a table says of each scheme, and whether all bytes were right."""
+def results(
+    network: Network, schemes: tuple[str, ...], folder: Path, refused: list[tuple[str, Task]]
+) -> Iterator[tuple[str, bool]]:
+    """Yield what a table says of each scheme, and whether all bytes were right.
+
+    Steps for which a scheme was not possible are added to `refused`.
+    """
     made = simulate(network, average_rounding=False).outputs
     outputs = tuple(made[layer.index] for layer in network.outputs())
     graph = fuse(lower(network))
@@ -78,6 +83,7 @@ def results(network: Network, schemes: tuple[str, ...], folder: Path) -> Iterato
         files |= {"nn_copies.c": DELAYED.read_text()}
         result = run_project(files, folder / scheme, ("-O2",))
         steps = sum(task.way in WAYS[scheme] for task in plan.tasks)
+        refused += [(scheme, task) for task in plan.tasks if task.reason.startswith("not ")]
         text = f"{steps} of {len(plan.tasks)}" if WAYS[scheme] else f"{len(plan.tasks)}"
         used = -(-plan.used[Level.L1] // _KB)
         good = passed(result)
@@ -90,7 +96,7 @@ def main() -> int:
     parser.add_argument("networks", nargs="*", help="files without .yaml (default: all)")
     parser.add_argument("--schemes", nargs="+", choices=FORCED, default=FORCED)
     args = parser.parse_args()
-    good = True
+    good, lines = True, list[str]()
     print(f"| network | {' | '.join(args.schemes)} |")
     print("|---" * (1 + len(args.schemes)) + "|")
     for deployed in DEPLOYED:
@@ -98,10 +104,23 @@ def main() -> int:
             continue
         with tempfile.TemporaryDirectory() as name:
             network = network_of(deployed, Path(name))
-            cells = [*results(network, tuple(args.schemes), Path(name))]
+            refused: list[tuple[str, Task]] = []
+            cells = [*results(network, tuple(args.schemes), Path(name), refused)]
+        lines += _reasons(deployed.file, refused)
         good &= all(right for _, right in cells)
         print(f"| {deployed.file} | {' | '.join(text for text, _ in cells)} |", flush=True)
+    print("", "| network | scheme | reason | steps |", "|---|---|---|---|", *lines, sep="\n")
     return int(not good)
+
+
+def _reasons(file: str, refused: list[tuple[str, Task]]) -> Iterator[str]:
+    """Yield lines of a table that tell why schemes were not possible."""
+    steps: dict[tuple[str, str], list[str]] = {}
+    for scheme, task in refused:
+        why = task.reason.split(";")[0].partition(": ")[2]
+        steps.setdefault((scheme, why), []).append(task.step.name)
+    for (scheme, why), names in steps.items():
+        yield f"| {file} | {scheme} | {why} | {', '.join(names)} |"
 
 
 if __name__ == "__main__":

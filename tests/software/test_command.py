@@ -240,6 +240,38 @@ def test_levels_that_are_too_small_name_what_is_missing(tmp_path: Path) -> None:
     assert "bytes of l1 at least, rp2040 has 2,130: " in said and "are missing" in said
 
 
+def test_levels_of_a_file_that_are_too_small_name_its_line(tmp_path: Path) -> None:
+    file = tmp_path / "my.yaml"
+    file.write_text("core: cortex-m4\nflash: 64K\nl1: 850\nl2: 64K\nstack: 256\n")
+    said = refusal(tmp_path, "--mcu", str(file))
+    assert f"{file}:3:5: error: " in said and "of l1 at least, my has 850: " in said
+    assert not (tmp_path / "net").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--l1", "64K", "--l2", "32K"], "--l2: error: l2 has 32768 bytes, a nearer level 65536"),
+        (["--l2", "512K", "--l3", "512K"], "--l3: error: l3 has 524288 bytes, a nearer level"),
+    ],
+)
+def test_options_with_levels_in_the_wrong_order_are_refused(
+    words: list[str], said: str, tmp_path: Path
+) -> None:
+    assert said in refusal(tmp_path, "--mcu", "rp2040", *words)
+    assert not (tmp_path / "net").exists()
+
+
+def test_levels_that_are_there_are_planned_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert create(tmp_path, "--mcu", "stm32h743", "--plan-report") == 0
+    told = capsys.readouterr().out
+    assert "bytes of l1 (plan: memory levels)" in told and "would take" in told
+    assert create(tmp_path, "--mcu", "stm32h743", "--l1", "2M", "--overwrite") == 0
+    assert "of RAM" in capsys.readouterr().out
+
+
 def test_profile_that_is_not_there_is_named(tmp_path: Path) -> None:
     assert "none.yaml: error: it cannot be read" in refusal(tmp_path, "--mcu", "none.yaml")
 
