@@ -15,6 +15,9 @@ Array: TypeAlias = NDArray[Any]
 Value: TypeAlias = Any
 Container: TypeAlias = Literal["zip", "legacy", "safetensors"]
 
+NETWORK = "qformat"
+"""The entry with the steps of a network of 16 or 8 bits."""
+
 
 @frozen
 class ClassReference:
@@ -58,6 +61,11 @@ class Checkpoint:
     def extras(self) -> dict[str, Value]:
         """Scores and notes (`best_top1`, `clipping_method`); empty where the file has none."""
         return self.entries.get("extras") or {}
+
+    @property
+    def network(self) -> Value:
+        """Steps and formats of a network of 16 or 8 bits; None in other checkpoints."""
+        return self.entries.get(NETWORK)
 
     @property
     def masks(self) -> dict[str, Value] | None:

@@ -14,6 +14,7 @@ from software.fuse import fuse
 from software.graph import Convolution, Graph, Pool, Step, sources_of
 from software.kernels.call import Call
 from software.lower import lower
+from software.memory import Block
 from software.plan.plan import Plan, Scheme
 from software.plan.planner import plan
 from software.profile import Profile
@@ -152,6 +153,13 @@ def _too_large(made: Plan, need: Need, profile: Profile) -> list[Diagnostic]:
         return []
     code = Code(made)
     sizes = {code.graph.steps[n].name: packed.values.nbytes for n, packed in code.packed.items()}
+    return flash_problems(need, profile, sizes)
+
+
+def flash_problems(need: Need, profile: Profile, sizes: Mapping[str, int]) -> list[Diagnostic]:
+    """Return what is wrong if weights, of these `sizes` by layer, and code exceed the flash."""
+    if need.flash <= profile.flash:
+        return []
     worst = max(sizes, key=lambda name: sizes[name], default=None)
     deciding = f"; those of {worst} alone take {sizes[worst]:,}" if worst else ""
     return [
@@ -167,14 +175,21 @@ def _too_large(made: Plan, need: Need, profile: Profile) -> list[Diagnostic]:
 
 def _too_small(made: Plan, need: Need, profile: Profile) -> list[Diagnostic]:
     """Complain if the data do not fit the RAM."""
+    return memory_problems(need, profile, made.scheme, made.blocks)
+
+
+def memory_problems(
+    need: Need, profile: Profile, scheme: Scheme, blocks: Sequence[Block]
+) -> list[Diagnostic]:
+    """Return what is wrong if data that stand in `blocks` do not fit the RAM."""
     if need.ram <= profile.l1:
         return []
-    worst = max(made.blocks, key=lambda block: block.size, default=None)
+    worst = max(blocks, key=lambda block: block.size, default=None)
     deciding = f"; {worst.name} alone takes {worst.size:,}" if worst else ""
     return [
         Diagnostic(
             "E905",
-            f"{profile.name} has {profile.l1:,} bytes of RAM, the smallest plan ({made.scheme}) "
+            f"{profile.name} has {profile.l1:,} bytes of RAM, the smallest plan ({scheme}) "
             f"needs {need.ram:,}: {need.arena:,} of data, {need.stack:,} of stack, "
             f"{need.counters:,} of counters{deciding}",
             profile.place("l1"),

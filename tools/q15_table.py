@@ -1,11 +1,17 @@
 #!/usr/bin/env python3
-"""Accuracy in floating point and in 16 and 8 bits on a test set: `make qformat-table`."""
+"""Accuracy in floating point, 16 and 8 bits and fixed point on a test set: `make qformat-table`.
+
+Integers are computed by the C of projects and by the C reader of containers, compiled for this
+computer.
+"""
 
 from __future__ import annotations
 
 import argparse
+import subprocess
 import sys
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,17 +21,51 @@ import torch
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+from commands.fixed.quantize import map_ranges  # noqa: E402
 from commands.q15.arguments import BITS, parse  # noqa: E402
-from commands.q15.network import read_case  # noqa: E402
+from commands.q15.network import Case, read_case  # noqa: E402
 from commands.q15.samples import as_maps  # noqa: E402
+from quantization.fixed.division import Division  # noqa: E402
+from quantization.fixed.network import FixedRules, fix_network  # noqa: E402
+from quantization.fixed.ranges import Rule  # noqa: E402
+from quantization.formats import to_fixed  # noqa: E402
 from quantization.q15.execute import execute, quantize_input  # noqa: E402
 from quantization.q15.floating import measure  # noqa: E402
 from quantization.q15.formats import Guard  # noqa: E402
-from quantization.q15.network import QuantizedNetwork, quantize_network  # noqa: E402
+from quantization.q15.network import quantize_network  # noqa: E402
+from software.container.from_fixed import FixedLowering  # noqa: E402
+from software.container.pack import pack  # noqa: E402
+from software.q15.emit import Sample, emit  # noqa: E402
 from training.catalog.own_data import dataset_named  # noqa: E402
 from training.options import TrainingOptions  # noqa: E402
+from values import frozen  # noqa: E402
 
 _BATCH = 50
+_C = ROOT / "tools" / "c"
+_READER = ROOT / "software" / "runtime" / "nnb"
+_BOUNDS = {"Q15": 0.05, "Q7": 0.3}
+
+
+@frozen
+class Program:
+    """Integers as a program: how it is called, and the format of its input."""
+
+    name: str
+    rule: str
+    command: tuple[str, ...]
+    fraction: int
+    bits: int
+
+    def classes(self, inputs: Any) -> Any:
+        """Return the classes of inputs [N, C, H, W], -1 where two results are equal."""
+        values = to_fixed(as_maps(inputs).transpose(0, 2, 3, 1), self.fraction, self.bits)
+        kind = f"<i{self.bits // 8}"
+        done = subprocess.run(
+            self.command, input=values.astype(kind).tobytes(), capture_output=True, check=True
+        )
+        results = np.frombuffer(done.stdout, kind).reshape(len(inputs), -1)
+        order = np.sort(results, 1)
+        return np.where(order[:, -1] > order[:, -2], results.argmax(1), -1)
 
 
 def test_batches(name: str, folder: str, count: int) -> Iterator[tuple[Any, Any]]:
@@ -39,12 +79,43 @@ def test_batches(name: str, folder: str, count: int) -> Iterator[tuple[Any, Any]
         yield inputs, np.array([int(y) for _, y in pairs])
 
 
-def classes(network: QuantizedNetwork, inputs: Any) -> Any:
-    """Return the classes that a network of integers finds, -1 where two results are equal."""
-    maps = execute(network, quantize_input(network, as_maps(inputs)))
-    results = maps[network.graph.output].reshape(len(inputs), -1)
-    order = np.sort(results, 1)
-    return np.where(order[:, -1] > order[:, -2], results.argmax(1), -1)
+def qformat_programs(case: Case, folder: Path) -> Iterator[Program]:
+    """Yield the programs of 16 and of 8 bits."""
+    ranges = measure(case.graph, case.samples).largest
+    for name, bits in BITS.items():
+        for guard in (Guard.WORST, Guard.CALIBRATED):
+            network = quantize_network(case.graph, ranges, ranges, bits, guard)
+            integers = quantize_input(network, case.samples[0][:1])
+            output = execute(network, integers)[network.graph.output]
+            place = folder / f"{name}-{guard}"
+            place.mkdir()
+            for path, text in emit(network, Sample(integers[0], output[0]), name, "").items():
+                (place / path).write_text(text)
+            sources = [_C / "run_project.c", place / "cnn.c", place / "nn_kernels.c"]
+            _compile(sources, place)
+            command = (str(place / "main"),)
+            yield Program(name, f"guard {guard}", command, network.fractions[0], bits)
+
+
+def fixed_programs(case: Case, folder: Path) -> Iterator[Program]:
+    """Yield the C reader with containers of fixed-point weights."""
+    _compile([_C / "run_container.c", *sorted(_READER.glob("*.c"))], _READER, folder / "reader")
+    ranges = map_ranges(case.graph, case.samples)
+    for bits in (None, 8, 16):
+        for division in Division:
+            rules = FixedRules(bits, 35.0, division, Rule("max"), Rule("max"))
+            network = fix_network(case.graph, ranges, rules)
+            file = folder / f"{bits}-{division}.nnb"
+            file.write_bytes(pack(FixedLowering(network).container()))
+            used = "+".join(str(layer.bits) for layer in network.layers.values())
+            command = (str(folder / "reader"), str(file))
+            told = f"--bits {bits or 'auto'} --div {division}, weights of {used} bits"
+            yield Program("FIXED", told, command, network.fractions[0], network.data_bits)
+
+
+def _compile(sources: Sequence[Path], include: Path, program: Path | None = None) -> None:
+    made = program or include / "main"
+    subprocess.run(["cc", "-O3", f"-I{include}", *sources, "-o", made], check=True)
 
 
 def main() -> int:
@@ -59,25 +130,24 @@ def main() -> int:
     words = [args.checkpoint, "unused", "--device", "Q15", "--calib", args.data_set]
     words += ["--data", args.data, *(["--model", args.model] if args.model else [])]
     case = read_case(parse(words))
-    ranges = measure(case.graph, case.samples).largest
-    rules = [(name, guard) for name in BITS for guard in (Guard.WORST, Guard.CALIBRATED)]
-    networks = [quantize_network(case.graph, ranges, ranges, BITS[n], g) for n, g in rules]
-    right = np.zeros(1 + len(networks), int)
-    total = 0
-    for inputs, targets in test_batches(args.data_set, args.data, args.images):
-        with torch.no_grad():
-            found = [case.model(inputs.clone()).reshape(len(inputs), -1).argmax(1).numpy()]
-        found += [classes(network, inputs) for network in networks]
-        right += np.array([(one == targets).sum() for one in found])
-        total += len(targets)
-    print(f"| numbers | guard | right of {total} | difference to floating point in points |")
+    with tempfile.TemporaryDirectory() as folder:
+        programs = [*qformat_programs(case, Path(folder)), *fixed_programs(case, Path(folder))]
+        right = np.zeros(1 + len(programs), int)
+        total = 0
+        for inputs, targets in test_batches(args.data_set, args.data, args.images):
+            with torch.no_grad():
+                found = [case.model(inputs.clone()).reshape(len(inputs), -1).argmax(1).numpy()]
+            found += [program.classes(inputs) for program in programs]
+            right += np.array([(one == targets).sum() for one in found])
+            total += len(targets)
+    print(f"| numbers | rule | right of {total} | difference to floating point in points |")
     print("|---|---|---|---|")
     print(f"| floating point | - | {right[0]} | - |")
     good = True
-    for (name, guard), count in zip(rules, right[1:], strict=True):
+    for program, count in zip(programs, right[1:], strict=True):
         loss = 100 * (right[0] - count) / total
-        good &= abs(loss) <= {"Q15": 0.05, "Q7": 0.3}[name]
-        print(f"| {name} | {guard} | {count} | {-loss:+.2f} |", flush=True)
+        good &= abs(loss) <= _BOUNDS.get(program.name, 100)
+        print(f"| {program.name} | {program.rule} | {count} | {-loss:+.2f} |", flush=True)
     return 0 if good else 1
 
 

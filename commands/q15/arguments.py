@@ -14,13 +14,16 @@ from values import frozen
 BITS = {"Q15": 16, "Q7": 8}
 """--device: numbers of 16 and of 8 bits with a power of two for each tensor."""
 
+_CHECKPOINTS = (".pth.tar", ".pth", ".pt")
+
 
 @frozen
 class Q15Options:
     """Which network becomes which project, and how formats are chosen.
 
     `percentile` is that of magnitudes (100: the largest). `column_major`: maps and kernels are
-    stored with columns before rows. `dataset` is a name, KIND:PATH or an array FILE.npy.
+    stored with columns before rows. `dataset` is a name, KIND:PATH or an array FILE.npy; `output`
+    a checkpoint or the folder of a project.
     """
 
     input: str
@@ -37,6 +40,11 @@ class Q15Options:
     core: str
     overwrite: bool
     command_line: str
+
+    @property
+    def is_checkpoint(self) -> bool:
+        """Whether the output is a checkpoint; else it is the folder of a project."""
+        return self.output.name.endswith(_CHECKPOINTS)
 
     @property
     def bits(self) -> int:
@@ -58,13 +66,15 @@ def parse(words: Sequence[str]) -> Q15Options:
     """Return the options of a command line; wrong usage ends the program with status 2."""
     parser = Parser(
         prog="quantize.py",
-        usage="%(prog)s INPUT DIR --device Q15|Q7 --calib DATASET [options]",
+        usage="%(prog)s INPUT OUTPUT --device Q15|Q7 --calib DATASET [options]",
         description="Quantize a network in floating point to 16 or 8 bits with a power of two for "
-        "each tensor, and write C for it.",
+        "each tensor. OUTPUT is a checkpoint that ai8xize.py --device MCU or CMSIS-NN takes, or "
+        "the folder of a project in C.",
     )
     option = parser.add_argument
     option("input", metavar="INPUT", help="checkpoint of the trained network")
-    option("output", metavar="DIR", help="folder of the project to write")
+    option("output", metavar="OUTPUT", help="checkpoint to write (.pth.tar), or the folder of a "
+           "project")  # fmt: skip
     option("--device", required=True, metavar="NAME", type=str.upper, choices=[*BITS],
            help="Q15 or Q7")  # fmt: skip
     option("--calib", required=True, metavar="DATASET",
@@ -100,15 +110,19 @@ def parse(words: Sequence[str]) -> Q15Options:
     option("--layout", choices=("hwc", "note"), default="hwc",
            help="order of maps and kernels: rows before columns (hwc, default), or columns before "
            "rows, as some recipes flatten them (note)")  # fmt: skip
-    option("--core", choices=[*CORES], default="cortex-m4", metavar="NAME",
-           help="core that emulate.py runs the project on (default: cortex-m4)")  # fmt: skip
-    option("--overwrite", action="store_true", help="replace a project that exists")
+    option("--core", choices=[*CORES], metavar="NAME",
+           help="of a project: core that emulate.py runs it on (default: cortex-m4)")  # fmt: skip
+    option("--overwrite", action="store_true", help="replace a project that exists; checkpoints "
+           "are replaced")  # fmt: skip
     option("--debug", action="store_true", help="show where in the program a failure arises")
     args = parser.parse_args([*words])
+    command_line = "quantize.py " + " ".join(words)
+    if args.core is not None and args.output.endswith(_CHECKPOINTS):
+        parser.error("argument --core: is for projects; ai8xize.py --mcu NAME tells the core")
     return Q15Options(
         args.input, Path(args.output), args.device, args.model, args.calib, args.data,
         args.calibration_samples, args.batch_size, Guard(args.acc_guard), args.calib_percentile,
-        args.layout == "note", args.core, args.overwrite, "quantize.py " + " ".join(words),
+        args.layout == "note", args.core or "cortex-m4", args.overwrite, command_line,
     )  # fmt: skip
 
 

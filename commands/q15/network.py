@@ -37,13 +37,17 @@ _TOLERANCE = 1e-3
 
 @frozen
 class Case:
-    """A network, as torch computes it and as graph, and batches of samples [N, C, H, W]."""
+    """A network, as torch computes it and as graph, and batches of samples [N, C, H, W].
+
+    `arch` is its name, if it has one.
+    """
 
     model: nn.Module
     graph: Graph
     samples: list[Float64s]
     left: tuple[str, ...]
     dataset: str
+    arch: str | None = None
 
 
 def read_case(options: Q15Options) -> Case:
@@ -55,7 +59,7 @@ def read_case(options: Q15Options) -> Case:
     check_finite(graph, options.input)
     arrays = [as_maps(batch) for batch in samples]
     _compare(model, graph, samples[0][:8], options.input)
-    return Case(model, graph, arrays, left, options.dataset)
+    return Case(model, graph, arrays, left, options.dataset, type(model).__name__.lower())
 
 
 def graph_of(model: nn.Module, example: Tensor, name: str) -> tuple[Graph, tuple[str, ...]]:

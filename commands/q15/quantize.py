@@ -9,17 +9,27 @@ from collections.abc import Sequence
 
 from tabulate import tabulate
 
+from checkpoint import write_checkpoint
 from commands.q15.arguments import Q15Options, parse
+from commands.same_files import refuse_overwriting
+from quantization.q15.file import StoredNetwork, to_checkpoint
 from quantization.q15.formats import Guard
 from quantization.q15.graph import Graph
-from software.q15.emit import COLUMN_MAJOR, ROW_MAJOR, Sample, emit, sizes_of
+from quantization.q15.network import QuantizedNetwork
+from software.profile import ANY
+from software.q15.build import need_of
+from software.q15.calls import program
+from software.q15.emit import COLUMN_MAJOR, ROW_MAJOR, Sample, emit
 from writing.folder import check_folder, write_project
 
 
 def quantize_q15(words: Sequence[str]) -> int:
     """Write the project and print the report; return the exit status."""
     options = parse(words)
-    check_folder(options.output, overwrite=options.overwrite)
+    if options.is_checkpoint:
+        refuse_overwriting([("OUTPUT", str(options.output))], (options.input,))
+    else:
+        check_folder(options.output, overwrite=options.overwrite)
     from commands.q15.network import read_case  # here: it needs torch
     from quantization.q15.execute import execute, quantize_input
     from quantization.q15.floating import compute, measure
@@ -43,22 +53,32 @@ def quantize_q15(words: Sequence[str]) -> int:
         sample = sample or Sample(integers[0], maps[graph.output][0])
     assert sample is not None
     errors = sums.finished()
-    order = COLUMN_MAJOR if options.column_major else ROW_MAJOR
-    name = options.output.resolve().name
-    files = emit(network, sample, name, options.command_line, options.core, order)
-    write_project(files, options.output, overwrite=options.overwrite)
+    sizes = need_of(network, program(network), ANY)
+    written = _write(options, network, sample, case.arch)
     table = tabulate(rows(network, errors), HEADERS, "simple", disable_numparse=True)
     print(f"Calibrated with {errors.samples} samples of {case.dataset}:\n{table}")
     print(_summary(options, graph, errors.agreeing, errors.samples))
     if case.left:
         print(f"Left to the application: {', '.join(case.left)}")
-    sizes = sizes_of(network)
     print(
-        f"Memory: {sizes.arena:,} bytes of RAM, {sizes.flash:,} bytes of weights; "
+        f"Memory: {sizes.arena:,} bytes of RAM, {sizes.weights:,} bytes of weights; "
         f"k of the input {network.fractions[0]}, of the output {network.fractions[graph.output]}"
     )
-    print(f"Wrote {len(files)} files to {options.output}")
+    print(written)
     return 0
+
+
+def _write(options: Q15Options, network: QuantizedNetwork, sample: Sample, arch: str | None) -> str:
+    """Write the checkpoint or the project; return what was written."""
+    if options.is_checkpoint:
+        stored = StoredNetwork(network, sample.input, options.column_major)
+        write_checkpoint(options.output, to_checkpoint(stored, arch))
+        return f"Wrote {options.output}: ai8xize.py --device MCU or CMSIS-NN makes a project of it"
+    order = COLUMN_MAJOR if options.column_major else ROW_MAJOR
+    name = options.output.resolve().name
+    files = emit(network, sample, name, options.command_line, options.core, order)
+    write_project(files, options.output, overwrite=options.overwrite)
+    return f"Wrote {len(files)} files to {options.output}"
 
 
 def _summary(options: Q15Options, graph: Graph, agreeing: int, samples: int) -> str:

@@ -25,6 +25,10 @@ from writing.folder import check_folder, write_project
 
 def create_software(options: LoaderOptions, wanted: SoftwareOptions) -> int:
     """Write the project of --device MCU or CMSIS-NN; return the exit status."""
+    if wanted.qformat:
+        from commands.software.qformat import create_qformat  # few ask for it
+
+        return create_qformat(options, wanted)
     refuse_errors(wanted.notices)
     profile = wanted.profile()
     if options.model is not None:

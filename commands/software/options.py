@@ -39,6 +39,7 @@ class SoftwareOptions:
     those of a copy of CMSIS 5 in the folder `library` or, without one, ours. `scheme` is the word
     of --scheme; `l2` and `l3`, which can be written, take the place of the profile's; with `dma`
     copies go on while the core computes. With `container` the network becomes a binary file.
+    `qformat`: the checkpoint holds the network, in integers of 16 or 8 bits.
     """
 
     mcu: str | None
@@ -56,6 +57,7 @@ class SoftwareOptions:
     l3: int | None = None
     dma: bool = False
     container: ContainerOptions | None = None
+    qformat: bool = False
 
     def profile(self) -> Profile:
         """Return the profile that is asked for, with the sizes that options gave.

@@ -84,7 +84,8 @@ def _interface(made: Plan, folder: str | None) -> Interface:
     called = [one for step in made.graph.steps if step.target in made.calls
               for one in made.calls[step.target].functions]  # fmt: skip
     functions = [*dict.fromkeys(called)]
-    library = None if folder is None else read_library(folder, functions)
+    files = [file for name in functions for file in FUNCTIONS[name].library]
+    library = None if folder is None else read_library(folder, files)
     ours = [name for name in functions if library is None or not FUNCTIONS[name].library]
     tensors = (made.graph.tensors[output.tensor] for output in made.outputs)
     wide = all(tensor.bytes_per_value == 4 for tensor in tensors)

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from diagnostics import Diagnostic, DiagnosticError, Place
-from software.cmsis.functions import FUNCTIONS
 from software.emit.interface import Library
 
 _OPTION = Place(option="--cmsis-nn")
@@ -20,8 +19,8 @@ _FOR_MAKE = re.compile(r"[^\s#$%:;\\*?\[\]()'\"]+")
 _REMEDY = "Give the folder of CMSIS 5.9.0 or older (github.com/ARM-software/CMSIS_5)."
 
 
-def read_library(folder: str, functions: Iterable[str]) -> Library:
-    """Return what a project that calls `functions` takes of a copy of CMSIS 5.
+def read_library(folder: str, names: Iterable[str]) -> Library:
+    """Return what a project takes of a copy of CMSIS 5: its files with these `names`.
 
     Raises DiagnosticError: no folder or no library (E940), a newer one, which does not have the
     functions (E941), files are missing (E942), a name that make cannot take (E943).
@@ -40,8 +39,8 @@ def read_library(folder: str, functions: Iterable[str]) -> Library:
     if _OLD not in files and _NEW in files:
         newer = f"{folder} is newer than CMSIS 5.9.0: it has {_NEW}, but no {_OLD} any more"
         raise _refusal("E941", newer, _REMEDY)
-    needed = [f"{name}.c" for function in functions for name in FUNCTIONS[function].library]
-    missing = [name for name in dict.fromkeys(needed) if name not in files]
+    needed = [*dict.fromkeys(f"{name}.c" for name in names)]
+    missing = [name for name in needed if name not in files]
     if not (library / "Include" / _HEADER).is_file():
         missing.append(f"Include/{_HEADER}")
     if missing:
@@ -50,7 +49,7 @@ def read_library(folder: str, functions: Iterable[str]) -> Library:
     return Library(
         str(base),
         tuple(path.relative_to(base).as_posix() for path in _includes(library)),
-        tuple(files[name].relative_to(base).as_posix() for name in dict.fromkeys(needed)),
+        tuple(files[name].relative_to(base).as_posix() for name in needed),
     )
 
 

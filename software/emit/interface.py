@@ -26,7 +26,8 @@ class Interface:
     """What differs from --device MCU.
 
     `folder` holds the templates of cnn.c, cnn.h, main.c and README.md, which are told `values`.
-    `files` are further C files, content by name, which need `helpers` of the run time.
+    `files` are further C files, content by name, which need `helpers` of the run time; `headers`
+    are those that all projects of this kind have.
     """
 
     folder: str = "software"
@@ -34,6 +35,7 @@ class Interface:
     files: Mapping[str, str] = field(default_factory=dict)
     helpers: tuple[str, ...] = ()
     library: Library | None = None
+    headers: tuple[str, ...] = ("cnn.h", "nn.h", "nn_kernels.h", "weights.h")
 
 
 PLAIN = Interface()

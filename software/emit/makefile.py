@@ -63,7 +63,7 @@ def building(
     cross = _CROSS[core]
     parts = {
         "sources": [path for path in interface.files if path.endswith(".c")],
-        "headers": [path for path in interface.files if path.endswith(".h")],
+        "headers": [*interface.headers, *(p for p in interface.files if p.endswith(".h"))],
         "library": interface.library,
     }
     yield "Makefile", render("software/Makefile.j2", name=name, **parts)

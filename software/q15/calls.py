@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
+from diagnostics import Diagnostic, DiagnosticError, Place
 from quantization.formats import limits
 from quantization.q15.graph import Add, Clip, Concat, Graph, Pool, Step, Weighted
 from quantization.q15.network import QuantizedNetwork
-from software.memory import Block
+from software.memory import Block, Overlap
 from software.plan.arena import aligned, place
 from software.q15 import functions
 from software.q15.functions import Function
@@ -43,9 +44,22 @@ class Program:
         return tuple(used)
 
 
-def program(network: QuantizedNetwork) -> Program:
-    """Return what runs, with its places in memory."""
-    return _Programmer(network).program()
+def program(network: QuantizedNetwork, *, library: bool = False) -> Program:
+    """Return what runs, with its places in memory, and buffers that Arm's `library` wants.
+
+    Raises DiagnosticError E910 for maps that have too many rows or columns.
+    """
+    for step in network.graph.steps:
+        sizes = [n for t in (*step.sources, step.target) for n in network.graph.shapes[t]]
+        if isinstance(step, Weighted) and step.linear:
+            sizes.append(step.weights[0].size)
+        if max(sizes) >= _SIXTEEN_BITS:
+            raise DiagnosticError(
+                Diagnostic("E910", f"{step.name}: {max(sizes):,} rows, columns or channels, the "
+                           f"limit is {_SIXTEEN_BITS - 1:,}", Place(),
+                           "Use smaller images.")
+            )  # fmt: skip
+    return _Programmer(network, library=library).program()
 
 
 def layer_names(graph: Graph) -> dict[int, str]:
@@ -61,13 +75,14 @@ def layer_names(graph: Graph) -> dict[int, str]:
 
 
 class _Programmer:
-    def __init__(self, network: QuantizedNetwork) -> None:
+    def __init__(self, network: QuantizedNetwork, *, library: bool) -> None:
         self._network = network
+        self._library = library
         self._graph = network.graph
         self._bits = network.bits
         self._names = layer_names(self._graph)
         self._homes = _homes(self._graph)
-        self._blocks, self._bytes = place(list(self._wanted()), ())
+        self._blocks, self._bytes = place(list(self._wanted()), self._overlaps())
         self._places = {
             b.tensor: b.offset * 8 // self._bits for b in self._blocks if b.tensor is not None
         }
@@ -94,6 +109,18 @@ class _Programmer:
             if size:
                 yield Block(name=f"buffer of {step.name}", size=size, first=number, last=number)
 
+    def _overlaps(self) -> Iterator[Overlap]:
+        """Yield where a result may take the place of its data.
+
+        Without a border, pooling writes no value behind one that it has yet to read.
+        """
+        output = self._homes[self._graph.output]
+        for step in self._graph.steps:
+            if isinstance(step, Pool) and step.padding == (0, 0):
+                source, target = self._homes[step.source], self._homes[step.target]
+                if source != 0 and target != output:
+                    yield Overlap(source, target, 0)
+
     def _buffer(self, step: Step) -> int:
         """Return how many numbers of 16 bits the function of a step wants for itself."""
         if not isinstance(step, Weighted):
@@ -101,7 +128,8 @@ class _Programmer:
         function = functions.function_of(step, self._graph, self._bits)
         if step.linear:
             return math.prod(self._graph.shapes[step.source]) if self._bits == 8 else 0
-        return function.pixels * math.prod(step.kernel) * self._graph.shapes[step.source][0]
+        pixels = function.library_pixels if self._library else function.pixels
+        return pixels * math.prod(step.kernel) * self._graph.shapes[step.source][0]
 
     def _size(self, tensor: int) -> int:
         return math.prod(self._graph.shapes[tensor])

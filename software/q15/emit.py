@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,11 @@ import numpy as np
 from quantization.formats import Int64s
 from quantization.q15.graph import Weighted
 from quantization.q15.network import QuantizedNetwork
+from software.emit.interface import Interface, Library
+from software.emit.makefile import building
 from software.emit.numbers import lines_of
 from software.q15.calls import Program, program
-from software.q15.functions import q_of
+from software.q15.functions import Function, q_of
 from values import frozen
 from writing.files import distinct
 from writing.templates import render
@@ -30,19 +33,6 @@ class Sample:
     output: Int64s
 
 
-@frozen
-class Sizes:
-    """Bytes of memory, and of weights in flash."""
-
-    arena: int
-    flash: int
-
-
-def sizes_of(network: QuantizedNetwork) -> Sizes:
-    """Return what a network takes."""
-    return Sizes(program(network).arena_bytes, _flash_bytes(network))
-
-
 def emit(
     network: QuantizedNetwork,
     sample: Sample,
@@ -50,16 +40,19 @@ def emit(
     command_line: str,
     core: str = "cortex-m4",
     order: str = ROW_MAJOR,
+    library: Library | None = None,
 ) -> dict[str, str]:
-    """Return the files of a project by path; `order` is that of maps in memory, as text."""
-    made = program(network)
+    """Return the files of a project by path; `order` is that of maps in memory, as text.
+
+    Functions that the `library` has are taken from there.
+    """
+    made = program(network, library=library is not None)
     title = f"{name}: {command_line}"
     graph = network.graph
     header: dict[str, Any] = {
         "bits": network.bits,
         "q": q_of(network.bits),
         "title": title,
-        "name": name,
         "order": order,
         "in_size": sample.input.size,
         "out_size": sample.output.size,
@@ -67,15 +60,14 @@ def emit(
         "input_k": network.fractions[0],
         "output_k": network.fractions[graph.output],
         "arena_bytes": made.arena_bytes,
-        "flash_bytes": _flash_bytes(network),
+        "flash_bytes": flash_bytes(network),
         "macs": graph.macs,
-        "core": core,
     }
     layers = list(made.layers.values())
     arrays = [("INPUT_DATA", sample.input), ("OUTPUT_DATA", sample.output)]
     macros = [{"name": key, "lines": lines_of(values.reshape(-1))} for key, values in arrays]
     listed = min(sample.output.size, _LISTED)
-    used = made.functions
+    ours = [one for one in made.functions if library is None or not one.library]
     folder = "software/q15"
     files = [
         ("cnn.c", render(f"{folder}/cnn.c.j2", calls=made.calls, layers=layers, **header)),
@@ -84,16 +76,31 @@ def emit(
                              layers=[*_weights(network, made)])),
         ("sampledata.h", render("software/macros.h.j2", guard="SAMPLEDATA_H", macros=macros,
                                 title=f"{name}: sample, {order}")),
-        ("main.c", render(f"{folder}/main.c.j2", listed=listed, **header)),
-        ("nn_kernels.h", render(f"{folder}/nn_kernels.h.j2", **header,
-                                functions=used)),
-        ("nn_kernels.c", render(f"{folder}/kernels.c.j2", **header, functions=used,
-                                parts={part for one in used for part in one.needs})),
-        ("Makefile", render(f"{folder}/Makefile.j2", **header)),
-        ("README.md", render(f"{folder}/README.md.j2", **header, functions=used)),
-        ("plan.json", _plan(network, made, name, core)),
+        ("main.c", render(f"{folder}/main.c.j2", listed=listed, name=name, **header)),
+        ("nn_kernels.h", render(f"{folder}/nn_kernels.h.j2", **header, functions=ours,
+                                library=library is not None)),
+        ("nn_kernels.c", render(f"{folder}/kernels.c.j2", **header, functions=ours,
+                                parts={part for one in ours for part in one.needs})),
+        *_building(name, core, header, made.functions, library),
+        ("plan.json", _plan(network, made, name, core, library)),
     ]  # fmt: skip
     return distinct(files)
+
+
+def _building(
+    name: str,
+    core: str,
+    header: dict[str, Any],
+    used: tuple[Function, ...],
+    library: Library | None,
+) -> Iterator[tuple[str, str]]:
+    """Yield the Makefiles and the README, and what sources of a library need on a computer."""
+    host = {} if library is None else {"host_arm.h": render("software/cmsis/host_arm.h.j2")}
+    headers = ("cnn.h", "nn_kernels.h", "weights.h")
+    interface = Interface("software/q15", files=host, library=library, headers=headers)
+    yield from host.items()
+    functions = {one.name: "" for one in used}
+    yield from building(name, core, header, functions, wide=False, interface=interface)
 
 
 def weights_in_order(step: Weighted, weights: Int64s) -> Int64s:
@@ -119,12 +126,15 @@ def _weights(network: QuantizedNetwork, made: Program) -> Iterator[dict[str, Any
         }
 
 
-def _flash_bytes(network: QuantizedNetwork) -> int:
+def flash_bytes(network: QuantizedNetwork) -> int:
+    """Return the bytes of weights and biases."""
     numbers = sum(layer.weights.size + layer.bias.size for layer in network.layers.values())
     return int(numbers) * network.bits // 8
 
 
-def _plan(network: QuantizedNetwork, made: Program, name: str, core: str) -> str:
+def _plan(
+    network: QuantizedNetwork, made: Program, name: str, core: str, library: Library | None
+) -> str:
     """Return the text of plan.json."""
     steps = [
         {
@@ -141,7 +151,7 @@ def _plan(network: QuantizedNetwork, made: Program, name: str, core: str) -> str
         {"name": b.name, "bytes": b.size, "offset": b.offset, "first": b.first, "last": b.last}
         for b in made.blocks
     ]
-    content = {
+    content: dict[str, Any] = {
         "format": 1,
         "name": name,
         "core": core,
@@ -151,6 +161,8 @@ def _plan(network: QuantizedNetwork, made: Program, name: str, core: str) -> str
         "steps": steps,
         "blocks": blocks,
     }
+    if library is not None:
+        content["library"] = asdict(library)
     return json.dumps(content, indent=1) + "\n"
 
 

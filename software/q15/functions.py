@@ -7,6 +7,7 @@ can take their place.
 from __future__ import annotations
 
 from quantization.q15.graph import Graph, Weighted
+from software.cmsis.functions import FUNCTIONS
 from values import frozen
 
 
@@ -25,7 +26,23 @@ class Function:
     even: bool = False
     average: bool = False
 
+    @property
+    def library(self) -> tuple[str, ...]:
+        """The files of Arm's library that it takes; none: the library does not have it."""
+        if self.name in FUNCTIONS:
+            return FUNCTIONS[self.name].library
+        return (self.name,) if self.name in _OF_LIBRARY else ()
 
+    @property
+    def library_pixels(self) -> int:
+        """The windows of the buffer that the library's function takes, of ours if it has none."""
+        return 2 if self.library and self.body == "depthwise" else self.pixels
+
+
+_OF_LIBRARY = frozenset({
+    "arm_convolve_HWC_q15_basic", "arm_convolve_HWC_q15_fast",
+    "arm_convolve_HWC_q15_fast_nonsquare", "arm_fully_connected_q15", "arm_relu_q15",
+})  # fmt: skip
 _CONVOLUTION = ("products", "convolution")
 
 
@@ -90,11 +107,12 @@ def function_of(step: Weighted, graph: Graph, bits: int) -> Function:
     pairs = (step.kernel, step.padding, step.stride, (rows, columns), (out_rows, out_columns))
     is_square = all(one == other for one, other in pairs)
     even = channels % 2 == 0 and filters % 2 == 0
-    if bits == 8:
-        fast = channels % 4 == 0 and filters % 2 == 0
+    if bits == 8:  # the library's fast one works in rows of padding, so it needs as many
+        fast = channels % 4 == 0 and filters % 2 == 0 and 2 * step.padding[0] <= out_rows
         return square(8, fast=fast) if is_square else oblong("arm_convolve_HWC_q7_basic_nonsquare")
+    even &= out_columns % 2 == 0  # the library computes two pixels at a time, and no single one
     if is_square:
-        return square(16, fast=even and out_columns % 2 == 0)
+        return square(16, fast=even)
     if even:
         return oblong("arm_convolve_HWC_q15_fast_nonsquare", even=True)
     return oblong("nn_convolve_HWC_q15_nonsquare")

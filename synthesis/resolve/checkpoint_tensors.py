@@ -80,6 +80,15 @@ def tensors_from_checkpoint(
         )
     checkpoint = options.tensors or read_checkpoint(options.checkpoint_file)
     place = Place(file=options.checkpoint_file)
+    if checkpoint.network is not None:
+        raise DiagnosticError(
+            Diagnostic(
+                "E247",
+                "it holds a whole network of 16 or 8 bits, which no description changes",
+                place,
+                "Leave --config-file and --model out, with --device MCU or CMSIS-NN.",
+            )
+        )
     _check_arch(description, checkpoint, place, problems)
     _check_entries(checkpoint, place, problems)
     found: dict[int, LayerTensors] = {}

@@ -108,6 +108,20 @@ _SHORT = {
     "arm_depthwise_separable_conv_HWC_q7": ("", "arm_depthwise_separable_conv_HWC_q7_nonsquare"),
 }
 """Functions that do what longer ones do, and what they refuse before."""
+_SIXTEEN = {
+    "arm_convolve_HWC_q15_basic": ("arm_convolve_HWC_q7_basic", ""),
+    "arm_convolve_HWC_q15_fast": (
+        "arm_convolve_HWC_q7_basic",
+        "if (ch_im_in % 2 || ch_im_out % 2 || dim_im_out % 2) return ",
+    ),
+    "arm_convolve_HWC_q15_fast_nonsquare": (
+        "arm_convolve_HWC_q7_basic_nonsquare",
+        "if (ch_im_in % 2 || ch_im_out % 2 || dim_im_out_x % 2) return ",
+    ),
+    "arm_fully_connected_q15": ("arm_fully_connected_q7", ""),
+    "arm_relu_q15": ("arm_relu_q7", ""),
+}
+"""Functions of 16 bits: those of 8 bits that do the same, and what they leave undone."""
 
 
 def _source(prototype: str, body: str) -> str:
@@ -120,6 +134,7 @@ def write_stand_in(folder: Path) -> Path:
     library = folder / "CMSIS" / "NN"
     (library / "Include").mkdir(parents=True)
     prototypes = dict(zip(_known(), (prototypes_of([name])[-1] for name in _known()), strict=True))
+    prototypes |= {name: _sixteen(prototypes[of], name) for name, (of, _) in _SIXTEEN.items()}
     header = _HEADER % "\n".join(prototypes.values())
     (library / "Include/arm_nnfunctions.h").write_text(header)
     for path, text in (
@@ -135,7 +150,24 @@ def write_stand_in(folder: Path) -> Path:
         (where / f"{own}.c").write_text(_text(name, prototypes))
         for part in parts:
             (where / f"{part}.c").write_text(f"int stand_in_of_{part};\n")
+    for name, (of, refused) in _SIXTEEN.items():
+        text = _text(of, prototypes)
+        where = library / "Source" / f"{_subject(name)}Functions" / f"{name}.c"
+        text = _sixteen(text, name, of).replace("(sum >> out_shift, 8)", "(sum >> out_shift, 16)")
+        start = text.rindex("\n{") + 2
+        where.write_text(text[:start] + (f"{refused} ARM_MATH_SIZE_MISMATCH;" if refused else "")
+                         + text[start:])  # fmt: skip
     return folder
+
+
+def _sixteen(text: str, name: str, of: str = "") -> str:
+    """Return the C of a function of 8 bits, or its prototype, for 16 bits and another name."""
+    own = of or text.split("(")[0].split()[-1]
+    return (
+        text.replace(f" {own}(", f" {name}(")
+        .replace("q7_t", "q15_t")
+        .replace("q15_t *bufferB", "q7_t *bufferB")
+    )
 
 
 def _known() -> list[str]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
+from itertools import pairwise
 
 from commands.arguments import Parser, chip
 from commands.software.options import ContainerOptions, SoftwareOptions
@@ -47,6 +49,13 @@ _OWN = frozenset({
 """Options that only a target without the accelerator has."""
 _CONTAINER = frozenset({"container", "encrypt", "slot", "arena"})
 """Options of binary files."""
+_QFORMAT = frozenset({
+    "device", "mcu", "scheme", "l1", "flash", "plan_report", "checkpoint_file", "sample_input",
+    "prefix", "test_dir", "overwrite", "verbose", "log", "log_filename", "diagnostics", "debug",
+    "check_only", "cmsis_software_nn", "cmsis_nn", "no_progress", "no_version_check",
+    "version_check_interval", "upstream", "yamllint",
+})  # fmt: skip
+"""Options that mean something for a checkpoint of 16 or 8 bits."""
 _UNITS = {"k": 1 << 10, "m": 1 << 20}
 
 
@@ -99,10 +108,13 @@ def add_software_options(parser: argparse.ArgumentParser) -> None:
            "(default: what this one takes)")  # fmt: skip
 
 
-def software_options(parser: Parser, args: argparse.Namespace) -> SoftwareOptions | None:
+def software_options(
+    parser: Parser, args: argparse.Namespace, *, qformat: bool = False
+) -> SoftwareOptions | None:
     """Return what is asked of a microcontroller; None for the accelerator.
 
-    Wrong usage ends the program with status 2.
+    `qformat`: the checkpoint holds a network of 16 or 8 bits. Wrong usage ends the program with
+    status 2.
     """
     names = _given(parser)
     calls = args.device == CMSIS_NN or args.cmsis_software_nn
@@ -119,7 +131,12 @@ def software_options(parser: Parser, args: argparse.Namespace) -> SoftwareOption
         own = names.keys() & _OWN
         for dest in sorted(own):
             parser.error(f"argument {names[dest]}: is for --device MCU")
+        if qformat:
+            parser.error("argument --checkpoint-file: networks of 16 or 8 bits run without the "
+                         "accelerator: --device MCU or CMSIS-NN")  # fmt: skip
         return None
+    if qformat:
+        _check_qformat(parser, args, names)
     if args.rtl or args.rtl_preload:
         parser.error("argument --rtl: there is no RTL without the accelerator")
     if args.mcu is None and not calls:
@@ -149,7 +166,32 @@ def software_options(parser: Parser, args: argparse.Namespace) -> SoftwareOption
         None
         if args.container is None
         else ContainerOptions(args.container, args.encrypt, args.slot, args.arena),
+        qformat,
     )
+
+
+def _check_qformat(parser: Parser, args: argparse.Namespace, names: dict[str, str]) -> None:
+    """End the program with status 2 for options that a network of 16 or 8 bits does not have."""
+    for dest in sorted(names.keys() - _QFORMAT - PLACING - _FORMER - _CALLS):
+        parser.error(f"argument {names[dest]}: a checkpoint of 16 or 8 bits does not have this")
+    if args.scheme not in ("auto", "first", "resident"):
+        parser.error(f"argument --scheme: {args.scheme} is not for networks of 16 or 8 bits, whose "
+                     "functions take whole images")  # fmt: skip
+
+
+def holds_qformat(words: Sequence[str]) -> bool:
+    """Whether a command line without description names a checkpoint that holds a network."""
+    described = ("--config", "--model")
+    if any(word.startswith(described) for word in words):
+        return False
+    option = "--checkpoint-file"
+    values = [value for word, value in pairwise(words) if word == option]
+    values += [word.partition("=")[2] for word in words if word.startswith(f"{option}=")]
+    if not values:
+        return False
+    from commands.software.qformat import is_qformat
+
+    return is_qformat(values[-1])
 
 
 def _given(parser: Parser) -> dict[str, str]:

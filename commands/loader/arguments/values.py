@@ -22,7 +22,7 @@ from commands.loader.arguments.rtl_usage import (
     rtl_usage,
     verify_usage,
 )
-from commands.loader.arguments.software import LEGACY, software_options
+from commands.loader.arguments.software import LEGACY, holds_qformat, software_options
 from commands.loader.options import LoaderOptions, Messages, ModelSource, Output
 from device import MAX78000, MAX78002
 from synthesis import __version__
@@ -41,10 +41,11 @@ def parse(words: Sequence[str] | None = None, *, json: bool = False) -> LoaderOp
     from_model = any(word.split("=")[0] == "--model" for word in given)
     fits = any(word.split("=")[0] == "--fits" for word in given)
     legacy = LEGACY in given
-    parser = arguments(json=json, from_model=from_model, fits=fits, legacy=legacy)
+    qformat = holds_qformat(given)
+    parser = arguments(json=json, from_model=from_model or qformat, fits=fits, legacy=legacy)
     args = parser.parse_args(words)
     args.device = args.device or MAX78000  # not needed with --fits
-    software = software_options(parser, args)
+    software = software_options(parser, args, qformat=qformat)
     if software is not None:
         args.device = software.like or MAX78002  # for models: the chip with fewer limits
     if from_model and args.config_file is not None:

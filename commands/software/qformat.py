@@ -1,0 +1,115 @@
+"""Checkpoints of 16 and 8 bits: their project for a microcontroller.
+
+Source: docs/q15.md.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from checkpoint import read_checkpoint
+from commands.loader.messages import print_line, print_messages, visible
+from commands.loader.options import LoaderOptions
+from commands.software.options import SoftwareOptions
+from diagnostics import refuse_errors
+from diagnostics.errors import InputError, ToolError
+from quantization.formats import Int64s, to_fixed
+from quantization.q15.file import StoredNetwork, from_checkpoint, holds_network
+from reading.npy import NpyError, read_array
+from software.emit.text import amount
+from software.q15.build import build_qformat, plan_text
+from writing.folder import check_folder, write_project
+
+
+def is_qformat(path: str | None) -> bool:
+    """Whether a file is a checkpoint of 16 or 8 bits; one that cannot be read is none."""
+    if path is None or path.lower().endswith(".onnx"):
+        return False
+    try:
+        return holds_network(read_checkpoint(path))
+    except ToolError:  # whoever reads it tells what is wrong
+        return False
+
+
+def create_qformat(options: LoaderOptions, wanted: SoftwareOptions) -> int:
+    """Write the project of a checkpoint of 16 or 8 bits; return the exit status."""
+    refuse_errors(wanted.notices)
+    path = options.resolve.checkpoint_file
+    assert path is not None
+    profile = wanted.profile()
+    if not options.output.check_only:
+        check_folder(options.folder, overwrite=options.overwrite)
+    stored = from_checkpoint(read_checkpoint(path), path)
+    sample = None
+    if options.resolve.sample_input is not None:
+        sample = read_sample(options.resolve.sample_input, stored)
+    built = build_qformat(
+        stored,
+        profile,
+        sample=sample,
+        library=wanted.library,
+        name=options.project.name,
+        command_line=options.project.command_line,
+    )
+    print_messages(visible(wanted.notices, options.messages), options.messages)
+    plan = plan_text(built, stored.network, profile)
+    if wanted.report or options.project.verbose:
+        print_line(plan, options.messages)
+    if options.output.check_only:
+        print_line(f"No errors in {path}", options.messages)
+        return 0
+    files = built.files
+    if (log := options.project.log_filename) is not None:
+        head = f"{options.project.command_line}\n\n{profile.name} ({profile.core.name})\n\n"
+        files = files | {log: f"{head}{plan}\n"}
+    write_project(files, options.folder, overwrite=options.overwrite)
+    need = built.need
+    print_line(
+        f"{profile.name}: {amount(need.ram, profile.l1)} bytes of RAM ({need.arena:,} of data), "
+        f"{amount(need.flash, profile.flash)} bytes of flash ({need.weights:,} of weights)",
+        options.messages,
+    )
+    print_line(f"Wrote {len(files)} files to {options.folder}", options.messages)
+    return 0
+
+
+def read_sample(path: str, stored: StoredNetwork) -> Int64s:
+    """Return the integers [row, column, channel] of a sample in floating point [C, H, W].
+
+    Raises InputError E740 for a file that holds none.
+    """
+    try:
+        values = read_array(path)
+    except OSError as exc:
+        raise InputError("E740", f"the samples cannot be read: {exc.strerror}", path) from None
+    except NpyError as exc:
+        raise InputError("E740", f"these are no samples: {exc}", path, exc.remedy) from None
+    network = stored.network
+    channels, height, width = network.graph.shapes[0]
+    spatial = (width, height) if stored.column_major else (height, width)
+    wanted = _shapes((channels, *spatial))
+    if values.shape not in wanted or values.dtype.kind != "f":
+        size = "x".join(map(str, wanted[0]))
+        raise InputError(
+            "E740",
+            f"an array of shape {values.shape} and type {values.dtype} is no sample of this "
+            f"network, which takes floating-point numbers of {size}",
+            path,
+            "Write a sample as the network was trained with; those for the accelerator are "
+            "integers, 128 times as large.",
+        )
+    if not np.isfinite(values).all():
+        raise InputError("E740", "the sample holds values that are not finite (NaN or infinity)",
+                         path, "Write a sample like those of the application.")  # fmt: skip
+    maps = values.astype(np.float64).reshape(channels, *spatial)
+    maps = maps.swapaxes(1, 2) if stored.column_major else maps
+    return to_fixed(maps.transpose(1, 2, 0), network.fractions[0], network.bits)
+
+
+def _shapes(shape: tuple[int, ...]) -> list[tuple[int, ...]]:
+    """Return the shapes that a sample [C, H, W] may have: axes of size 1 may be left out."""
+    found = [shape, (1, *shape)]
+    while len(shape) > 1 and shape[-1] == 1:
+        shape = shape[:-1]
+        found += [shape, (1, *shape)]
+    return found

@@ -1,0 +1,121 @@
+"""From integers of 16 or 8 bits to a project for a microcontroller.
+
+`build_qformat(stored, profile)` is all that a program needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from diagnostics import Diagnostic, DiagnosticError, Place
+from quantization.formats import Int64s
+from quantization.q15.execute import execute
+from quantization.q15.file import StoredNetwork
+from quantization.q15.formats import Guard
+from quantization.q15.network import QuantizedNetwork
+from software.build import Need, NoRoomError, flash_problems, memory_problems
+from software.cmsis.tree import read_library
+from software.emit.interface import Library
+from software.emit.text import amount
+from software.plan.plan import Scheme
+from software.profile import Profile
+from software.q15.calls import Program, program
+from software.q15.emit import COLUMN_MAJOR, ROW_MAJOR, Sample, emit, flash_bytes
+from values import frozen
+
+CODE_BYTES, STACK_BYTES = 6144, 512
+"""Of the kernels and the calls at -O3 and of their stack, the most of the cores: estimates."""
+
+
+@frozen(slots=False)
+class QformatBuilt:
+    """A project: what runs, what it takes, and its files by path."""
+
+    program: Program
+    need: Need
+    files: dict[str, str]
+
+
+def build_qformat(
+    stored: StoredNetwork,
+    profile: Profile,
+    *,
+    sample: Int64s | None = None,
+    library: str | None = None,
+    name: str = "network",
+    command_line: str = "",
+) -> QformatBuilt:
+    """Return the project of a network for a microcontroller.
+
+    `sample` [row, column, channel] takes the place of the stored one; `library` is a folder with a
+    copy of CMSIS 5, without one all functions are ours. Raises DiagnosticError if the network does
+    not fit (E905, E906) or the copy is of no use (E940 to E943, E945).
+    """
+    network = stored.network
+    made = program(network, library=library is not None)
+    need = need_of(network, made, profile)
+    problems = [
+        *memory_problems(need, profile, Scheme.RESIDENT, made.blocks),
+        *flash_problems(need, profile, _weight_bytes(network)),
+    ]
+    if problems:
+        raise NoRoomError(problems)
+    copy = None if library is None else _library(network, made, library)
+    given = stored.sample if sample is None else sample
+    output = execute(network, given[None])[network.graph.output][0]
+    order = COLUMN_MAJOR if stored.column_major else ROW_MAJOR
+    files = emit(network, Sample(given, output), name, command_line, profile.core.name, order, copy)
+    return QformatBuilt(made, need, files)
+
+
+def need_of(network: QuantizedNetwork, made: Program, profile: Profile) -> Need:
+    """Return what a network takes; input and output stand in memory of the caller."""
+    stack = max(profile.stack, STACK_BYTES)
+    return Need(made.arena_bytes, 0, stack, flash_bytes(network), CODE_BYTES)
+
+
+def _weight_bytes(network: QuantizedNetwork) -> dict[str, int]:
+    return {
+        step.name: network.layers[step.target].weights.size * network.bits // 8
+        for step in network.graph.steps
+        if step.target in network.layers
+    }
+
+
+def _library(network: QuantizedNetwork, made: Program, folder: str) -> Library:
+    """Return what the project takes of a copy of CMSIS 5."""
+    worst = max((layer.formats.bound for layer in network.layers.values()), default=0)
+    if network.guard is Guard.NONE and worst >= 1 << 31:
+        raise DiagnosticError(
+            Diagnostic("E945", "sums of this network may leave 32 bits, which Arm's functions do "
+                       "not define", Place(option="--cmsis-nn"),
+                       "Quantize with --acc-guard worst, or leave --cmsis-nn out.")
+        )  # fmt: skip
+    return read_library(folder, [name for one in made.functions for name in one.library])
+
+
+def plan_text(built: QformatBuilt, network: QuantizedNetwork, profile: Profile) -> str:
+    """Return what runs in which order, where everything stands and what it takes."""
+    return "\n".join(_lines(built, network, profile))
+
+
+def _lines(built: QformatBuilt, network: QuantizedNetwork, profile: Profile) -> Iterator[str]:
+    graph, made, need = network.graph, built.program, built.need
+    yield f"Plan: {Scheme.RESIDENT}, {len(graph.steps)} steps, {graph.macs:,} MACs"
+    for step, call in zip(graph.steps, made.calls, strict=True):
+        channels, rows, columns = graph.shapes[step.target]
+        functions = ", ".join(one.name for one in call.functions)
+        yield f"  {step.name:32} {f'{rows}x{columns}x{channels}':>14}  {functions}"
+    yield f"Memory: {made.arena_bytes:,} bytes"
+    yield f"  {'offset':>8} {'bytes':>8}  {'steps':>9}  of"
+    for block in sorted(made.blocks, key=lambda one: (one.offset, one.first)):
+        lives = f"{block.first}..{block.last}"
+        yield f"  {block.offset:8} {block.size:8}  {lives:>9}  {block.name}"
+    yield (
+        f"RAM: {amount(need.ram, profile.l1)} bytes: {need.arena:,} of memory above, "
+        f"{need.stack:,} kept for the stack"
+    )
+    yield (
+        f"Flash: {amount(need.flash, profile.flash)} bytes: {need.weights:,} of weights, about "
+        f"{need.code:,} of code"
+    )

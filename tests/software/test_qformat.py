@@ -1,0 +1,287 @@
+"""Networks of 16 and 8 bits as checkpoints, and ai8xize.py's projects of them."""
+
+from __future__ import annotations
+
+import copy
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from checkpoint import Checkpoint, read_checkpoint, write_checkpoint
+from commands.loader.arguments import parse
+from commands.loader.create import create_project
+from diagnostics import DiagnosticError
+from diagnostics.errors import InputError
+from quantization.q15.execute import execute, quantize_input
+from quantization.q15.file import StoredNetwork, from_checkpoint, to_checkpoint
+from quantization.q15.formats import Guard
+from quantization.q15.graph import GraphBuilder
+from software.profile import ANY
+from software.q15.build import build_qformat
+from tests.conftest import ROOT
+from tests.software.compiled import SANITIZED, compiler, passed, run_project
+from tests.software.library_stand_in import write_stand_in
+from tests.software.test_q15 import MODEL, every_step, normal, quantize, save_model
+
+needs_compiler = pytest.mark.skipif(compiler() is None, reason="no C compiler")
+RANDOM = np.random.default_rng(11)
+
+
+def stored_network(bits: int = 16, guard: Guard = Guard.WORST) -> StoredNetwork:
+    graph = every_step(bits)
+    samples = normal(2, 2, 9, 8)
+    network = quantize(graph, samples, bits, guard)
+    return StoredNetwork(network, quantize_input(network, samples)[0], column_major=False)
+
+
+def saved(folder: Path, stored: StoredNetwork) -> str:
+    path = str(folder / "net.pth.tar")
+    write_checkpoint(path, to_checkpoint(stored, "net"))
+    return path
+
+
+@needs_compiler
+@pytest.mark.parametrize("bits", [8, 16])
+def test_a_checkpoint_holds_the_whole_network(bits: int, tmp_path: Path) -> None:
+    stored = stored_network(bits)
+    path = saved(tmp_path, stored)
+    read = from_checkpoint(read_checkpoint(path), path)
+    inputs = RANDOM.integers(-100, 100, (3, *stored.sample.shape))
+    before, after = execute(stored.network, inputs), execute(read.network, inputs)
+    np.testing.assert_array_equal(
+        before[stored.network.graph.output], after[read.network.graph.output]
+    )
+    np.testing.assert_array_equal(stored.sample, read.sample)
+    layers = stored.network.layers.values()
+    assert [one.formats for one in read.network.layers.values()] == [one.formats for one in layers]
+    files = build_qformat(read, ANY).files
+    assert passed(run_project(files, tmp_path / "built", SANITIZED))
+    assert files == build_qformat(stored, ANY).files
+
+
+@needs_compiler
+@pytest.mark.parametrize("bits", [8, 16])
+def test_functions_of_a_library(bits: int, tmp_path: Path) -> None:
+    folder = write_stand_in(tmp_path / "library")
+    stored = stored_network(bits)
+    files = build_qformat(stored, ANY, library=str(folder)).files
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    flags = "CFLAGS=-O1 -fsanitize=address,undefined"
+    subprocess.run(["make", "-C", tmp_path, flags], check=True, capture_output=True)
+    assert passed(subprocess.run([tmp_path / "main"], capture_output=True, text=True, check=False))
+    assert f"arm_fully_connected_q{bits - 1}" not in files["nn_kernels.c"]
+    assert '#include "arm_nnfunctions.h"' in files["nn_kernels.h"]
+    assert f"arm_fully_connected_q{bits - 1}.c" in files["Makefile.ARM"]
+
+
+@pytest.mark.parametrize(
+    ("size", "channels", "filters", "padding", "bits", "name"),
+    [
+        (8, 2, 2, 1, 16, "arm_convolve_HWC_q15_fast"),
+        (7, 2, 2, 1, 16, "arm_convolve_HWC_q15_basic"),  # the library computes pairs of pixels
+        ((6, 8), 2, 2, 1, 16, "arm_convolve_HWC_q15_fast_nonsquare"),
+        ((6, 7), 2, 2, 1, 16, "nn_convolve_HWC_q15_nonsquare"),
+        ((6, 8), 3, 2, 1, 16, "nn_convolve_HWC_q15_nonsquare"),
+        (8, 4, 2, 1, 8, "arm_convolve_HWC_q7_fast"),
+        (1, 4, 2, 1, 8, "arm_convolve_HWC_q7_basic"),  # its fast one needs rows beside the padding
+    ],
+)
+def test_functions_that_the_library_computes_right(
+    size: int | tuple[int, int], channels: int, filters: int, padding: int, bits: int, name: str
+) -> None:
+    shape = (size, size) if isinstance(size, int) else size
+    builder = GraphBuilder((channels, *shape))
+    weights = normal(filters, channels, 3, 3)
+    made = builder.convolution("conv", 0, weights, None, padding=(padding, padding))
+    network = quantize(builder.finished(made), normal(1, channels, *shape), bits)
+    stored = StoredNetwork(network, np.zeros((*shape, channels), np.int64), column_major=False)
+    (call,) = build_qformat(stored, ANY).program.calls
+    assert [function.name for function in call.functions] == [name]
+
+
+def test_sums_that_wrap_around_are_not_for_a_library(tmp_path: Path) -> None:
+    stored = stored_network(16, Guard.NONE)
+    with pytest.raises(DiagnosticError, match="sums of this network may leave 32 bits"):
+        build_qformat(stored, ANY, library=str(write_stand_in(tmp_path)))
+
+
+def test_pooling_takes_the_place_of_its_data() -> None:
+    builder = GraphBuilder((4, 16, 16))
+    first = builder.convolution("one", 0, normal(8, 4, 1, 1), None)
+    pooled = builder.pool("pool", first, False, (2, 2), (2, 2))
+    last = builder.convolution("two", pooled, normal(2, 8, 1, 1), None)
+    network = quantize(builder.finished(last), normal(1, 4, 16, 16))
+    stored = StoredNetwork(network, np.zeros((16, 16, 4), np.int64), column_major=False)
+    assert build_qformat(stored, ANY).need.arena < 2 * 16 * 16 * 8 + 2 * 8 * 8 * 8
+
+
+def test_more_than_65535_rows_are_refused() -> None:
+    builder = GraphBuilder((1, 70000))
+    made = builder.convolution("long", 0, normal(1, 1, 3, 1), None)
+    network = quantize(builder.finished(made), normal(1, 1, 70000, 1))
+    stored = StoredNetwork(network, np.zeros((70000, 1, 1), np.int64), column_major=False)
+    with pytest.raises(DiagnosticError, match="long: 70,000 rows, columns or channels"):
+        build_qformat(stored, ANY)
+
+
+def changed(found: Checkpoint, *keys: Any, to: Any) -> Checkpoint:
+    """Return a checkpoint with another value at a place of its description."""
+    plan = copy.deepcopy(found.entries["qformat"])
+    place = plan
+    for key in keys[:-1]:
+        place = place[key]
+    place[keys[-1]] = to
+    return found.with_entries(qformat=plan)
+
+
+@pytest.mark.parametrize(
+    ("keys", "value", "rule"),
+    [
+        (("version",), 2, "version 1, not one of later tools"),
+        (("bits",), 12, "8 or 16 bits"),
+        (("guard",), "some", "the guard is one of"),
+        (("input",), [2, 9], "input are 3 numbers"),
+        (("input",), [2, 9, 1 << 20], "input are 3 numbers"),
+        (("steps",), [], "it has steps"),
+        (("steps", 0, "sources"), [7], "is a map made before"),
+        (("steps", 0, "target"), 0, "makes a new map"),
+        (("steps", 0, "kind"), "softmax", "is of a known kind"),
+        (("steps", 0, "stride"), [0, 1], "stride are 2 numbers"),
+        (("steps", 0, "padding"), [-1, 0], "padding are 2 numbers"),
+        (("steps", 0, "groups"), 2, "fits its input"),
+        (("steps", 0, "layer"), "other", "has its weight"),
+        (("steps", 0, "formats"), [400, 3, 0], "shifts by 0 to 30"),
+        (("steps", 0, "name"), "a\nb", "steps have names"),
+        (("fractions",), [], "maps have fractions"),
+        (("fractions", 1), 1 << 40, "maps have fractions"),
+        (("output",), 99, "the output is a map made before"),
+        (("output",), 1, "every step leads to the output"),
+        (("column_major",), 1, "column_major is true or false"),
+    ],
+)
+def test_damaged_networks_are_refused(keys: tuple[Any, ...], value: Any, rule: str) -> None:
+    damaged = changed(to_checkpoint(stored_network(), "net"), *keys, to=value)
+    with pytest.raises(InputError) as caught:
+        from_checkpoint(damaged, "net.pth.tar")
+    assert caught.value.code == "E744"
+    assert rule in caught.value.message
+
+
+def test_whatever_a_file_says_is_computed_or_refused() -> None:
+    found = to_checkpoint(stored_network(8), "net")
+    values = [None, -1, 0, 1, 3, 1 << 70, "x", [], [1], [1, 1], [2, 2], {}, True, 0.5]
+    plan = found.entries["qformat"]
+    for _ in range(150):
+        step = RANDOM.integers(-4, len(plan["steps"]))
+        keys: tuple[Any, ...] = (RANDOM.choice([*plan]),)
+        if step >= 0:
+            keys = ("steps", int(step), RANDOM.choice([*plan["steps"][step]]))
+        try:
+            read = from_checkpoint(changed(found, *keys, to=values[RANDOM.integers(14)]), "x")
+        except InputError as exc:
+            assert exc.code == "E744"
+        else:
+            execute(read.network, read.sample[None])
+
+
+def test_integers_of_another_width_and_other_samples_are_refused() -> None:
+    found = to_checkpoint(stored_network(8), "net")
+    name = next(iter(found.state_dict))
+    wide = {**found.state_dict, name: found.state_dict[name].astype(np.int16) + 200}
+    sample = found.entries["sample"]
+    for damaged in (
+        found.with_entries(state_dict=wide),
+        found.with_entries(sample=sample[:-1]),
+        found.with_entries(sample=sample.astype(np.float32)),
+    ):
+        with pytest.raises(InputError, match="no sound network"):
+            from_checkpoint(damaged, "net.pth.tar")
+
+
+def create(folder: Path, *words: str) -> int:
+    given = ["--prefix", "net", "--test-dir", str(folder), "--overwrite"]
+    return create_project(parse([*words, *given]))
+
+
+@needs_compiler
+def test_from_training_to_a_microcontroller(tmp_path: Path) -> None:
+    save_model(tmp_path, MODEL)
+    np.save(tmp_path / "x.npy", RANDOM.normal(size=(4, 1, 28, 28)))
+    done = subprocess.run(
+        [sys.executable, ROOT / "quantize.py", "net.pth.tar", "net-q15.pth.tar", "--device", "Q15",
+         "--model", "net.py:Net", "--calib", "x.npy"],
+        cwd=tmp_path, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    path = str(tmp_path / "net-q15.pth.tar")
+    np.save(tmp_path / "one.npy", RANDOM.normal(size=(1, 28, 28)).astype(np.float32))
+    words = ("--checkpoint-file", path, "--sample-input", str(tmp_path / "one.npy"))
+    assert create(tmp_path, "--device", "MCU", "--mcu", "stm32f103c8", *words) == 0
+    files = {one.name: one.read_text() for one in (tmp_path / "net").iterdir()}
+    assert passed(run_project(files, tmp_path / "built"))
+    assert "cortex-m3" in files["Makefile.ARM"] and "arm_convolve_HWC_q15" in files["log.txt"]
+    library = str(write_stand_in(tmp_path / "library"))
+    assert create(tmp_path, "--device", "CMSIS-NN", "--cmsis-nn", library, *words) == 0
+    assert library in (tmp_path / "net" / "Makefile").read_text()
+
+
+def test_too_small_a_microcontroller_is_refused_with_what_decides(tmp_path: Path) -> None:
+    path = saved(tmp_path, stored_network())
+    small = ("--device", "MCU", "--mcu", "rp2040", "--checkpoint-file", path)
+    with pytest.raises(DiagnosticError) as caught:
+        create(tmp_path / "out", *small, "--l1", "2K", "--flash", "4K")
+    ram, flash = (one.message for one in caught.value.diagnostics)
+    assert ram.startswith("rp2040 has 2,048 bytes of RAM, the smallest plan (resident) needs")
+    assert "map" in ram and "of stack" in ram
+    assert flash.startswith("rp2040 has 4,096 bytes of flash") and "those of " in flash
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--device", "MAX78000"], "run without the accelerator: --device MCU or CMSIS-NN"),
+        (["--device", "MCU", "--mcu", "rp2040", "--scheme", "rows"], "take whole images"),
+        (["--device", "MCU", "--mcu", "rp2040", "--container", "x.nnb"], "does not have this"),
+        (["--device", "MCU", "--mcu", "rp2040", "--l2", "64K"], "does not have this"),
+        (["--device", "MCU"], "--mcu: is required"),
+    ],
+)
+def test_wrong_usage(
+    words: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = saved(tmp_path, stored_network(8))
+    with pytest.raises(SystemExit) as caught:
+        parse([*words, "--checkpoint-file", path, "--prefix", "net", "--test-dir", "out"])
+    assert caught.value.code == 2
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        (np.zeros((1, 9, 8)), "no sample of this network"),
+        (np.zeros((2, 9, 8), np.int64), "no sample of this network"),
+        (np.full((2, 9, 8), np.inf), "not finite"),
+    ],
+)
+def test_samples_that_do_not_fit_are_refused(values: Any, said: str, tmp_path: Path) -> None:
+    path = saved(tmp_path, stored_network())
+    np.save(tmp_path / "x.npy", values)
+    with pytest.raises(InputError, match=said):
+        create(tmp_path / "out", "--device", "CMSIS-NN", "--checkpoint-file", path,
+               "--sample-input", str(tmp_path / "x.npy"))  # fmt: skip
+
+
+@pytest.mark.parametrize("device", [("MAX78000",), ("MCU", "--mcu", "rp2040")])
+def test_no_description_stands_beside_it(device: tuple[str, ...], tmp_path: Path) -> None:
+    path = saved(tmp_path, stored_network())
+    words = ["--config-file", str(ROOT / "networks/digits-chw-ai85.yaml"), "--sample-input",
+             str(ROOT / "tests/sample_digits.npy"), "--checkpoint-file", path]  # fmt: skip
+    with pytest.raises(DiagnosticError, match="a whole network of 16 or 8 bits"):
+        create(tmp_path / "out", "--device", *device, *words)
