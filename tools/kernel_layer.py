@@ -19,7 +19,7 @@ from values import frozen
 Integers = NDArray[np.int64]
 
 RUNTIME = Path(__file__).parent.parent / "software" / "runtime"
-_TYPES = {"int8": "int8_t", "uint8": "uint8_t"}
+_TYPES = {"int8": "int8_t", "uint8": "uint8_t", "uint32": "uint32_t"}
 _LAYER = """#include "nn_kernels.h"
 #define SCRATCH {scratch}
 #define MARK 0x5a5aa5a5u
@@ -72,6 +72,7 @@ unsigned check_{number}(void)
 _HEADER = """#ifndef NN_KERNELS_H
 #define NN_KERNELS_H
 #include "nn.h"
+const int8_t *nn_patch(const nn_conv *conv, const int8_t *const *rows, int32_t x, int8_t *to);
 {prototypes}#endif
 """
 _MAIN = """#include <stdio.h>
@@ -192,7 +193,8 @@ def program(trials: Sequence[Trial]) -> dict[str, str]:
             for n in numbers
         ),
     )
-    sources = [(RUNTIME / kernel.source).read_text() for kernel in kernels.values()]
+    names = dict.fromkeys(n for one in kernels.values() for n in (*one.helpers, one.source))
+    sources = [(RUNTIME / name).read_text() for name in names]
     prototypes = "".join(f"nn_kernel {name};\n" for name in kernels)
     return {
         "main.c": main,

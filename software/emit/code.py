@@ -161,6 +161,7 @@ class Code:
         packed = self.packed[number] = kernel.pack(step)
         self.starts[number] = step.start.astype(np.int32)
         self.functions[kernel.function] = kernel.source
+        self.helpers.update(kernel.helpers)
         flags = _ABSOLUTE * step.absolute | _WIDE * step.wide | _LIMITED * step.limited
         scratch = self._scratch(segment)
         found = {

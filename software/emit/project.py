@@ -69,7 +69,7 @@ def flash_bytes(code: Code) -> int:
     """Return the bytes of weights, biases and tables, without code."""
     weights = sum(one.values.nbytes for one in code.packed.values())
     starts = sum(one.nbytes for one in code.starts.values())
-    tables = 48 * len(code.packed) + 8 * len(code.images)
+    tables = 48 * len(code.packed) + 12 * len(code.images)
     return weights + starts + tables
 
 

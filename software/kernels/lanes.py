@@ -86,28 +86,35 @@ def _flat(conv: Convolution) -> NDArray[np.int8]:
 
 
 def runs_of(
-    weights: NDArray[np.int8], low: Int64, high: Int64, lengths: Sequence[int]
+    weights: NDArray[np.int8],
+    low: Int64,
+    high: Int64,
+    lengths: Sequence[int],
+    together: int = 2,
 ) -> list[list[int]]:
-    """Return the runs of each pair of filters, each as long as its sums are 16-bit numbers.
+    """Return the runs of filters that have them `together`, as long as sums are 16-bit numbers.
 
-    `weights` int8 [filter, input], an even number of filters. `lengths` are ascending, from 1.
+    `weights` int8 [filter, input], a multiple of `together`. `lengths` are ascending, from 1.
     """
-    return [_followed(one) for one in _reach(weights, low, high, lengths).tolist()]
+    return [_followed(one) for one in _reach(weights, low, high, lengths, together).tolist()]
 
 
 def _reach(
-    weights: NDArray[np.int8], low: Int64, high: Int64, lengths: Sequence[int]
+    weights: NDArray[np.int8], low: Int64, high: Int64, lengths: Sequence[int], together: int
 ) -> NDArray[np.int64]:
-    """Return the longest run that may begin at an input, int64 [pair of filters, input]."""
+    """Return the longest run that may begin at an input, int64 [filters together, input]."""
     totals = [_totals(values) for values in _extremes(weights, low, high)]
     inputs = weights.shape[1]
-    reach = np.ones((len(weights) // 2, inputs), np.int64)
+    reach = np.ones((len(weights) // together, inputs), np.int64)
     for length in lengths:
         if length > inputs:
             break
         most, fewest = (_windows(total, length) for total in totals)
         fits = (most <= _LANE.max) & (fewest >= _LANE.min)
-        reach[:, : fits.shape[1]][fits[::2] & fits[1::2]] = length
+        all_fit = fits.reshape(len(reach), together, -1).all(axis=1)
+        if not all_fit.any():
+            break
+        reach[:, : all_fit.shape[1]][all_fit] = length
     return reach
 
 

@@ -45,7 +45,7 @@ class Kernel:
     `function` stands in `source`, a file of software/runtime. `suits` says whether it can compute a
     convolution on a core, `pack` orders the weights, `scratch_bytes` is the memory that it needs
     while it runs. `pixels`: it works on as many pixels of a row at a time; `sets` are those of
-    --kernels that it belongs to.
+    --kernels that it belongs to. `helpers` are further files of software/runtime.
     """
 
     function: str
@@ -55,6 +55,7 @@ class Kernel:
     scratch_bytes: Callable[[Convolution], int] = lambda _: 0
     pixels: int = 1
     sets: frozenset[str] = frozenset({"c"})
+    helpers: tuple[str, ...] = ()
 
 
 def portable_order(conv: Convolution) -> Packed:

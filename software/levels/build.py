@@ -11,7 +11,7 @@ from software.emit.levels import emit_levels
 from software.emit.project import Sample
 from software.fuse import fuse
 from software.graph import Convolution, Graph
-from software.kernels import choose
+from software.kernels import IN_TILES, choose
 from software.levels.plan import Level, LevelPlan
 from software.levels.schemes import Way
 from software.levels.select import Planner, Wish
@@ -111,6 +111,6 @@ def weight_bytes(graph: Graph, profile: Profile, kernels: frozenset[str] | None)
     """Return the bytes of all packed weights and of what sums begin with."""
     steps = (step for step in graph.steps if isinstance(step, Convolution))
     return sum(
-        choose(step, profile.core, kernels).pack(step).values.nbytes + 4 * step.filters
+        choose(step, profile.core, kernels, IN_TILES).pack(step).values.nbytes + 4 * step.filters
         for step in steps
     )

@@ -13,7 +13,7 @@ from dataclasses import replace
 from diagnostics import Diagnostic
 from software.build import NoRoomError
 from software.graph import Convolution, Graph, Insert, Roll, Step, sources_of
-from software.kernels import Kernel, choose
+from software.kernels import IN_TILES, Kernel, choose
 from software.levels.buffers import buffers_of
 from software.levels.candidates import Setting, candidates, impossible
 from software.levels.cost import compute_cycles, copy_cycles, cycles_of, traffic_of, units_of
@@ -55,7 +55,7 @@ class Planner:
     def __init__(self, graph: Graph, profile: Profile, l1: int, wish: Wish) -> None:
         self.graph, self.profile, self.l1, self.wish = graph, profile, l1, wish
         self.kernels: dict[int, Kernel] = {
-            step.target: choose(step, profile.core, wish.kernels)
+            step.target: choose(step, profile.core, wish.kernels, IN_TILES)
             for step in graph.steps
             if isinstance(step, Convolution)
         }

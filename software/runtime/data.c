@@ -35,6 +35,9 @@ unsigned nn_end(int32_t bottom, unsigned spread, unsigned rows)
     if (bottom < 0) {
         return 0;
     }
-    end = (uint32_t)bottom / spread + 1;
+    end = (uint32_t)bottom + 1;
+    if (spread > 1) {
+        end = (uint32_t)bottom / spread + 1;
+    }
     return end < rows ? (unsigned)end : rows;
 }

@@ -79,13 +79,24 @@ static inline int32_t nn_clip(int32_t value, int32_t low, int32_t high)
 /* Rows of an image in memory: row y stands in place y modulo `ring`. */
 typedef struct {
     uint32_t row_bytes;
-    uint16_t rows; /* of the image */
-    uint16_t ring; /* that have room at the same time */
+    uint32_t share; /* NN_SHARE(ring) */
+    uint16_t rows;  /* of the image */
+    uint16_t ring;  /* that have room at the same time */
 } nn_image;
 
+#define NN_SHARE(ring) (65536u / (ring) + 1)
+
+/* `row` is below 65,536. The quotient of row and ring is exact or one too great: many cores divide
+ * slowly, or not at all. */
 static inline uint32_t nn_place(const nn_image *image, uint32_t row)
 {
-    return (image->ring < image->rows ? row % image->ring : row) * image->row_bytes;
+    if (image->ring < image->rows) {
+        const uint32_t ring = image->ring;
+
+        row -= (row * image->share >> 16) * ring;
+        row = row < ring ? row : row + ring;
+    }
+    return row * image->row_bytes;
 }
 
 /* Pooling of a row: the window, and the distance of windows and of the columns in a window. */
@@ -139,6 +150,30 @@ static inline void nn_store(const nn_conv *conv, void *pixel, uint32_t filter, i
         ((nn_word *)pixel)[filter] = sum;
     } else {
         ((int8_t *)pixel)[filter] = nn_narrow(conv, sum);
+    }
+}
+
+/* The same for up to four filters from `filter` on; `start` is not in their sums yet. */
+static inline void nn_store_four(const nn_conv *conv, void *pixel, uint32_t filter,
+                                 const uint32_t *sums)
+{
+    const int32_t *start = conv->start + filter;
+    const uint32_t left = conv->filters - filter;
+    const unsigned count = left < 4 ? (unsigned)left : 4;
+    unsigned i;
+
+    if (conv->flags == 0 && conv->right >= 0) {
+        int8_t *to = (int8_t *)pixel + filter;
+
+        for (i = 0; i < count; i++) {
+            const int32_t sum = (int32_t)((uint32_t)start[i] + sums[i]);
+
+            to[i] = (int8_t)nn_clip(sum >> conv->right, conv->low, 127);
+        }
+        return;
+    }
+    for (i = 0; i < count; i++) {
+        nn_store(conv, pixel, filter + i, (int32_t)((uint32_t)start[i] + sums[i]));
     }
 }
 

@@ -217,7 +217,7 @@ def _windows() -> Iterator[Call]:
             found.append(row % ring * 10 + 1 if there else 0)
         yield Call(
             f"window {rows}, {ring}, {count}, {first}, {step}, {spread}",
-            f"static const nn_image image = {{ 10, {rows}, {ring} }};\n"
+            f"static const nn_image image = {{ 10, NN_SHARE({ring}), {rows}, {ring} }};\n"
             f"    const int8_t *rows[{count}];\n    unsigned i;\n\n"
             f"    nn_window(rows, {count}, {first}, {step}, {spread}, &image, data);\n"
             f"    for (i = 0; i < {count}; i++) {{\n"

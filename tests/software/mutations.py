@@ -21,6 +21,7 @@ from pathlib import Path
 import software.emit.project as emitting
 import tools.kernel_layer as layers
 from emulator.errors import EmulatorError
+from software.kernels.registry import Kernel
 from software.plan.plan import Scheme
 from tests.software import helper_calls, test_helpers, test_kernels, test_operators
 from values import frozen
@@ -39,6 +40,9 @@ _CORES = {
     "conv_lanes.c": _MULTIPLYING,
     "conv_nomul.c": ("rv32ec",),
     "conv_c.c": ("cortex-m0plus",),
+    "conv_pixel.c": _MULTIPLYING,
+    "conv_dsp_pixel.c": ("cortex-m4", "cortex-m7"),
+    "patch.c": ("cortex-m4", *_MULTIPLYING),
     "depthwise.c": ("cortex-m4", *_MULTIPLYING),
     "nn.h": ("cortex-m4",),
 }
@@ -128,11 +132,15 @@ def some(all_of_them: Sequence[Mutant], count: int) -> list[Mutant]:
     return [all_of_them[(2 * n + 1) * len(all_of_them) // (2 * count)] for n in range(count)]
 
 
+def _uses(kernel: Kernel, file: str) -> bool:
+    return file in (kernel.source, *kernel.helpers, "nn.h")
+
+
 def _kernels(file: str, core: str, level: str) -> Check:
     """Return the test of kernels on a core, of which layers with the kernel of a file are left."""
 
     def check(folder: Path) -> None:
-        tried = [one for one in test_kernels.trials(core) if file in (one.kernel.source, "nn.h")]
+        tried = [one for one in test_kernels.trials(core) if _uses(one.kernel, file)]
         if tried:
             test_kernels.pass_on_core(tried, core, level, folder)
 
@@ -142,7 +150,7 @@ def _kernels(file: str, core: str, level: str) -> Check:
 def _on_the_desk(file: str) -> Check:
     def check(folder: Path) -> None:
         tried = test_kernels.trials("rv32imc") + test_kernels.trials("rv32ec")
-        left = [one for one in tried if file in (one.kernel.source, "nn.h")]
+        left = [one for one in tried if _uses(one.kernel, file)]
         if left:
             test_kernels.pass_on_the_desk(left, folder)
 
@@ -187,7 +195,9 @@ def checks(file: str) -> list[Check]:
         return [*helpers, _on_the_desk(file), *kernels, *whole]
     if file in _CORES:
         plain = [
-            _plain(core) for core, (one, _) in test_kernels.ASSEMBLY.items() if one.source == file
+            _plain(core)
+            for core, (kernels, _) in test_kernels.ASSEMBLY.items()
+            if any(_uses(kernel, file) for kernel in kernels)
         ]
         return [_on_the_desk(file), *kernels, *plain, *(whole if file == "conv_c.c" else [])]
     return [*helpers, *whole]

@@ -15,8 +15,9 @@ from software.cores import CORES
 from software.graph import Interval
 from software.kernels.dsp import DSP
 from software.kernels.lanes import LANES, SMALL_LANES, flush_interval, input_bounds, runs_fit
+from software.kernels.pixel import DSP_PIXEL, PIXEL
 from software.kernels.registry import Kernel
-from software.kernels.table import choose
+from software.kernels.table import IN_TILES, choose
 from tests.software.compiled import local_compiler, run_program
 from tests.software.lanes_answers import read_case, wrong_numbers
 from tools.kernel_layer import Trial, layer, program
@@ -60,6 +61,33 @@ LAYERS = {
         (3, 6), random_weights(12, 150, 1, 1, scale=60), starts(12, 9), right=9, low=0
     ),
     "one pixel": layer((1, 1), random_weights(7, 50, 1, 1), starts(7), low=0),
+    "one pixel, narrow weights": layer(
+        (1, 1), RNG.integers(-2, 3, (6, 304, 1, 1)).astype(np.int8), starts(6)
+    ),
+    "one pixel, extreme weights": layer(
+        (1, 1), RNG.choice((-128, 127), (8, 37, 1, 1)).astype(np.int8), starts(8, 13), right=13
+    ),
+    "one pixel, two filters": layer((1, 1), random_weights(2, 9, 1, 1), starts(2)),
+    "a column": layer(
+        (9, 1), random_weights(12, 8, 3, 1), starts(12), pad=(1, 0), low=0, signed=False
+    ),
+    "a column, dilation, borders": layer(
+        (7, 3),
+        random_weights(5, 3, 2, 3),
+        starts(5, 5),
+        pad=(2, 1),
+        dilation=2,
+        stride=(2, 5),
+        right=5,
+    ),
+    "a column, in place": layer((5, 1), random_weights(4, 12, 1, 1), starts(4), pad=(1, 0)),
+    "a column, wide": layer((4, 1), random_weights(6, 5, 2, 1), starts(6, 0), wide=True),
+    "a column, magnitudes": layer(
+        (4, 1), random_weights(3, 8, 1, 1), starts(3, 4), right=4, absolute=True
+    ),
+    "a column, shift left": layer(
+        (4, 1), random_weights(5, 4, 2, 1, scale=2), starts(5, -1) // 128, right=-2
+    ),
     "dilation": layer((6, 7), random_weights(3, 4, 2, 2), starts(3), pad=(0, 1), dilation=2),
     "groups": layer((4, 5), random_weights(9, 2, 2, 2), starts(9), pad=(1, 0), groups=3),
     "depthwise": layer(
@@ -126,7 +154,10 @@ def test_portable_kernels_are_clean_on_the_desk(tmp_path: Path) -> None:
     pass_on_the_desk(trials("rv32imc") + trials("rv32ec"), tmp_path)
 
 
-ASSEMBLY = {"cortex-m0plus": (SMALL_LANES, ("-DNN_FOR_CORTEX_M0PLUS",)), "cortex-m4": (DSP, ())}
+ASSEMBLY = {
+    "cortex-m0plus": ((SMALL_LANES, PIXEL), ("-DNN_FOR_CORTEX_M0PLUS",)),
+    "cortex-m4": ((DSP, DSP_PIXEL), ()),
+}
 """Kernels with assembly, and options with which their plain C is compiled."""
 
 
@@ -135,8 +166,8 @@ def test_kernels_with_assembly_have_the_same_in_plain_c(core: str, tmp_path: Pat
     """As it runs on the desk in projects for such a core."""
     if local_compiler() is None:
         pytest.skip("neither gcc nor clang is installed")
-    kernel, flags = ASSEMBLY[core]
-    pass_on_the_desk([one for one in trials(core) if one.kernel is kernel], tmp_path, flags)
+    kernels, flags = ASSEMBLY[core]
+    pass_on_the_desk([one for one in trials(core) if one.kernel in kernels], tmp_path, flags)
 
 
 def pass_on_the_desk(tried: Sequence[Trial], folder: Path, flags: Sequence[str] = ()) -> None:
@@ -157,6 +188,13 @@ def test_cores_get_the_kernels_that_suit_them() -> None:
         "rv32emc": "nn_conv_lanes",
     }
     assert {choose(deep, core).function for core in CORES.values()} == {"nn_depthwise"}
+    column = LAYERS["a column"]
+    assert {name: choose(column, core).function for name, core in CORES.items()} == dict.fromkeys(
+        CORES, "nn_conv_pixel"
+    ) | dict.fromkeys(("cortex-m4", "cortex-m7"), "nn_conv_dsp_pixel") | {"rv32ec": "nn_conv_nomul"}
+    few = choose(LAYERS["one pixel, two filters"], CORES["cortex-m0plus"])
+    assert few.function == "nn_conv_lanes"
+    assert choose(column, CORES["cortex-m4"], among=IN_TILES) is DSP
 
 
 def test_a_longer_run_than_proven_is_refused_by_the_proof() -> None:
@@ -196,6 +234,32 @@ def test_runs_of_packed_weights_keep_sums_in_16_bits(
             begin += run
         lengths |= set(runs)
     assert packed == [] and len(lengths) > 3
+
+
+def test_runs_of_four_filters_keep_sums_in_16_bits() -> None:
+    """Words hold the weights; each run ends where one input more could leave 16 bits."""
+    conv = LAYERS["one pixel, narrow weights"]
+    flat = np.zeros((8, 304), np.int64)
+    flat[:6] = conv.weights[..., 0, 0]
+    packed = PIXEL.pack(conv).values.astype(np.int64)
+    ends = np.maximum(flat * 127, flat * -128), np.minimum(flat * 127, flat * -128)
+    place = 0
+    for first in (0, 4):
+        begin = 0
+        while run := int(packed[place]):
+            words = packed[place + 1 : place + 1 + run]
+            for filter_, shift in zip(range(first, first + 4), (0, 16, 8, 24), strict=True):
+                weights = (words >> shift & 255) - 128
+                np.testing.assert_array_equal(weights, flat[filter_, begin : begin + run])
+            for more, inside in ((0, True), (1, run == 256 or begin + run == 304)):
+                part = slice(begin, begin + run + more)
+                most, least = (side[first : first + 4, part].sum(1) for side in ends)
+                assert (most.max() < 1 << 15 and least.min() >= -1 << 15) == inside
+            begin += run
+            place += 1 + run
+        assert begin == 304
+        place += 1
+    assert place == len(packed)
 
 
 def test_borders_count_as_zeros_where_inputs_cannot_be() -> None:
