@@ -21,6 +21,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.cmsis_nn import depthwise_program  # noqa: E402
+from benchmarks.software_networks import known_networks  # noqa: E402
 from emulator.cpu.architecture import ARCHITECTURES  # noqa: E402
 from emulator.cpu.compiler import PREFERENCE  # noqa: E402
 from emulator.cpu.counting import NOTHING  # noqa: E402
@@ -34,6 +35,7 @@ from tools.kernel_layer import Trial, layer, program  # noqa: E402
 
 _RNG = np.random.default_rng(1)
 _SECONDS = 300.0
+_KNOWN = ROOT.parent / "shared/kat-software/cmsis-software-nn"
 
 
 def _layer(
@@ -154,12 +156,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("projects", nargs="*", type=Path, help="projects of --device MCU")
     parser.add_argument("--cmsis-nn", type=Path, metavar="DIR", help="a copy of CMSIS-NN")
+    parser.add_argument("--known", type=Path, metavar="DIR", default=_KNOWN,
+                        help="networks of known answers (default: %(default)s)")  # fmt: skip
     args = parser.parse_args()
     os.environ.setdefault(PREFERENCE, "zig")  # what the bounds are for
     good = _kernels()
     if args.cmsis_nn is not None:
         good &= _library(args.cmsis_nn)
-    return 0 if (_networks(args.projects) if args.projects else True) and good else 1
+    good &= _networks(args.projects) if args.projects else known_networks(args.known)
+    return 0 if good else 1
 
 
 if __name__ == "__main__":
