@@ -103,6 +103,28 @@ def test_ring_buffers_share_no_memory(streams: Accelerator) -> None:
     assert "ring buffer of layer 1" in error
 
 
+def test_words_that_a_small_input_never_reaches_are_free(streams: Accelerator) -> None:
+    """A ring buffer that is larger than the input takes no more than the input."""
+    memory, first, second = streams.memory, *streams.planned_layers()[:2]
+    rows, columns = first.input.size
+    before = second.input.read_word - rows * columns
+    base, chip = memory.addresses.apb_base, memory.chip
+    pointer, size = (
+        base + chip.layer_address(0, 0, register) for register in ("RPTR_BASE", "FMAX")
+    )
+    known = memory.registers[size]
+    memory.registers[size] = rows * columns + 1
+    try:
+        texts = [str(finding) for finding in changed(streams, pointer, before)]
+        assert not any("share data memory" in text for text in texts)
+        (text,) = [
+            str(f) for f in changed(streams, pointer, before + 1) if f.severity is Severity.ERROR
+        ]
+        assert f"words 0x{before + 1:x} to 0x{second.input.read_word:x}" in text
+    finally:
+        memory.registers[size] = known
+
+
 def test_output_begins_in_an_instance(streams: Accelerator) -> None:
     memory = streams.memory
     address = memory.addresses.apb_base + memory.chip.layer_address(0, 0, "WPTR_BASE")

@@ -52,10 +52,21 @@ def shared_words(facts: LayerFacts) -> Iterator[LayerFinding]:
 
 
 def _ring(layer: LayerConfig) -> _Words:
+    """Return the words of a ring buffer; those that a smaller input never reaches do not count."""
     begin = layer.input.read_word
     instances = frozenset(p // PROCESSORS_PER_INSTANCE for p in layer.processors)
     name = f"the ring buffer of layer {layer.layer}"
-    return _Words(name, begin, begin + layer.ring_words, instances)
+    return _Words(name, begin, begin + min(layer.ring_words, _most_words(layer)), instances)
+
+
+def _most_words(layer: LayerConfig) -> int:
+    """Return the words of an input; rows below the last window may not be in the registers."""
+    inputs = layer.input
+    rows, columns = inputs.size
+    pixels = (rows + inputs.stride - 1) * columns
+    if inputs.chw:
+        pixels = -(-pixels // PROCESSORS_PER_INSTANCE)  # bytes of one channel follow each other
+    return pixels * inputs.passes * inputs.operands
 
 
 def _output(layer: LayerConfig) -> _Words:
