@@ -19,6 +19,7 @@ from commands.emulate.arguments import EmulateOptions
 from commands.emulate.debugging import options_for_gdb, served, server_for
 from commands.emulate.known_answer import AnswerCheck, answer_of, describe_answer
 from commands.emulate.notes import show_notes, show_stand_ins
+from commands.emulate.origin import lacks_answer
 from commands.emulate.plain import core_of, emulate_plain, refuse_options
 from commands.emulate.runs import WRONG_REGISTERS, show_run
 from commands.emulate.timing import describe_times, write_time_files
@@ -105,7 +106,8 @@ def emulate_project(project: str, options: EmulateOptions) -> int:
     if outcome.run is not None:
         show_run(outcome.run, board.accelerator.memory, options, outcome.passed)
     show_answer(board, check)
-    verdict = judge(board, outcome, check)
+    lost = check is None and options.answer and lacks_answer(Path(project))
+    verdict = judge(board, outcome, check, lost=lost)
     if verdict.reported_failure:
         explain_failure(board, outcome)
     if verdict.reason:

@@ -68,6 +68,13 @@ class AnswerCheck:
         return self.applies and not (self.words and self.words.wrong) and self.later is None
 
     @property
+    def has_results(self) -> bool:
+        """Whether the results of the network were compared with the file."""
+        compared = self.layers.compared if self.layers is not None else ()
+        results = {layer.number for layer in self.answer.layers if layer.is_output}
+        return bool(results) and results <= set(compared)
+
+    @property
     def departs(self) -> bool:
         """Whether a layer departs from the simulation."""
         return self.layers is not None and self.layers.first is not None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from answer import FILE_NAME
@@ -27,8 +29,10 @@ class Verdict:
     reason: str = ""
 
 
-def judge(board: Board, outcome: FirmwareOutcome, check: AnswerCheck | None) -> Verdict:
-    """Return the verdict on a program that has ended."""
+def judge(
+    board: Board, outcome: FirmwareOutcome, check: AnswerCheck | None, *, lost: bool = False
+) -> Verdict:
+    """Return the verdict on a program that has ended; `lost`: its answer file is missing."""
     if outcome.reported_failure:
         return Verdict(False, "FAIL", reported_failure=True)
     if outcome.errors:
@@ -45,8 +49,13 @@ def judge(board: Board, outcome: FirmwareOutcome, check: AnswerCheck | None) -> 
     if missing is not None:
         return Verdict(False, f"NOT PASSED: {missing}")
     count = outcome.inferences
-    inferences = "1 inference" if count == 1 else f"{count} inferences"
-    return Verdict(True, f"PASS ({inferences}{_unchecked(board, outcome, check)})")
+    notes = ["1 inference" if count == 1 else f"{count} inferences"]
+    if lost:
+        notes.append(f"{FILE_NAME} is missing")
+    notes += _unchecked(board, outcome, check)
+    if not _has_input(board):
+        notes.append("the input is all zeros")
+    return Verdict(True, f"PASS ({'; '.join(notes)})")
 
 
 def _missing(board: Board, outcome: FirmwareOutcome) -> str | None:
@@ -73,7 +82,7 @@ def _uncompared(board: Board, outcome: FirmwareOutcome, check: AnswerCheck | Non
     own = outputs & outcome.own
     if own:
         return f"the program wrote {len(own)} of {len(outputs)} words of the output itself"
-    trusted = check is not None and check.all_words_right
+    trusted = check is not None and check.all_words_right and check.has_results
     if trusted and outputs <= outcome.read:
         return None
     checked = board.checked_words()
@@ -100,15 +109,25 @@ def _outputs(board: Board, outcome: FirmwareOutcome, check: AnswerCheck | None) 
     return named or _last_outputs(outcome, addresses)
 
 
-def _unchecked(board: Board, outcome: FirmwareOutcome, check: AnswerCheck | None) -> str:
+def _unchecked(board: Board, outcome: FirmwareOutcome, check: AnswerCheck | None) -> Iterator[str]:
     """Say what the verdict does not cover, for the last line."""
     if check is None or check.all_words_right:
-        return ""
+        return
     if not check.applies:
-        return f"; {FILE_NAME} is that of another program"
-    outputs, note = _outputs(board, outcome, check), f"; the words differ from {FILE_NAME}"
-    unread = outputs - outcome.read
-    return f"{note}, {len(unread)} words of the output were not read" if unread else note
+        yield f"{FILE_NAME} is that of another program"
+        return
+    unread = _outputs(board, outcome, check) - outcome.read
+    note = f"the words differ from {FILE_NAME}"
+    yield f"{note}, {len(unread)} words of the output were not read" if unread else note
+
+
+def _has_input(board: Board) -> bool:
+    """Tell whether a program gave the accelerator any data that is not zero."""
+    writes, addresses = board.bus.writes(), board.bus.addresses
+    assert addresses is not None
+    _, area, _ = addresses.split(writes.address)
+    is_data = (area == DATA) | np.isin(writes.address, [*addresses.fifos])
+    return bool(writes.value[is_data].any())
 
 
 def _data_words(read: frozenset[int], addresses: AddressMap) -> bool:

@@ -55,6 +55,34 @@ def test_program_is_as_its_answer_file_tells(
     assert "answer.npz" not in capsys.readouterr().out
 
 
+def test_pass_names_what_speaks_against_it(
+    made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No answer file, and a sample of zeros with the output that belongs to it."""
+    net = tmp_path / "net"
+    shutil.copytree(made, net)
+    (net / "answer.npz").unlink()
+    assert emulate(parse([str(net)])) == 0
+    assert capsys.readouterr().out.endswith("PASS (1 inference; answer.npz is missing)\n")
+    sample = net / "sampledata.h"
+    sample.write_text(re.sub(WORD, "0x00000000", sample.read_text()))
+    emulate(parse([str(net), "--accelerator-only"]))
+    found = re.search(rf"^{WORD}( {WORD})+$", capsys.readouterr().out, re.MULTILINE)
+    assert found is not None
+    words = found[0].split()
+    records = [
+        ", ".join([address, "0xffffffff", str(len(part)), *part])
+        for address, part in (
+            ("0x50400000", words[:4]), ("0x50408000", words[4:8]), ("0x50410000", words[8:]),
+        )
+    ]  # fmt: skip
+    definition = f"#define SAMPLE_OUTPUT {{ {', '.join(records)}, 0 }}\n"
+    (net / "sampleoutput.h").write_text(definition)
+    assert emulate(parse([str(net)])) == 0
+    text = capsys.readouterr().out
+    assert text.endswith("PASS (1 inference; answer.npz is missing; the input is all zeros)\n")
+
+
 @pytest.mark.parametrize(
     ("file", "number", "pattern", "word"),
     [

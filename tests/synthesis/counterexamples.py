@@ -376,6 +376,33 @@ FILLED_BINARY_PASSES = RandomNetwork(
 )
 """200 outputs in passes of 52: eight kernels are missing in the last one."""
 
+SINGLE_COLUMN_OF_A_STREAM = RandomNetwork(
+    chip=MAX78002,
+    layers=tuple(
+        {
+            **_POINTWISE,
+            "quantization": 8,
+            "max_pool": 1,
+            "pool_stride": stride,
+            "processors": 0x1,
+            "output_processors": 0x1,
+            "out_offset": 0x800 * (index + 1),
+            "output_shift": 1,
+            "streaming": True,
+        }
+        for index, stride in enumerate((3, 3, 2))
+    ),
+    others={},
+    sources=((INPUT,), (0,), (1,)),
+    weights_of=(0, 1, 2),
+    data=sample(1, 6, 6),
+    kernels=(_weights(1, 1, 1, 1),) * 3,
+    biases=(_weights(1),) * 3,
+    port=InputPort.FIFO,
+    rounding=False,
+)
+"""The third layer has an image of one pixel: a stride of two, but not from column to column."""
+
 COUNTEREXAMPLES = (
     UNEVEN_LAST_PASS,
     SKIPPED_PIXELS,
@@ -387,4 +414,5 @@ COUNTEREXAMPLES = (
     FILLED_BINARY_CHANNELS,
     ROWS_BELOW_THE_LAST_STEP,
     FILLED_BINARY_PASSES,
+    SINGLE_COLUMN_OF_A_STREAM,
 )

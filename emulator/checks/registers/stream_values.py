@@ -101,6 +101,12 @@ def _waiting(facts: LayerFacts) -> int:
     return words if facts.chip.counts_by_step else words * facts.config.input.pool[0]
 
 
+def _strides(facts: LayerFacts) -> tuple[int, int]:
+    """Return the steps of pooling windows; there is none to a second column of a single one."""
+    inputs = facts.config.input
+    return inputs.stride, inputs.stride if inputs.size[1] > 1 else 1
+
+
 def _up(value: int, unit: int) -> int:
     return -(-value // unit) * unit
 
@@ -108,19 +114,20 @@ def _up(value: int, unit: int) -> int:
 def _by_window(facts: LayerFacts, given: int | None) -> StreamValues:
     """Return the values of MAX78000."""
     config, inputs = facts.config, facts.config.input
-    (rows, across), columns, stride = inputs.pool, inputs.size[1], inputs.stride
+    (rows, across), columns = inputs.pool, inputs.size[1]
+    down, right = _strides(facts)
     if facts.is_start:
         start = ((rows - 1) * columns + across) * rows
-        delta1, delta2 = (stride - 1) * inputs.operands, (rows - 1) * columns * inputs.operands
+        delta1, delta2 = (right - 1) * inputs.operands, (rows - 1) * columns * inputs.operands
     else:
         previous = facts.before[-1]
         line = previous.input.pooled[1] + 2 * previous.input.pad[1]
         kernel = previous.kernels.shape if previous.kind.has_kernels else (1, 1)
         start = line * (kernel[0] - 1 + rows - 1) + kernel[1] - 1 + across + 2
-        delta1 = stride * inputs.operands
-        delta2 = (stride - 1) * line + across * inputs.operands
+        delta1 = right * inputs.operands
+        delta2 = (down - 1) * line + across * inputs.operands
     used = start if given is None else given
-    ring = used + (rows - 1) * columns + max(stride, across, 2 if config.transposed else 1)
+    ring = used + (rows - 1) * columns + max(right, across, 2 if config.transposed else 1)
     if inputs.chw:
         ring = _SMALLEST_PLANAR_RING
     return StreamValues(start, delta1, delta2, _up(ring, inputs.passes))
@@ -140,36 +147,37 @@ class _Line:
 
 def _line(facts: LayerFacts) -> _Line:
     inputs = facts.config.input
-    columns, stride, across = inputs.size[1], inputs.stride, inputs.pool[1]
+    columns, across = inputs.size[1], inputs.pool[1]
+    _, right = strides = _strides(facts)
     row_step, column_step = (
         max(window * dilation, stride)
-        for window, dilation in zip(inputs.pool, inputs.pool_dilation, strict=True)
+        for window, dilation, stride in zip(inputs.pool, inputs.pool_dilation, strides, strict=True)
     )
     adjust = 0
     if facts.is_start:
-        count = columns // stride
-        count -= count * stride + across - 1 > columns
+        count = columns // right
+        count -= count * right + across - 1 > columns
     else:
         count = columns // column_step
-        count -= count * stride + across > columns
+        count -= count * right + across > columns
         adjust = 0 if column_step == 1 else columns - count * column_step
-    skip = max(0, columns - count * stride)
+    skip = max(0, columns - count * right)
     return _Line(columns, columns + 2 * inputs.pad[1], row_step, column_step, adjust, skip)
 
 
 def _by_step(facts: LayerFacts, given: int | None) -> StreamValues:
     """Return the values of MAX78002."""
     inputs, line = facts.config.input, _line(facts)
-    stride, pad, operands = inputs.stride, inputs.pad[1], inputs.operands
-    ahead = stride if facts.field("LCTL", "read_ahead") else 0
+    (down, right), pad, operands = _strides(facts), inputs.pad[1], inputs.operands
+    ahead = right if facts.field("LCTL", "read_ahead") else 0
     rows_ahead = (line.row_step * line.padded + pad + 2 * line.column_step) * operands + ahead
     if facts.is_start:
         return _first_by_step(facts, line, rows_ahead, given)
     following = facts.following
     last = following is None or not following.stream_start
-    start = (pad or stride) * line.padded + rows_ahead + (line.adjust * stride if last else 0)
-    delta1 = stride * operands
-    delta2 = (delta1 if stride == 1 else (stride - 1) * line.columns) + line.adjust
+    start = (pad or down) * line.padded + rows_ahead + (line.adjust * right if last else 0)
+    delta1 = right * operands
+    delta2 = (delta1 if down == 1 else (down - 1) * line.columns) + line.adjust
     used = start if given is None else given
     row = line.row_step * line.columns + pad + line.column_step
     ring = used + (inputs.passes - 1) * row + line.column_step
@@ -180,19 +188,19 @@ def _first_by_step(
     facts: LayerFacts, line: _Line, rows_ahead: int, given: int | None
 ) -> StreamValues:
     inputs = facts.config.input
-    stride, (rows, across) = inputs.stride, inputs.pool
+    (down, right), (rows, across) = _strides(facts), inputs.pool
     unit = 4 if inputs.chw else 1
-    single = stride == 1 and rows == 1
+    single = down == 1 and rows == 1
     pixels = line.column_step if single else rows_ahead
     start = -(-pixels // unit)
     used = pixels if given in (None, start) else given * unit
-    delta1 = -(-(stride * inputs.operands - single) // unit)
+    delta1 = -(-(right * inputs.operands - single) // unit)
     delta2 = delta1 + line.skip
-    if stride > 1:
-        delta2 = (stride - 1) * line.columns + line.skip + across - 1
-    ring = used + line.column_step + (stride - 1) * line.padded
+    if down > 1:
+        delta2 = (down - 1) * line.columns + line.skip + across - 1
+    ring = used + line.column_step + (right - 1) * line.padded
     if inputs.chw:
-        ring *= 4 * stride
+        ring *= 4 * right
     return StreamValues(start, delta1, -(-delta2 // unit), ring)
 
 
