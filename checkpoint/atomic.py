@@ -15,6 +15,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
+_WRITING = ".writing-"
+_MOST_LINKS = 40  # as Linux follows
+
 
 @contextlib.contextmanager
 def atomic_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
@@ -28,8 +31,8 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     Raises OSError, which names `path`: the path is empty, something else than a regular file (a
     folder, a device, a pipe) has that name, or the disk refuses.
     """
-    _refuse_other_than_file(path)
-    target = Path(os.path.realpath(path))
+    refuse_other_than_file(path)
+    target = target_of(path)
     target.parent.mkdir(parents=True, exist_ok=True)
     try:
         handle, name = _temporary(target)
@@ -54,26 +57,70 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 def temporary_prefix(name: str) -> str:
     """Return how the temporary files and folders begin that are written for a name."""
-    return f".{name[:100]}.writing-"
+    return f".{name[:100]}{_WRITING}"
 
 
-def remove_litter(folder: Path, name: str | None = None) -> None:
+def remove_litter(folder: Path, name: str | None = None, staging: str | None = None) -> None:
     """Remove what runs that were killed left in a folder while they wrote `name`, or anything.
 
-    Whoever writes holds a lock on what it writes; what nobody holds, nobody will finish.
+    With `staging` only what has this name. Whoever writes holds a lock on what it writes; what
+    nobody holds, nobody will finish.
     """
     prefix = temporary_prefix("*") if name is None else glob.escape(temporary_prefix(name))
-    for path in folder.glob(prefix + "????????*"):
+    pattern = prefix + "????????*" if staging is None else glob.escape(staging)
+    for path in folder.glob(pattern):
         with contextlib.suppress(OSError):
             handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 if stat.S_ISDIR(os.fstat(handle).st_mode):
+                    settle(path)
                     shutil.rmtree(path, ignore_errors=True)
                 else:
                     os.unlink(path)
             finally:
                 os.close(handle)
+
+
+OLD, NEW, NOW = "old", "new", "now"
+"""Folders with two versions of files that belong together, and the link to the one that holds."""
+
+
+def settle(staging: Path) -> None:
+    """Let the files of a pair take their places for good: the old or the new, as `now` says.
+
+    While a pair changes places, both names are links that lead past `now`; a run that was killed
+    then left them so. Raises OSError.
+    """
+    names = {path.name for part in (OLD, NEW) for path in (staging / part).glob("*")}
+    for path in (staging.parent / name for name in names):
+        if path.is_symlink() and os.fspath(path.readlink()) == link_past(staging, path.name):
+            source = staging / NOW / path.name
+            if source.exists():
+                os.replace(source, path)
+            else:
+                os.unlink(path)
+
+
+def link_past(staging: Path, name: str) -> str:
+    """Return where a name of a pair leads while the pair changes places."""
+    return f"{staging.name}/{NOW}/{name}"
+
+
+def target_of(path: str | os.PathLike[str]) -> Path:
+    """Return the file behind a path and its links; pairs that a killed run left become files."""
+    place = Path(path)
+    for _ in range(_MOST_LINKS):
+        if not place.is_symlink():
+            break
+        target = place.readlink()
+        staging = place.parent / target.parent.parent
+        if os.fspath(target) == link_past(staging, place.name) and _WRITING in staging.name:
+            with alone_in(staging.parent):
+                remove_litter(staging.parent, staging=staging.name)
+            break
+        place = place.parent / target
+    return Path(os.path.realpath(path))
 
 
 def sync_folder(folder: str | os.PathLike[str]) -> None:
@@ -134,65 +181,6 @@ def write_bytes(path: str | os.PathLike[str], data: bytes) -> None:
         file.write(data)
 
 
-def write_pair(
-    first: str | os.PathLike[str], one: bytes, second: str | os.PathLike[str], other: bytes
-) -> None:
-    """Write two files that belong together: both are new afterwards, or both as they were.
-
-    A run that is killed between the renames leaves the first new and the second missing, never a
-    file beside one that it does not match. Raises what `atomic_file` does.
-    """
-    paths = [Path(os.path.realpath(path)) for path in (first, second)]
-    for path in (first, second):
-        _refuse_other_than_file(path)
-    temporary: list[str] = []
-    try:
-        for path, data in zip(paths, (one, other), strict=True):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            handle, name = _temporary(path)
-            temporary.append(name)
-            with os.fdopen(handle, "wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            os.chmod(name, 0o666 & ~umask())
-        _replace_both(temporary, paths)
-        for path in paths:
-            sync_folder(path.parent)
-    except OSError as exc:
-        exc.filename = os.fspath(first)
-        raise
-    finally:
-        for name in temporary:
-            with contextlib.suppress(OSError):
-                os.unlink(name)
-
-
-def _replace_both(names: list[str], paths: list[Path]) -> None:
-    """Rename two files; if that fails, what was there before is there again."""
-    kept = [f"{name}.old" for name in names]
-    for path, old in zip(paths, kept, strict=True):
-        with contextlib.suppress(OSError):  # there is none, or the disk has no links
-            os.link(path, old)
-    try:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(paths[1])
-        for name, path in zip(names, paths, strict=True):
-            os.replace(name, path)
-    except BaseException:
-        for path, old in zip(paths, kept, strict=True):
-            with contextlib.suppress(OSError):
-                if Path(old).exists():
-                    os.replace(old, path)
-                else:
-                    os.unlink(path)
-        raise
-    finally:
-        for old in kept:
-            with contextlib.suppress(OSError):
-                os.unlink(old)
-
-
 def umask() -> int:
     """Return the process's file creation mask (it can only be read by setting it)."""
     mask = os.umask(0)
@@ -200,7 +188,7 @@ def umask() -> int:
     return mask
 
 
-def _refuse_other_than_file(path: str | os.PathLike[str]) -> None:
+def refuse_other_than_file(path: str | os.PathLike[str]) -> None:
     """Raise OSError if renaming a file to `path` would destroy a folder, device, pipe or socket."""
     name = os.fspath(path)
     if not name:

@@ -15,9 +15,10 @@ from typing import BinaryIO
 
 import numpy as np
 
-from checkpoint.atomic import write_bytes, write_pair
+from checkpoint.atomic import write_bytes
 from checkpoint.errors import CheckpointError
 from checkpoint.known_objects import KNOWN, STORAGE_DTYPES
+from checkpoint.pairs import write_pair
 from checkpoint.safetensors import safetensors_bytes, twin_of
 from checkpoint.values import Array, Checkpoint, ClassReference, Value
 

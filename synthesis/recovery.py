@@ -17,6 +17,7 @@ import numpy as np
 from device import Chip
 from diagnostics import Diagnostic, DiagnosticError, Place, Severity, has_errors
 from synthesis.arrange import complete, is_left_open
+from synthesis.assumption import errors_as_meant
 from synthesis.check import CONSTRAINTS, check, check_network, errors_of_layer
 from synthesis.check.data import error_of_offset
 from synthesis.check.layout import error_of_processors
@@ -90,6 +91,8 @@ def recover(
     judged = chip if reading.description.placed else None  # places follow from the whole network
     errors = [*_errors_of_layers(part, judged), *_errors_in_prefix(part, judged, judge)]
     said = dict.fromkeys((*_without_consequences(found, errors), *errors))
+    if judged is not None and has_errors(reading.problems):
+        said |= dict.fromkeys(errors_as_meant(reading, judged, options, said.keys()))
     raise DiagnosticError(sorted(said, key=position))
 
 
@@ -114,9 +117,15 @@ def _usable(reading: Reading) -> tuple[Description, frozenset[int], frozenset[in
 
 
 def _usable_layer(layer: LayerDescription, problems: Problems, placed: bool) -> LayerDescription:
-    """Leave out keys that name a layer which does not exist; processors have a stand-in."""
-    lost = [p.place for p in problems if Fact.REFERENCE in p.effects.blocks]
-    kept = {k: e for k, e in layer.entries.items() if k == "name" or e.place not in lost}
+    """Leave out keys that name a layer which does not exist, and a stride that a chip does not
+    have: sizes are those without. Processors have a stand-in."""
+    lost = {p.place for p in problems if Fact.REFERENCE in p.effects.blocks}
+    wrong = {p.place for p in problems if p.severity is Severity.ERROR}
+    kept = {
+        key: entry
+        for key, entry in layer.entries.items()
+        if key == "name" or entry.place not in (wrong if key == "stride" else lost)
+    }
     return replace(layer, entries={**(_STAND_IN if placed else {}), **kept})
 
 

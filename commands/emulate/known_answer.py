@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -137,10 +138,10 @@ class AnswerCheck:
 def answer_of(project: Path, *, wanted: bool) -> AnswerCheck | None:
     """Return the check of a project's answer file; None if it has none or it is not wanted.
 
-    Raises AnswerError: damaged (E850) or of a newer version (E851).
+    Raises AnswerError: damaged (E850) or of a newer version (E851); OSError for what is no file.
     """
     path = project / FILE_NAME
-    return AnswerCheck(read_answer(path)) if wanted and path.is_file() else None
+    return AnswerCheck(read_answer(path)) if wanted and os.path.lexists(path) else None
 
 
 def describe_answer(check: AnswerCheck, memory: Memory) -> Iterator[str]:

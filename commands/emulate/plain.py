@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -34,12 +35,27 @@ def core_of(options: EmulateOptions) -> str | None:
 
 
 def _plan(project: Path) -> dict[str, Any]:
-    """Return what the plan of a project says; nothing if it has none."""
-    try:
-        plan = json.loads(source_text(project / _PLAN))
-    except (OSError, ValueError):
+    """Return what the plan of a project says; nothing if it has none.
+
+    Raises EmulatorError E865 for a file that ai8xize.py did not write.
+    """
+    path = project / _PLAN
+    if not os.path.lexists(path):
         return {}
-    return plan if isinstance(plan, dict) else {}
+    try:
+        plan = json.loads(source_text(path, errors="strict"))
+    except (OSError, ValueError, RecursionError) as exc:
+        raise _no_plan(path, exc) from None
+    if not isinstance(plan, dict):
+        raise _no_plan(path, TypeError("it holds no names with values"))
+    return plan
+
+
+def _no_plan(path: Path, exc: Exception) -> EmulatorError:
+    return EmulatorError(
+        "E865", f"it is not as ai8xize.py writes it ({type(exc).__name__}: {exc})", str(path),
+        "Generate the project again, or remove the file.",
+    )  # fmt: skip
 
 
 def library_of(project: Path) -> tuple[list[Path], list[str]]:
@@ -48,12 +64,13 @@ def library_of(project: Path) -> tuple[list[Path], list[str]]:
     Raises EmulatorError (E807) if a file is not there.
     """
     library = _plan(project).get("library")
-    if not isinstance(library, dict):
+    if library is None:
         return [], []
-    folder = Path(str(library.get("folder")))
-    sources, includes = (
-        [folder / str(one) for one in library.get(key, [])] for key in ("sources", "includes")
-    )
+    try:
+        folder = Path(library["folder"])
+        sources, includes = ([folder / one for one in library[k]] for k in ("sources", "includes"))
+    except (LookupError, TypeError) as exc:
+        raise _no_plan(project / _PLAN, exc) from None
     for source in sources:
         if not source.is_file():
             raise EmulatorError(

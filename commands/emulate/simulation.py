@@ -109,7 +109,7 @@ def _order(project: Path, firmware: FirmwareOnData) -> Integers | None:
     """
     done, places = firmware.first_run.layers[-1], firmware.places
     path = project / FILE_NAME
-    if path.is_file():
+    if os.path.lexists(path):
         for layer in read_answer(path).layers:
             if layer.is_output and layer.number == done.config.layer:
                 return _order_of(layer, places)
@@ -136,7 +136,7 @@ def _order_of(layer: LayerAnswer, places: ResultPlaces) -> Integers | None:
 def _has_its_weights(project: Path, firmware: FirmwareOnData) -> bool:
     """Tell whether the answer file says that kernels and biases are those of the project."""
     path = project / FILE_NAME
-    if not path.is_file():
+    if not os.path.lexists(path):
         return False
     words = compare_words(firmware.memory, read_answer(path))
     return not words.stranger and not any(word.phase in _WEIGHTS for word in words.wrong)

@@ -6,6 +6,7 @@ Source: docs/own-data.md, "What the checkpoint holds".
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -36,7 +37,7 @@ def trained_on(project: Path) -> TrainedOn | None:
     Raises EmulatorError E865 for a file that ai8xize.py did not write.
     """
     path = project / DESCRIPTION
-    if not path.is_file():
+    if not os.path.lexists(path):
         return None
     try:
         found = json.loads(read_bytes(path, _LARGEST))

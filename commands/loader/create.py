@@ -286,6 +286,7 @@ def write_report(
     if options.output.report is None:
         return
     from checkpoint import atomic
+    from checkpoint.pairs import write_pair
     from synthesis.emit.report import report_page
     from synthesis.emit.report_json import report_json
     from synthesis.report import build_report
@@ -309,7 +310,7 @@ def write_report(
         atomic.write_bytes(page, twin)
         return
     html = report_page(gathered).encode("utf-8", "backslashreplace")
-    atomic.write_pair(page, html, other[0], twin)
+    write_pair(page, html, other[0], twin)
 
 
 def _core_memories(options: LoaderOptions, made: Synthesis | None) -> list[tuple[str, int, int]]:

@@ -6,6 +6,7 @@ Rules, recipes and $(shell ...) are left out. Source: the GNU make manual.
 from __future__ import annotations
 
 import inspect
+import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -161,7 +162,7 @@ class Makefile:
         if word in ("include", "-include", "sinclude"):
             for name in self.expand(_without_comment(line).split(maxsplit=1)[-1]).split():
                 path = self.root / name
-                if path.is_file() and real_path(self.root) in real_path(path).parents:
+                if os.path.lexists(path) and real_path(self.root) in real_path(path).parents:
                     self.read(path)
             return
         line = _without_comment(line)

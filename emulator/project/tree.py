@@ -185,10 +185,13 @@ def _sources_without_makefile(root: Path) -> list[Path]:
 
 
 def _read_makefiles(root: Path) -> _Found:
-    """Return what the makefiles of a folder say; what cannot be understood is left out."""
+    """Return what the makefiles of a folder say; what cannot be understood is left out.
+
+    Raises OSError for what is no file, or cannot be read.
+    """
     found = _Found()
-    names = [name for name in _MAKEFILES if (root / name).is_file()][:1]
-    pair = [name for name in _CORE_MAKEFILES if (root / name).is_file()]
+    names = [name for name in _MAKEFILES if os.path.lexists(root / name)][:1]
+    pair = [name for name in _CORE_MAKEFILES if os.path.lexists(root / name)]
     names += pair
     found.pair = bool(pair)
     for name in names:
@@ -197,7 +200,7 @@ def _read_makefiles(root: Path) -> _Found:
         try:
             makefile.read(root / name)
             _take(makefile, found)
-        except (MakefileError, OSError, RecursionError) as exc:
+        except (MakefileError, RecursionError) as exc:
             found.notes.append(f"{name} is left out: {exc}")
     return found
 

@@ -76,8 +76,9 @@ class Constraint:
 
     Either it looks at the layer alone or at the whole network. With `derived`, it needs more than
     the layer's keys: sizes and channels, which follow from weights and from the layers before. With
-    `holds_for_prefix`, what it finds is wrong whatever layers come behind. The option `waived_by`
-    turns its errors into warnings.
+    `holds_for_prefix`, what it finds is wrong whatever layers come behind. What it
+    finds of the key `without_sizes` is wrong whatever rows and columns the layers have. The option
+    `waived_by` turns its errors into warnings.
     """
 
     code: str
@@ -91,6 +92,7 @@ class Constraint:
     whole: Test | None = None
     derived: bool = False
     holds_for_prefix: bool = False
+    without_sizes: str = ""
     covers: Covered | None = None
     waived_by: str | None = None
 
@@ -129,6 +131,7 @@ def constraint(
     needs: Facts = (),
     covers: Covered | None = None,
     holds_for_prefix: bool = False,
+    without_sizes: str = "",
     waived_by: str | None = None,
     silenced_by: str | None = None,
 ) -> Callable[[AnyTest], AnyTest]:
@@ -144,6 +147,7 @@ def constraint(
             effects(blocks, needs, silenced_by),
             whole=test,
             holds_for_prefix=holds_for_prefix,
+            without_sizes=without_sizes,
             covers=covers,
             waived_by=waived_by,
         )
@@ -162,6 +166,7 @@ def layer_constraint(
     blocks: Facts = (),
     needs: Facts = (),
     holds_for_prefix: bool = False,
+    without_sizes: str = "",
     waived_by: str | None = None,
 ) -> Callable[[AnyTest], AnyTest]:
     """Register a function that tests a layer by itself as the constraint of a code."""
@@ -177,6 +182,7 @@ def layer_constraint(
             alone=test,
             derived=derived,
             holds_for_prefix=holds_for_prefix,
+            without_sizes=without_sizes,
             waived_by=waived_by,
         )
         CONSTRAINTS.append(entry)
@@ -236,21 +242,23 @@ def _complaints(
 ) -> list[Diagnostic]:
     """Return the diagnostics; without consequences, and each thing said once."""
     position = {index: place for place, index in enumerate(network.order)}
-    wrong = [
-        position.get(layer.index, 0)
-        for layer, entry, _ in found
-        if Fact.SIZES in entry.effects.blocks
-    ]
-    first = min(wrong, default=len(position))
+    wrong = [(layer, entry) for layer, entry, _ in found if Fact.SIZES in entry.effects.blocks]
+    first = min((position.get(layer.index, 0) for layer, _ in wrong), default=len(position))
+    channels_known = all(
+        entry.alone is not None and Fact.PLACES not in entry.effects.blocks for _, entry in wrong
+    )
+
+    def follows(layer: Layer, entry: Constraint) -> bool:
+        """Whether a complaint may be a mere consequence of one about sizes."""
+        certain = channels_known and entry.without_sizes and not layer.flatten
+        behind = position.get(layer.index, 0) >= first
+        return Fact.SIZES in entry.effects.needs and behind and not certain
+
     covered = _covered(network, {(layer.index, entry.covers) for layer, entry, _ in found})
     return [
         entry.complain(layer, finding, waiving)
         for layer, entry, finding in found
-        if consequences
-        or (
-            (layer.index, entry.code) not in covered
-            and not (Fact.SIZES in entry.effects.needs and position.get(layer.index, 0) >= first)
-        )
+        if consequences or ((layer.index, entry.code) not in covered and not follows(layer, entry))
     ]
 
 

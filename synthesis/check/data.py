@@ -27,6 +27,7 @@ from synthesis.network import Layer, Network
     blocks=Fact.OVERLAPS,
     covers=Covered("E341", Of.NEXT, unless="in_offset"),
     holds_for_prefix=True,
+    without_sizes="out_offset",
 )
 def out_offset_is_in_memory(layer: MappedLayer, network: MappedNetwork) -> Iterator[Finding]:
     """The write pointer addresses the data memories of a group and nothing else."""
@@ -145,7 +146,9 @@ def frame_fits_its_counter(layer: MappedLayer, chip: Chip) -> Iterator[Finding]:
         )
 
 
-@layer_constraint("E345", Kind.HARDWARE, derived=True, blocks=Fact.PLACES)
+@layer_constraint(
+    "E345", Kind.HARDWARE, derived=True, blocks=Fact.PLACES, without_sizes="write_gap"
+)
 def write_gap_fits_its_field(layer: MappedLayer, chip: Chip) -> Iterator[Finding]:
     """The step from one output word to the next is a field of 4 (MAX78000) or 8 bits."""
     limit = chip.layer_registers["LCTL2"].by_name["write_step"].limit

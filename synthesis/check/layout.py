@@ -35,6 +35,7 @@ def _suggestion(mask: int, count: int) -> str:
     needs=Fact.SIZES,
     covers=Covered("E321", Of.PREVIOUS, unless="output_processors"),
     holds_for_prefix=True,
+    without_sizes="processors",
 )
 def processors_match_channels(layer: MappedLayer, network: MappedNetwork) -> Iterator[Finding]:
     """Each processor handles one channel of a pass, so their numbers must be equal."""
@@ -71,7 +72,13 @@ def error_of_processors(layer: MappedLayer) -> Iterator[Diagnostic]:
         yield layer.diagnostic("E320", message, key, remedy)
 
 
-@constraint("E321", Kind.HARDWARE, blocks=Fact.PLACES, needs=Fact.SIZES)
+@constraint(
+    "E321",
+    Kind.HARDWARE,
+    blocks=Fact.PLACES,
+    needs=Fact.SIZES,
+    without_sizes="output_processors",
+)
 def output_processors_match_channels(
     layer: MappedLayer, network: MappedNetwork
 ) -> Iterator[Finding]:

@@ -48,6 +48,7 @@ def at_nodes(reading: Reading, source: Described) -> Reading:
         _description(reading.description, moved),
         _diagnostics(reading.problems, moved),
         tuple(_diagnostics(problems, moved) for problems in reading.of_layers),
+        {},  # nothing that a model is read to is unusable
     )
 
 

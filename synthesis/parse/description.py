@@ -92,9 +92,11 @@ Problems = tuple[Diagnostic, ...]
 class Reading:
     """What could be read of a file, and the complaints about it.
 
-    `problems` are all of them in the order of the file, `of_layers` those about each layer.
+    `problems` are all of them in the order of the file, `of_layers` those about each layer. For
+    values that cannot be used `meant` has, by their place, the key and what was probably meant.
     """
 
     description: Description
     problems: Problems
     of_layers: tuple[Problems, ...]
+    meant: Mapping[Place, tuple[str, Entry]]

@@ -58,7 +58,7 @@ class Key:
         return (self.name, *self.aliases)
 
 
-_OPERATIONS: dict[str | int, tuple[Operator, Combination | None]] = {
+OPERATIONS: dict[str | int, tuple[Operator, Combination | None]] = {
     "conv1d": (Operator.CONV1D, None),
     "conv2d": (Operator.CONV2D, None),
     "convtranspose2d": (Operator.CONVTRANSPOSE2D, None),
@@ -141,7 +141,7 @@ LAYER_KEYS = (
     ),
     Key(
         "op",
-        Choice(_OPERATIONS),
+        Choice(OPERATIONS),
         "Main operation.",
         "Conv2d",
         ("operation", "operator", "convolution"),
@@ -300,7 +300,7 @@ DATA_BUFFER_KEYS = (
 )
 
 GLOBAL_KEYS = (
-    Key("arch", Text(), "Model name, or test for NumPy weights.", required=True),
+    Key("arch", Text(), "Model name, or test for NumPy weights.", required=True, blocks=()),
     Key("dataset", Text(numbers=True), "Name of the sample file.", required=True),
     Key("output_map", Mask(), "Output processors of the final layer."),
     Key("bias", Text(numbers=True), "Name of the test bias file."),

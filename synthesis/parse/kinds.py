@@ -28,12 +28,16 @@ Schema: TypeAlias = dict[str, Any]
 
 
 class KindError(Exception):
-    """The node does not hold what the key needs; `remedy` may name the nearest valid value."""
+    """The node does not hold what the key needs; `remedy` may name the nearest valid value.
 
-    def __init__(self, message: str, remedy: str | None = None) -> None:
+    `meant` is that value, converted; None if there is none.
+    """
+
+    def __init__(self, message: str, remedy: str | None = None, meant: Any = None) -> None:
         super().__init__(message)
         self.message = message
         self.remedy = remedy
+        self.meant = meant
 
 
 class Kind(Protocol):
@@ -103,7 +107,7 @@ class Integer:
         ):
             nearest = max(value, self.low) if self.low is not None else value
             nearest = min(nearest, self.high) if self.high is not None else nearest
-            raise KindError(f"is {value}", f"The nearest valid value is {nearest}.")
+            raise KindError(f"is {value}", f"The nearest valid value is {nearest}.", nearest)
         return value
 
     def expected(self) -> str:  # noqa: D102 - see Kind
@@ -185,10 +189,12 @@ class Choice:
             near = closest(str(key), words)
             numbers = [c for c in self.choices if isinstance(c, int)]
             remedy = f"Did you mean {near}?" if near else None
+            meant = self.choices.get(near) if near else None
             if numbers and isinstance(key, int | float) and not isinstance(key, bool):
                 nearest = min(numbers, key=lambda c: (abs(c - key), -c))
                 remedy = f"The nearest valid value is {nearest}."
-            raise KindError(f"is {kind_of(node)}", remedy)
+                meant = self.choices[nearest]
+            raise KindError(f"is {kind_of(node)}", remedy, meant)
         return self.choices[key]
 
     def expected(self) -> str:  # noqa: D102 - see Kind
@@ -247,11 +253,18 @@ class Pair:
     def read(self, node: yaml.Node) -> tuple[int, int]:  # noqa: D102 - see Kind
         limits = Integer(self.low, self.high)
         if not isinstance(node, yaml.SequenceNode):
-            value = limits.read(node)
-            return value, value if self.second is None else self.second
+            try:
+                value = limits.read(node)
+            except KindError as exc:
+                meant = None if exc.meant is None else self._both(exc.meant)
+                raise KindError(exc.message, exc.remedy, meant) from None
+            return self._both(value)
         if len(node.value) != 2:
             raise KindError(f"is a list of {len(node.value)}")
         return limits.read(node.value[0]), limits.read(node.value[1])
+
+    def _both(self, value: int) -> tuple[int, int]:
+        return value, value if self.second is None else self.second
 
     def expected(self) -> str:  # noqa: D102 - see Kind
         return f"{Integer(self.low, self.high).expected()}, or a list of two"

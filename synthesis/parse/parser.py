@@ -103,6 +103,7 @@ def read(text: str, file: str = "<text>", *, placed: bool = True, limited: bool 
         description,
         tuple(sorted((*left, *reader.problems, *chain.from_iterable(broken)), key=position)),
         tuple((*problems, *rest) for (_, problems), rest in zip(found, broken, strict=True)),
+        reader.meant,
     )
 
 
@@ -162,6 +163,7 @@ class _Reader:
         self.placed = placed
         self.limited = limited
         self.problems: list[Diagnostic] = []
+        self.meant: dict[Place, tuple[str, Entry]] = {}
 
     def problem(
         self,
@@ -225,11 +227,11 @@ class _Reader:
     ) -> tuple[Section, dict[str, yaml.Node]]:
         """Convert the keys of a mapping; also return the nodes of `others`, unconverted.
 
-        Without any key of a `vital` section, nothing is known of the layers.
+        Without any key of a `vital` section that blocks anything, nothing is known of the layers.
         """
 
         def without(key: Key) -> Effects:
-            return _NO_LAYERS if vital else effects(key.blocks)
+            return _NO_LAYERS if vital and key.blocks else effects(key.blocks)
 
         odd = _NO_LAYERS if vital else NO_EFFECTS
         spellings = {s: key for key in keys for s in key.spellings}
@@ -301,6 +303,8 @@ class _Reader:
         except (KindError, ValueError) as exc:
             said = exc.message if isinstance(exc, KindError) else f"is {kind_of(node)}"
             remedy = exc.remedy if isinstance(exc, KindError) else None
+            if isinstance(exc, KindError) and exc.meant is not None:
+                self.meant[place] = key.name, Entry(exc.meant, place)
             self.problem(
                 "E109",
                 f"{prefix}'{spelling}' {said}, expected {key.kind.expected()}",

@@ -139,7 +139,7 @@ def _check_arch(
                 Severity.WARNING,
             )
         )
-    elif checkpoint.arch.lower() != str(description.get("arch")).lower():
+    elif "arch" in description and checkpoint.arch.lower() != description.get("arch").lower():
         problems.append(
             Diagnostic(
                 "E202",

@@ -98,7 +98,7 @@ _OUTSIDE: dict[str, tuple[tuple[str, str], ...]] = {
     "quantization": (("3", "2|4"), ("16", "8")),
     "output_shift": (("40", "15|limit|to"), ("-60", "limit|to")),
     "output_width": (("16", "8|32"), ("64", "32")),
-    "kernel_size": (("5x5", "1x1|3x3|small kernels"), ("11", "9|1x1|3x3")),
+    "kernel_size": (("5x5", "1x1|3x3|small kernels|kernel_size: 5"), ("11", "9|1x1|3x3")),
     "out_offset": (("0x200000", "0x"), ("-4", "0")),
     "in_offset": (("-4", "0"),),
     "dilation": (("5000", "2047|limit|dilation"), ("0", "1")),
@@ -519,7 +519,7 @@ def files_with_several(
             mistake = rng.choice(makers)(rng, start, text)
             if mistake is None or any(set(mistake.lines) & set(x.lines) for x in found):
                 continue
-            if any(_takes_away(mistake, x) for x in found):
+            if any(_takes_away(mistake, x) or _takes_away(mistake, mistake) for x in found):
                 continue
             layers = [_layer_of(text, x.lines[0]) for x in (*found, mistake)]
             if apart and len(set(layers)) < len(layers):

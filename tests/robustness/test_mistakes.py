@@ -225,6 +225,45 @@ def test_several_mistakes_are_told_in_one_run(tmp_path: Path) -> None:
     assert count > 30 and len(missed) <= count * 0.05, missed
 
 
+@pytest.mark.parametrize(
+    ("name", "changes", "message"),
+    [
+        ("conditional", {"op: conv2d": "op: Conv3d", "f0\n    op": "70\n    op"},
+         "'processors' 0x0000.0000.0000.0070 names 3, 4 input channels need 4"),
+        ("residual", {"arch: test": "arch: ''", "out_offset: 0x2000": "out_offset: 0x200000"},
+         "'out_offset' is 0x200000"),
+        ("residual", {"pad: 1": "pad: 7", "000f.ffff\n    op: conv": "001f.ffff\n    op: conv"},
+         "names 21, 20 input channels need 20"),
+        ("residual", {"op: conv2d": "op: conv", "in_sequences: lift": "in_sequences: lfit",
+                      "0000.ffff\n    op: conv2d": "0001.ffff\n    op: conv2d"},
+         "names 17, 16 input channels need 16"),
+        ("classifier (safetensors)", {"stride: 1": "stride: 3", "00ff\n    out_offset: 0x0000":
+                                      "01ff\n    out_offset: 0x0000"},
+         "names 9, 8 input channels need 8"),
+    ],
+)  # fmt: skip
+def test_masks_and_offsets_behind_a_value_that_cannot_be_used_are_judged(
+    tmp_path: Path, name: str, changes: dict[str, str], message: str
+) -> None:
+    text = STARTS[name].files[DESCRIPTION].decode()
+    for old, new in changes.items():
+        assert old in text, text
+        text = text.replace(old, new, 1)
+    files = {**STARTS[name].files, DESCRIPTION: text.encode()}
+    found = said(Mistake("", "", STARTS[name].args, files), tmp_path)
+    wrong = [d for d in found if d.severity is Severity.ERROR]
+    assert any(message in d.message for d in wrong), found
+    assert len(wrong) == len(changes), found
+
+
+def test_nothing_is_assumed_of_a_network_that_makes_no_sense_then(tmp_path: Path) -> None:
+    text = STARTS["mnist (trained)"].files[DESCRIPTION].decode()
+    text = text.replace("    max_pool: 2\n", "    max_pool: two\n", 1)
+    files = {**STARTS["mnist (trained)"].files, DESCRIPTION: text.encode(), CHECKPOINT: LFS}
+    found = said(Mistake("", "", STARTS["mnist (trained)"].args, files), tmp_path)
+    assert [d.code for d in found if d.severity is Severity.ERROR] == ["E502", "E109"]
+
+
 def test_lines_are_those_of_keys_with_values() -> None:
     start: Start = STARTS["mnist (trained)"]
     found = {line.key for line in lines_of(start.files[DESCRIPTION].decode())}

@@ -110,20 +110,14 @@ def measure(tool: str, kind: str, top: Path) -> Iterator[str]:
     second()
     new = contents(folder)
     assert old != new, f"{tool}: both versions write the same"
-    pair = tool == "quantize --safetensors"
 
     def prepare() -> None:
         shutil.rmtree(folder)
         shutil.copytree(start, folder)
 
-    for _, ended in outcomes(second, kind, prepare):
+    for _ in outcomes(second, kind, prepare):
         found = contents(folder)
-        half = (
-            pair
-            and ended == "killed"
-            and any(found.items() < whole.items() for whole in (old, new))
-        )
-        yield "old" if found == old else "new" if found == new else "half" if half else "MIXED"
+        yield "old" if found == old else "new" if found == new else "MIXED"
         second()
         left = [p.name for p in folder.rglob("*") if ".writing-" in p.name]
         if contents(folder) != new or left:

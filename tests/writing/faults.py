@@ -14,7 +14,7 @@ from writing import exchange as exchanging
 from writing import folder
 
 KILLED = 9
-_CALLS = ("replace", "rename", "fsync", "link", "mkdir", "unlink", "chmod")
+_CALLS = ("replace", "rename", "fsync", "link", "mkdir", "unlink", "chmod", "symlink")
 KINDS = ("kill", "ENOSPC", "EIO")
 
 
@@ -86,7 +86,7 @@ def _arm(kind: str, number: int) -> Callable[[], bool]:
 
     def faulty(name: str) -> Callable[..., Any]:
         call = getattr(os, name)
-        permanent = name in ("fsync", "link", "mkdir")
+        permanent = name in ("fsync", "link", "symlink", "mkdir")
 
         def replaced(*arguments: Any, **named: Any) -> Any:
             step(permanent)

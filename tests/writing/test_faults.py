@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import threading
@@ -109,26 +110,79 @@ def test_pair_matches_after_a_fault_at_any_step(tmp_path: Path, kind: str, exist
         if exists:
             write_with_twin(path, one)
 
-    def names(folder: Path) -> dict[str, bytes]:
-        return {p.name: p.read_bytes() for p in folder.iterdir() if ".writing-" not in p.name}
-
     prepare()
     write_with_twin(path, one)
-    old = names(path.parent)
+    old = named(path.parent)
     write_with_twin(path, two)
-    new = names(path.parent)
-    first = "net.pth.tar"
+    new = named(path.parent)
     steps = 0
     for number, ended in outcomes(lambda: write_with_twin(path, two), kind, prepare):
-        found = names(path.parent)
-        whole = (old if exists else {}), new
-        # between the renames of a killed run, the second file is missing rather than another's
-        between = {first: old[first]}, {first: new[first]}
-        assert found in (*whole, *(between if ended == "killed" else ())), (number, ended)
+        assert named(path.parent) in ((old if exists else {}), new), (number, ended)
+        if ended == "refused":
+            assert litter(path.parent) == []
         write_with_twin(path, two)
-        assert names(path.parent) == new and litter(path.parent) == []
+        assert named(path.parent) == new and litter(path.parent) == []
+        assert not any(p.is_symlink() for p in path.parent.iterdir())
         steps = number
-    assert steps > 6
+    assert steps > 20
+
+
+def named(folder: Path) -> dict[str, bytes]:
+    """What the names in a folder lead to."""
+    return {
+        p.name: p.read_bytes()
+        for p in folder.iterdir()
+        if ".writing-" not in p.name and p.is_file()
+    }
+
+
+def test_whoever_writes_one_half_of_a_killed_pair_settles_both(tmp_path: Path) -> None:
+    path = tmp_path / "top" / "net.pth.tar"
+    path.parent.mkdir()
+    versions = [Checkpoint({"state_dict": {"w": np.full(90, n, "f4")}}) for n in (1, 2)]
+    write_with_twin(path, versions[0])
+    old = named(path.parent)
+    shutil.copytree(path.parent, tmp_path / "start")
+
+    def prepare() -> None:
+        shutil.rmtree(path.parent)
+        shutil.copytree(tmp_path / "start", path.parent)
+
+    linked = 0
+    twin = path.parent / "net.safetensors"
+    for number, _ in outcomes(lambda: write_with_twin(path, versions[1]), "kill", prepare):
+        found = named(path.parent)
+        linked += twin.is_symlink()
+        (tmp_path / "link").unlink(missing_ok=True)
+        (tmp_path / "link").symlink_to(twin)
+        write_bytes(tmp_path / "link", b"mine")
+        assert not twin.is_symlink() and (tmp_path / "link").is_symlink(), number
+        assert named(path.parent) == found | {"net.safetensors": b"mine"}
+    assert linked > 3 and old
+
+
+def test_pair_without_links_of_the_file_system_is_old_or_new_or_half(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_arguments: object) -> None:
+        raise OSError(errno.EPERM, os.strerror(errno.EPERM))
+
+    path = tmp_path / "net.pth.tar"
+    versions = [Checkpoint({"state_dict": {"w": np.full(90, n, "f4")}}) for n in (1, 2)]
+    write_with_twin(path, versions[0])
+    old = named(tmp_path)
+    monkeypatch.setattr(os, "symlink", refuse)
+    write_with_twin(path, versions[1])
+    new = named(tmp_path)
+    assert old != new and litter(tmp_path) == []
+
+    def prepare() -> None:
+        write_with_twin(path, versions[1])
+
+    for _, ended in outcomes(lambda: write_with_twin(path, versions[0]), "kill", prepare):
+        found = named(tmp_path)
+        halves = [{name: whole[name]} for whole in (old, new) for name in whole]
+        assert found in (old, new, *halves), ended
 
 
 def test_files_of_somebody_who_still_writes_stay(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ import ai8x
 from checkpoint import atomic, read_checkpoint, twin_of
 from checkpoint.errors import CheckpointError
 from checkpoint.generations import ADDED_KEYS, has_thresholds, refuse_inconsistent
+from checkpoint.pairs import write_pair
 from checkpoint.reader import parse_checkpoint
 from checkpoint.safetensors import safetensors_bytes
 
@@ -141,4 +142,4 @@ def write_file(path: Path, data: bytes, safetensors: bool) -> None:
         return
     twin = twin_of(path)
     other = safetensors_bytes(twin, parse_checkpoint(data, str(path)))
-    atomic.write_pair(path, data, twin, other)
+    write_pair(path, data, twin, other)
