@@ -59,7 +59,7 @@ def check_folder(folder: str | os.PathLike[str], *, overwrite: bool) -> None:
         if part.is_dir():
             return
         if os.path.lexists(part):
-            raise _refusal("E061", part, "it is not a folder", "Choose another --test-dir.")
+            raise _refusal("E061", part, "it is not a folder", "Choose another place.")
 
 
 def write_project(

@@ -60,7 +60,7 @@ def _handle(command: ContainerCommand) -> int:
             print(f"Wrote {len(files)} files to {command.output}")
         case _:
             assert command.output is not None and key is not None
-            atomic.write_bytes(command.output, pack(_decrypted(container, key)))
+            atomic.write_bytes(command.output, pack(_decrypted(container, key, command.file)))
             print(f"Wrote {command.output}")
     return 0
 
@@ -125,9 +125,9 @@ def _layer_row(number: int, layer: Layer, container: Container) -> list[str]:
             str(layer.out_shift), str(layer.factor)]  # fmt: skip
 
 
-def _decrypted(container: Container, key: bytes) -> Container:
+def _decrypted(container: Container, key: bytes, place: str) -> Container:
     if not container.encrypted:
-        raise InputError("E928", "its data are not encrypted", remedy="Use it as it is.")
+        raise InputError("E928", "its data are not encrypted", place, "Use it as it is.")
     if container.vectors is not None:
         check_executable(container)
         verify_vectors(container, key)  # a wrong key is seen by them

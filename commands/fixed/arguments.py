@@ -59,8 +59,10 @@ def parse(words: Sequence[str]) -> FixedOptions:
     option("--data", metavar="DIR", default="data", help="folder of the data sets (default: data)")
     option("--model", metavar="NAME", help="network (default: what the file says), or FILE:CLASS "
            "(the file is executed)")  # fmt: skip
-    option("--bits", choices=("auto", "8", "16"), default="auto",
+    option("--bits", choices=("auto", "4", "8", "16"), default="auto",
            help="width of weights (default: auto, by layer)")  # fmt: skip
+    option("--few-bits", action="store_true", help="with --bits auto: 4 bits too, where they reach "
+           "--sqnr")  # fmt: skip
     option(
         "--sqnr",
         type=_number,
@@ -86,6 +88,8 @@ def parse(words: Sequence[str]) -> FixedOptions:
            help=f"samples that are computed with integers, too (default: {_REPORTED})")  # fmt: skip
     option("--debug", action="store_true", help="show where in the program a failure arises")
     args = parser.parse_args([*words])
+    if args.few_bits and args.bits != "auto":
+        parser.error(f"argument --few-bits: is for --bits auto, not {args.bits}")
     if not args.output.endswith(".nnb"):
         parser.error("argument OUTPUT: a network becomes a container, FILE.nnb")
     case = Q15Options(
@@ -100,6 +104,7 @@ def parse(words: Sequence[str]) -> FixedOptions:
         _rule(parser, "--weight-range", args.weight_range, ("max", "sigma", "percentile")),
         _rule(parser, "--data-range", args.data_range, ("max", "sigma")),
         args.flash,
+        args.few_bits,
     )
     return FixedOptions(case, args.output, rules, args.encrypt, args.report_samples)
 

@@ -169,8 +169,10 @@ def _format(network: FixedNetwork, tensor: int) -> str:
 
 def _summary(options: FixedOptions, network: FixedNetwork, errors: Errors) -> None:
     lengths = network.lengths
-    used = "" if lengths.threshold is None or options.rules.bits else \
-        f" (8 bits from {lengths.threshold:.2f} dB on)"  # fmt: skip
+    fewer = "fewer" if options.rules.few else "8"
+    used = (
+        "" if lengths.threshold is None else f" ({fewer} bits from {lengths.threshold:.2f} dB on)"
+    )
     print(f"Weights: {lengths.size_bytes:,} bytes{used}; data of {network.data_bits} bits")
     share = 100 * errors.agreeing / errors.samples
     ratio = errors.ratios[network.graph.output]

@@ -1,7 +1,8 @@
-"""Which layers can do with 8 bits: by the signal-to-noise ratio of their weights, and by size."""
+"""Which layers can do with 8 or 4 bits: by the signal-to-noise ratio of their weights, by size."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -11,7 +12,7 @@ from quantization.fixed.division import Division, divided, divisor, restored
 from quantization.formats import largest, sqnr_db
 from values import frozen
 
-SHORT, LONG = 8, 16
+FEW, SHORT, LONG = 4, 8, 16
 DEFAULT_SQNR_DB = 35.0
 
 
@@ -20,7 +21,7 @@ class Lengths:
     """Bits of each layer, the threshold that led to them (dB), and their bytes.
 
     `ratios` are the signal-to-noise ratios at 8 bits. `fits`: within the budget, if there is one;
-    otherwise all layers have 8 bits, and `threshold` is None.
+    otherwise all layers have the fewest bits, and `threshold` is None.
     """
 
     bits: tuple[int, ...]
@@ -42,17 +43,26 @@ def weight_sqnr_db(
 
 
 def choose_lengths(
-    ratios: Sequence[float], sizes: Sequence[int], threshold: float, budget: int | None = None
+    ratios: Sequence[float],
+    sizes: Sequence[int],
+    threshold: float,
+    budget: int | None = None,
+    few: Sequence[float] | None = None,
 ) -> Lengths:
     """Return 8 bits for layers whose ratio reaches the threshold (dB), 16 for the others.
 
-    `ratios` are those at 8 bits, `sizes` count the weights of the layers. With a budget (bytes) the
-    threshold is lowered for all layers alike, to the largest value at which the weights fit.
+    `ratios` are those at 8 bits, `sizes` count the weights of the layers. With the ratios at 4 bits
+    (`few`) layers may have 4 bits, too. With a budget (bytes) the threshold is lowered for all
+    layers alike, to the largest value at which the weights fit.
     """
-    lower = sorted({ratio for ratio in ratios if ratio < threshold}, reverse=True)
+    fewer = [-math.inf] * len(ratios) if few is None else few
+    lower = sorted({one for one in (*ratios, *fewer) if -math.inf < one < threshold}, reverse=True)
     for tried in (threshold, *lower):
-        bits = tuple(SHORT if ratio >= tried else LONG for ratio in ratios)
-        size = sum(count * width // 8 for count, width in zip(sizes, bits, strict=True))
+        bits = tuple(
+            FEW if few is not None and less >= tried else SHORT if ratio >= tried else LONG
+            for ratio, less in zip(ratios, fewer, strict=True)
+        )
+        size = sum(-(-count * width // 8) for count, width in zip(sizes, bits, strict=True))
         if budget is None or size <= budget:
             return Lengths(bits, tried, size, tuple(ratios), True)
     return Lengths(bits, None, size, tuple(ratios), False)

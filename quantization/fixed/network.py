@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from diagnostics.errors import InputError
 from quantization.fixed.division import Division
 from quantization.fixed.layer import FixedLayer, fixed_layer
-from quantization.fixed.length import LONG, SHORT, Lengths, choose_lengths, weight_sqnr_db
+from quantization.fixed.length import FEW, LONG, SHORT, Lengths, choose_lengths, weight_sqnr_db
 from quantization.fixed.numbers import q_format
 from quantization.fixed.ranges import Rule, Summary, data_magnitude, weight_magnitude
 from quantization.q15.graph import Clip, Graph, Weighted
@@ -23,8 +23,8 @@ from values import frozen
 class FixedRules:
     """How integers are chosen.
 
-    `bits` is 8, 16, or None: for each layer by `threshold_db`, lowered until the weights fit
-    `budget` bytes, if there is one.
+    `bits` is 4, 8, 16, or None: for each layer by `threshold_db`, lowered until the weights fit
+    `budget` bytes, if there is one; with `few` 4 bits are possible, else 8 or 16.
     """
 
     bits: int | None
@@ -33,6 +33,7 @@ class FixedRules:
     weights: Rule
     data: Rule
     budget: int | None = None
+    few: bool = False
 
 
 @frozen
@@ -55,7 +56,7 @@ def fix_network(graph: Graph, ranges: Sequence[Summary | None], rules: FixedRule
     _check_clips(graph)
     steps = [step for step in graph.steps if isinstance(step, Weighted)]
     lengths = _lengths(steps, rules)
-    data_bits = SHORT if set(lengths.bits) == {SHORT} and rules.bits == SHORT else LONG
+    data_bits = LONG if rules.bits in (None, LONG) else SHORT
     leaders = leaders_of(graph)
     fractions: dict[int, int] = {}
     for tensor in measured_maps(graph):
@@ -89,18 +90,23 @@ def fix_network(graph: Graph, ranges: Sequence[Summary | None], rules: FixedRule
 
 def _lengths(steps: Sequence[Weighted], rules: FixedRules) -> Lengths:
     """Return the widths of all weighted steps, or raise InputError E929."""
-    ratios = [
-        weight_sqnr_db(step.weights, SHORT, rules.division,
-                       weight_magnitude(step.weights, rules.weights))
-        for step in steps
-    ]  # fmt: skip
+    ratios, few = (
+        [
+            weight_sqnr_db(step.weights, bits, rules.division,
+                           weight_magnitude(step.weights, rules.weights))
+            for step in steps
+        ]
+        for bits in (SHORT, FEW)
+    )  # fmt: skip
     sizes = [step.weights.size for step in steps]
-    threshold = {None: rules.threshold_db, SHORT: -math.inf, LONG: math.inf}[rules.bits]
-    if rules.bits == LONG:
-        found = Lengths((LONG,) * len(steps), None, 2 * sum(sizes), tuple(ratios), True)
+    if rules.bits is not None:
+        size = sum(-(-count * rules.bits // 8) for count in sizes)
+        found = Lengths((rules.bits,) * len(steps), None, size, tuple(ratios), True)
         fits = rules.budget is None or found.size_bytes <= rules.budget
     else:
-        found = choose_lengths(ratios, sizes, threshold, rules.budget)
+        found = choose_lengths(
+            ratios, sizes, rules.threshold_db, rules.budget, few if rules.few else None
+        )
         fits = found.fits
     if not fits:
         raise InputError(

@@ -129,7 +129,7 @@ def _computed(container: Container, data: bytes, layer: Layer, known: Mapping[in
         case Op.COPY:
             total = inputs[0].reshape(made.shape)
         case Op.SOFTMAX:
-            raise AssertionError("check_executable refuses it")
+            total = _softmax(inputs[0])
     return _stored(total, layer, made)
 
 
@@ -202,19 +202,36 @@ def _normalized(total: Int64) -> Int64:
 
 def _pooled(given: Int64, layer: Layer, made: Tensor) -> Int64:
     """Return the greatest value of each window, or the mean, rounded toward zero or to nearest."""
-    taps = np.stack([
-        given[row * layer.dilation_rows :: layer.stride_rows,
-              column * layer.dilation_columns :: layer.stride_columns]
-        [: made.rows, : made.columns]
-        for row in range(layer.kernel_rows)
-        for column in range(layer.kernel_columns)
-    ])  # fmt: skip
+    lowest = 0 if layer.op == Op.AVGPOOL else -(1 << 31)
+    taps = _taps(given, layer, made, lowest)
     if layer.op == Op.MAXPOOL:
         greatest: Int64 = taps.max(axis=0)
         return greatest
-    total, count = taps.sum(axis=0), len(taps)
+    total = taps.sum(axis=0)
+    count = _taps(np.ones((*given.shape[:2], 1), np.int64), layer, made, 0).sum(axis=0)
     size = np.abs(total)
     rounds = bool(layer.activation & ROUNDED)
     size = (2 * size + count) // (2 * count) if rounds else size // count
     mean: Int64 = np.sign(total) * size
     return mean
+
+
+def _taps(given: Int64, layer: Layer, made: Tensor, outside: int) -> Int64:
+    """Return what each place of the window reads, [place, row, column, channel]."""
+    border = [(pad, pad) for pad in layer.pad]
+    padded = np.pad(given, (*border, (0, 0)), constant_values=outside)
+    return np.stack([
+        padded[row * layer.dilation_rows :: layer.stride_rows,
+               column * layer.dilation_columns :: layer.stride_columns]
+        [: made.rows, : made.columns]
+        for row in range(layer.kernel_rows)
+        for column in range(layer.kernel_columns)
+    ])  # fmt: skip
+
+
+def _softmax(given: Int64) -> Int64:
+    """Return shares of 128 of 2 to the power of values, as `arm_softmax_q7` computes them."""
+    base = int(given.max()) - 8
+    total = int((1 << (given - base).clip(0, 7)).sum())
+    shares: Int64 = ((1 << 20) // total) >> (13 + base - given).clip(0, 31)
+    return shares

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from diagnostics.errors import InputError
 from quantization.fixed.network import FixedNetwork
 from quantization.formats import Float64s, Int64s, to_fixed
 from quantization.q15.graph import Add, Clip, Concat, Pool, Step, Weighted
@@ -53,15 +52,10 @@ class FixedLowering:
             case Weighted():
                 self._weighted(step, sources)
             case Pool():
-                if step.padding != (0, 0):
-                    raise InputError(
-                        "E924", f"{step.name}: it has padding; containers have no layer for it",
-                        remedy="Pool without padding.",
-                    )  # fmt: skip
                 self.builder.layer(
                     Op.AVGPOOL if step.average else Op.MAXPOOL, sources, self._made(step),
                     follow=ROUNDED if step.average else Follow.NOTHING, kernel=step.window,
-                    stride=step.stride,
+                    stride=step.stride, pad=step.padding,
                 )  # fmt: skip
             case Clip():
                 if self._followed.get(step.source) == step.target:

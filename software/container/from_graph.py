@@ -46,6 +46,7 @@ from software.plan.arena import place
 
 _DATA_FRACTION, _WEIGHT_FRACTION = 7, 7
 _BIAS_SHIFT = 7
+_FEW = 4
 _NARROWEST, _WIDEST = -128, 127
 _LONGEST = {"kernel": 255, "dimension": 0xFFFF, "selected": 1024}
 _JOINS = {Join.ADD: Op.ADD, Join.SUB: Op.SUB, Join.XOR: Op.XOR, Join.OR: Op.OR}
@@ -224,7 +225,7 @@ class Lowering:
             made if step.limited else target,
             follow=_follow(step),
             weights=self.builder.weights(
-                step.weights.transpose(0, 2, 3, 1), 8, _WEIGHT_FRACTION, rows=full
+                step.weights.transpose(0, 2, 3, 1), _bits(step), _WEIGHT_FRACTION, rows=full
             ),
             bias=self._bias(step),
             kernel=step.kernel,
@@ -322,6 +323,13 @@ class Lowering:
         )
         if found != made:
             self._refuse(name, f"its output is {made[0]}x{made[1]}, not {found[0]}x{found[1]}")
+
+
+def _bits(step: Convolution) -> int:
+    """Return with how many bits weights are stored: with 4 if that takes less room than 8."""
+    size = step.weights[0].size
+    narrow = step.weight_bits <= _FEW and 2 * size > -(-size * _FEW // 32) * 8
+    return _FEW if narrow else 8
 
 
 def _follow(step: Convolution) -> Follow:

@@ -10,7 +10,8 @@ from struct import Struct
 import numpy as np
 from numpy.typing import NDArray
 
-from quantization.lowbit import TRITS, Encoding
+from quantization.lowbit import ENCODINGS, TRITS, Encoding
+from quantization.lowbit import pack as pack_codes
 from software.container.cipher import NONCE_BYTES, deciphered
 from software.container.records import (
     ALIGNMENT,
@@ -44,6 +45,8 @@ from software.container.records import (
 from values import frozen
 
 _DTYPES = {Element.INT8: np.int8, Element.INT16: np.int16, Element.INT32: np.int32}
+_FEW = ENCODINGS["4bit"]
+"""How weights of 4 bits are stored: two's complement."""
 
 
 @frozen
@@ -135,20 +138,36 @@ class Builder:
     def weights(
         self, values: NDArray[np.integer], bits: int, fraction: int = 0, *, rows: bool = False
     ) -> int:
-        """Add weights [filter, row, column, channel] of 8 or 16 bits; `rows`: fully connected."""
+        """Add weights [filter, row, column, channel]; `rows`: fully connected.
+
+        They have 16, 8 or 4 bits; those of 4 are packed.
+        """
+        if bits == _FEW.bits:
+            codes = values.reshape(len(values), -1).astype(np.int64) & ((1 << bits) - 1)
+            words = pack_codes(codes, _FEW)
+            return self.packed(words, codes.shape[1], _FEW, values.shape[1:3], fraction)
         kind = {8: Element.INT8, 16: Element.INT16}[bits]
         order = Order.ROWS if rows else Order.OHWI
         count, height, width, channels = values.shape
         shape = (height, width, channels, count)
         return self._constant(_stored(values, kind), kind, order, fraction, shape)
 
-    def packed(self, words: NDArray[np.unsignedinteger], inputs: int, encoding: Encoding) -> int:
-        """Add the packed weights of a fully connected layer: words, row after row."""
+    def packed(
+        self,
+        words: NDArray[np.unsignedinteger],
+        inputs: int,
+        encoding: Encoding,
+        kernel: tuple[int, ...] = (1, 1),
+        fraction: int = 0,
+    ) -> int:
+        """Add packed weights: words, row after row, each of a filter with `inputs` weights."""
         form = "<u2" if encoding.name == "Ternary" else "<u4"
         stored = words.astype(form).tobytes()
         rows = len(words.reshape(-1)) // (-(-inputs // _per_word(encoding)))
-        shape = (1, 1, inputs, rows)
-        return self._constant(stored, Element.PACKED, Order.ROWS, 0, shape, encoding.identifier)
+        height, width = kernel
+        shape = (height, width, inputs // (height * width), rows)
+        order = Order.ROWS if height * width == 1 else Order.OHWI
+        return self._constant(stored, Element.PACKED, order, fraction, shape, encoding.identifier)
 
     def bias(self, values: NDArray[np.integer], bits: int, fraction: int = 0) -> int:
         """Add biases [channel] of 8, 16 or 32 bits."""

@@ -91,8 +91,6 @@ def _unsupported(layer: Layer, container: Container) -> str | None:
     tensors = container.tensors
     inputs = [tensors[number] for number in container.inputs_of(layer)]
     made = tensors[layer.output]
-    if layer.op == Op.SOFTMAX:
-        return "softmax"
     if any(not _plain(tensor) for tensor in (*inputs, made)):
         return "data in another order than HWC, packed, or more than one image"
     if layer.follow == Follow.SHIFT_NORM:
@@ -104,7 +102,15 @@ def _unsupported(layer: Layer, container: Container) -> str | None:
     if layer.op in (Op.MAXPOOL, Op.AVGPOOL):
         other = inputs[0].type != made.type or len(inputs) > 1
         other |= layer.op == Op.AVGPOOL and made.type not in _NARROW
-        return "pooling with padding or of another type" if any(layer.pad) or other else None
+        wide = not all(
+            pad == 0 or (dilation == 1 and 2 * pad <= kernel)
+            for pad, dilation, kernel in zip(layer.pad, layer.dilation, layer.kernel, strict=True)
+        )
+        return "pooling of another type, or of windows beside the data" if wide or other else None
+    if layer.op == Op.SOFTMAX:
+        pixel = made.type == inputs[0].type == Element.INT8 and made.rows * made.columns == 1
+        fits = pixel and len(inputs) == 1 and inputs[0].shape == made.shape
+        return None if fits else "softmax of more than one pixel, or not of 8 bits"
     if layer.op == Op.COPY:
         moved = len(inputs) > 1 or inputs[0].elements != made.elements
         return "a copy of another size" if moved else None
@@ -129,7 +135,7 @@ def _unsupported_sums(
     if layer.weights == NONE:
         return "no weights"
     weights = tensors[layer.weights]
-    if weights.type not in _NARROW and (weights.type, layer.op) != (Element.PACKED, Op.FC):
+    if weights.type not in (*_NARROW, Element.PACKED):
         return "weights of this type"
     if not _orderly(weights, Order.CHW):
         return "weights in the order CHW"

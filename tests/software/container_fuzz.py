@@ -21,7 +21,7 @@ from tests.software.container_answers import check_of
 from tests.software.containers import KINDS, RECIPES, made
 from tests.software.nnb_in_c import build_driver, opened, statuses
 
-_THREE = ("convolutions", "pooling", "packed")
+_THREE = ("convolutions", "windows", "packed")
 _SEALED = 0.8
 _BATCH = 1000
 

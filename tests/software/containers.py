@@ -117,12 +117,47 @@ def packed(grow: Growing) -> None:
     inputs = rows * columns * channels
     for number, name in enumerate(("4bitsym", "Ternary", "2bitsym", "Binary", "FP130", "8bit",
                                    "NF4", "NF2", "4bit")):  # fmt: skip
-        encoding, outputs = ENCODINGS[name], 13 + number
-        codes = grow.random.integers(0, len(encoding.values), (outputs, inputs))
-        weights = grow.builder.packed(pack_codes(codes, encoding), inputs, encoding)
+        outputs = 13 + number
+        weights = few_bits(grow, name, outputs, inputs)
         grow.step(Op.FC, [grow.last], (1, 1, outputs), kind=Element.INT8, weights=weights,
                   follow=Follow.SHIFT_NORM)  # fmt: skip
         inputs = outputs
+
+
+def few_bits(
+    grow: Growing, name: str, outputs: int, inputs: int, kernel: tuple[int, int] = (1, 1)
+) -> int:
+    """Add random packed weights of an encoding."""
+    encoding = ENCODINGS[name]
+    codes = grow.random.integers(0, len(encoding.values), (outputs, inputs))
+    return grow.builder.packed(pack_codes(codes, encoding), inputs, encoding, kernel)
+
+
+def windows(grow: Growing) -> None:
+    """Convolutions with weights of few bits, pooling with padding, softmax."""
+    channels = grow.shape[2]
+    for name, pad in (("4bit", (1, 1)), ("Ternary", (0, 1)), ("NF2", (1, 0)), ("8bit", (0, 0))):
+        weights = few_bits(grow, name, channels, 9 * channels, (3, 3))
+        size = tuple(grow.shape[i] + 2 * pad[i] - 2 for i in (0, 1))
+        grow.step(Op.CONV, [grow.last], (*size, channels), weights=weights, kernel=(3, 3), pad=pad,
+                  out_shift=6)  # fmt: skip
+    grow.step(Op.DEPTHWISE, [grow.last], (*grow.shape[:2], channels),
+              weights=few_bits(grow, "4bitsym", channels, 4, (2, 2)), kernel=(2, 2), pad=(1, 1),
+              dilation=(2, 2), groups=channels, out_shift=3)  # fmt: skip
+    rows, columns, _ = grow.shape
+    grow.step(Op.AVGPOOL, [grow.last], (rows, columns // 2 + 1, channels), kernel=(3, 2),
+              pad=(1, 1), stride=(1, 2))  # fmt: skip
+    rows, columns, _ = grow.shape
+    grow.step(Op.MAXPOOL, [grow.last], ((rows - 1) // 2 + 1, columns, channels), kernel=(3, 3),
+              pad=(1, 1), stride=(2, 1))  # fmt: skip
+    rows, columns, _ = grow.shape
+    grow.step(Op.AVGPOOL, [grow.last], (rows // 2 + 1, columns, channels), kernel=(2, 3),
+              pad=(1, 1), stride=(2, 1), follow=ROUNDED)  # fmt: skip
+    rows, columns, _ = grow.shape
+    weights = few_bits(grow, "4bit", 9, rows * columns * channels)
+    grow.step(Op.FC, [grow.last], (1, 1, 9), kind=Element.INT8, follow=Follow.SHIFT_NORM,
+              weights=weights)  # fmt: skip
+    grow.step(Op.SOFTMAX, [grow.last], (1, 1, 9), kind=Element.INT8)
 
 
 RECIPES: dict[str, tuple[Callable[[Growing], None], tuple[int, int, int]]] = {
@@ -130,6 +165,7 @@ RECIPES: dict[str, tuple[Callable[[Growing], None], tuple[int, int, int]]] = {
     "pooling": (pooling, (9, 8, 3)),
     "joining": (joining, (4, 5, 3)),
     "packed": (packed, (2, 3, 5)),
+    "windows": (windows, (9, 8, 5)),
 }
 
 

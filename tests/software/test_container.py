@@ -136,6 +136,45 @@ def test_average_of_a_window_truncates() -> None:
     assert run(container, np.array([-1, -2, -3, -1]).reshape(2, 2, 1)).tolist() == [[[-1]]]
 
 
+@pytest.mark.parametrize(
+    ("values", "shares"),
+    [
+        # base 2: 128 + 128 + 1 + 1 = 258, 2^20 / 258 = 4064, shifted by 5, 6, 13 and 31
+        ([10, 9, 2, -50], [127, 63, 0, 0]),
+        # base 119: the same four times, 2^20 / 512 = 2048, shifted by 5
+        ([127, 127, 127, 127], [64, 64, 64, 64]),
+        # base -136: 128, 2^20 / 128 = 8192, shifted by 5 and limited
+        ([-128], [127]),
+    ],
+)
+def test_softmax_has_shares_of_128(values: list[int], shares: list[int]) -> None:
+    builder = Builder()
+    given, output = (builder.activation(Element.INT8, (1, 1, len(values))) for _ in range(2))
+    builder.layer(Op.SOFTMAX, [given], output)
+    found = run(unpack(pack(builder.container())), np.array(values).reshape(1, 1, -1))
+    assert found.reshape(-1).tolist() == shares
+
+
+def test_pooling_leaves_out_what_lies_outside() -> None:
+    for op, expected in ((Op.MAXPOOL, [-1, -2]), (Op.AVGPOOL, [-1, -3])):
+        builder = Builder()
+        given = builder.activation(Element.INT8, (1, 3, 1))
+        output = builder.activation(Element.INT8, (1, 2, 1))
+        builder.layer(op, [given], output, kernel=(1, 2), stride=(1, 2), pad=(0, 1))
+        found = run(unpack(pack(builder.container())), np.array([-1, -2, -4]).reshape(1, 3, 1))
+        assert found.reshape(-1).tolist() == expected
+
+
+def test_windows_beside_the_data_are_refused() -> None:
+    builder = Builder()
+    given = builder.activation(Element.INT8, (4, 4, 1))
+    output = builder.activation(Element.INT8, (7, 7, 1))
+    builder.layer(Op.AVGPOOL, [given], output, kernel=(2, 2), pad=(2, 2))
+    with pytest.raises(ContainerError) as refused:
+        check_executable(unpack(pack(builder.container())))
+    assert refused.value.name == "unsupported"
+
+
 def test_wrong_key_is_seen_by_the_test_vectors() -> None:
     pytest.importorskip("cryptography")
     container = unpack(made("convolutions", seal=SEAL))

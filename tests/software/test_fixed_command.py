@@ -10,6 +10,7 @@ import pytest
 from commands.fixed.quantize import quantize_fixed
 from diagnostics.errors import InputError
 from quantization.fixed import Division, Rule, summarize
+from quantization.fixed.length import choose_lengths
 from quantization.fixed.network import FixedRules, fix_network
 from quantization.q15.graph import Graph, GraphBuilder
 from software.container import unpack, verify_vectors
@@ -44,7 +45,7 @@ def rules(bits: int | None = None, division: Division = Division.POWER_OF_TWO) -
 
 
 @pytest.mark.parametrize("division", Division)
-@pytest.mark.parametrize(("bits", "error"), [(None, 0.02), (16, 0.002), (8, 0.2)])
+@pytest.mark.parametrize(("bits", "error"), [(None, 0.02), (16, 0.002), (8, 0.2), (4, 0.6)])
 def test_results_are_close_to_floating_point(
     bits: int | None, error: float, division: Division
 ) -> None:
@@ -57,7 +58,7 @@ def test_results_are_close_to_floating_point(
     made = fix_network(network, ranges, rules(bits, division))
     lowering = FixedLowering(made)
     container = unpack(pack(lowering.container()))
-    assert {container.tensors[0].type} == {Element.INT8 if bits == 8 else Element.INT16}
+    assert {container.tensors[0].type} == {Element.INT8 if bits in (4, 8) else Element.INT16}
     exact = maps[network.output]
     for sample, wanted in zip(samples, exact, strict=True):
         tensors = run_all(container, fixed_input(made, sample[None])[0])
@@ -86,6 +87,43 @@ def test_digits_become_a_container(tmp_path: Path, capsys: pytest.CaptureFixture
     with pytest.raises(InputError) as refused:
         quantize_fixed([*line, "--flash", "1K"])
     assert refused.value.code == "E929" and file.read_bytes() == before
+
+
+def test_four_bits_where_they_reach_the_ratio(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "digits.nnb"
+    line = [DIGITS, str(file), "--device", "FIXED", "--calib", "digits",
+            "--calibration-samples", "32", "--report-samples", "4", "--few-bits"]  # fmt: skip
+    assert quantize_fixed([*line, "--sqnr", "14.4"]) == 0
+    assert "fewer bits from 14.40 dB on" in capsys.readouterr().out
+    container = unpack(file.read_bytes())
+    types = {container.tensors[one.weights].type for one in container.layers if one.constants}
+    assert types == {Element.PACKED, Element.INT8}
+    assert verify_vectors(container) == 1
+    assert quantize_fixed([*line, "--flash", "12K"]) == 0
+    assert len(file.read_bytes()) < 14 << 10
+    with pytest.raises(SystemExit):
+        quantize_fixed([*line, "--bits", "8"])
+
+
+def test_lengths_with_four_bits() -> None:
+    def bits(threshold: float, budget: int | None = None) -> tuple[int, ...]:
+        return choose_lengths([40.0, 30.0], [100, 100], threshold, budget, [20.0, 10.0]).bits
+
+    assert bits(35) == (8, 16)
+    assert bits(35, 200) == (8, 8)
+    assert bits(35, 150) == (4, 8)
+    assert bits(35, 100) == (4, 4)
+    assert not choose_lengths([40.0], [100], 35, 49, [20.0]).fits
+
+
+def test_pooling_with_padding_is_stored() -> None:
+    builder = GraphBuilder((2, 5, 5))
+    made = builder.pool("mean", 0, True, (3, 3), (2, 2), (1, 1))
+    network = builder.finished(builder.linear("full", made, np.ones((1, 18)), None))
+    lowering = FixedLowering(fix_network(network, [summarize([1.0])] * 3, rules()))
+    assert unpack(pack(lowering.container())).layers[0].pad == (1, 1)
 
 
 def test_limits_that_no_format_has_are_refused() -> None:

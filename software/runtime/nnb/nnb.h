@@ -17,7 +17,7 @@
 /* Layers that are compiled in: one bit per operation of the file, 13: weights of few bits,
  * 14: decryption. A file that needs another one is refused with NNB_UNSUPPORTED. */
 #ifndef NNB_KERNELS
-#define NNB_KERNELS 0x7EFFu
+#define NNB_KERNELS 0x7FFFu
 #endif
 
 typedef enum {

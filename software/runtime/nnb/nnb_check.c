@@ -43,8 +43,7 @@ static int sums_supported(const uint8_t *blob, const nnb_header *h, const nnb_la
         return 0;
     }
     nnb_read_tensor(blob, h, l->weights, &w);
-    if (w.type == NNB_PACKED ? l->op != NNB_FC || !NNB_HAS_KERNEL(NNB_FEW_BITS)
-                             : w.type > NNB_INT16) {
+    if (w.type == NNB_PACKED ? !NNB_HAS_KERNEL(NNB_FEW_BITS) : w.type > NNB_INT16) {
         return 0;
     }
     if (!orderly(&w) || l->bias_shift < 0 || l->bias_shift > LONGEST_SHIFT
@@ -81,13 +80,19 @@ static int operands_fit(const uint8_t *blob, const nnb_header *h, const nnb_laye
     return l->op != NNB_CONCAT || channels == y->channels;
 }
 
+/* Whether every window of pooling has a pixel: it begins at most half of it before the first. */
+static int pads(const nnb_layer *l, int axis)
+{
+    return l->pad[axis] == 0 || (l->dilation[axis] == 1 && 2 * l->pad[axis] <= l->kernel[axis]);
+}
+
 static int supported(const uint8_t *blob, const nnb_header *h, const nnb_layer *l)
 {
     nnb_tensor_record x, y;
     uint32_t i;
 
     nnb_read_tensor(blob, h, l->output, &y);
-    if (l->op == NNB_SOFTMAX || !NNB_HAS_KERNEL(l->op) || !plain(&y)) {
+    if (!NNB_HAS_KERNEL(l->op) || !plain(&y)) {
         return 0;
     }
     for (i = l->in_count; i-- > 0;) { /* the first one is used below */
@@ -107,7 +112,11 @@ static int supported(const uint8_t *blob, const nnb_header *h, const nnb_layer *
         return 0;
     }
     if (l->op == NNB_MAXPOOL || l->op == NNB_AVGPOOL) {
-        return !l->pad[0] && !l->pad[1] && l->in_count == 1 && x.type == y.type;
+        return pads(l, 0) && pads(l, 1) && l->in_count == 1 && x.type == y.type;
+    }
+    if (l->op == NNB_SOFTMAX) {
+        return l->in_count == 1 && x.type == NNB_INT8 && y.type == NNB_INT8
+               && (uint32_t)x.rows * x.columns == 1 && same_shape(&x, &y);
     }
     if (l->op == NNB_COPY) {
         return l->in_count == 1 && nnb_elements(&x) == nnb_elements(&y);

@@ -72,17 +72,45 @@ static int64_t dot(const uint8_t *w, uint32_t w_type, const uint8_t *x, uint32_t
     return total;
 }
 
+/* Where the weights of a filter begin that are not packed. */
+static const uint8_t *row_of(const nnb_operand *w, uint32_t filter)
+{
+    size_t length = (size_t)w->about.rows * w->about.columns * w->about.channels;
+
+    return w->about.type == NNB_PACKED ? w->at : w->at + ((filter * length) << w->about.type);
+}
+
+/* Products of data and the weights of a filter, which begin at `row`, from the weight `first` on. */
+static int64_t products(const nnb_operand *w, uint32_t filter, const uint8_t *row, uint32_t first,
+                        const uint8_t *x, uint32_t x_type, uint32_t count)
+{
+    uint32_t type = w->about.type;
+
+#if NNB_HAS_KERNEL(NNB_FEW_BITS)
+    if (type == NNB_PACKED) {
+        return nnb_packed_dot(w, filter, first, x, x_type, count);
+    }
+#endif
+    (void)filter;
+    return dot(row + ((size_t)first << type), type, x, x_type, count);
+}
+
 /* The row or column of the input that a tap reads; the number of them where there are only zeros. */
 static uint32_t tap(const nnb_layer *l, int axis, uint32_t made, uint32_t number, uint32_t length)
 {
-    uint32_t apart = l->op == NNB_TRANSPOSED ? l->stride[axis] : 1;
     uint32_t step = l->op == NNB_TRANSPOSED ? 1 : l->stride[axis];
     uint32_t place = made * step + number * l->dilation[axis];
 
-    if (place < l->pad[axis] || (place - l->pad[axis]) % apart != 0) {
+    if (place < l->pad[axis]) {
         return length;
     }
-    place = (place - l->pad[axis]) / apart;
+    place -= l->pad[axis];
+    if (l->op == NNB_TRANSPOSED) { /* pixels are `stride` apart */
+        if (place % l->stride[axis] != 0) {
+            return length;
+        }
+        place /= l->stride[axis];
+    }
     return place < length ? place : length;
 }
 
@@ -104,8 +132,9 @@ static int64_t window_sum(const nnb_job *job, const nnb_operand *x, uint32_t row
     const nnb_layer *l = job->layer;
     uint32_t inputs = job->weights.about.channels, channels = x->about.channels;
     uint32_t first = l->groups > 1 ? filter / (job->made.channels / l->groups) * inputs : 0;
-    uint32_t w_type = job->weights.about.type, x_type = x->about.type, i, k, y, z;
+    uint32_t x_type = x->about.type, i, k, y, z;
     uint32_t run = run_length(l, column, x->about.columns);
+    const uint8_t *weights = row_of(&job->weights, filter);
     int64_t total = 0;
 
     if (run * inputs > LONGEST_RUN) {
@@ -117,9 +146,8 @@ static int64_t window_sum(const nnb_job *job, const nnb_operand *x, uint32_t row
             z = tap(l, 1, column, k, x->about.columns);
             if (z < x->about.columns) {
                 size_t from = ((size_t)y * x->about.columns + z) * channels + first;
-                size_t at = (((size_t)filter * l->kernel[0] + i) * l->kernel[1] + k) * inputs;
-                total += dot(job->weights.at + (at << w_type), w_type, x->at + (from << x_type),
-                             x_type, run * inputs);
+                total += products(&job->weights, filter, weights, (i * l->kernel[1] + k) * inputs,
+                                  x->at + (from << x_type), x_type, run * inputs);
             }
         }
     }
@@ -136,14 +164,9 @@ static int64_t summed(const nnb_job *job, const nnb_operand *x, uint32_t index)
 
     if (l->op != NNB_FC) {
         total = window_sum(job, x, pixel / job->made.columns, pixel % job->made.columns, filter);
-#if NNB_HAS_KERNEL(NNB_FEW_BITS)
-    } else if (job->weights.about.type == NNB_PACKED) {
-        total = nnb_packed_dot(&job->weights, filter, x, count);
-#endif
     } else {
-        uint32_t type = job->weights.about.type;
-        total = dot(job->weights.at + (((size_t)filter * count) << type), type, x->at,
-                    x->about.type, count);
+        total = products(&job->weights, filter, row_of(&job->weights, filter), 0, x->at,
+                         x->about.type, count);
     }
     total *= l->factor;
     if (job->bias.at != NULL) {
@@ -213,21 +236,46 @@ void nnb_pool(const nnb_job *job, const nnb_operand *x)
     uint32_t channels = job->made.channels, count = (uint32_t)nnb_elements(&job->made), n, i, k;
 
     for (n = 0; n < count; n++) {
-        uint32_t pixel = n / channels, row = pixel / job->made.columns * l->stride[0];
-        uint32_t column = pixel % job->made.columns * l->stride[1];
+        uint32_t pixel = n / channels, row = pixel / job->made.columns;
+        uint32_t column = pixel % job->made.columns, pixels = 0;
         int64_t greatest = INT32_MIN;
         uint32_t total = 0; /* wraps around; for means it does not */
         for (i = 0; i < l->kernel[0]; i++) {
-            for (k = 0; k < l->kernel[1]; k++) {
-                uint32_t at = (row + i * l->dilation[0]) * x->about.columns + column;
-                int64_t value = nnb_load(x->at, x->about.type,
-                                         (at + k * l->dilation[1]) * channels + n % channels);
-                greatest = value > greatest ? value : greatest;
-                total += (uint32_t)(uint64_t)value;
+            uint32_t y = tap(l, 0, row, i, x->about.rows);
+            for (k = 0; k < l->kernel[1] && y < x->about.rows; k++) {
+                uint32_t z = tap(l, 1, column, k, x->about.columns);
+                if (z < x->about.columns) {
+                    int64_t value = nnb_load(x->at, x->about.type,
+                                             (y * x->about.columns + z) * channels + n % channels);
+                    greatest = value > greatest ? value : greatest;
+                    total += (uint32_t)(uint64_t)value;
+                    pixels++;
+                }
             }
         }
-        nnb_store(job, n, l->op == NNB_MAXPOOL
-                              ? greatest
-                              : mean(signed32(total), (uint32_t)l->kernel[0] * l->kernel[1], l->rounded));
+        nnb_store(job, n, l->op == NNB_MAXPOOL ? greatest
+                                               : mean(signed32(total), pixels, l->rounded));
+    }
+}
+
+/* 2 to the power of values, those more than 7 below the greatest plus one counted as one. */
+void nnb_softmax(const nnb_job *job, const nnb_operand *x)
+{
+    uint32_t count = (uint32_t)nnb_elements(&job->made), i, total = 0, share;
+    int32_t base = -128, above;
+
+    for (i = 0; i < count; i++) {
+        int32_t value = (int32_t)nnb_load(x->at, NNB_INT8, i);
+        base = value > base ? value : base;
+    }
+    base -= 8;
+    for (i = 0; i < count; i++) {
+        above = (int32_t)nnb_load(x->at, NNB_INT8, i) - base;
+        total += 1u << (above < 0 ? 0 : above > 7 ? 7 : above);
+    }
+    share = (1u << 20) / total;
+    for (i = 0; i < count; i++) {
+        above = 13 + base - (int32_t)nnb_load(x->at, NNB_INT8, i);
+        nnb_store(job, i, share >> (above < 0 ? 0 : above > 31 ? 31 : above));
     }
 }

@@ -26,10 +26,12 @@ typedef struct {
 int64_t nnb_load(const uint8_t *at, uint32_t type, uint32_t index);
 /* Limit a value to the type of the output, do what follows, and store it. */
 void nnb_store(const nnb_job *job, uint32_t index, int64_t value);
-/* The sum of products of packed weights, a row of them, and data. */
-int64_t nnb_packed_dot(const nnb_operand *weights, uint32_t row, const nnb_operand *data,
-                       uint32_t count);
+/* The sum of products of `count` data and packed weights, of a row of them from `first` on. */
+int64_t nnb_packed_dot(const nnb_operand *weights, uint32_t row, uint32_t first,
+                       const uint8_t *data, uint32_t type, uint32_t count);
 void nnb_sums(const nnb_job *job, const nnb_operand *x);
 void nnb_pool(const nnb_job *job, const nnb_operand *x);
+/* Shares of 128 of 2 to the power of the values, all of them together. */
+void nnb_softmax(const nnb_job *job, const nnb_operand *x);
 
 #endif

@@ -35,40 +35,46 @@ static int32_t value_of(uint32_t encoding, int32_t code)
 }
 
 /* Ten digits to the base 3 are the fraction of 65536 that a word of 16 bits states. */
-static int64_t ternary_dot(const uint8_t *row, const nnb_operand *x, uint32_t count)
+static int64_t ternary_dot(const uint8_t *row, uint32_t first, const uint8_t *x, uint32_t x_type,
+                           uint32_t count)
 {
-    uint32_t i, word = 0, digit;
+    uint32_t i = first / 10 * 10, word = 0, digit;
     int64_t total = 0;
 
-    for (i = 0; i < count; i++) {
+    for (; i < first + count; i++) {
         if (i % 10 == 0) {
             word = nnb_u16(row + i / 10 * 2);
         }
         word *= 3;
         digit = word >> 16;
         word &= 0xFFFFu;
-        if (digit < 2) {
-            int64_t value = nnb_load(x->at, x->about.type, i);
+        if (digit < 2 && i >= first) {
+            int64_t value = nnb_load(x, x_type, i - first);
             total += digit ? -value : value;
         }
     }
     return total;
 }
 
-int64_t nnb_packed_dot(const nnb_operand *w, uint32_t row, const nnb_operand *x, uint32_t count)
+int64_t nnb_packed_dot(const nnb_operand *w, uint32_t row, uint32_t first, const uint8_t *x,
+                       uint32_t x_type, uint32_t count)
 {
     uint32_t bits = nnb_code_bits(w->about.encoding), i, word = 0;
+    uint32_t length = (uint32_t)w->about.rows * w->about.columns * w->about.channels;
+    const uint8_t *at;
     int64_t total = 0;
 
     if (w->about.encoding == 64) {
-        return ternary_dot(w->at + (size_t)row * ((count + 9) / 10) * 2, x, count);
+        at = w->at + (size_t)row * ((length + 9) / 10) * 2;
+        return ternary_dot(at, first, x, x_type, count);
     }
-    for (i = 0; i < count; i++) {
+    at = w->at + (size_t)row * (length / 32 * bits + (length % 32 * bits + 31) / 32) * 4;
+    for (i = first; i < first + count; i++) {
         uint32_t place = i * bits % 32;
-        if (place == 0) {
-            word = nnb_u32(w->at + ((size_t)row * ((count * bits + 31) / 32) + i * bits / 32) * 4);
+        if (place == 0 || i == first) {
+            word = nnb_u32(at + ((size_t)(i / 32) * bits + i % 32 * bits / 32) * 4);
         }
-        total += nnb_load(x->at, x->about.type, i)
+        total += nnb_load(x, x_type, i - first)
                  * value_of(w->about.encoding, (int32_t)(word >> (32 - bits - place)
                                                          & ((1u << bits) - 1)));
     }

@@ -217,6 +217,9 @@ static void run_layer(const run *r, uint32_t number)
     case NNB_AVGPOOL:
         nnb_pool(&job, &x);
         break;
+    case NNB_SOFTMAX:
+        nnb_softmax(&job, &x);
+        break;
     case NNB_CONCAT:
         concatenate(r, &job);
         break;
