@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from software.emit.page import page_of
-from software.graph import sources_of
+from software.graph import Convolution
 from software.levels.plan import Level, LevelPlan, Task
 from software.levels.schemes import Planes, Rows, Weights
 from software.profile import Profile
@@ -45,15 +45,18 @@ def level_page(built: LevelBuilt, profile: Profile, name: str) -> str:
 def _task(plan: LevelPlan, task: Task) -> Iterator[str]:
     target = plan.graph.tensors[task.step.target]
     shape = f"{target.rows}x{target.columns}x{target.channels}"
-    yield (
-        f"  {task.index:3}  {task.name:28} {_places(plan, task):14} {shape:>12}  {unit_text(task)}"
-    )
+    named = f"  {_number(task):>5}  {task.name:28}"
+    yield f"{named} {_places(plan, task):14} {shape:>12}  {unit_text(task)}"
     if task.reason:
         yield f"       {'':28} {task.reason}"
 
 
+def _number(task: Task) -> str:
+    return f"{task.index}-{task.last}" if task.links else str(task.index)
+
+
 def _places(plan: LevelPlan, task: Task) -> str:
-    sources = dict.fromkeys(level_of(plan, tensor) for tensor in sources_of(task.step))
+    sources = dict.fromkeys(level_of(plan, tensor) for tensor in task.sources)
     return f"{'+'.join(sources)} > {level_of(plan, task.step.target)}"
 
 
@@ -65,6 +68,10 @@ def level_of(plan: LevelPlan, tensor: int) -> str:
 
 def unit_text(task: Task) -> str:
     """Return how a step is cut, in words."""
+    if task.links:
+        rings = ", ".join(str(link.slots) for link in task.links)
+        resident = any(not link.in_place for link in task.links)
+        return f"chain: rings of {rings} rows{', weights in L1' if resident else ''}"
     match task.cut:
         case Rows():
             what = f"{task.way}: {_size(task, task.cut)}"
@@ -87,7 +94,7 @@ def _size(task: Task, cut: Rows) -> str:
 
 
 def _weights(task: Task, cut: Rows) -> str:
-    if task.in_place:
+    if task.in_place or not isinstance(task.step, Convolution):
         return ""
     match cut.weights:
         case Weights.RESIDENT:
@@ -131,7 +138,8 @@ def level_plan_file(plan: LevelPlan, name: str) -> str:
             {"index": task.index, "name": task.name, "layer": task.step.layer,
              "way": task.way, "unit": unit_text(task), "reason": task.reason,
              "cycles": round(task.cycles),
-             "reads": [level_of(plan, tensor) for tensor in sources_of(task.step)],
+             "steps": [link.index for link in task.layers],
+             "reads": [level_of(plan, tensor) for tensor in task.sources],
              "writes": level_of(plan, task.step.target)}
             for task in plan.tasks
         ],

@@ -14,6 +14,7 @@ from software.emit.numbers import lines_of
 from software.emit.project import RUNTIME, Sample, macro_of, outputs_of, sample_arrays, sources_text
 from software.graph import Combine, Convolution, Copy, Insert, Pool, PoolKind, Roll
 from software.kernels import Packed
+from software.levels.buffers import DONE
 from software.levels.layers import packed_groups, packed_planes
 from software.levels.plan import Level, LevelPlan, Spot, Task
 from software.levels.schemes import Planes, Rows, Weights
@@ -40,7 +41,7 @@ class LevelCode:
         self.functions: dict[str, str] = {}
         self.helpers = {"data.c", "keep_max.c", "keep_sum.c"}
         self.weights: dict[int, NDArray[Any]] = {}
-        self.tasks = [self._task(task) for task in plan.tasks]
+        self.tasks = [one for task in plan.tasks for one in self._described(task)]
 
     def base(self, tensor: int) -> str:
         """Return where a tensor begins, as C writes it."""
@@ -64,9 +65,23 @@ class LevelCode:
         second = self._buffer(task, f"{name} 1")
         return [first, first if second == "NULL" else second]
 
+    def _described(self, task: Task) -> Iterator[dict[str, Any]]:
+        """Yield what the template needs of a task, of a chain behind its links."""
+        if not task.links:
+            yield self._task(task)
+            return
+        for link in task.links:
+            yield self._task(link) | {"kind": "link"}
+        yield {
+            "number": task.index, "title": task.name, "kind": "chain",
+            "out": self.base(task.step.target), "from": [self.base(s) for s in task.sources],
+            "links": [link.index for link in task.links], "done": self._buffer(task, DONE),
+        }  # fmt: skip
+
     def _task(self, task: Task) -> dict[str, Any]:
         found: dict[str, Any] = {"number": task.index, "title": task.name, "kind": "copy"}
-        found["out"] = self.base(task.step.target)
+        if task.step.target not in self.plan.passing:
+            found["out"] = self.base(task.step.target)
         match task.cut:
             case Rows():
                 return found | self._layer(task) | self._rows(task, task.cut)
@@ -160,7 +175,7 @@ class LevelCode:
         sources = sources_in_order(task)
         found: dict[str, Any] = {
             "kind": "rows",
-            "from": [self.base(source) for source in sources],
+            "from": [] if task.chained else [self.base(source) for source in sources],
             "rings": [] if task.reads else [
                 self._buffer(task, f"input {n}") for n in range(len(sources))
             ],
@@ -218,9 +233,10 @@ class LevelCode:
         ]  # fmt: skip
         kinds = {n: values.dtype.kind + str(values.dtype.itemsize)
                  for n, values in self.weights.items()}  # fmt: skip
-        in_place = {task.index for task in plan.tasks if task.in_place}
+        in_place = {task.index for task in plan.layers if task.in_place}
         return {
             "tasks": self.tasks, "kept": kept, "copies": copies, "used": used,
+            "layered": bool(used & {"rows", "planes", "chain"}),
             "window_rows": max(rows, default=1), "l1_bytes": plan.used[Level.L1],
             "l2_bytes": plan.used[Level.L2], "l3_bytes": self.l3_bytes(),
             "arrays": [{"number": n, "type": kinds[n], "in_place": n in in_place}
@@ -280,7 +296,8 @@ def _further(code: LevelCode) -> dict[str, str]:
 def _runs(code: LevelCode) -> Iterator[str]:
     """Yield the functions that are used; all begin with the same line."""
     used = {task["kind"] for task in code.tasks}
-    for number, kind in enumerate(sorted(used & {"rows", "planes"})):
+    used |= {"rows"} if "chain" in used else set()  # its functions make the rows of chains
+    for number, kind in enumerate(kind for kind in ("planes", "rows", "chain") if kind in used):
         first, newline, rest = (RUNTIME / f"levels_{kind}.c").read_text().partition("\n")
         yield rest if number else first + newline + rest
 

@@ -12,10 +12,28 @@ from software.levels.plan import Level, Task, sums_rows
 from software.levels.schemes import Planes, Rows, Weights
 
 _SUM_BYTES = 4
+DONE_BYTES = 2
+"""Bytes of the number of rows that a link of a chain made."""
+SCRATCH, DONE = "scratch", "done"
+"""Names of buffers: memory that kernels work in, and the rows that each link of a chain made."""
 
 
-def buffers_of(task: Task, kernels: Mapping[int, Kernel]) -> Iterator[tuple[str, int, Level]]:
-    """Yield the name, the bytes and the memory of each buffer of a task."""
+def buffers_of(task: Task, kernels: Mapping[int, Kernel]) -> Iterator[tuple[int, str, int, Level]]:
+    """Yield index and name, the bytes and the memory of each buffer of a task.
+
+    The links of a chain work one after the other in the same scratch memory, that of the first.
+    """
+    for link in task.layers:
+        for name, size, level in _buffers(link, kernels):
+            if not task.links or name != SCRATCH:
+                yield link.index, name, size, level
+    if task.links:
+        yield task.index, DONE, aligned(DONE_BYTES * len(task.links), task.align), Level.L1
+        if most := max(scratch_of(link.step, kernels) for link in task.links):
+            yield task.index, SCRATCH, aligned(most, task.align), Level.L1
+
+
+def _buffers(task: Task, kernels: Mapping[int, Kernel]) -> Iterator[tuple[str, int, Level]]:
     match task.cut:
         case Rows():
             found = _of_rows(task, task.cut, kernels)
@@ -42,7 +60,7 @@ def _of_rows(
     if isinstance(step, Convolution):
         if not task.in_place:
             yield from _pair("weights", _by_turns(weight_sizes(task, kernels) * _times(task, cut)))
-        yield "scratch", scratch_of(step, kernels), Level.L1
+        yield SCRATCH, scratch_of(step, kernels), Level.L1
 
 
 def _by_turns(sizes: Sequence[int]) -> tuple[int, int]:
@@ -78,7 +96,8 @@ def ring_bytes(task: Task) -> int:
     layer, cut = _layer(task), task.cut
     assert isinstance(cut, Rows)
     row = widest(layer, cut.columns) * layer.channels * layer.in_bytes
-    if not row or not layer.needed(layer.out_size[0] - 1)[1]:
+    row = layer.row_bytes if task.chained else row
+    if not row or not layer.needed(task.rows - 1)[1]:
         return 0  # results of padding alone
     slots, short = task.slots, task.input_bytes - (layer.in_size[0] - 1) * layer.row_bytes
     if slots == layer.in_size[0] > 1 and short < row:

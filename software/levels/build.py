@@ -31,9 +31,10 @@ WAYS: Mapping[str, frozenset[Way]] = {
     "rows": frozenset({Way.ROWS, Way.ROW_TILES}),
     "pixels": frozenset({Way.PIXELS}),
     "planes": frozenset({Way.PLANES, Way.PLANES_L2, Way.PLANE_TILES}),
+    "chain": frozenset({Way.ROW_CHAIN}),
 }
 """What the words of --scheme ask for."""
-ALWAYS = frozenset({"first", "pixels", "planes"})
+ALWAYS = frozenset({"first", "pixels", "planes", "chain"})
 """Words that only memory levels know."""
 
 

@@ -54,7 +54,7 @@ def candidates(
             yield Task(index=index, step=step)
         return
     rows_only = not takes_planes(step)
-    for way in Way:
+    for way in filter(lambda one: one.alone, Way):
         planes = way in (Way.PLANES, Way.PLANES_L2, Way.PLANE_TILES)
         if (planes and rows_only) or (not planes and (setting.planar_in or setting.planar_out)):
             continue
@@ -69,6 +69,8 @@ def impossible(step: Step, layer: Geometry | None, ways: Collection[Way]) -> str
     why = "it does not fit"
     if layer is None:
         why = "it only copies"
+    elif way is Way.ROW_CHAIN:
+        why = "no layer beside it takes its rows or gives it rows alone, or their rings do not fit"
     elif way is Way.PIXELS and not layer.pointwise:
         why = "a result needs more than the pixel in its place"
     elif way is Way.PLANES and not isinstance(step, Convolution):
@@ -99,8 +101,7 @@ def _fitting(
         if cut is None:
             return None
         task = _task(index, step, layer, cut, way, replace(setting, in_place=in_place))
-        sizes = [(size, level) for _, size, level in buffers_of(task, kernels)]
-        need = sum(size for size, level in sizes if level is Level.L1)
+        need = sum(size for *_, size, level in buffers_of(task, kernels) if level is Level.L1)
         if need <= setting.l1:
             return task
         l1 -= need - setting.l1  # kernels pad the weights of a group

@@ -91,14 +91,14 @@ def traffic_of(task: Task, weight_bytes: int) -> Traffic:
                        weights=stored * bands * len(tiles), outputs=outputs)  # fmt: skip
     assert isinstance(cut, Rows)
     times = task.groups if cut.weights is Weights.WEIGHTS_OUTER else 1
-    rows = layer.needed(layer.out_size[0] - 1)[1]
+    rows = layer.needed(task.rows - 1)[1]
     data = min(rows * columns * pixel, task.input_bytes) if len(tiles) == 1 else (
         rows * columns * pixel)  # fmt: skip
     again = len(tiles) if cut.weights in (Weights.ROWS_OUTER, Weights.WEIGHTS_OUTER) else 1
     if cut.weights is Weights.ROWS_OUTER:
         again *= bands_of(layer, cut.band)
     return Traffic(
-        inputs=0 if task.reads else data * layer.sources * times,
+        inputs=0 if task.reads or task.chained else data * layer.sources * times,
         weights=stored * again,
         outputs=0 if task.writes else outputs,
     )

@@ -13,6 +13,7 @@ from software.levels.machine import Bytes
 from software.levels.machine import Copy as Transfer
 from software.levels.order import INPUT, OUTPUT
 from software.levels.plan import Level, LevelPlan, Spot, Task
+from software.levels.run_chain import ChainRun
 from software.levels.run_planes import PlanesRun
 from software.levels.run_rows import RowsRun
 from software.levels.schemes import Planes, Rows
@@ -26,7 +27,7 @@ class LevelExecutor(State):
         super().__init__(plan, delayed=delayed)
         if self.graph.kept is not None:
             self._whole(self.graph.kept)[:] = 0
-        for task in plan.tasks:
+        for task in plan.layers:
             self._load(task)
         self.machine.used = dict.fromkeys(self.machine.used, 0)
 
@@ -64,6 +65,9 @@ class LevelExecutor(State):
         return self.machine.at(self.place(tensor), self.graph.tensors[tensor].size_bytes)
 
     def _task(self, task: Task) -> None:
+        if task.links:
+            ChainRun(self, task).run()
+            return
         match task.cut:
             case Rows():
                 RowsRun(self, task, task.cut).run()

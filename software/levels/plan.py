@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping
 
-from software.graph import Convolution, Graph, Step
+from software.graph import Convolution, Graph, Step, sources_of
 from software.kernels import Core, Kernel
 from software.levels.geometry import Geometry, aligned
 from software.levels.schemes import Cut, Planes, Rows, Way, Weights
@@ -63,6 +63,10 @@ class Task:
     computes; `in_place`: weights are read where they are; `planar`: the output is made channel by
     channel. The last unit of pixels may be shorter: `pixels` are all of the output, `input_bytes`
     those of an input. `cycles` are an estimate, `reason` says why this way was chosen.
+
+    `links` are layers that hand each other rows or channels, `step` is that of the last; a link
+    is `chained` if another of them makes its input, which may ask for fewer rows than there are:
+    those that are `asked` (0: all).
     """
 
     index: int
@@ -80,21 +84,47 @@ class Task:
     input_bytes: int = 0
     cycles: float = 0.0
     reason: str = ""
+    links: tuple[Task, ...] = ()
+    chained: bool = False
+    asked: int = 0
 
     @property
     def name(self) -> str:
         """The step's name, with what it is."""
+        if self.links:
+            return f"{self.links[0].step.name} to {self.step.name}"
         return f"{self.step.name} {type(self.step).__name__.lower()}"
+
+    @property
+    def last(self) -> int:
+        """Index of its last step."""
+        return self.index + max(len(self.links) - 1, 0)
+
+    @property
+    def layers(self) -> tuple[Task, ...]:
+        """The links, or itself."""
+        return self.links or (self,)
+
+    @property
+    def sources(self) -> tuple[int, ...]:
+        """The tensors that it reads."""
+        return sources_of(self.layers[0].step)
 
     @property
     def pitch(self) -> int:
         """Bytes from a row of the ring to the next."""
         assert self.layer is not None and isinstance(self.cut, Rows)
-        if self.reads:
+        if self.reads or self.chained:
             return self.layer.row_bytes
         columns = self.layer.tile_columns(self.cut.columns)
         row = columns * self.layer.channels * self.layer.in_bytes
         return aligned(row, self.align) if self.ahead and self.way is not Way.RESIDENT else row
+
+    @property
+    def rows(self) -> int:
+        """Output rows that are made."""
+        assert self.layer is not None
+        return self.asked or self.layer.out_size[0]
 
     @property
     def slots(self) -> int:
@@ -102,7 +132,7 @@ class Task:
         assert self.layer is not None and isinstance(self.cut, Rows)
         if self.reads:
             return self.layer.in_size[0]
-        rows = self.layer.out_size[0]
+        rows = self.rows
         ahead = self.ahead and self.cut.band < rows
         ring = self.layer.ring_rows(min(self.cut.band, rows), ahead=ahead)
         return max(min(ring, self.layer.needed(rows - 1)[1]), 1)
@@ -141,6 +171,16 @@ class LevelPlan:
     used: Mapping[Level, int]
     stored: Mapping[int, Spot]
     traffic: Traffic
+
+    @property
+    def layers(self) -> tuple[Task, ...]:
+        """Tasks, with the links of chains in their place."""
+        return tuple(one for task in self.tasks for one in task.layers)
+
+    @property
+    def passing(self) -> frozenset[int]:
+        """Tensors that have no place: their rows go from link to link of a chain."""
+        return frozenset(one.step.target for task in self.tasks for one in task.links[:-1])
 
     @property
     def scheme(self) -> str:

@@ -9,20 +9,20 @@ from numpy.typing import NDArray
 
 from software.arithmetic import joined, mean, sums_of_row
 from software.graph import Combine, Convolution, Pool, PoolKind
-from software.levels.buffers import bands_of
+from software.levels.buffers import SCRATCH, bands_of
 from software.levels.geometry import Geometry
 from software.levels.layers import part_of
 from software.levels.machine import Bytes
 from software.levels.machine import Copy as Transfer
 from software.levels.order import INPUT, OUTPUT, Act, Event, row_events, runs
-from software.levels.plan import Task
+from software.levels.plan import Spot, Task
 from software.levels.schemes import Rows, Weights
 from software.levels.state import Feed, State, moved, sources_in_order
 from values import frozen
 
 
 @frozen
-class _Piece:
+class Piece:
     """Output columns from `column` on, input columns from `start` to `end`; filters likewise."""
 
     column: int
@@ -41,8 +41,9 @@ class RowsRun:
         self.state, self.machine, self.task, self.cut = run, run.machine, task, cut
         self.layer: Geometry = task.layer
         self.step = task.step
-        self.sources = [run.place(s) for s in sources_in_order(task)]
-        self.target = run.place(task.step.target)
+        self.sources = [run.place(s) for s in sources_in_order(task) if not run.passes(s)]
+        if not run.passes(task.step.target):
+            self.target = run.place(task.step.target)
         tiles = -(-self.layer.out_size[1] // cut.columns)
         bands = bands_of(self.layer, cut.band)
         times = {Weights.ROWS_OUTER: tiles * bands, Weights.WEIGHTS_OUTER: tiles}
@@ -54,19 +55,28 @@ class RowsRun:
         layer, cut = self.layer, self.cut
         for column in range(0, layer.out_size[1], cut.columns):
             columns = min(cut.columns, layer.out_size[1] - column)
-            start, end = layer.needed_columns(column, columns)
-            if self.task.reads:
-                start, end = 0, layer.in_size[1]
+            start, end = self.span(column, columns)
             step = cut.filters if self.task.filters_outer else layer.filters
             for first in range(0, layer.filters, step):
                 filters = min(step, layer.filters - first)
-                piece = _Piece(column, columns, start, end, first, filters)
+                piece = Piece(column, columns, start, end, first, filters)
                 whole = cut.weights is Weights.RESIDENT and not column
                 if whole or cut.weights is Weights.WEIGHTS_OUTER:
-                    self._checked(self.feed.take(), first, filters)
+                    self.checked(self.feed.take(), first, filters)
                 self._stream(piece)
 
-    def _checked(self, data: Bytes | None, first: int, filters: int) -> None:
+    def span(self, column: int, columns: int) -> tuple[int, int]:
+        """Return first and end of the input columns that are there for some output columns."""
+        if self.task.reads or self.task.chained:
+            return 0, self.layer.in_size[1]
+        return self.layer.needed_columns(column, columns)
+
+    def whole(self) -> Piece:
+        """Return the piece that is all columns and filters."""
+        columns, filters = self.layer.out_size[1], self.layer.filters
+        return Piece(0, columns, *self.span(0, columns), 0, filters)
+
+    def checked(self, data: Bytes | None, first: int, filters: int) -> None:
         """See that the weights that arrived are those of a group."""
         if data is None:
             return
@@ -78,20 +88,21 @@ class RowsRun:
         if not np.array_equal(packed, data):
             raise AssertionError(f"{self.task.name}: weights have not arrived")
 
-    def _stream(self, piece: _Piece) -> None:
+    def _stream(self, piece: Piece) -> None:
         for event in self._events():
             match event.act:
                 case Act.START if event.numbers[0] == INPUT:
-                    self._fetch(piece, *event.numbers[1:])
+                    self.fetch(piece, *event.numbers[1:])
                 case Act.START:
-                    self._leave(piece, *event.numbers[1:])
+                    self.leave(piece, *event.numbers[1:])
                 case Act.WAIT:
-                    for _ in range(self._copies(piece, event.numbers[0])):
+                    for _ in range(self.copies(piece, event.numbers[0])):
                         self.machine.wait(event.numbers[0])
                 case _:
                     self._compute(piece, *event.numbers)
 
-    def _copies(self, piece: _Piece, channel: int) -> int:
+    def copies(self, piece: Piece, channel: int) -> int:
+        """Return how many copies were started at once."""
         if channel == INPUT:
             nothing = self.task.reads or piece.start == piece.end
             return 0 if nothing else self.layer.sources
@@ -102,7 +113,8 @@ class RowsRun:
             return row_events(self.layer, self.cut.band, self.task.slots)
         return just_in_time(self.layer, self.cut.band, self.task.slots)
 
-    def _fetch(self, piece: _Piece, row: int, rows: int, slot: int) -> None:
+    def fetch(self, piece: Piece, row: int, rows: int, slot: int) -> None:
+        """Start to copy input rows into the ring."""
         if self.task.reads or piece.start == piece.end:
             return
         layer, pixel = self.layer, self.layer.channels * self.layer.in_bytes
@@ -118,7 +130,8 @@ class RowsRun:
                 INPUT, Transfer(to, self.task.pitch, from_, layer.row_bytes, size, rows)
             )
 
-    def _leave(self, piece: _Piece, unit: int, buffer: int) -> None:
+    def leave(self, piece: Piece, unit: int, buffer: int) -> None:
+        """Start to copy the results of a unit away."""
         if self.task.writes:
             return
         layer = self.layer
@@ -138,12 +151,12 @@ class RowsRun:
             copy = Transfer(target, row_bytes, source, size, size, rows)
         self.machine.start(OUTPUT, copy)
 
-    def _columns(self, piece: _Piece, row: int) -> int:
+    def _columns(self, piece: Piece, row: int) -> int:
         """Return the columns of an output row; the last row of pixels is shorter."""
         width = self.layer.out_size[1]
         return min(piece.columns, self.task.pixels - row * width - piece.column)
 
-    def _row(self, piece: _Piece, source: int, y: int) -> Bytes | None:
+    def _row(self, piece: Piece, source: int, y: int) -> Bytes | None:
         """Return a row of input, or None if there is none."""
         layer = self.layer
         if not 0 <= y < layer.in_size[0] or piece.start == piece.end:
@@ -156,7 +169,7 @@ class RowsRun:
         ring = self.state.buffer(self.task, f"input {source}")
         return self.machine.at(moved(ring, y % self.task.slots * self.task.pitch), size)
 
-    def _compute(self, piece: _Piece, unit: int, first: int, rows: int) -> None:
+    def _compute(self, piece: Piece, unit: int, first: int, rows: int) -> None:
         cut, pixel = self.cut, piece.filters * self.layer.out_bytes
         if not self.task.writes:
             there = self.state.buffer(self.task, f"output {unit % 2}")
@@ -164,14 +177,13 @@ class RowsRun:
         else:
             there = moved(self.target, first * self.layer.out_size[1] * pixel)
             pitch, column = self.layer.out_size[1] * pixel, piece.column * pixel
-        if (scratch := self.state.plan.buffers.get((self.task.index, "scratch"))) is not None:
-            self.machine.at(scratch, self.state.plan.sizes[self.task.index, "scratch"])[:] = 0x2A
+        self.spoil()
         outer = cut.weights is Weights.ROWS_OUTER
         step = cut.filters if outer else piece.filters
         for filter_ in range(piece.filter, piece.filter + piece.filters, step):
             filters = min(step, piece.filter + piece.filters - filter_)
             if outer:
-                self._checked(self.feed.take(), filter_, filters)
+                self.checked(self.feed.take(), filter_, filters)
             for y in range(first, first + rows):
                 found = self._made(piece, y, filter_, filters)
                 bytes_ = filters * self.layer.out_bytes
@@ -180,7 +192,19 @@ class RowsRun:
                 out = self.machine.at(start, len(found) * pixel).reshape(len(found), pixel)
                 out[:, begin : begin + bytes_] = found.view(np.int8).reshape(len(found), -1)
 
-    def _made(self, piece: _Piece, y: int, first: int, filters: int) -> NDArray[np.generic]:
+    def spoil(self) -> None:
+        """Overwrite the memory that kernels work in."""
+        key = (self.task.index, SCRATCH)
+        if (scratch := self.state.plan.buffers.get(key)) is not None:
+            self.machine.at(scratch, self.state.plan.sizes[key])[:] = 0x2A
+
+    def make_row(self, piece: Piece, y: int, there: Spot) -> None:
+        """Make a whole row in a place."""
+        self.spoil()
+        found = self._made(piece, y, 0, piece.filters).view(np.int8).reshape(-1)
+        self.machine.at(there, found.size)[:] = found
+
+    def _made(self, piece: Piece, y: int, first: int, filters: int) -> NDArray[np.generic]:
         """Return results of a row: [column, filter]."""
         columns = self._columns(piece, y)
         match self.step:

@@ -27,7 +27,7 @@ class Weights(enum.StrEnum):
 
 
 class Way(enum.StrEnum):
-    """How a layer is cut, in the order in which `first` takes them."""
+    """How a layer is cut, in the order in which `first` takes them, or several together."""
 
     RESIDENT = "resident"
     ROWS = "rows"
@@ -36,6 +36,12 @@ class Way(enum.StrEnum):
     PLANES_L2 = "planes_l2"
     ROW_TILES = "row_tiles"
     PLANE_TILES = "plane_tiles"
+    ROW_CHAIN = "row_chain"
+
+    @property
+    def alone(self) -> bool:
+        """Whether a layer is computed by itself."""
+        return self is not Way.ROW_CHAIN
 
 
 @frozen(kw_only=True)
@@ -298,8 +304,7 @@ Cut = Rows | Pixels | Planes
 
 def ways(layer: Geometry, room: Room) -> dict[Way, Cut | None]:
     """Return what fits in each way but resident; tiles only where the untiled way does not fit."""
-    found: dict[Way, Cut | None] = dict.fromkeys(Way)
-    del found[Way.RESIDENT]
+    found: dict[Way, Cut | None] = {w: None for w in Way if w.alone and w is not Way.RESIDENT}
     found[Way.ROWS] = rows(layer, room)
     found[Way.PIXELS] = pixels(layer, room)
     found[Way.PLANES] = planes(layer, room)

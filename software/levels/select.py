@@ -7,15 +7,16 @@ fewer. Tensors move into L1 as long as that makes the whole cheaper.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from diagnostics import Diagnostic
 from software.build import NoRoomError
 from software.graph import Convolution, Graph, Insert, Roll, Step, sources_of
 from software.kernels import IN_TILES, Kernel, choose
-from software.levels.buffers import buffers_of
+from software.levels.buffers import SCRATCH, buffers_of
 from software.levels.candidates import Setting, candidates, impossible
+from software.levels.chains import Chains
 from software.levels.cost import compute_cycles, copy_cycles, cycles_of, traffic_of, units_of
 from software.levels.layers import (
     geometry_of,
@@ -32,7 +33,8 @@ from software.plan.planner import lives_of, outputs_of
 from software.profile import Profile
 from values import frozen
 
-_ALIGNMENT = 16
+_Found = tuple[int, float, tuple[Task, ...]]
+"""Steps that are not cut as was asked, cycles, and tasks."""
 
 
 @frozen(kw_only=True)
@@ -65,6 +67,8 @@ class Planner:
         self.caller = {o.tensor for o in self.outputs if not o.copied} | {graph.input}
         self.l1_only = set() if graph.kept is None else self._with_rolling(graph.kept)
         self.far = self._levels()
+        self.chains = Chains(graph, profile, self.kernels, in_place=wish.in_place)
+        self.with_chains = not wish.first and (not wish.ways or Way.ROW_CHAIN in wish.ways)
 
     def _with_rolling(self, kept: int) -> set[int]:
         """A buffer that is kept between runs moves, which takes the core: it stays in L1."""
@@ -78,7 +82,7 @@ class Planner:
         tensors = [t for t in self.lives if t not in self.caller | self.l1_only]
         inside: list[Block] = []
         for tensor in sorted(tensors, key=lambda t: -self.graph.tensors[t].size_bytes):
-            block = self._block(tensor)
+            block = self._block(tensor, self.lives)
             if self.profile.l2 and place([*inside, block], ())[1] <= self.profile.l2:
                 inside.append(block)
                 found[tensor] = Level.L2
@@ -88,14 +92,23 @@ class Planner:
                 found[tensor] = Level.L1
         return found
 
-    def _block(self, tensor: int) -> Block:
+    def _block(self, tensor: int, lives: Mapping[int, tuple[int, int]]) -> Block:
         one = self.graph.tensors[tensor]
-        first, last = self.lives[tensor]
+        first, last = lives[tensor]
         return Block(name=one.name, size=aligned(one.size_bytes), first=first, last=last,
                      tensor=tensor)  # fmt: skip
 
     def plan(self) -> LevelPlan:
         """Return the plan; raise NoRoomError if there is none."""
+        made = self._best_plan()
+        if made is None and self.with_chains:  # input and output of a chain exist at the same time
+            self.with_chains = False
+            made = self._best_plan()
+        if made is None:
+            raise NoRoomError(self._refusal())
+        return made
+
+    def _best_plan(self) -> LevelPlan | None:
         inside = {t for t, level in self.far.items() if level is Level.L1} | self.l1_only
         best = self._tasks(inside)
         order = sorted(self.far, key=lambda t: self.lives[t])
@@ -107,36 +120,61 @@ class Planner:
                 made = self._placed(tried, inside | {tensor})
                 if made is not None:
                     best, inside = tried, inside | {tensor}
-        made = None if best is None else self._placed(best, inside)
-        if made is None:
-            raise NoRoomError(self._refusal(inside))
-        return made
+        return None if best is None else self._placed(best, inside)
 
-    def _live(self, index: int, inside: set[int]) -> int:
+    def _live(self, index: int, inside: set[int], last: int | None = None) -> int:
+        """Return the bytes of tensors that live in a step, or in steps to `last`."""
+        end = index if last is None else last
+        passing = {step.target for step in self.graph.steps[index:end]}
         return sum(
             aligned(self.graph.tensors[t].size_bytes)
-            for t in inside
-            if self.lives[t][0] <= index <= self.lives[t][1]
+            for t in inside - passing
+            if self.lives[t][0] <= end and index <= self.lives[t][1]
         )
 
     def _tasks(self, inside: set[int]) -> tuple[Task, ...] | None:
         """Return the best way of each step with these tensors in L1; None if one does not fit."""
-        best: dict[bool, tuple[float, tuple[Task, ...]]] = {False: (0.0, ())}
-        for index, step in enumerate(self.graph.steps):
-            found: dict[bool, tuple[float, tuple[Task, ...]]] = {}
-            for planar_in, (cost, tasks) in best.items():
+        steps = self.graph.steps
+        best: list[dict[bool, _Found]] = [{} for _ in range(len(steps) + 1)]
+        best[0][False] = (0, 0.0, ())
+        for index, step in enumerate(steps):
+            for planar_in, found in best[index].items():
                 for planar_out in (False, True) if self._may_turn(index, inside) else (False,):
                     task = self._best(index, step, inside, planar_in, planar_out)
-                    if task is None:
-                        continue
-                    total = cost + task.cycles
-                    if planar_out not in found or total < found[planar_out][0]:
-                        found[planar_out] = (total, (*tasks, task))
-            if not found:
-                self.stuck = index
-                return None
-            best = found
-        return best[False][1]
+                    if task is not None:
+                        _keep(best[index + 1], planar_out, found, self._missed(task), task)
+            if False in best[index]:
+                for task in self._chained(index, inside):
+                    _keep(best[task.last + 1], False, best[index][False], 0, task)
+        if not best[-1]:
+            return None
+        return best[-1][False][2]
+
+    def _missed(self, task: Task) -> int:
+        """Return 1 for a task that is not cut as was asked."""
+        return int(bool(self.wish.ways) and task.way not in self.wish.ways)
+
+    def _chained(self, first: int, inside: set[int]) -> Iterator[Task]:
+        """Yield the chains that begin with a step and fit."""
+        steps = self.graph.steps
+        for count in range(2, self.chains.most[first] + 1 if self.with_chains else 0):
+            end = first + count - 1
+            ends = {*sources_of(steps[first]), steps[end].target}
+            far = any(self.far.get(t, Level.L2) is Level.L3 for t in ends - inside)
+            reads = inside.issuperset(sources_of(steps[first]))
+            writes = steps[end].target in inside
+            l1 = self.l1 - self._live(first, inside, end)
+            task = self.chains.of(first, count, l1, reads=reads, writes=writes, far=far)
+            if task is not None:
+                yield replace(task, reason=self._why(task, inside))
+
+    def _why(self, task: Task, inside: set[int]) -> str:
+        """Return why layers hand each other rows."""
+        alone = [self._best(link.index, link.step, inside, False, False) for link in task.links]
+        if None in alone:
+            return f"{task.cycles:,.0f} cycles; layer by layer does not fit"
+        cycles = sum(one.cycles for one in alone if one is not None)
+        return f"{task.cycles:,.0f} cycles; layer by layer would take {cycles:,.0f} cycles"
 
     def _may_turn(self, index: int, inside: set[int]) -> bool:
         """Whether the result of a step may stand channel by channel: the next step alone reads it,
@@ -224,21 +262,20 @@ class Planner:
     def _placed(self, tasks: tuple[Task, ...], inside: set[int]) -> LevelPlan | None:
         """Return a plan with all places; None if a memory is too small for the arrangement."""
         blocks: dict[Level, list[Block]] = {Level.L1: [], Level.L2: [], Level.L3: []}
-        for tensor in self.lives:
+        lives = self._lives_in(tasks)
+        for tensor in lives:
             if tensor not in self.caller:
                 level = Level.L1 if tensor in inside else self.far[tensor]
-                blocks[level].append(self._block(tensor))
+                blocks[level].append(self._block(tensor, lives))
         names: dict[str, tuple[int, str]] = {}
         sizes: dict[tuple[int, str], int] = {}
         for task in tasks:
-            for name, size, level in buffers_of(task, self.kernels):
-                key = (task.index, name)
-                names[f"{task.name}: {name}, {task.index}"] = key
-                sizes[key] = size
-                blocks[level].append(
-                    Block(name=f"{task.name}: {name}, {task.index}", size=aligned(size),
-                          first=task.index, last=task.index)
-                )  # fmt: skip
+            for index, name, size, level in buffers_of(task, self.kernels):
+                key = (index, name)
+                title = f"{task.name}: {name}, {index}"
+                names[title], sizes[key] = key, size
+                blocks[level].append(Block(name=title, size=aligned(size), first=task.index,
+                                           last=task.last))  # fmt: skip
         limits = {Level.L1: self.l1, Level.L2: self.profile.l2, Level.L3: self.profile.l3}
         places: dict[int, Spot] = {}
         buffers: dict[tuple[int, str], Spot] = {}
@@ -256,17 +293,33 @@ class Planner:
                 else:
                     buffers[names[block.name]] = spot
             found += placed if level is Level.L1 else ()
+        for link in (link for task in tasks for link in task.links):
+            if size := scratch_of(link.step, self.kernels):
+                key = (link.index, SCRATCH)
+                buffers[key] = buffers[next(t.index for t in tasks if link in t.links), SCRATCH]
+                sizes[key] = size
         stored = self._stored(tasks, used)
         if used[Level.L3] > self.profile.l3:
             return None
         traffic = Traffic()
-        for task in tasks:
-            traffic = traffic.plus(self._copied(task))
+        for link in (link for task in tasks for link in task.layers):
+            traffic = traffic.plus(self._copied(link))
         return LevelPlan(
             graph=self.graph, core=self.profile.core, kernels=self.kernels, tasks=tasks,
             outputs=self.outputs, places=places, planar=self._planar(tasks), buffers=buffers,
             sizes=sizes, blocks=tuple(found), used=used, stored=stored, traffic=traffic,
         )  # fmt: skip
+
+    def _lives_in(self, tasks: Sequence[Task]) -> dict[int, tuple[int, int]]:
+        """Return when tensors live: what a chain reads and makes as long as it runs."""
+        lives = dict(self.lives)
+        for task in tasks:
+            for link in task.links[:-1]:
+                del lives[link.step.target]
+            for tensor in (*task.sources, task.step.target) if task.links else ():
+                first, last = lives[tensor]
+                lives[tensor] = (min(first, task.index), max(last, task.last))
+        return lives
 
     def _copied(self, task: Task) -> Traffic:
         step = task.step
@@ -283,14 +336,15 @@ class Planner:
     def _stored(self, tasks: Sequence[Task], used: dict[Level, int]) -> dict[int, Spot]:
         """Return where weights are that are copied; L3 grows by them."""
         stored: dict[int, Spot] = {}
-        for task in tasks:
+        for task in (link for one in tasks for link in one.layers):
             if size := self._weight_bytes(task):
                 stored[task.index] = Spot(Level.L3, used[Level.L3])
                 used[Level.L3] += aligned(size)
         return stored
 
-    def _refusal(self, inside: set[int]) -> Diagnostic:
+    def _refusal(self) -> Diagnostic:
         """Complain that nothing fits, with the least memory that would do."""
+        inside = {t for t, level in self.far.items() if level is Level.L1} | self.l1_only
         least, index = max(
             (self._least(index, inside), -index) for index in range(len(self.graph.steps))
         )
@@ -315,6 +369,13 @@ class Planner:
                     reads=all(s in inside for s in sources_of(step)),
                     writes=step.target in inside)  # fmt: skip
         return live + smallest(layer, room)
+
+
+def _keep(kept: dict[bool, _Found], planar: bool, before: _Found, missed: int, task: Task) -> None:
+    """Keep what takes least, its last tensor in one order."""
+    found = (before[0] + missed, before[1] + task.cycles, (*before[2], task))
+    if planar not in kept or found[:2] < kept[planar][:2]:
+        kept[planar] = found
 
 
 def _cost(tasks: Sequence[Task] | None) -> float:

@@ -22,7 +22,7 @@ class State:
     """A plan with its memories; outputs of the caller stand behind `out_start` bytes of input."""
 
     def __init__(self, plan: LevelPlan, *, delayed: bool) -> None:
-        self.plan, self.graph = plan, plan.graph
+        self.plan, self.graph, self._passing = plan, plan.graph, plan.passing
         tensors = self.graph.tensors
         self.out_start = tensors[self.graph.input].size_bytes
         size = self.out_start + sum(tensors[o.tensor].size_bytes for o in plan.outputs)
@@ -37,6 +37,10 @@ class State:
             return Spot(Level.CALLER, 0)
         output = next(o for o in plan.outputs if o.tensor == tensor and not o.copied)
         return Spot(Level.CALLER, self.out_start + output.offset)
+
+    def passes(self, tensor: int) -> bool:
+        """Whether a tensor only passes through a chain, row by row."""
+        return tensor in self._passing
 
     def buffer(self, task: Task, name: str) -> Spot:
         """Return where a buffer of a task is."""

@@ -132,6 +132,9 @@ static inline uint32_t nn_least(uint32_t one, uint32_t other)
 
 /* `from` are the sources; `to` is the whole output. */
 void nn_run_rows(const nn_rows *run, const int8_t *const *from, int8_t *to);
+/* Layers that hand each other rows; `done` counts those of each. */
+void nn_run_chain(const nn_rows *const *runs, unsigned count, uint16_t *done,
+                  const int8_t *const *from, int8_t *to);
 void nn_run_planes(const nn_planes *run, const int8_t *from, int8_t *to);
 
 #endif

@@ -37,7 +37,7 @@ from tests.software.level_graphs import DELAYED
 _KB = 1 << 10
 _SIZES = (16 * _KB, 32 * _KB, 64 * _KB, 128 * _KB, 256 * _KB, 1024 * _KB)
 """Bytes of L1, the first with which a network fits."""
-FORCED = ("first", "resident", "rows", "pixels", "planes", "auto")
+FORCED = ("first", "resident", "rows", "pixels", "planes", "chain", "auto")
 
 
 def network_of(deployed: Deployed, folder: Path) -> Network:
@@ -50,13 +50,12 @@ def network_of(deployed: Deployed, folder: Path) -> Network:
     return network
 
 
-def forced_plan(graph: Graph, scheme: str, *, resident: bool) -> LevelPlan:
+def forced_plan(graph: Graph, scheme: str, *, large: bool) -> LevelPlan:
     """Return the plan of a graph with a scheme in the smallest L1 with which it fits.
 
-    With `resident` a layer may need all of it.
+    With `large` layers have all of it that they need.
     """
-    sizes = (*_SIZES, 16 * _KB * _KB) if resident else _SIZES
-    for l1 in sizes[-1:] if resident else sizes:
+    for l1 in (16 * _KB * _KB,) if large else _SIZES:
         profile = Profile("forced", CORES["cortex-m4"], 1 << 30, l1, 0, 1 << 30, l3_writable=True,
                           dma=3)  # fmt: skip
         wish = Wish(ways=WAYS[scheme], first=scheme == "first", in_place=False)
@@ -64,7 +63,7 @@ def forced_plan(graph: Graph, scheme: str, *, resident: bool) -> LevelPlan:
             return Planner(graph, profile, l1, wish).plan()
         except DiagnosticError:
             continue
-    raise AssertionError(f"{scheme} does not fit {sizes[-1]} bytes")
+    raise AssertionError(f"{scheme} does not fit")
 
 
 def results(
@@ -78,13 +77,13 @@ def results(
     outputs = tuple(made[layer.index] for layer in network.outputs())
     graph = fuse(lower(network))
     for scheme in schemes:
-        plan = forced_plan(graph, scheme, resident=scheme == "resident")
+        plan = forced_plan(graph, scheme, large=scheme in ("resident", "chain"))
         files = emit_levels(plan, Sample(network.sample, outputs), scheme, "")
         files |= {"nn_copies.c": DELAYED.read_text()}
         result = run_project(files, folder / scheme, ("-O2",))
-        steps = sum(task.way in WAYS[scheme] for task in plan.tasks)
+        steps = sum(task.way in WAYS[scheme] for task in plan.layers)
         refused += [(scheme, task) for task in plan.tasks if task.reason.startswith("not ")]
-        text = f"{steps} of {len(plan.tasks)}" if WAYS[scheme] else f"{len(plan.tasks)}"
+        text = f"{steps} of {len(plan.layers)}" if WAYS[scheme] else f"{len(plan.layers)}"
         used = -(-plan.used[Level.L1] // _KB)
         good = passed(result)
         yield f"{text}, {used} KB{'' if good else ' WRONG ' + result.stderr[:200]}", good

@@ -113,7 +113,7 @@ def judge(seed: int, folder: Path | None = None) -> tuple[list[str], Counter[str
 
 
 def _named(plan: LevelPlan) -> Iterator[str]:
-    for task in plan.tasks:
+    for task in plan.layers:
         if task.way is not None:
             weights = getattr(task.cut, "weights", "in_place" if task.in_place else "streamed")
             yield f"{task.way}, weights {weights}"

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from emulator.cpu.compiler import PREFERENCE
+from software.cores import CORES
+from software.fuse import fuse
 from software.levels.geometry import Geometry
 from software.levels.machine import POISON, Copy, Machine
 from software.levels.order import pixel_events, row_events
@@ -23,11 +25,16 @@ from software.levels.schemes import (
     rows,
     smallest,
 )
+from software.levels.select import Planner, Wish
+from software.lower import lower
+from software.profile import Profile
+from synthesis.simulate import simulate
 from tests.networks.deployed import BY_FILE
 from tests.software.compiled import compiler
 from tests.software.cost_model import compared
 from tests.software.forced_schemes import network_of, results
-from tests.software.level_graphs import judge
+from tests.software.level_graphs import judge, wrong_run
+from tests.software.networks import random_network
 from tests.software.planner_answers import level_cases
 
 
@@ -103,6 +110,31 @@ def test_last_unit_of_pixels_is_shorter() -> None:
 def test_plans_of_a_random_network_hold_what_they_say(seed: int) -> None:
     wrong, _ = judge(seed)
     assert wrong == []
+
+
+@pytest.mark.parametrize("dma", [0, 1])
+@pytest.mark.parametrize("seed", [0, 12, 20])
+def test_layers_hand_each_other_rows_through_rings(seed: int, dma: int) -> None:
+    network = random_network(seed)
+    graph = fuse(lower(network))
+    profile = Profile("chains", CORES["cortex-m4"], 1 << 20, 8192, 65536, dma=dma)
+    wish = Wish(ways=frozenset({Way.ROW_CHAIN}))
+    plan = Planner(graph, profile, profile.l1, wish).plan()
+    links = [task.links for task in plan.tasks if task.links]
+    assert links and plan.passing
+    for some in links:
+        assert [link.index for link in some] == [some[0].index + n for n in range(len(some))]
+    assert not plan.passing & plan.places.keys()
+    made = simulate(network, average_rounding=False).outputs
+    outputs = tuple(made[layer.index] for layer in network.outputs())
+    assert [*wrong_run(network, plan, outputs)] == []
+
+
+@pytest.mark.skipif(compiler() is None, reason="there is no C compiler")
+def test_c_of_layers_that_hand_each_other_rows(tmp_path: Path) -> None:
+    network = network_of(BY_FILE["mnist-extrasmall-chw-ai85"], tmp_path)
+    found = [*results(network, ("chain",), tmp_path, [])]
+    assert [(text[:6], good) for text, good in found] == [("3 of 4", True)]
 
 
 @pytest.mark.skipif(compiler() is None, reason="there is no C compiler")

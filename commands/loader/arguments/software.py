@@ -82,7 +82,7 @@ def add_software_options(parser: argparse.ArgumentParser) -> None:
            "place of functions of ours")  # fmt: skip
     option("--fc-layer", action="store_true", help="CMSIS-NN: accepted without effect")
     option("--mcu", metavar="NAME", help="profile of the microcontroller, or a file (.yaml)")
-    option("--scheme", choices=("auto", "first", "resident", "rows", "pixels", "planes"),
+    option("--scheme", choices=("auto", "first", "resident", "rows", "pixels", "planes", "chain"),
            default="auto", help="how layers use memory (default: whole tensors or rings of rows, "
            "the first that fits; else what costs least in the levels of memory)")  # fmt: skip
     option("--kernels", choices=("auto", "c", "dsp", "nomul"), default="auto",
