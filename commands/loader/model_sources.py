@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from checkpoint import read_checkpoint
 from commands.loader.messages import print_line
 from commands.loader.options import LoaderOptions, ModelSource
 from device import Chip
@@ -53,10 +54,12 @@ def _from_onnx(
             "E678", f"--input-shape has four sizes ({source.frames} frames)", source.model,
             "Series of frames are only taken from PyTorch models; state CxHxW (or CxL).",
         )  # fmt: skip
-    found, tensors = describe_onnx(source.model, source.input_shape, source.dataset)
-    if resolving.checkpoint_file is not None:
-        return found, resolving
-    return found, replace(resolving, checkpoint_file=source.model, tensors=tensors)
+    file = resolving.checkpoint_file
+    checkpoint = None if file is None or file.lower().endswith(".onnx") else read_checkpoint(file)
+    found, tensors = describe_onnx(source.model, source.input_shape, source.dataset, checkpoint)
+    if file is None or checkpoint is not None:
+        resolving = replace(resolving, checkpoint_file=file or source.model, tensors=tensors)
+    return found, resolving
 
 
 def show_fits(options: LoaderOptions, form: str) -> int:

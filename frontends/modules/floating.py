@@ -16,7 +16,8 @@ from torch import Tensor, nn
 
 import ai8x
 from frontends.layers import Refusal, times
-from frontends.modules.plain.steps import Kind, Step, read_step
+from frontends.modules.plain.kinds import Kind, Step
+from frontends.modules.plain.steps import read_step
 from frontends.modules.tracing import Node, trace
 
 Floats = NDArray[np.float64]

@@ -25,6 +25,8 @@ class _Shapes(fx.Interpreter):
     def run_node(self, n: Node) -> Any:
         """Compute a node."""
         result = super().run_node(n)
+        if _drops_batch(n, result):
+            result = result[None]
         n.meta["shape"] = tuple(result.shape) if isinstance(result, Tensor) else None
         n.meta["parts"] = isinstance(result, list | tuple) and any(
             isinstance(part, Tensor) for part in result
@@ -32,6 +34,13 @@ class _Shapes(fx.Interpreter):
         if isinstance(result, int | torch.Size):
             n.meta["value"] = result if isinstance(result, int) else tuple(result)
         return result
+
+
+def _drops_batch(node: Node, result: Any) -> bool:
+    """Return whether a node drops the batch only because that is one sample here."""
+    name = getattr(node.target, "__name__", node.target)
+    bare = name == "squeeze" and len(node.args) == 1 and not node.kwargs
+    return bare and isinstance(result, Tensor) and node.args[0].meta["shape"][:1] == (1,)
 
 
 @contextlib.contextmanager

@@ -156,6 +156,8 @@ class Walk:
             return _noted(value, node, f"the model computes {name} here", shape, left=left)
         if shape == value.shape or (value.flat and len(shape) == 1):
             return value
+        if shape[0] == value.shape[0] == math.prod(shape) == math.prod(value.shape):
+            return replace(value, shape=shape)  # single pixels
         if len(shape) == 1 and not value.reshaped:
             flat = math.prod(value.shape[1:]) > 1
             return replace(value, flat=flat, shape=value.shape if flat else shape)

@@ -277,7 +277,7 @@ class Follower:
         kernels = np.zeros((channels, channels, *(size,) * axes))
         middle: Any = (np.arange(channels), np.arange(channels), *(size // 2,) * axes)
         kernels[middle] = 64
-        self.tensors[len(self.layers)] = Tensors(kernels, None, shift=1, rounded=True)
+        self.tensors[len(self.layers)] = Tensors(kernels, None, 1, rounded=True, made=True)
         self.layers.append(layer)
         positive = value.positive or activation != "None"
         return Value((len(self.layers) - 1,), given, positive=positive)

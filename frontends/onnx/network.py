@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from checkpoint.onnx_graph import OnnxGraph, read_graph
 from diagnostics.errors import InputError
 from frontends.layers import refuse, times
 from frontends.onnx.geometry import channels_last
+from frontends.onnx.integers import names_of
 from frontends.onnx.layers import Follower
 from frontends.onnx.values import Tensors
 from frontends.text import ModelDescription, description_text
@@ -22,13 +24,17 @@ _SERIES = 4
 
 
 def describe_onnx(
-    path: str, input_shape: tuple[int, ...] | None, dataset: str | None
+    path: str,
+    input_shape: tuple[int, ...] | None,
+    dataset: str | None,
+    checkpoint: Checkpoint | None = None,
 ) -> tuple[ModelDescription, Checkpoint]:
     """Return the description of an ONNX file and its tensors.
 
-    `input_shape` [C, H, W] or [C, L] replaces that of the file. Raises CheckpointError for a file
-    that cannot be read, InputError E670 naming each node that the chip cannot compute, E678 for an
-    input whose size is not fixed.
+    `input_shape` [C, H, W] or [C, L] replaces that of the file. A `checkpoint` replaces its
+    integers; only layers that the graph does not have keep theirs. Raises CheckpointError for a
+    file that cannot be read, InputError E670 naming each node that the chip cannot compute, E678
+    for an input whose size is not fixed.
     """
     graph = read_graph(path)
     shape = input_shape or _shape(graph, path)
@@ -38,15 +44,29 @@ def describe_onnx(
     if not layers:
         raise InputError("E650", "the network has no layer that the accelerator computes", path)
     name = Path(path).name
+    if checkpoint is not None:
+        name = checkpoint.arch or name
+        for index, theirs in names_of(layers, follower.tensors, checkpoint.state_dict).items():
+            layers[index].weights = theirs
     title = f"{name}: input {times(shape)}. Made from the graph; processors and offsets are open."
     text = description_text(layers, arch=name, dataset=dataset or Path(path).stem, title=title)
     state: dict[str, Any] = {}
     for index, tensors in follower.tensors.items():
         state |= _entries(str(layers[index].weights), tensors)
-    entries = {"state_dict": state, "arch": name, "epoch": 0, "extras": {}}
+    if checkpoint is None:
+        made = Checkpoint({"state_dict": state, "arch": name, "epoch": 0, "extras": {}})
+    else:
+        made = _completed(checkpoint, state, follower)
     notes = tuple(f"Left to the application: {node}" for node in follower.left)
     nodes = tuple(layer.node for layer in layers)
-    return ModelDescription(text, path, nodes, shape, (), notes), Checkpoint(entries)
+    return ModelDescription(text, path, nodes, shape, (), notes), made
+
+
+def _completed(checkpoint: Checkpoint, state: Mapping[str, Any], follower: Follower) -> Checkpoint:
+    """Return a checkpoint with the tensors of layers that stand for no weights of the graph."""
+    own = [str(follower.layers[i].weights) for i, t in follower.tensors.items() if t.made]
+    added = {n: v for n, v in state.items() if n.startswith(tuple(f"{name}." for name in own))}
+    return checkpoint.with_entries(state_dict={**added, **checkpoint.state_dict})
 
 
 def _shape(graph: OnnxGraph, path: str) -> tuple[int, ...]:

@@ -13,12 +13,16 @@ Weights = NDArray[np.float64]
 
 @dataclass(slots=True)
 class Tensors:
-    """Weights and bias of a layer by their graph, and what follows the operator: 2^shift."""
+    """Weights and bias of a layer by their graph, and what follows the operator: 2^shift.
+
+    `made`: the graph has no such layer; its kernels are one.
+    """
 
     weights: Weights
     bias: Weights | None
     shift: int = 0
     rounded: bool = False
+    made: bool = False
 
 
 @dataclass(frozen=True, slots=True)

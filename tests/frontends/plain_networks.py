@@ -217,3 +217,37 @@ class Normalized(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         x = functional.max_pool2d(self.conv(self.first(x)).relu(), 2)
         return self.fc(self.sum(self.pooled(x) + x).relu().flatten(1))
+
+
+class Shortcut(nn.Module):
+    """A shortcut without weights, as in CIFAR ResNets: every second pixel, channels of zeros."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv1 = nn.Conv2d(3, 8, 3, padding=1)
+        self.conv2 = nn.Conv2d(8, 16, 3, stride=2, padding=1)
+        self.fc = nn.Linear(16, 10)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.conv1(x).relu()
+        short = functional.pad(x[:, :, ::2, ::2], (0, 0, 0, 0, 4, 4))
+        x = torch.relu(self.conv2(x) + short)
+        return self.fc(x.mean(3).mean(2).squeeze())
+
+
+class Averages(nn.Module):
+    """Padding of its own, limits, a transposed convolution of stride 1, large windows."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.body = nn.Sequential(nn.ZeroPad2d(1), nn.Conv2d(3, 8, 3))
+        self.turned = nn.ConvTranspose2d(8, 8, 3, padding=1)
+        self.average = nn.AdaptiveAvgPool2d(1)
+        self.fc = nn.Linear(24, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.turned(torch.clamp(self.body(functional.pad(x, (0, 0))), min=0)).clip(0)
+        most = torch.amax(functional.max_pool2d(x, 2), (2, 3)).unsqueeze(2).squeeze(2)
+        mean = self.average(x).squeeze(-1).squeeze(-1)
+        both = functional.avg_pool2d(x, x.shape[2:]).flatten(1)
+        return self.fc(torch.cat([most, mean, both], 1))

@@ -17,6 +17,7 @@ import yaml
 
 import ai8x
 import ai8xize
+from checkpoint import Checkpoint
 from checkpoint.errors import CheckpointError
 from diagnostics import run
 from diagnostics.errors import InputError
@@ -167,6 +168,47 @@ def test_names_and_axes_of_other_exporters(tmp_path: Path) -> None:
     layers = yaml.safe_load(found.text)["layers"]
     assert [layer["op"] for layer in layers] == ["Conv2d", "Passthrough", "Linear"]
     assert checkpoint.state_dict[f"{layers[2]['weights']}.op.bias"].tolist() == [128.0] * 5
+
+
+def test_integers_of_a_checkpoint_are_found_by_name_or_values(tmp_path: Path) -> None:
+    """Exporters fuse normalization and call the weights of such layers onnx::Conv_17."""
+    torch.manual_seed(0)
+    block = torch.nn.Sequential(torch.nn.Conv2d(4, 4, 3, padding=1), torch.nn.BatchNorm2d(4))
+    parts = {"last": torch.nn.Conv2d(4, 2, 1), "block": block, "first": torch.nn.Conv2d(3, 4, 1)}
+
+    class Net(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            for name, part in parts.items():
+                self.add_module(name, part)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            y = parts["first"](x)
+            return parts["last"](torch.relu(parts["block"](y) + y))
+
+    network = Net().eval()
+    path = exported_plain(network, torch.zeros(1, 3, 8, 8), tmp_path / "net.onnx")
+    convolutions = {"last": network.last, "block.0": block[0], "renamed": network.first}
+    state = {
+        f"{name}.op.weight": np.round(100 * layer.weight.detach().numpy())
+        for name, layer in convolutions.items()
+    }
+    entries = {"state_dict": state, "arch": "mine", "epoch": 0, "extras": {}}
+    found, tensors = describe_onnx(path, None, None, Checkpoint(entries))
+    layers = yaml.safe_load(found.text)["layers"]
+    names = [layer["weights"] for layer in layers if "weights" in layer]
+    assert "arch: mine" in found.text
+    assert (names[0], names[1], names[-1]) == ("renamed", "block.0", "last")
+    assert len(names) == 4 and f"{names[2]}.op.weight" in tensors.state_dict  # the activation's own
+    np.testing.assert_array_equal(tensors.state_dict["last.op.weight"], state["last.op.weight"])
+
+
+def exported_plain(network: Any, x: torch.Tensor, path: Path, opset: int = 17) -> str:
+    """Write an ordinary network as its author does."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.onnx.export(network, (x,), str(path), dynamo=False, opset_version=opset)
+    return str(path)
 
 
 def test_series_of_frames_are_refused(tmp_path: Path) -> None:

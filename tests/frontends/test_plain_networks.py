@@ -66,6 +66,10 @@ def lively(network: nn.Module) -> nn.Module:
         (plain.Enlarging, (3, 16, 16), 87, 5, 2),
         (plain.Normalized, (3, 8, 8), 85, 6, 3),
         (plain.Normalized, (3, 8, 8), 87, 7, 3),
+        (plain.Shortcut, (3, 16, 16), 85, 7, 3),
+        (plain.Averages, (3, 18, 24), 85, 9, 2),
+        (plain.Averages, (3, 18, 24), 87, 9, 2),
+        (lambda: plain.DsCnn((3, 3)), (1, 49, 10), 87, 12, 2),
     ],
 )
 @torch.no_grad()
@@ -159,8 +163,8 @@ def test_published_networks_are_refused_at_named_nodes() -> None:
     said = refused(models.mobilenet_v2(weights=None), (3, 64, 64))
     assert "features.1.conv.0.0: it has 32 groups, MAX78000 has none. Use groups=1, or" in said
     assert "first: its kernel is 10x4" in refused(plain.DsCnn(), (1, 49, 10), 87)
-    said = refused(plain.DsCnn((3, 3)), (1, 49, 10), 87)
-    assert "pool: pool_size=25; MAX78002 allows 1 to 16" in said
+    said = refused(nn.Sequential(nn.AdaptiveAvgPool2d(1)), (1, 34, 10), 87)
+    assert "0: pool_size=17; MAX78002 allows 1 to 16\n  Use windows of at most 16" in said
 
 
 class Function(nn.Module):
@@ -207,6 +211,9 @@ MODULES: list[tuple[nn.Module, str, nn.Module]] = [
     (nn.AvgPool2d(3, (1, 2)), "0: stride (1, 2) and dilation 1 differ by axis\n  Use one stride",
      nn.AvgPool2d(3, 2)),
     (nn.Hardtanh(), "0: the accelerator has no Hardtanh\n  Leave it out", nn.Identity()),
+    (nn.LeakyReLU(0.1), "0: the accelerator has no LeakyReLU\n  Use ReLU.", nn.ReLU()),
+    (nn.ZeroPad2d((1, 0, 1, 0)), "0: its padding is 1x0x1x0, the chip pads all sides alike",
+     nn.ZeroPad2d(1)),
     (nn.GELU(), "0: the accelerator has no GELU\n  Use ReLU.", nn.ReLU()),
     (nn.Linear(16, 4), "0: it works on the last axis of 3x16x16",
      nn.Sequential(nn.Flatten(), nn.Linear(768, 4))),
@@ -228,6 +235,14 @@ FUNCTIONS: list[tuple[Callable[[Tensor], Tensor], str, Callable[[Tensor], Tensor
      lambda x: functional.interpolate(x, scale_factor=2)),
     (lambda x: x.mean(1, keepdim=True).expand(-1, 4, -1, -1), "mean: it averages other axes",
      lambda x: x.mean((2, 3), keepdim=True)),
+    (lambda x: torch.cat([x.sigmoid()], 1), "sigmoid: the accelerator has no sigmoid",
+     lambda x: torch.cat([x.relu()], 1)),
+    (lambda x: x.clamp(-2, 2), "clamp: it limits data to -2..2\n  Use ReLU, or leave it out",
+     lambda x: x.clamp(min=0)),
+    (lambda x: x[:, :, 1:], "getitem: it cuts 4x13x14 out of 4x14x14\n  Use less padding",
+     lambda x: x[:, :, ::2, ::2]),
+    (lambda x: functional.pad(x, (1, 1, 1, 1), mode="reflect"), "pad: the accelerator pads with",
+     lambda x: functional.pad(x, (1, 1, 1, 1))),
     (lambda x: x.chunk(2, 1)[0].repeat(1, 2, 1, 1), "chunk: the accelerator has no chunk",
      lambda x: x),
 ]  # fmt: skip
@@ -252,6 +267,27 @@ def test_functions_are_refused_with_what_to_use_instead(
     assert said in refused(Function(function), (3, 16, 16)).replace("\n  mul", "mul")
     channels = instead(torch.zeros(1, 4, 14, 14)).shape[1]
     import_network(Function(instead, channels), torch.zeros(1, 3, 16, 16), "net", {})
+
+
+def test_rearranging_behind_the_last_layer_is_left_to_the_application() -> None:
+    class Boxes(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.heads = nn.ModuleList([nn.Conv2d(3, 8, 3), nn.Conv2d(3, 8, 1)])
+
+        def forward(self, x: Tensor) -> Tensor:
+            found = [head(x).permute(0, 2, 3, 1) for head in self.heads]
+            return torch.cat([one.reshape(x.size(0), -1, 4) for one in found], 1)
+
+    ai8x.set_device(85, False, False, verbose=False)
+    x = torch.rand(2, 3, 8, 8) * 0.5
+    network = Boxes().eval()
+    found = import_network(network, x[:1], "net", {})
+    assert found.left == ("permute", "permute_1")
+    torch.testing.assert_close(found.network(x), network(x))
+    text = describe(found.network, x[:1], MAX78000, name="net", arch="net", dataset="some")
+    assert text.nodes == ("heads.0", "heads.1")
+    assert "permute" in text.left
 
 
 def test_weights_of_an_ordinary_network_reach_the_chip(

@@ -12,7 +12,7 @@ from torch import nn
 
 import ai8x
 from frontends.layers import Refusal, times
-from frontends.modules.plain.steps import Kind, Step
+from frontends.modules.plain.kinds import Kind, Step
 
 EXACTLY_ONE = 1 + 2.0**-20
 """A weight that becomes 64 with a shift of 1, which is exactly 1; 1.0 would become 127/128."""
@@ -244,6 +244,29 @@ def _fold(op: Any, norm: Any) -> None:
 
 
 @torch.no_grad()
+def as_convolution(op: nn.ConvTranspose2d) -> nn.Module:
+    """Return the convolution that a transposed one of stride 1 is: its kernels are turned around.
+
+    Any other stays as it is.
+    """
+    plain = {"stride": (1, 1), "output_padding": (0, 0), "dilation": (1, 1)}
+    sides = {k - 1 - int(p) for k, p in zip(op.kernel_size, op.padding, strict=True)}
+    if any(tuple(getattr(op, n)) != v for n, v in plain.items()) or op.groups > 1 or len(sides) > 1:
+        return op
+    (padding,) = sides
+    if padding < 0:
+        return op
+    size: Any = op.kernel_size
+    made = nn.Conv2d(
+        op.in_channels, op.out_channels, size, padding=padding, bias=op.bias is not None
+    )
+    made.weight.copy_(op.weight.transpose(0, 1).flip(2, 3))
+    if made.bias is not None and op.bias is not None:
+        made.bias.copy_(op.bias)
+    return made
+
+
+@torch.no_grad()
 def ones(shape: tuple[int, ...]) -> nn.Module:
     """Return a convolution that changes nothing of data [C, ...]: 1x1 kernels that are exactly one,
     depth-wise where the chip has that.
@@ -292,15 +315,18 @@ def doubler(channels: int, keywords: Mapping[str, Any]) -> Any:
 
 
 @torch.no_grad()
-def padder(channels: int, images: bool, keywords: Mapping[str, Any]) -> Any:
-    """Return a layer that puts a border of zeros around a map: kernels of 3 that are one in the
-    middle, with one more of padding than keeps the size.
+def bordered(
+    taken: int, channels: tuple[int, int], border: int, images: bool, keywords: Mapping[str, Any]
+) -> Any:
+    """Return a layer that puts channels of zeros before and behind those of a map, and a border of
+    zeros (0 or 1) around it.
     """
     kind: Any = ai8x.Conv2d if images else ai8x.Conv1d
-    layer = kind(channels, channels, 3, padding=2, bias=False, **keywords)
+    size = 2 * border + 1
+    layer = kind(taken, sum(channels) + taken, size, padding=2 * border, bias=False, **keywords)
     weight = torch.zeros_like(layer.op.weight)
-    middle = (1, 1) if images else (1,)
-    weight[(range(channels), range(channels), *middle)] = EXACTLY_ONE
+    middle = (border,) * (weight.ndim - 2)
+    weight[(range(channels[0], channels[0] + taken), range(taken), *middle)] = EXACTLY_ONE
     layer.op.weight.copy_(weight)
     layer.op.weight.requires_grad_(False)
     return layer

@@ -7,6 +7,7 @@ Source: docs/own-models.md, "An ordinary PyTorch network".
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,16 +16,12 @@ import torch
 from torch import Tensor, fx, nn
 
 import ai8x
-from frontends.layers import Refusal, refuse, times
-from frontends.modules.plain.layers import (
-    doubler,
-    make_layer,
-    ones,
-    padder,
-    rectifier,
-    refusal_of,
-)
-from frontends.modules.plain.steps import Kind, Step, read_step
+from frontends.layers import Refusal, refuse
+from frontends.modules.plain.kinds import Kind, Step, path_of
+from frontends.modules.plain.layers import make_layer, ones, refusal_of
+from frontends.modules.plain.steps import instead_of, read_step
+from frontends.modules.plain.tail import tail_of
+from frontends.modules.plain.writer import Writer
 from frontends.modules.tracing import Node, trace
 
 _COMMUTING = (Kind.RESHAPING, Kind.PASSING)
@@ -55,51 +52,51 @@ def import_network(
     return Imported(network, tuple(builder.left), tuple(builder.notes))
 
 
-class _Builder:
+class _Builder(Writer):
     """Goes through the nodes of a network once and writes another graph."""
 
     def __init__(self, model: nn.Module, graph: Any, keywords: Mapping[str, Any]) -> None:
-        self.refusals: list[Refusal] = []
+        super().__init__(keywords)
         self.left: list[str] = []
-        self.notes: list[str] = []
-        self.graph = fx.Graph()
-        self.root = nn.Module()
-        self._keywords = keywords
         self._model = model
         self._made: dict[Node, Any] = {}
         self._done: set[Node] = set()  # their work is part of a layer before them
         self._positive: set[Node] = set()  # results that are never negative
         self._steps: dict[Node, Step] = {}
         self._layers: dict[str, tuple[Any, Any]] = {}
+        self._refused: dict[Node, Refusal] = {}
+        self._data: set[Node] = set()  # tensors that depend on the input
         for node in graph.nodes:
             self._read(node)
+        self._tail = tail_of(graph, self._steps, self._refused)
+        self.refusals = [r for node, r in self._refused.items() if node not in self._tail]
         for node in graph.nodes:
             self._visit(node)
 
     def _read(self, node: Node) -> None:
-        """Find out what a node computes; numbers and shapes are of no interest."""
-        if node.op == "output":
+        """Find out what a node computes; numbers, shapes and constants are of no interest."""
+        if node.op == "output" or not (
+            node.op == "placeholder" or any(n in self._data for n in node.all_input_nodes)
+        ):
             return
         if node.meta.get("parts"):
             name = getattr(node.target, "__name__", str(node.target))
-            self.refusals.append(Refusal(str(node.name), f"the accelerator has no {name}",
-                                         "Use a convolution for each part."))  # fmt: skip
-        if not node.meta.get("shape") or not self._depends_on_data(node):
+            parts = "Use a convolution for each part."
+            self._refused[node] = Refusal(
+                path_of(node), f"the accelerator has no {name}", instead_of(name) or parts
+            )
+        if not node.meta.get("shape"):
             return
+        self._data.add(node)
         found = read_step(node, self._model)
         if isinstance(found, Refusal):
-            self.refusals.append(found)
+            self._refused.setdefault(node, found)
             return
+        found = self._with_border(found)
         self._steps[node] = found
-        if found.kind is Kind.OPERATOR:
-            refused = refusal_of(found)
-            self.refusals += [refused] if refused is not None else []
-
-    def _depends_on_data(self, node: Node) -> bool:
-        """Return whether a node is the input or takes what depends on it."""
-        return node.op == "placeholder" or any(
-            source in self._steps or source.meta.get("shape") for source in node.all_input_nodes
-        )
+        refused = refusal_of(found) if found.kind is Kind.OPERATOR else None
+        if refused is not None:
+            self._refused[node] = refused
 
     def _visit(self, node: Node) -> None:
         """Write what stands for a node; nothing more once something is refused."""
@@ -108,10 +105,14 @@ class _Builder:
                 return
             self.graph.output(fx.map_arg(node.args[0], lambda n: self._made[n]))
             return
+        if node in self._tail and not self.refusals:
+            self._made[node] = self._copied(node)
+            self.left += [str(node.name)] if node in self._refused else []
+            return
         step = self._steps.get(node)
         if step is None:
             return
-        sources = [self._made.get(n) for n in node.all_input_nodes if n in self._steps]
+        sources = [self._made.get(n) for n in node.all_input_nodes if n in self._data]
         if step.kind is not Kind.INPUT and (not sources or None in sources):
             return  # behind something that is refused
         if node in self._done and step.kind in (Kind.RELU, Kind.ABS):
@@ -136,7 +137,7 @@ class _Builder:
         if step.kind is Kind.NORMALIZATION:
             return self._normalized(step, sources[0])
         if step.kind is Kind.POOLING:
-            return self._pooled(step, sources[0])
+            return self._pooled(step, sources[0], positive)
         if step.kind in (Kind.ADD, Kind.SUB):
             adder = ai8x.Add() if step.kind is Kind.ADD else ai8x.Sub()
             return self._call(f"{node.name}_elementwise", adder, tuple(sources))
@@ -149,18 +150,38 @@ class _Builder:
             return self._softmax(step, sources[0])
         if step.kind is Kind.DOUBLING:
             return self._doubled(step, sources[0])
+        if step.kind is Kind.BORDER:
+            return self._bordered(step, sources[0])
         return self._reshaped(step, sources[0])
 
-    def _call(self, target: str, module: nn.Module, arguments: tuple[Any, ...]) -> Any:
-        """Add a module to the new network and call it."""
-        *folders, last = target.split(".")
-        place = self.root
-        for folder in folders:
-            if folder not in dict(place.named_children()):
-                place.add_module(folder, nn.Module())
-            place = getattr(place, folder)
-        place.add_module(last, module)
-        return self.graph.call_module(target, arguments)
+    def _copied(self, node: Node) -> Any:
+        """Write a node behind the last layer as it is, with the sizes that it takes."""
+
+        def known(source: Node) -> Any:
+            if source not in self._made:
+                self._made[source] = self.graph.node_copy(source, known)
+            return self._made[source]
+
+        if node.op == "call_module":
+            module = self._model.get_submodule(node.target)
+            return self._call(str(node.target), module, fx.map_arg(node.args, known))
+        return self.graph.node_copy(node, known)
+
+    def _with_border(self, step: Step) -> Step:
+        """Return a convolution that pads by itself what a step before it does."""
+        source = self._steps.get(step.node.all_input_nodes[0]) if step.node.args else None
+        if source is None or source.kind is not Kind.BORDER or len(source.node.users) > 1:
+            return step
+        op = step.module
+        if not isinstance(op, nn.Conv1d | nn.Conv2d) or any(source.settings["channels"]):
+            return step
+        if op.padding != "valid" and (isinstance(op.padding, str) or any(op.padding)):
+            return step
+        padded = copy.copy(op)
+        padded.padding = (source.settings["border"],) * (len(step.taken) - 1)
+        passing = replace(source, kind=Kind.PASSING, given=source.taken)
+        self._steps[source.node] = passing
+        return replace(step, module=padded, taken=source.taken)
 
     def _operator(self, step: Step, source: Any, norm: Any = None) -> Any:
         """Write a layer with an operator and what can be part of it behind it."""
@@ -202,108 +223,6 @@ class _Builder:
         self.notes.append(f"{step.path}: batch normalization behind no layer costs a layer of 1x1 "
                           f"kernels for {step.taken[0]} channels")  # fmt: skip
         return self._operator(replace(step, module=ones(step.taken)), source, step.module)
-
-    def _decimated(self, target: str, stride: int, source: Any, step: Step) -> Any:
-        """Write a pooling of single pixels, which keeps each `stride`-th of them."""
-        if stride == 1:
-            return source
-        note = f"{step.path}: its stride {stride} is computed as decimation"
-        self.notes.append(note)
-        pool = ai8x.MaxPool2d if len(step.taken) == 3 else ai8x.MaxPool1d
-        try:
-            return self._call(target, pool(1, stride), (source,))
-        except AssertionError as exc:
-            self.refusals.append(Refusal(step.path, str(exc), "Pool instead of the stride."))
-            return None
-
-    def _rectified(self, step: Step, source: Any) -> Any:
-        """Write an activation that no layer in front can do."""
-        if step.kind is Kind.ABS and len(step.taken) < 2:
-            self.refusals.append(Refusal(step.path, "there is no layer in front of it"))
-            return None
-        images = len(step.taken) != 2
-        channels = step.taken[0]
-        try:
-            layer = rectifier(channels, images, self._keywords, step.kind)
-        except AssertionError as exc:
-            self.refusals.append(Refusal(step.path, str(exc), "Put it behind a convolution."))
-            return None
-        self.notes.append(
-            f"{step.path}: an activation behind no layer costs a layer of {channels}x{channels} "
-            "kernels that are one"
-        )
-        return self._call(f"{step.node.name}_activation", layer, (source,))
-
-    def _doubled(self, step: Step, source: Any) -> Any:
-        """Write a layer that repeats pixels."""
-        channels = step.taken[0]
-        try:
-            layer = doubler(channels, self._keywords)
-        except AssertionError as exc:
-            self.refusals.append(Refusal(step.path, str(exc), "Use ConvTranspose2d."))
-            return None
-        self.notes.append(f"{step.path}: pixels are repeated by transposed kernels that are one")
-        return self._call(f"{step.node.name}_doubling", layer, (source,))
-
-    def _pooled(self, step: Step, source: Any) -> Any:
-        """Write a pooling."""
-        s = step.settings
-        images = len(step.taken) == 3
-        if any(s["padding"]):
-            source = self._padded(step, source)
-            if source is None:
-                return None
-        names = ("AvgPool2d" if images else "AvgPool1d") if s["average"] else (
-            "MaxPool2d" if images else "MaxPool1d")  # fmt: skip
-        window, stride, dilation = (
-            _one(s[key], images) for key in ("window", "stride", "dilation")
-        )
-        keywords = {} if s["average"] else {"dilation": dilation}
-        try:
-            if isinstance(stride, tuple) or isinstance(dilation, tuple):
-                raise AssertionError(f"stride {stride} and dilation {dilation} differ by axis")
-            pool = getattr(ai8x, names)(window, stride, **keywords, **self._pool_keywords())
-        except AssertionError as exc:
-            why = str(exc).partition(": ")[2] or str(exc)
-            remedy = (
-                "Use one stride for both axes." if "by axis" in why else "Pool in several steps."
-            )
-            self.refusals.append(Refusal(step.path, why, remedy))
-            return None
-        target = step.path if step.module is not None else f"{step.node.name}_pooling"
-        taken = target in dict(self.root.named_modules())
-        target = f"{step.node.name}_pooling" if taken else target
-        result = self._call(target, pool, (source,))
-        squeezed = len(step.given) == 1 and len(step.taken) > 1
-        return self.graph.call_function(torch.flatten, (result, 1)) if squeezed else result
-
-    def _padded(self, step: Step, source: Any) -> Any:
-        """Write a layer that puts zeros around a map; a maximum of what is positive is the same."""
-        reads = [n for n in step.node.all_input_nodes if n in self._steps]
-        if not step.settings["average"] and not all(n in self._positive for n in reads):
-            self.refusals.append(Refusal(
-                step.path, f"its padding is {times(step.settings['padding'])}, and negative values "
-                "come into it; on the accelerator zeros stand there",
-                "Put a ReLU in front of it, or use padding=0.",
-            ))  # fmt: skip
-            return None
-        try:
-            layer = padder(step.taken[0], len(step.taken) == 3, self._keywords)
-        except AssertionError as exc:
-            why = str(exc).partition(": ")[2] or str(exc)
-            self.refusals.append(Refusal(step.path, f"its padding costs a layer: {why}",
-                                         "Use padding=0, or at most 64 channels."))  # fmt: skip
-            return None
-        channels = step.taken[0]
-        self.notes.append(
-            f"{step.path}: its padding costs a layer of {channels}x{channels} kernels that are one "
-            "in the middle"
-        )
-        return self._call(f"{step.node.name}_padding", layer, (source,))
-
-    def _pool_keywords(self) -> dict[str, Any]:
-        """Return what poolings are told of the arithmetic."""
-        return dict(self._keywords)
 
     def _softmax(self, step: Step, source: Any) -> Any:
         """Leave a softmax at the end to the application."""
@@ -347,7 +266,7 @@ class _Builder:
     def _is_last(self, node: Node) -> bool:
         """Return whether only reshaping and softmax stand behind a node."""
         for user in node.users:
-            if user.op == "output":
+            if user.op == "output" or user in self._tail:
                 continue
             step = self._steps.get(user)
             if step is None or step.kind not in (*_COMMUTING, Kind.SOFTMAX):
@@ -355,8 +274,3 @@ class _Builder:
             if not self._is_last(user):
                 return False
         return True
-
-
-def _one(values: tuple[int, ...], images: bool) -> Any:
-    """Return equal values as one number."""
-    return values[0] if len(set(values)) == 1 or not images else values
