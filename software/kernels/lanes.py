@@ -86,35 +86,28 @@ def _flat(conv: Convolution) -> NDArray[np.int8]:
 
 
 def runs_of(
-    weights: NDArray[np.int8],
-    low: Int64,
-    high: Int64,
-    lengths: Sequence[int],
-    together: int = 2,
+    weights: NDArray[np.int8], low: Int64, high: Int64, lengths: Sequence[int]
 ) -> list[list[int]]:
-    """Return the runs of filters that have them `together`, as long as sums are 16-bit numbers.
+    """Return the runs of each pair of filters, each as long as its sums are 16-bit numbers.
 
-    `weights` int8 [filter, input], a multiple of `together`. `lengths` are ascending, from 1.
+    `weights` int8 [filter, input], an even number of filters. `lengths` are ascending, from 1.
     """
-    return [_followed(one) for one in _reach(weights, low, high, lengths, together).tolist()]
+    return [_followed(one) for one in _reach(weights, low, high, lengths).tolist()]
 
 
 def _reach(
-    weights: NDArray[np.int8], low: Int64, high: Int64, lengths: Sequence[int], together: int
+    weights: NDArray[np.int8], low: Int64, high: Int64, lengths: Sequence[int]
 ) -> NDArray[np.int64]:
-    """Return the longest run that may begin at an input, int64 [filters together, input]."""
+    """Return the longest run that may begin at an input, int64 [pair of filters, input]."""
     totals = [_totals(values) for values in _extremes(weights, low, high)]
     inputs = weights.shape[1]
-    reach = np.ones((len(weights) // together, inputs), np.int64)
+    reach = np.ones((len(weights) // 2, inputs), np.int64)
     for length in lengths:
         if length > inputs:
             break
         most, fewest = (_windows(total, length) for total in totals)
         fits = (most <= _LANE.max) & (fewest >= _LANE.min)
-        all_fit = fits.reshape(len(reach), together, -1).all(axis=1)
-        if not all_fit.any():
-            break
-        reach[:, : all_fit.shape[1]][all_fit] = length
+        reach[:, : fits.shape[1]][fits[::2] & fits[1::2]] = length
     return reach
 
 
@@ -125,6 +118,22 @@ def _followed(lengths: list[int]) -> list[int]:
     while begin < len(lengths):
         found.append(lengths[begin])
         begin += lengths[begin]
+    return found
+
+
+def common_runs(weights: NDArray[np.int8], low: Int64, high: Int64) -> list[int]:
+    """Return the runs, up to `LONGEST`, that filters have in common, as long as sums allow.
+
+    `weights` int8 [filter, input]; zero is among what each input can be.
+    """
+    greatest, least = (_totals(values) for values in _extremes(weights, low, high))
+    begin, inputs, found = 0, weights.shape[1], []
+    while begin < inputs:
+        ends = [np.searchsorted(one, one[begin] + _LANE.max, "right") for one in greatest]
+        ends += [np.searchsorted(-one, -one[begin] - _LANE.min, "right") for one in least]
+        end = min(int(min(ends)) - 1, begin + LONGEST, inputs)
+        found.append(max(end - begin, 1))
+        begin += found[-1]
     return found
 
 

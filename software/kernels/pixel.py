@@ -9,11 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from software.graph import Convolution
-from software.kernels.lanes import input_bounds, runs_of
+from software.kernels.lanes import common_runs, input_bounds
 from software.kernels.registry import Core, Kernel, Packed
 
 _QUAD = 4
-_LENGTHS = tuple(range(1, 257))
 _OFFSET = 128
 """What weights are made greater by so that they are not negative."""
 
@@ -45,14 +44,12 @@ def _pack(conv: Convolution) -> Packed:
     low, high = input_bounds(conv.input, conv.kernel[0] * conv.kernel[1])
     parts: list[NDArray[np.uint32]] = []
     for four in _quads_of_filters(conv, inputs):
-        (runs,) = runs_of(four, low, high, _LENGTHS, together=_QUAD)
+        runs = common_runs(four, low, high)
         bytes_ = (four.astype(np.int64) + _OFFSET).astype(np.uint32)
         words = bytes_[0] | bytes_[2] << 8 | bytes_[1] << 16 | bytes_[3] << 24
-        ends = np.cumsum(runs)[:-1]
-        for run, part in zip(runs, np.split(words, ends), strict=True):
-            parts += [np.array([run], np.uint32), part]
-        parts.append(np.zeros(1, np.uint32))
-    return Packed(np.concatenate(parts))
+        begins = np.cumsum([0, *runs[:-1]])
+        parts += [np.insert(words, begins, runs), np.zeros(1, np.uint32)]
+    return Packed(np.concatenate(parts).astype(np.uint32))
 
 
 def _pack_dsp(conv: Convolution) -> Packed:
