@@ -20,19 +20,17 @@ Integers = NDArray[np.int64]
 
 RUNTIME = Path(__file__).parent.parent / "software" / "runtime"
 _TYPES = {"int8": "int8_t", "uint8": "uint8_t", "uint32": "uint32_t"}
-_LAYER = """#include "nn_kernels.h"
-#define SCRATCH {scratch}
-#define MARK 0x5a5aa5a5u
-static const {type} weights[] NN_ALIGNED = {{ {weights} }};
-static const int32_t start[] = {{ {start} }};
-static const int8_t input[] = {{ {input} }};
-static const {element} expected[] = {{ {expected} }};
-static const nn_conv conv = {{
-    weights, start, {channels}, {filters}, {width}, {groups}, {flush}, {pad},
+_LAYER = """#define SCRATCH_{number} {scratch}
+static const {type} weights_{number}[] NN_ALIGNED = {{ {weights} }};
+static const int32_t start_{number}[] = {{ {start} }};
+static const int8_t input_{number}[] = {{ {input} }};
+static const {element} expected_{number}[] = {{ {expected} }};
+static const nn_conv conv_{number} = {{
+    weights_{number}, start_{number}, {channels}, {filters}, {width}, {groups}, {flush}, {pad},
     {kernel_rows}, {kernel_columns}, {dilation}, {spread}, {stride}, {right}, {low}, {flags}
 }};
-static {element} out[sizeof expected / sizeof expected[0]];
-static uint32_t scratch[SCRATCH + 1];
+static {element} out_{number}[sizeof expected_{number} / sizeof expected_{number}[0]];
+static uint32_t scratch_{number}[SCRATCH_{number} + 1];
 
 void compute_{number}(void);
 unsigned check_{number}(void);
@@ -42,32 +40,36 @@ void compute_{number}(void)
     int y, i;
     unsigned x;
 
-    scratch[SCRATCH] = MARK;
+    scratch_{number}[SCRATCH_{number}] = MARK;
     for (y = 0; y < {rows}; y++) {{
         const int8_t *rows[{kernel_rows}];
 
         for (i = 0; i < {kernel_rows}; i++) {{
             int row = y * {stride_rows} + i * {dilation} - {pad_rows};
 
-            rows[i] = row < 0 || row >= {height} ? NULL : input + row * {row_bytes};
+            rows[i] = row < 0 || row >= {height} ? NULL : input_{number} + row * {row_bytes};
         }}
         for (x = 0; x < {columns}; x += {piece}) {{
             unsigned count = {columns} - x < {piece} ? {columns} - x : {piece};
 
-            {function}(&conv, rows, x, count, out + (y * {columns} + (int)x) * {filters}, scratch);
+            {function}(&conv_{number}, rows, x, count,
+                out_{number} + (y * {columns} + (int)x) * {filters}, scratch_{number});
         }}
     }}
 }}
 
 unsigned check_{number}(void)
 {{
-    unsigned i, wrong = scratch[SCRATCH] != MARK;
+    unsigned i, wrong = scratch_{number}[SCRATCH_{number}] != MARK;
 
-    for (i = 0; i < sizeof out / sizeof out[0]; i++) {{
-        wrong += out[i] != expected[i];
+    for (i = 0; i < sizeof out_{number} / sizeof out_{number}[0]; i++) {{
+        wrong += out_{number}[i] != expected_{number}[i];
     }}
     return wrong;
 }}
+"""
+_LAYERS = """#include "nn_kernels.h"
+#define MARK 0x5a5aa5a5u
 """
 _HEADER = """#ifndef NN_KERNELS_H
 #define NN_KERNELS_H
@@ -202,7 +204,7 @@ def program(trials: Sequence[Trial]) -> dict[str, str]:
         "nn_kernels.h": _HEADER.format(prototypes=prototypes),
         "nn_kernels.c": "".join(sources),
         "cnn.h": f"#define CNN_MACS {sum(trial.conv.macs for trial in trials)}\n",
-        **{f"layer_{n}.c": _source(n, trial) for n, trial in enumerate(trials)},
+        "layers.c": _LAYERS + "".join(_source(n, trial) for n, trial in enumerate(trials)),
     }
 
 

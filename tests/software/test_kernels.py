@@ -125,10 +125,12 @@ PIECES = {"3x3, borders": 4, "magnitudes": 5, "depthwise": 2}
 
 
 def trials(core: str) -> list[Trial]:
-    return [
-        Trial(conv, choose(conv, CORES[core]), DATA[name], PIECES.get(name, 0))
-        for name, conv in LAYERS.items()
+    wanted = [
+        (name, choose(conv, CORES[core]), PIECES.get(name, 0)) for name, conv in LAYERS.items()
     ]
+    single = choose(LAYERS["a column"], CORES[core])
+    wanted += [(name, single, 0) for name in ("3x3, borders", "wide sums")]
+    return [Trial(LAYERS[name], kernel, DATA[name], piece) for name, kernel, piece in wanted]
 
 
 @pytest.mark.parametrize(
