@@ -84,10 +84,11 @@ def _lines(known: Known, network: Network) -> Iterator[tuple[str, bool]]:
     for scheme in Scheme:
         for core in known.millions or ("cortex-m4",):
             made = plan(graph, CORES[core], scheme)
-            limit = known.ring_bytes if scheme is Scheme.ROWS else None
-            fits = limit is None or made.data_bytes <= limit
+            in_rows = scheme is Scheme.ROWS
+            fits = not in_rows or made.data_bytes <= known.ring_bytes
             head = f"| {known.name} | {scheme} | {core} | "
-            rings = f"{made.data_bytes:,} | {_text(limit)} | {made.arena_bytes:,} | "
+            rings = f"{made.data_bytes:,} | {known.ring_bytes:,}" if in_rows else "- | -"
+            rings += f" | {made.arena_bytes:,} | "
             if not known.millions:
                 yield f"{head}- | - | {rings}- | - | - | - |", fits
                 continue
