@@ -7,11 +7,17 @@ void nn_conv_c(const nn_conv *conv, const int8_t *const *rows, unsigned x, unsig
 {
     const uint32_t inputs = conv->channels / conv->groups, per_group = conv->filters / conv->groups;
     const uint32_t element = conv->flags & NN_WIDE ? sizeof(int32_t) : 1;
+    const int32_t spread = conv->spread, ahead = conv->dilation / spread;
+    const int32_t more = conv->dilation - ahead * spread;
     unsigned last = x + count;
 
     (void)scratch;
     for (; x < last; x++, out = (char *)out + element * conv->filters) {
         const int8_t *weights = (const int8_t *)conv->weights;
+        const int32_t left = (int32_t)(x * conv->stride) - conv->pad;
+        /* the pixel at `left`, and how far it is behind one that exists */
+        const int32_t pixel = left >= 0 ? left / spread : -((spread - 1 - left) / spread);
+        const int32_t behind = left - pixel * spread;
         uint32_t filter, in_group = 0, first = 0;
 
         for (filter = 0; filter < conv->filters; filter++) {
@@ -24,23 +30,23 @@ void nn_conv_c(const nn_conv *conv, const int8_t *const *rows, unsigned x, unsig
             }
             in_group++;
             for (row = 0; row < conv->kernel_rows; row++) {
-                for (column = 0; column < conv->kernel_columns; column++, weights += inputs) {
-                    int32_t place = (int32_t)(x * conv->stride + column * conv->dilation) - conv->pad;
-                    const int8_t *data;
-                    uint32_t i;
+                int32_t place = pixel, rest = behind;
 
-                    if (conv->spread > 1) {
-                        if (place < 0 || place % conv->spread != 0) {
-                            continue;
+                for (column = 0; column < conv->kernel_columns; column++, weights += inputs) {
+                    if (rest == 0 && rows[row] != NULL && place >= 0
+                        && place < (int32_t)conv->width) {
+                        const int8_t *data = rows[row] + (uint32_t)place * conv->channels + first;
+                        uint32_t i;
+
+                        for (i = 0; i < inputs; i++) {
+                            sum += (int32_t)data[i] * weights[i];
                         }
-                        place /= conv->spread;
                     }
-                    if (rows[row] == NULL || place < 0 || place >= (int32_t)conv->width) {
-                        continue;
-                    }
-                    data = rows[row] + (uint32_t)place * conv->channels + first;
-                    for (i = 0; i < inputs; i++) {
-                        sum += (int32_t)data[i] * weights[i];
+                    place += ahead;
+                    rest += more;
+                    if (rest >= spread) {
+                        rest -= spread;
+                        place++;
                     }
                 }
             }
