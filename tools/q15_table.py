@@ -43,6 +43,7 @@ from values import frozen  # noqa: E402
 _BATCH = 50
 _C = ROOT / "tools" / "c"
 _READER = ROOT / "software" / "runtime" / "nnb"
+_FIXED = ((None, Division.POWER_OF_TWO), (None, Division.INTEGER), (8, Division.POWER_OF_TWO))
 _BOUNDS = {"Q15": 0.05, "Q7": 0.3}
 
 
@@ -101,21 +102,20 @@ def fixed_programs(case: Case, folder: Path) -> Iterator[Program]:
     """Yield the C reader with containers of fixed-point weights."""
     _compile([_C / "run_container.c", *sorted(_READER.glob("*.c"))], _READER, folder / "reader")
     ranges = map_ranges(case.graph, case.samples)
-    for bits in (None, 8, 16):
-        for division in Division:
-            rules = FixedRules(bits, 35.0, division, Rule("max"), Rule("max"))
-            network = fix_network(case.graph, ranges, rules)
-            file = folder / f"{bits}-{division}.nnb"
-            file.write_bytes(pack(FixedLowering(network).container()))
-            used = "+".join(str(layer.bits) for layer in network.layers.values())
-            command = (str(folder / "reader"), str(file))
-            told = f"--bits {bits or 'auto'} --div {division}, weights of {used} bits"
-            yield Program("FIXED", told, command, network.fractions[0], network.data_bits)
+    for bits, division in _FIXED:
+        rules = FixedRules(bits, 35.0, division, Rule("max"), Rule("max"))
+        network = fix_network(case.graph, ranges, rules)
+        file = folder / f"{bits}-{division}.nnb"
+        file.write_bytes(pack(FixedLowering(network).container()))
+        used = "+".join(str(layer.bits) for layer in network.layers.values())
+        command = (str(folder / "reader"), str(file))
+        told = f"--bits {bits or 'auto'} --div {division}: {used}"
+        yield Program("FIXED", told, command, network.fractions[0], network.data_bits)
 
 
 def _compile(sources: Sequence[Path], include: Path, program: Path | None = None) -> None:
     made = program or include / "main"
-    subprocess.run(["cc", "-O3", f"-I{include}", *sources, "-o", made], check=True)
+    subprocess.run(["cc", "-O3", "-march=native", f"-I{include}", *sources, "-o", made], check=True)
 
 
 def main() -> int:

@@ -161,7 +161,7 @@ def _built(
     if wanted.calls:
         from software.cmsis.build import build_calls
 
-        make = partial(build_calls, library=wanted.library)
+        make = partial(build_calls, library=wanted.library, interleaving=wanted.interleaving)
     return make(
         network,
         profile,

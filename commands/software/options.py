@@ -39,6 +39,7 @@ class SoftwareOptions:
     those of a copy of CMSIS 5 in the folder `library` or, without one, ours. `scheme` is the word
     of --scheme; `l2` and `l3`, which can be written, take the place of the profile's; with `dma`
     copies go on while the core computes. With `container` the network becomes a binary file.
+    With `interleaving` fully connected layers of calls take the weights of `_opt`.
     `qformat`: the checkpoint holds the network, in integers of 16 or 8 bits.
     """
 
@@ -58,6 +59,7 @@ class SoftwareOptions:
     dma: bool = False
     container: ContainerOptions | None = None
     qformat: bool = False
+    interleaving: bool = False
 
     def profile(self) -> Profile:
         """Return the profile that is asked for, with the sizes that options gave.

@@ -48,6 +48,7 @@ def create_qformat(options: LoaderOptions, wanted: SoftwareOptions) -> int:
         profile,
         sample=sample,
         library=wanted.library,
+        interleaving=wanted.interleaving,
         name=options.project.name,
         command_line=options.project.command_line,
     )

@@ -34,17 +34,19 @@ def build_calls(
     kernels: frozenset[str] | None = None,
     average_rounding: bool = False,
     library: str | None = None,
+    interleaving: bool = False,
     name: str = "network",
     command_line: str = "",
 ) -> Built:
     """Return the project of a network for a microcontroller, with calls of Arm's functions.
 
-    `library` is a folder with a copy of CMSIS 5; without one the functions are ours. Where calls
+    `library` is a folder with a copy of CMSIS 5; without one the functions are ours. With
+    `interleaving` fully connected layers of 8 bits take the weights of `_opt`. Where calls
     on whole images do not fit, all kernels are ours, as in --device MCU. Raises DiagnosticError
     as `software.build.build` does, or if the copy is of no use (E940 to E943).
     """
     graph = lower(network, average_rounding=average_rounding)
-    chosen, need = _planned(graph, profile, schemes, kernels)
+    chosen, need = _planned(graph, profile, schemes, kernels, interleaving)
     chosen.validate()
     made = simulate(network, average_rounding=average_rounding).outputs
     outputs = tuple(made[layer.index] for layer in network.outputs())
@@ -58,11 +60,12 @@ def _planned(
     profile: Profile,
     schemes: Sequence[Scheme],
     kernels: frozenset[str] | None,
+    interleaving: bool,
 ) -> tuple[Plan, Need]:
     """Return a plan with calls if it fits, else one without."""
     reason = "calls need whole images (--scheme resident)"
     if Scheme.RESIDENT in schemes:
-        made = planned_calls(graph, profile, kernels)
+        made = planned_calls(graph, profile, kernels, interleaving=interleaving)
         need = need_of(made, profile)
         if need.ram <= profile.l1 and need.flash <= profile.flash:
             return made, need
@@ -71,10 +74,16 @@ def _planned(
     return replace(own, reasons={step.target: reason for step in own.graph.steps}), need
 
 
-def planned_calls(graph: Graph, profile: Profile, kernels: frozenset[str] | None = None) -> Plan:
+def planned_calls(
+    graph: Graph,
+    profile: Profile,
+    kernels: frozenset[str] | None = None,
+    *,
+    interleaving: bool = False,
+) -> Plan:
     """Return the plan of a graph with calls wherever the library can compute a step."""
     whole = in_lines(graph)
-    choice = choose_calls(whole)
+    choice = choose_calls(whole, interleaving=interleaving)
     made = plan(whole, profile.core, Scheme.RESIDENT, kernels, choice.calls)
     return replace(made, reasons=choice.reasons)
 

@@ -11,6 +11,7 @@ from typing import assert_never
 
 import numpy as np
 
+from software.cmsis.orders import interleaved
 from software.graph import (
     Combine,
     Convolution,
@@ -42,12 +43,15 @@ class Choice:
     reasons: Mapping[int, str]
 
 
-def choose_calls(graph: Graph) -> Choice:
-    """Return the calls of Arm's functions for the steps of a graph that they can compute."""
+def choose_calls(graph: Graph, *, interleaving: bool = False) -> Choice:
+    """Return the calls of Arm's functions for the steps of a graph that they can compute.
+
+    With `interleaving` fully connected layers of 8 bits take the weights of `_opt`.
+    """
     calls: dict[int, Call] = {}
     reasons: dict[int, str] = {}
     for step in graph.steps:
-        found = _call(step, graph)
+        found = _call(step, graph, interleaving)
         if isinstance(found, str):
             reasons[step.target] = found
         else:
@@ -55,10 +59,12 @@ def choose_calls(graph: Graph) -> Choice:
     return Choice(calls, reasons)
 
 
-def _call(step: Step, graph: Graph) -> Call | str:
+def _call(step: Step, graph: Graph, interleaving: bool) -> Call | str:
     match step:
         case Convolution():
-            return _own_sums(step) or (_linear(step) if step.linear else _convolution(step))
+            refused = _own_sums(step)
+            linear = step.linear and refused is None
+            return refused or (_linear(step, interleaving) if linear else _convolution(step))
         case Pool():
             return _pooling(step, graph)
         case Combine():
@@ -97,14 +103,16 @@ def _bias(step: Convolution) -> np.ndarray[tuple[int], np.dtype[np.int8]] | None
     return bias.astype(np.int8)
 
 
-def _linear(step: Convolution) -> Call:
-    """Return the call of a fully connected layer."""
+def _linear(step: Convolution, interleaving: bool) -> Call:
+    """Return the call of a fully connected layer; results of 32 bits have no `_opt`."""
     wide = step.wide
+    plain = "arm_fully_connected_q7_opt" if interleaving else "arm_fully_connected_q7"
+    weights = step.weights.reshape(step.filters, -1)
     return Call(
-        function="arm_fully_connected_q7_q31" if wide else "arm_fully_connected_q7",
+        function="arm_fully_connected_q7_q31" if wide else plain,
         arguments=(DATA, WEIGHTS, step.channels, step.filters, _BIAS_SHIFT,
                    0 if wide else step.right, BIAS, RESULT, BUFFER),
-        weights=step.weights.reshape(-1),
+        weights=interleaved(weights, 8) if interleaving and not wide else weights.reshape(-1),
         bias=_bias(step),
         buffer_bytes=_WORD * step.channels,
         relu=_relu(step),

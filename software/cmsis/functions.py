@@ -54,6 +54,9 @@ FUNCTIONS = {
             "arm_fully_connected_q7", (*_SUMS, "q7_rows"),
             ("arm_fully_connected_q7", _REORDERED[1]),
         ),
+        Function(
+            "arm_fully_connected_q7_opt", (_RESULTS,), ("arm_fully_connected_q7_opt", _REORDERED[1])
+        ),
         Function("arm_fully_connected_q7_q31", (*_SUMS, "q7_rows")),
         Function("arm_maxpool_q7_HWC", (_POOLING,), ("arm_pool_q7_HWC",), _KEEP),
         Function("arm_maxpool_q7_HWC_nonsquare", (_POOLING,), (), _KEEP),

@@ -42,17 +42,19 @@ def build_qformat(
     *,
     sample: Int64s | None = None,
     library: str | None = None,
+    interleaving: bool = False,
     name: str = "network",
     command_line: str = "",
 ) -> QformatBuilt:
     """Return the project of a network for a microcontroller.
 
     `sample` [row, column, channel] takes the place of the stored one; `library` is a folder with a
-    copy of CMSIS 5, without one all functions are ours. Raises DiagnosticError if the network does
-    not fit (E905, E906) or the copy is of no use (E940 to E943, E945).
+    copy of CMSIS 5, without one all functions are ours. With `interleaving` fully connected layers
+    take the weights of `_opt`. Raises DiagnosticError if the network does not fit (E905, E906) or
+    the copy is of no use (E940 to E943, E945).
     """
     network = stored.network
-    made = program(network, library=library is not None)
+    made = program(network, library=library is not None, interleaving=interleaving)
     need = need_of(network, made, profile)
     problems = [
         *memory_problems(need, profile, Scheme.RESIDENT, made.blocks),
@@ -64,7 +66,8 @@ def build_qformat(
     given = stored.sample if sample is None else sample
     output = execute(network, given[None])[network.graph.output][0]
     order = COLUMN_MAJOR if stored.column_major else ROW_MAJOR
-    files = emit(network, Sample(given, output), name, command_line, profile.core.name, order, copy)
+    files = emit(network, Sample(given, output), name, command_line, profile.core.name, order, copy,
+                 interleaving=interleaving)  # fmt: skip
     return QformatBuilt(made, need, files)
 
 

@@ -30,12 +30,16 @@ class Call:
 
 @frozen
 class Program:
-    """All calls; `layers` names the weights of weighted steps by target; bytes of memory."""
+    """All calls; `layers` names the weights of weighted steps by target; bytes of memory.
+
+    `interleaving`: weights of fully connected layers are those of `_opt`.
+    """
 
     calls: tuple[Call, ...]
     layers: Mapping[int, str]
     blocks: tuple[Block, ...]
     arena_bytes: int
+    interleaving: bool = False
 
     @property
     def functions(self) -> tuple[Function, ...]:
@@ -44,9 +48,12 @@ class Program:
         return tuple(used)
 
 
-def program(network: QuantizedNetwork, *, library: bool = False) -> Program:
+def program(
+    network: QuantizedNetwork, *, library: bool = False, interleaving: bool = False
+) -> Program:
     """Return what runs, with its places in memory, and buffers that Arm's `library` wants.
 
+    With `interleaving` fully connected layers take the weights of `_opt`.
     Raises DiagnosticError E910 for maps that have too many rows or columns.
     """
     for step in network.graph.steps:
@@ -59,7 +66,7 @@ def program(network: QuantizedNetwork, *, library: bool = False) -> Program:
                            f"limit is {_SIXTEEN_BITS - 1:,}", Place(),
                            "Use smaller images.")
             )  # fmt: skip
-    return _Programmer(network, library=library).program()
+    return _Programmer(network, library, interleaving).program()
 
 
 def layer_names(graph: Graph) -> dict[int, str]:
@@ -75,9 +82,9 @@ def layer_names(graph: Graph) -> dict[int, str]:
 
 
 class _Programmer:
-    def __init__(self, network: QuantizedNetwork, *, library: bool) -> None:
+    def __init__(self, network: QuantizedNetwork, library: bool, interleaving: bool) -> None:
         self._network = network
-        self._library = library
+        self._library, self._interleaving = library, interleaving
         self._graph = network.graph
         self._bits = network.bits
         self._names = layer_names(self._graph)
@@ -91,7 +98,8 @@ class _Programmer:
     def program(self) -> Program:
         """Return the calls of all steps."""
         calls = [self._call(number, step) for number, step in enumerate(self._graph.steps)]
-        return Program(tuple(calls), self._names, self._blocks, aligned(self._bytes))
+        used = tuple(calls), self._names, self._blocks, aligned(self._bytes)
+        return Program(*used, self._interleaving)
 
     def _wanted(self) -> Iterator[Block]:
         """Yield the memory of maps and buffers with the steps in which they are used."""
@@ -125,11 +133,14 @@ class _Programmer:
         """Return how many numbers of 16 bits the function of a step wants for itself."""
         if not isinstance(step, Weighted):
             return 0
-        function = functions.function_of(step, self._graph, self._bits)
+        function = self._function(step)
         if step.linear:
             return math.prod(self._graph.shapes[step.source]) if self._bits == 8 else 0
         pixels = function.library_pixels if self._library else function.pixels
         return pixels * math.prod(step.kernel) * self._graph.shapes[step.source][0]
+
+    def _function(self, step: Weighted) -> Function:
+        return functions.function_of(step, self._graph, self._bits, interleaving=self._interleaving)
 
     def _size(self, tensor: int) -> int:
         return math.prod(self._graph.shapes[tensor])
@@ -156,7 +167,7 @@ class _Programmer:
     def _statements(self, number: int, step: Step) -> Iterator[tuple[Function, list[object]]]:
         """Yield functions and arguments of a step."""
         if isinstance(step, Weighted):
-            yield functions.function_of(step, self._graph, self._bits), self._weighted(number, step)
+            yield self._function(step), self._weighted(number, step)
         elif isinstance(step, Pool):
             yield functions.pool(self._bits, average=step.average), self._pool(step)
         elif isinstance(step, Clip):
@@ -183,7 +194,7 @@ class _Programmer:
             return [source, weights, *sizes, *shifts, bias, target, buffer]
         channels, rows, columns = self._graph.shapes[step.source]
         filters, out_rows, out_columns = self._graph.shapes[step.target]
-        if functions.function_of(step, self._graph, self._bits).body == "square":
+        if self._function(step).body == "square":
             return [
                 source, rows, channels, weights, filters, step.kernel[0], step.padding[0],
                 step.stride[0], bias, *shifts, target, out_rows, buffer, "NULL",

@@ -12,6 +12,7 @@ import numpy as np
 from quantization.formats import Int64s
 from quantization.q15.graph import Weighted
 from quantization.q15.network import QuantizedNetwork
+from software.cmsis.orders import interleaved
 from software.emit.interface import Interface, Library
 from software.emit.makefile import building
 from software.emit.numbers import lines_of
@@ -41,12 +42,15 @@ def emit(
     core: str = "cortex-m4",
     order: str = ROW_MAJOR,
     library: Library | None = None,
+    *,
+    interleaving: bool = False,
 ) -> dict[str, str]:
     """Return the files of a project by path; `order` is that of maps in memory, as text.
 
-    Functions that the `library` has are taken from there.
+    Functions that the `library` has are taken from there. With `interleaving` fully connected
+    layers take the weights of `_opt`.
     """
-    made = program(network, library=library is not None)
+    made = program(network, library=library is not None, interleaving=interleaving)
     title = f"{name}: {command_line}"
     graph = network.graph
     header: dict[str, Any] = {
@@ -108,6 +112,13 @@ def weights_in_order(step: Weighted, weights: Int64s) -> Int64s:
     return weights[..., 0].transpose(1, 2, 0) if step.groups > 1 else weights
 
 
+def _flat(step: Weighted, weights: Int64s, made: Program, bits: int) -> Int64s:
+    """Return the weights of a step one after another."""
+    if step.linear and made.interleaving:
+        return interleaved(weights.reshape(len(weights), -1), bits)
+    return weights_in_order(step, weights).reshape(-1)
+
+
 def _weights(network: QuantizedNetwork, made: Program) -> Iterator[dict[str, Any]]:
     """Yield what weights.h says of each weighted step."""
     for step in network.graph.steps:
@@ -121,7 +132,7 @@ def _weights(network: QuantizedNetwork, made: Program) -> Iterator[dict[str, Any
             f"{formats.kb}, output {formats.ko}",
             "bias_lshift": formats.bias_lshift,
             "out_rshift": formats.out_rshift,
-            "weights": lines_of(weights_in_order(step, layer.weights).reshape(-1)),
+            "weights": lines_of(_flat(step, layer.weights, made, network.bits)),
             "bias": lines_of(layer.bias),
         }
 

@@ -42,8 +42,9 @@ class Function:
 _OF_LIBRARY = frozenset({
     "arm_convolve_HWC_q15_basic", "arm_convolve_HWC_q15_fast",
     "arm_convolve_HWC_q15_fast_nonsquare", "arm_fully_connected_q15", "arm_relu_q15",
+    "arm_fully_connected_q15_opt",
 })  # fmt: skip
-_CONVOLUTION = ("products", "convolution")
+_CONVOLUTION = ("products", "pixels", "convolution")
 
 
 def square(bits: int, *, fast: bool) -> Function:
@@ -65,9 +66,12 @@ def depthwise(bits: int) -> Function:
     return Function(name, "depthwise", ("products",))
 
 
-def linear(bits: int) -> Function:
-    """A fully connected layer."""
-    return Function(f"arm_fully_connected_{q_of(bits)}", "linear", ("products",))
+def linear(bits: int, *, interleaving: bool = False) -> Function:
+    """A fully connected layer; with `interleaving` four rows of weights take turns."""
+    name = f"arm_fully_connected_{q_of(bits)}"
+    if interleaving:
+        return Function(f"{name}_opt", "linear_opt", ("products",))
+    return Function(name, "linear", ("products", "pixels"))
 
 
 def pool(bits: int, *, average: bool) -> Function:
@@ -96,10 +100,10 @@ def copy_channels(bits: int) -> Function:
     return Function(f"nn_copy_channels_{q_of(bits)}", "copy_channels")
 
 
-def function_of(step: Weighted, graph: Graph, bits: int) -> Function:
+def function_of(step: Weighted, graph: Graph, bits: int, *, interleaving: bool = False) -> Function:
     """Return the function of a weighted step, in the order of preference of the library."""
     if step.linear:
-        return linear(bits)
+        return linear(bits, interleaving=interleaving)
     if step.groups > 1:
         return depthwise(bits)
     channels, rows, columns = graph.shapes[step.source]

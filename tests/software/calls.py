@@ -57,10 +57,18 @@ def profile_of(core: str) -> Profile:
 
 
 def files_of_calls(
-    network: Network, core: str = "cortex-m4", *, rounding: bool = False, library: str | None = None
+    network: Network,
+    core: str = "cortex-m4",
+    *,
+    rounding: bool = False,
+    library: str | None = None,
+    interleaving: bool = False,
 ) -> dict[str, str]:
     """Return the project of a network with calls."""
-    made = build_calls(network, profile_of(core), average_rounding=rounding, library=library)
+    made = build_calls(
+        network, profile_of(core), average_rounding=rounding, library=library,
+        interleaving=interleaving,
+    )  # fmt: skip
     return made.files
 
 
@@ -73,7 +81,7 @@ def differs(
     """
     samples = inputs_of(network, count, seed)
     rounding = seed % 2 == 1
-    files = files_of_calls(network, rounding=rounding)
+    files = files_of_calls(network, rounding=rounding, interleaving=rounding)
     kind = "q31_t" if "q31_t **output" in files["cnn.h"] else "q7_t"
     given = b"".join(s.transpose(1, 2, 0).astype(np.int8).tobytes() for s in samples)
     told = run_main({**files, "main.c": _HARNESS % kind, **(more or {})}, given)

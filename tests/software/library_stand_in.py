@@ -77,6 +77,20 @@ _BODIES = {
         pOut[o] = (q7_t)__SSAT(sum >> out_shift, 8);
     }
     return ARM_MATH_SUCCESS;""",
+    "arm_fully_connected_q7_opt": """
+    (void)vec_buffer;
+    const int rows = num_of_rows / 4 * 4, columns = dim_vec / WIDE * WIDE;
+    for (int o = 0; o < num_of_rows; o++) {
+        int32_t sum = bias[o] * (1 << bias_shift) + ((1 << out_shift) >> 1);
+        for (int i = 0; i < dim_vec; i++) {
+            int at = o * dim_vec + i;
+            if (o < rows && i < columns) at = o / 4 * 4 * dim_vec + PLACE(o % 4, i);
+            else if (o < rows) at = o / 4 * 4 * dim_vec + columns * 4 + (i - columns) * 4 + o % 4;
+            sum += pV[i] * pM[at];
+        }
+        pOut[o] = (q7_t)__SSAT(sum >> out_shift, 8);
+    }
+    return ARM_MATH_SUCCESS;""",
     "arm_maxpool_q7_HWC": """
     (void)bufferA;
     for (int y = 0; y < dim_im_out; y++) for (int x = 0; x < dim_im_out; x++)
@@ -119,9 +133,23 @@ _SIXTEEN = {
         "if (ch_im_in % 2 || ch_im_out % 2 || dim_im_out_x % 2) return ",
     ),
     "arm_fully_connected_q15": ("arm_fully_connected_q7", ""),
+    "arm_fully_connected_q15_opt": ("arm_fully_connected_q7_opt", ""),
     "arm_relu_q15": ("arm_relu_q7", ""),
 }
 """Functions of 16 bits: those of 8 bits that do the same, and what they leave undone."""
+
+
+_PLACES = {
+    8: "i / 4 * 16 + i % 2 * 8 + r / 2 * 4 + i % 4 / 2 * 2 + r % 2",
+    16: "i / 2 * 8 + r * 2 + i % 2",
+}
+"""Of `_opt`: where the weight of a row of four and of a column stands."""
+
+
+def _with_places(text: str, bits: int) -> str:
+    """Return C with the macros of its order of weights."""
+    wide = f"#define WIDE {4 if bits == 8 else 2}\n"
+    return f"{wide}#define PLACE(r, i) (({_PLACES[bits]}))\n{text}" if "PLACE" in text else text
 
 
 def _source(prototype: str, body: str) -> str:
@@ -147,13 +175,15 @@ def write_stand_in(folder: Path) -> Path:
         own, *parts = FUNCTIONS[name].library
         where = library / "Source" / f"{_subject(name)}Functions"
         where.mkdir(parents=True, exist_ok=True)
-        (where / f"{own}.c").write_text(_text(name, prototypes))
+        (where / f"{own}.c").write_text(_with_places(_text(name, prototypes), 8))
         for part in parts:
             (where / f"{part}.c").write_text(f"int stand_in_of_{part};\n")
     for name, (of, refused) in _SIXTEEN.items():
         text = _text(of, prototypes)
         where = library / "Source" / f"{_subject(name)}Functions" / f"{name}.c"
         text = _sixteen(text, name, of).replace("(sum >> out_shift, 8)", "(sum >> out_shift, 16)")
+        start = text.rindex("\n{") + 2
+        text = _with_places(text, 16)
         start = text.rindex("\n{") + 2
         where.write_text(text[:start] + (f"{refused} ARM_MATH_SIZE_MISMATCH;" if refused else "")
                          + text[start:])  # fmt: skip

@@ -87,6 +87,7 @@ def test_older_spelling_beside_a_chip(
     [
         (["--device", "MCU", "--mcu", "rp2040", "--cmsis-nn", "x"], "is for --device CMSIS-NN"),
         (["--device", "MAX78000", "--fc-layer"], "is for --device CMSIS-NN"),
+        (["--device", "MCU", "--mcu", "rp2040", "--fc-opt"], "is for --device CMSIS-NN"),
         (["--device", "84", "--cmsis-software-nn"], "'84' is the predecessor of these chips"),
         (["--cmsis-software-nn", "--rtl"], "no RTL without the accelerator"),
         (["--device", "CMSIS-NN", "--l2", "64K"], "argument --l2: is for --device MCU"),

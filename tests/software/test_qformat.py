@@ -20,6 +20,7 @@ from quantization.q15.execute import execute, quantize_input
 from quantization.q15.file import StoredNetwork, from_checkpoint, to_checkpoint
 from quantization.q15.formats import Guard
 from quantization.q15.graph import GraphBuilder
+from software.cmsis.orders import interleaved
 from software.profile import ANY
 from software.q15.build import build_qformat
 from tests.conftest import ROOT
@@ -63,17 +64,70 @@ def test_a_checkpoint_holds_the_whole_network(bits: int, tmp_path: Path) -> None
     assert files == build_qformat(stored, ANY).files
 
 
+@pytest.mark.parametrize(
+    ("bits", "columns", "expected"),
+    [
+        (8, 5, "a1 b1 a3 b3 c1 d1 c3 d3 a2 b2 a4 b4 c2 d2 c4 d4 a5 b5 c5 d5 e1 e2 e3 e4 e5"),
+        (16, 3, "a1 a2 b1 b2 c1 c2 d1 d2 a3 b3 c3 d3 e1 e2 e3"),
+    ],
+)
+def test_weights_of_four_rows_take_turns(bits: int, columns: int, expected: str) -> None:
+    names = np.array([[f"{row}{n}" for n in range(1, columns + 1)] for row in "abcde"])
+    assert " ".join(interleaved(names, bits)) == expected
+
+
+def fully_connected(bits: int, inputs: int, outputs: int) -> StoredNetwork:
+    builder = GraphBuilder((inputs, 1, 1))
+    made = builder.linear("fc", 0, normal(outputs, inputs), normal(outputs))
+    samples = normal(2, inputs, 1, 1)
+    network = quantize(builder.finished(made), samples, bits)
+    return StoredNetwork(network, quantize_input(network, samples)[0], column_major=False)
+
+
+@needs_compiler
+@pytest.mark.parametrize(("inputs", "outputs"), [(5, 3), (11, 9), (16, 8), (3, 6)])
+@pytest.mark.parametrize("bits", [8, 16])
+def test_fully_connected_layers_of_taking_turns(
+    bits: int, inputs: int, outputs: int, tmp_path: Path
+) -> None:
+    stored = fully_connected(bits, inputs, outputs)
+    files = build_qformat(stored, ANY, interleaving=True).files
+    assert f"arm_fully_connected_q{bits - 1}_opt(" in files["cnn.c"]
+    assert passed(run_project(files, tmp_path / "ours", SANITIZED))
+    library = str(write_stand_in(tmp_path / "library"))
+    files = build_qformat(stored, ANY, interleaving=True, library=library).files
+    assert passed(made_for_this_computer(files, tmp_path))
+
+
+@needs_compiler
+@pytest.mark.parametrize("bits", [8, 16])
+def test_depthwise_convolutions_alone(bits: int, tmp_path: Path) -> None:
+    builder = GraphBuilder((5, 6, 6))
+    made = builder.convolution("deep", 0, normal(5, 1, 3, 3), normal(5), groups=5)
+    samples = normal(2, 5, 6, 6)
+    network = quantize(builder.finished(made), samples, bits)
+    stored = StoredNetwork(network, quantize_input(network, samples)[0], column_major=False)
+    assert passed(run_project(build_qformat(stored, ANY).files, tmp_path / "ours", SANITIZED))
+    library = str(write_stand_in(tmp_path / "library"))
+    files = build_qformat(stored, ANY, library=library).files
+    assert passed(made_for_this_computer(files, tmp_path))
+
+
+def made_for_this_computer(files: Any, folder: Path) -> subprocess.CompletedProcess[str]:
+    for name, text in files.items():
+        (folder / name).write_text(text)
+    flags = "CFLAGS=-O1 -fsanitize=address,undefined"
+    subprocess.run(["make", "-C", folder, flags], check=True, capture_output=True)
+    return subprocess.run([folder / "main"], capture_output=True, text=True, check=False)
+
+
 @needs_compiler
 @pytest.mark.parametrize("bits", [8, 16])
 def test_functions_of_a_library(bits: int, tmp_path: Path) -> None:
     folder = write_stand_in(tmp_path / "library")
     stored = stored_network(bits)
     files = build_qformat(stored, ANY, library=str(folder)).files
-    for name, text in files.items():
-        (tmp_path / name).write_text(text)
-    flags = "CFLAGS=-O1 -fsanitize=address,undefined"
-    subprocess.run(["make", "-C", tmp_path, flags], check=True, capture_output=True)
-    assert passed(subprocess.run([tmp_path / "main"], capture_output=True, text=True, check=False))
+    assert passed(made_for_this_computer(files, tmp_path))
     assert f"arm_fully_connected_q{bits - 1}" not in files["nn_kernels.c"]
     assert '#include "arm_nnfunctions.h"' in files["nn_kernels.h"]
     assert f"arm_fully_connected_q{bits - 1}.c" in files["Makefile.ARM"]

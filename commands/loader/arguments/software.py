@@ -28,7 +28,7 @@ SHARED = frozenset({
     "verbose", "log", "log_filename", "diagnostics", "debug", "report", "check_only",
     "avg_pool_rounding", "no_warn_zero", "synthesize_input", "synthesize_words", "no_progress",
     "no_version_check", "version_check_interval", "upstream", "yamllint", "fits",
-    "cmsis_software_nn", "cmsis_nn", "container", "encrypt", "slot", "arena",
+    "cmsis_software_nn", "cmsis_nn", "fc_opt", "container", "encrypt", "slot", "arena",
 })  # fmt: skip
 """Options that mean the same for every target."""
 PLACING = frozenset({
@@ -39,7 +39,7 @@ PLACING = frozenset({
 """Options that only say where things stand in the accelerator."""
 _FORMER = frozenset({"top_level", "fc_layer", "embedded_code"})
 """Options that stand beside --cmsis-software-nn in command lines from before."""
-_CALLS = frozenset({"cmsis_nn", "fc_layer"})
+_CALLS = frozenset({"cmsis_nn", "fc_layer", "fc_opt"})
 """Options of --device CMSIS-NN alone."""
 _LEVELS = frozenset({"l2", "l3", "dma"})
 """Options of --device MCU alone."""
@@ -80,6 +80,8 @@ def add_software_options(parser: argparse.ArgumentParser) -> None:
     option(LEGACY, action="store_true", help="same as --device CMSIS-NN, beside any --device")
     option("--cmsis-nn", metavar="DIR", help="CMSIS-NN: your copy of CMSIS 5.9.0 or older, in "
            "place of functions of ours")  # fmt: skip
+    option("--fc-opt", action="store_true", help="CMSIS-NN: fully connected layers take the "
+           "weights of arm_fully_connected_q7_opt or q15_opt")  # fmt: skip
     option("--fc-layer", action="store_true", help="CMSIS-NN: accepted without effect")
     option("--mcu", metavar="NAME", help="profile of the microcontroller, or a file (.yaml)")
     option("--scheme", choices=("auto", "first", "resident", "rows", "pixels", "planes", "chain"),
@@ -167,6 +169,7 @@ def software_options(
         if args.container is None
         else ContainerOptions(args.container, args.encrypt, args.slot, args.arena),
         qformat,
+        args.fc_opt,
     )
 
 
