@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from software.emit.page import page_of
 from software.graph import Convolution
 from software.levels.plan import Level, LevelPlan, Task
-from software.levels.schemes import Planes, Rows, Weights
+from software.levels.schemes import Channels, Planes, Rows, Weights
 from software.profile import Profile
 
 if TYPE_CHECKING:
@@ -68,6 +68,10 @@ def level_of(plan: LevelPlan, tensor: int) -> str:
 
 def unit_text(task: Task) -> str:
     """Return how a step is cut, in words."""
+    if isinstance(task.cut, Channels):
+        size = f"{task.cut.memory:,} bytes"
+        weights = "" if all(link.in_place for link in task.links) else ", weights in L1"
+        return f"chain: a channel at a time through {len(task.links)} layers in {size}{weights}"
     if task.links:
         rings = ", ".join(str(link.slots) for link in task.links)
         resident = any(not link.in_place for link in task.links)

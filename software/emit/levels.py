@@ -17,7 +17,7 @@ from software.kernels import Packed
 from software.levels.buffers import DONE
 from software.levels.layers import packed_groups, packed_planes
 from software.levels.plan import Level, LevelPlan, Spot, Task
-from software.levels.schemes import Planes, Rows, Weights
+from software.levels.schemes import Channels, Planes, Rows, Weights
 from software.levels.state import sources_in_order
 from software.plan.planner import scratch_bytes, sums_bytes, window_bytes, windows_at_once
 from writing.files import distinct
@@ -70,12 +70,41 @@ class LevelCode:
         if not task.links:
             yield self._task(task)
             return
+        if isinstance(task.cut, Channels):
+            yield from self._channels(task)
+            return
         for link in task.links:
             yield self._task(link) | {"kind": "link"}
         yield {
             "number": task.index, "title": task.name, "kind": "chain",
             "out": self.base(task.step.target), "from": [self.base(s) for s in task.sources],
             "links": [link.index for link in task.links], "done": self._buffer(task, DONE),
+        }  # fmt: skip
+
+    def _channels(self, task: Task) -> Iterator[dict[str, Any]]:
+        links = []
+        for link in task.links:
+            step, number, taps = link.step, link.index, 0
+            if isinstance(step, Convolution):
+                taps = step.kernel[0] * step.kernel[1]
+                self.weights[number] = step.weights.reshape(-1)
+            copied = taps and not link.in_place
+            buffer = self._buffer(link, "weights 0")
+            stored = f"stored_{number}" if copied else "NULL"
+            weights = buffer if copied else f"weights_{number}" if taps else "NULL"
+            links.append({"number": number, "weights": weights, "stored": stored, "taps": taps,
+                          "buffer": buffer, "cut": link.cut})  # fmt: skip
+            shape = self._layer(link) | {"scratch": "NULL", "pixels": "NULL", "sums": "NULL"}
+            if isinstance(step, Pool):
+                shape["average"] = int(step.kind is not PoolKind.MAX)
+            yield shape | {"number": number, "title": link.name, "kind": "layer", "mode": "",
+                           "flush": 0, "out": ""}  # fmt: skip
+        assert task.layer is not None
+        yield {
+            "number": task.index, "title": task.name, "kind": "channels", "links": links,
+            "out": self.base(task.step.target), "source": self.base(task.sources[0]),
+            "work": self._pair(task, "work"), "channels": task.layer.channels,
+            "ahead": int(task.ahead),
         }  # fmt: skip
 
     def _task(self, task: Task) -> dict[str, Any]:
@@ -236,7 +265,7 @@ class LevelCode:
         in_place = {task.index for task in plan.layers if task.in_place}
         return {
             "tasks": self.tasks, "kept": kept, "copies": copies, "used": used,
-            "layered": bool(used & {"rows", "planes", "chain"}),
+            "layered": bool(used & {"rows", "planes", "chain", "channels"}),
             "window_rows": max(rows, default=1), "l1_bytes": plan.used[Level.L1],
             "l2_bytes": plan.used[Level.L2], "l3_bytes": self.l3_bytes(),
             "arrays": [{"number": n, "type": kinds[n], "in_place": n in in_place}
@@ -297,7 +326,8 @@ def _runs(code: LevelCode) -> Iterator[str]:
     """Yield the functions that are used; all begin with the same line."""
     used = {task["kind"] for task in code.tasks}
     used |= {"rows"} if "chain" in used else set()  # its functions make the rows of chains
-    for number, kind in enumerate(kind for kind in ("planes", "rows", "chain") if kind in used):
+    kinds = (kind for kind in ("planes", "rows", "chain", "channels") if kind in used)
+    for number, kind in enumerate(kinds):
         first, newline, rest = (RUNTIME / f"levels_{kind}.c").read_text().partition("\n")
         yield rest if number else first + newline + rest
 

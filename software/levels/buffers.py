@@ -9,7 +9,7 @@ from software.kernels import Kernel
 from software.levels.geometry import Geometry, aligned
 from software.levels.layers import packed_groups, scratch_of
 from software.levels.plan import Level, Task, sums_rows
-from software.levels.schemes import Planes, Rows, Weights
+from software.levels.schemes import Channels, Planes, Rows, Weights
 
 _SUM_BYTES = 4
 DONE_BYTES = 2
@@ -27,7 +27,10 @@ def buffers_of(task: Task, kernels: Mapping[int, Kernel]) -> Iterator[tuple[int,
         for name, size, level in _buffers(link, kernels):
             if not task.links or name != SCRATCH:
                 yield link.index, name, size, level
-    if task.links:
+    if isinstance(task.cut, Channels):
+        for number in range(min(1 + task.ahead, _layer(task).channels)):
+            yield task.index, f"work {number}", aligned(task.cut.memory, task.align), Level.L1
+    elif task.links:
         yield task.index, DONE, aligned(DONE_BYTES * len(task.links), task.align), Level.L1
         if most := max(scratch_of(link.step, kernels) for link in task.links):
             yield task.index, SCRATCH, aligned(most, task.align), Level.L1
@@ -39,6 +42,8 @@ def _buffers(task: Task, kernels: Mapping[int, Kernel]) -> Iterator[tuple[str, i
             found = _of_rows(task, task.cut, kernels)
         case Planes():
             found = _of_planes(task, task.cut)
+        case Channels():
+            found = _of_channels(task)
         case _:
             return
     for name, size, level in found:
@@ -133,6 +138,11 @@ def widest(layer: Geometry, columns: int) -> int:
     width = layer.out_size[1]
     tiles = (layer.needed_columns(x, min(columns, width - x)) for x in range(0, width, columns))
     return max(end - first for first, end in tiles)
+
+
+def _of_channels(task: Task) -> Iterator[tuple[str, int, Level]]:
+    if isinstance(task.step, Convolution) and not task.in_place:
+        yield "weights 0", task.step.weights.size, Level.L1
 
 
 def _of_planes(task: Task, cut: Planes) -> Iterator[tuple[str, int, Level]]:

@@ -31,7 +31,7 @@ WAYS: Mapping[str, frozenset[Way]] = {
     "rows": frozenset({Way.ROWS, Way.ROW_TILES}),
     "pixels": frozenset({Way.PIXELS}),
     "planes": frozenset({Way.PLANES, Way.PLANES_L2, Way.PLANE_TILES}),
-    "chain": frozenset({Way.ROW_CHAIN}),
+    "chain": frozenset({Way.ROW_CHAIN, Way.CHAIN}),
 }
 """What the words of --scheme ask for."""
 ALWAYS = frozenset({"first", "pixels", "planes", "chain"})

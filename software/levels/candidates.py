@@ -69,7 +69,7 @@ def impossible(step: Step, layer: Geometry | None, ways: Collection[Way]) -> str
     why = "it does not fit"
     if layer is None:
         why = "it only copies"
-    elif way is Way.ROW_CHAIN:
+    elif way in (Way.ROW_CHAIN, Way.CHAIN):
         why = "no layer beside it takes its rows or gives it rows alone, or their rings do not fit"
     elif way is Way.PIXELS and not layer.pointwise:
         why = "a result needs more than the pixel in its place"

@@ -32,13 +32,13 @@ def longest(graph: Graph, first: int) -> int:
     for step in steps[first:]:
         if not isinstance(step, Convolution | Pool) or not streams(step, graph):
             break
-        if number and not _passes(graph, steps[first + number - 1], step):
+        if number and not passes(graph, steps[first + number - 1], step):
             break
         number += 1
     return number
 
 
-def _passes(graph: Graph, made: Step, following: Step) -> bool:
+def passes(graph: Graph, made: Step, following: Step) -> bool:
     """Whether the result of a step is for the following one alone."""
     readers = [step for step in graph.steps if made.target in sources_of(step)]
     outside = {*graph.outputs, graph.kept}

@@ -12,7 +12,7 @@ from software.graph import Combine, Convolution, Pool, Step
 from software.kernels import Core, Kernel
 from software.levels.buffers import bands_of
 from software.levels.plan import Task, Traffic
-from software.levels.schemes import Planes, Rows, Weights
+from software.levels.schemes import Channels, Planes, Rows, Weights
 from software.profile import Profile
 
 _WAITING = 20.0
@@ -29,6 +29,13 @@ def compute_cycles(task: Task, core: Core, kernels: Mapping[int, Kernel]) -> flo
     if layer is None:
         return 0.0
     work = plane_work(task) if isinstance(task.cut, Planes) else work_of(step, kernels)
+    return cycles_of_work(work, task, core)
+
+
+def cycles_of_work(work: Mapping[str, float], task: Task, core: Core) -> float:
+    """Return the cycles of amounts of work of a task."""
+    step, layer = task.step, task.layer
+    assert layer is not None
     if (found := predicted(work, core.name)) is not None:
         return found.cycles
     values = task.pixels * layer.filters
@@ -54,6 +61,16 @@ def plane_work(task: Task) -> dict[str, float]:
     }
 
 
+def channel_work(task: Task) -> dict[str, float]:
+    """Return the amounts of work of a layer that is computed a channel at a time, in place."""
+    step, layer = task.step, task.layer
+    assert layer is not None
+    results = layer.pixels * layer.channels
+    if isinstance(step, Convolution):
+        results = step.out_size[0] * step.out_size[1] * step.filters
+    return {"channels products": products(step), "channels results": results}
+
+
 def products(step: Step) -> int:
     """Return the products of a convolution, the values in windows of a pooling, the operands."""
     match step:
@@ -74,6 +91,9 @@ def traffic_of(task: Task, weight_bytes: int) -> Traffic:
     if layer is None or cut is None:
         return Traffic()
     stored = 0 if task.in_place else weight_bytes
+    if isinstance(cut, Channels):
+        return Traffic(inputs=0 if task.chained else layer.input_bytes, weights=stored,
+                       outputs=0 if task.writes else layer.output_bytes)  # fmt: skip
     tiles = range(0, layer.out_size[1], cut.columns if not isinstance(cut, int) else 1)  # type: ignore[union-attr]
     width = layer.out_size[1]
     ends = [layer.needed_columns(x, min(cut.columns, width - x)) for x in tiles]  # type: ignore[union-attr]
@@ -115,6 +135,8 @@ def units_of(task: Task) -> int:
         case Planes():
             tiles = -(-layer.out_size[1] // cut.columns)
             return bands_of(layer, cut.rows) * task.groups * layer.channels * tiles
+        case Channels():
+            return layer.channels
         case _:
             return 1
 

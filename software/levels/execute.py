@@ -14,9 +14,10 @@ from software.levels.machine import Copy as Transfer
 from software.levels.order import INPUT, OUTPUT
 from software.levels.plan import Level, LevelPlan, Spot, Task
 from software.levels.run_chain import ChainRun
+from software.levels.run_channels import ChannelsRun
 from software.levels.run_planes import PlanesRun
 from software.levels.run_rows import RowsRun
-from software.levels.schemes import Planes, Rows
+from software.levels.schemes import Channels, Planes, Rows
 from software.levels.state import State, moved, weight_data
 
 
@@ -65,6 +66,9 @@ class LevelExecutor(State):
         return self.machine.at(self.place(tensor), self.graph.tensors[tensor].size_bytes)
 
     def _task(self, task: Task) -> None:
+        if isinstance(task.cut, Channels):
+            ChannelsRun(self, task).run()
+            return
         if task.links:
             ChainRun(self, task).run()
             return

@@ -91,7 +91,7 @@ class Task:
     @property
     def name(self) -> str:
         """The step's name, with what it is."""
-        if self.links:
+        if len(self.links) > 1:
             return f"{self.links[0].step.name} to {self.step.name}"
         return f"{self.step.name} {type(self.step).__name__.lower()}"
 

@@ -37,11 +37,12 @@ class Way(enum.StrEnum):
     ROW_TILES = "row_tiles"
     PLANE_TILES = "plane_tiles"
     ROW_CHAIN = "row_chain"
+    CHAIN = "chain"
 
     @property
     def alone(self) -> bool:
         """Whether a layer is computed by itself."""
-        return self is not Way.ROW_CHAIN
+        return self not in (Way.ROW_CHAIN, Way.CHAIN)
 
 
 @frozen(kw_only=True)
@@ -106,6 +107,19 @@ class Planes:
     columns: int
     memory: int
     in_l2: bool = False
+
+
+@frozen(kw_only=True)
+class Channels:
+    """A channel at a time through layers that do not mix channels, in one piece of memory.
+
+    The input of a layer begins at `place` of it, the result at `result`; `memory` in bytes.
+    """
+
+    place: int
+    result: int
+    memory: int
+    filters: int = 1
 
 
 def largest(fits: Callable[[int], bool], limit: int) -> int:
@@ -299,7 +313,7 @@ def _streamed_pixels(layer: Geometry, room: Room) -> Pixels | None:
     return None
 
 
-Cut = Rows | Pixels | Planes
+Cut = Rows | Pixels | Planes | Channels
 
 
 def ways(layer: Geometry, room: Room) -> dict[Way, Cut | None]:

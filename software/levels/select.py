@@ -17,6 +17,7 @@ from software.kernels import IN_TILES, Kernel, choose
 from software.levels.buffers import SCRATCH, buffers_of
 from software.levels.candidates import Setting, candidates, impossible
 from software.levels.chains import Chains
+from software.levels.channels import Stacks
 from software.levels.cost import compute_cycles, copy_cycles, cycles_of, traffic_of, units_of
 from software.levels.layers import (
     geometry_of,
@@ -26,7 +27,7 @@ from software.levels.layers import (
     takes_planes,
 )
 from software.levels.plan import Level, LevelPlan, Spot, Task, Traffic
-from software.levels.schemes import Planes, Room, Way, smallest
+from software.levels.schemes import Channels, Planes, Room, Way, smallest
 from software.memory import Block
 from software.plan.arena import aligned, place
 from software.plan.planner import lives_of, outputs_of
@@ -68,7 +69,8 @@ class Planner:
         self.l1_only = set() if graph.kept is None else self._with_rolling(graph.kept)
         self.far = self._levels()
         self.chains = Chains(graph, profile, self.kernels, in_place=wish.in_place)
-        self.with_chains = not wish.first and (not wish.ways or Way.ROW_CHAIN in wish.ways)
+        self.stacks = Stacks(graph, profile, self.kernels, in_place=wish.in_place)
+        self.with_chains = not wish.first
 
     def _with_rolling(self, kept: int) -> set[int]:
         """A buffer that is kept between runs moves, which takes the core: it stays in L1."""
@@ -156,20 +158,26 @@ class Planner:
 
     def _chained(self, first: int, inside: set[int]) -> Iterator[Task]:
         """Yield the chains that begin with a step and fit."""
-        steps = self.graph.steps
-        for count in range(2, self.chains.most[first] + 1 if self.with_chains else 0):
+        steps, wished = self.graph.steps, self.wish.ways or {Way.ROW_CHAIN, Way.CHAIN}
+        rows = self.chains.most[first] if Way.ROW_CHAIN in wished else 0
+        channels = self.stacks.most[first] if Way.CHAIN in wished else 0
+        for count in range(1, max(rows, channels) + 1 if self.with_chains else 0):
             end = first + count - 1
             ends = {*sources_of(steps[first]), steps[end].target}
             far = any(self.far.get(t, Level.L2) is Level.L3 for t in ends - inside)
             reads = inside.issuperset(sources_of(steps[first]))
             writes = steps[end].target in inside
             l1 = self.l1 - self._live(first, inside, end)
-            task = self.chains.of(first, count, l1, reads=reads, writes=writes, far=far)
-            if task is not None:
+            found = []
+            if 2 <= count <= rows:
+                found.append(self.chains.of(first, count, l1, reads=reads, writes=writes, far=far))
+            if count <= channels:
+                found.append(self.stacks.of(first, count, l1, far=far))
+            for task in filter(None, found):
                 yield replace(task, reason=self._why(task, inside))
 
     def _why(self, task: Task, inside: set[int]) -> str:
-        """Return why layers hand each other rows."""
+        """Return why layers are computed together."""
         alone = [self._best(link.index, link.step, inside, False, False) for link in task.links]
         if None in alone:
             return f"{task.cycles:,.0f} cycles; layer by layer does not fit"
@@ -254,6 +262,8 @@ class Planner:
         step = task.step
         if not isinstance(step, Convolution) or task.in_place or task.cut is None:
             return 0
+        if isinstance(task.cut, Channels):
+            return int(step.weights.size)
         if isinstance(task.cut, Planes):
             return sum(one.nbytes for one in packed_planes(step, task.cut.filters))
         groups = packed_groups(step, self.kernels[step.target], task.cut.filters)
@@ -294,6 +304,8 @@ class Planner:
                     buffers[names[block.name]] = spot
             found += placed if level is Level.L1 else ()
         for link in (link for task in tasks for link in task.links):
+            if isinstance(link.cut, Channels):
+                continue
             if size := scratch_of(link.step, self.kernels):
                 key = (link.index, SCRATCH)
                 buffers[key] = buffers[next(t.index for t in tasks if link in t.links), SCRATCH]

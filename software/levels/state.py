@@ -10,7 +10,7 @@ from software.levels.machine import Bytes, Machine
 from software.levels.machine import Copy as Transfer
 from software.levels.order import WEIGHTS
 from software.levels.plan import Level, LevelPlan, Spot, Task
-from software.levels.schemes import Planes
+from software.levels.schemes import Channels, Planes
 
 
 def moved(spot: Spot, offset: int) -> Spot:
@@ -66,6 +66,8 @@ def weight_data(task: Task, plan: LevelPlan) -> list[Bytes]:
     assert isinstance(step, Convolution) and task.cut is not None
     if isinstance(task.cut, Planes):
         return [*packed_planes(step, task.cut.filters)]
+    if isinstance(task.cut, Channels):
+        return [step.weights.reshape(-1)]
     groups = packed_groups(step, plan.kernels[step.target], task.cut.filters)
     return [one.values.view(np.int8).reshape(-1) for one in groups]
 

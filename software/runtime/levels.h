@@ -135,6 +135,27 @@ void nn_run_rows(const nn_rows *run, const int8_t *const *from, int8_t *to);
 /* Layers that hand each other rows; `done` counts those of each. */
 void nn_run_chain(const nn_rows *const *runs, unsigned count, uint16_t *done,
                   const int8_t *const *from, int8_t *to);
+/* A layer that does not mix channels, in a piece of memory that it shares with others. */
+typedef struct {
+    const nn_layer *layer;
+    const int8_t *weights; /* of all channels; NULL: pooling */
+    const int8_t *stored;  /* from where they are copied; NULL: they are read in place */
+    int8_t *buffer;        /* to where */
+    uint32_t place;        /* of the input in that memory */
+    uint32_t result;
+    uint16_t taps;         /* of a channel */
+} nn_link;
+
+/* A channel at a time through such layers. */
+typedef struct {
+    const nn_link *links;
+    int8_t *work[2];
+    uint32_t channels;
+    uint16_t count;
+    uint16_t ahead;        /* 1: a channel arrives while the one before is computed */
+} nn_channels;
+
+void nn_run_channels(const nn_channels *run, const int8_t *from, int8_t *to);
 void nn_run_planes(const nn_planes *run, const int8_t *from, int8_t *to);
 
 #endif

@@ -214,9 +214,11 @@ def _fitted(work: NDArray[np.float64], total: NDArray[np.float64]) -> NDArray[np
     return rates
 
 
-def planned(graph: Graph, core: str) -> Plan:
-    """Return the plan whose cost is predicted."""
-    return plan(graph, CORES[core], Scheme.RESIDENT)
+def planned(graph: Graph, core: str) -> LevelPlan:
+    """Return the plan whose cost is predicted: each layer as a whole, all of them in L1."""
+    profile = Profile("measured", CORES[core], 1 << 28, _WHOLE >> 1, dma=3)
+    wish = Wish(ways=WAYS["resident"])
+    return Planner(graph, profile, profile.l1, wish).plan()
 
 
 def compared(core: str, names: list[str]) -> bool:
