@@ -66,9 +66,11 @@ def channel_work(task: Task) -> dict[str, float]:
     step, layer = task.step, task.layer
     assert layer is not None
     results = layer.pixels * layer.channels
-    if isinstance(step, Convolution):
-        results = step.out_size[0] * step.out_size[1] * step.filters
-    return {"channels products": products(step), "channels results": results}
+    if not isinstance(step, Convolution):
+        return {"channels values": products(step), "channels windows": results}
+    sums = step.out_size[0] * step.out_size[1] * step.filters
+    pooled = results * (step.pool is not None)
+    return {"channels products": step.macs, "channels sums": sums, "channels pooled": pooled}
 
 
 def products(step: Step) -> int:

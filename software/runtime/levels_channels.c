@@ -73,6 +73,7 @@ static void nn_channel(const nn_link *link, int8_t *work, uint32_t channel)
 {
     const nn_layer *layer = link->layer;
     const int8_t *plane = work + link->place;
+    const int8_t *taps = layer->conv == NULL ? NULL : link->weights + channel * link->taps;
     int8_t *out = work + link->result;
     uint32_t y, x;
 
@@ -80,10 +81,14 @@ static void nn_channel(const nn_link *link, int8_t *work, uint32_t channel)
         for (x = 0; x < layer->out_columns; x++) {
             if (layer->conv == NULL) {
                 *out++ = nn_window_of(layer, plane, y, x);
-                continue;
+            } else if (layer->pooled) {
+                *out++ = nn_depth_pooled(layer, taps, plane, y, x, channel);
+            } else {
+                *out++ = nn_depth(layer, taps, plane,
+                                  (int32_t)(y * layer->stride_rows) - layer->pad_rows,
+                                  (int32_t)(x * layer->stride_columns) - layer->pad_columns,
+                                  channel);
             }
-            *out++ = nn_depth_pooled(layer, link->weights + channel * link->taps, plane, y, x,
-                                     channel);
         }
     }
 }

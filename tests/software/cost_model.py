@@ -31,9 +31,10 @@ from software.emit.project import Sample, emit
 from software.fuse import fuse
 from software.graph import Graph
 from software.levels.build import WAYS
-from software.levels.cost import plane_work
+from software.levels.cost import channel_work, plane_work
 from software.levels.layers import takes_planes
 from software.levels.plan import LevelPlan
+from software.levels.schemes import Way
 from software.levels.select import Planner, Wish
 from software.lower import lower
 from software.plan.plan import Plan, Scheme
@@ -177,10 +178,53 @@ def planes(core: str, count: int, seed: int) -> Iterator[tuple[dict[str, float],
         yield work, *counted(made, network)
 
 
+def stacks(core: str, count: int, seed: int) -> Iterator[tuple[dict[str, float], int, float]]:
+    """Yield the work of programs whose layers are all computed a channel at a time in place."""
+    profile = Profile("stacks", CORES[core], 1 << 24, 1 << 22, dma=3)
+    wish = Wish(ways=frozenset({Way.CHAIN}))
+    for number in range(seed, seed + count):
+        network = apart(number)
+        made = Planner(fuse(lower(network)), profile, profile.l1, wish).plan()
+        work: dict[str, float] = {}
+        for task in made.layers:
+            for name, amount in channel_work(task).items():
+                work[name] = work.get(name, 0) + amount
+        yield work, *counted(made, network)
+
+
+def apart(seed: int) -> Network:
+    """Return two layers that do not mix channels."""
+    numbers = np.random.default_rng(seed)
+    size = (int(numbers.integers(6, 24)), int(numbers.integers(6, 24)))
+    channels = int(numbers.choice((3, 8, 16)))
+    sample = numbers.integers(-128, 128, (channels, *size)).astype(np.int64)
+    layers: list[Layer] = []
+    for index in range(2):
+        pooling, pooled = Pooling(), size
+        if seed % 4 == 3 and min(size) > 5:
+            pooling = Pooling((2, 2), (2, 2), average=seed % 3 == 0)
+            pooled = (size[0] // 2, size[1] // 2)
+        weighted = not index or seed % 4 != 3
+        kernel = 3 if weighted and numbers.random() < 0.5 else 1
+        weights = np.rint(np.clip(numbers.laplace(0, 20, (channels, 1, kernel, kernel)), -128, 127))
+        layers.append(Layer(
+            index=index, operator=Operator.CONV2D if weighted else Operator.NONE,
+            in_channels=channels, out_channels=channels, in_dim=size, pooling=pooling,
+            pooled_dim=pooled, kernel=(kernel, kernel), pad=(kernel // 2, kernel // 2),
+            groups=channels if weighted else 1, out_dim=pooled, weight_bits=8 * weighted,
+            weights=weights.astype(np.int8) if weighted else None,
+            bias=numbers.integers(-128, 128, channels) if weighted else None,
+            shift=-3 * weighted, activation=Activation.RELU,
+        ))  # fmt: skip
+        size = pooled
+    return Network(layers=tuple(layers), order=(0, 1), simulated=(0, 1), sample=sample)
+
+
 def calibrate(core: str, count: int) -> dict[str, list[float]]:
     """Return instructions and cycles for each amount of work."""
     found = coefficients_of([*measured(core, count, 10_000)])
-    return found | coefficients_of([*planes(core, count // 4, 20_000)])
+    found |= coefficients_of([*planes(core, count // 4, 20_000)])
+    return found | coefficients_of([*stacks(core, count // 3, 30_000)])
 
 
 def coefficients_of(

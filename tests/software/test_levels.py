@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from emulator.cpu.compiler import PREFERENCE
 from software.cores import CORES
 from software.fuse import fuse
+from software.levels.channels import distance
 from software.levels.geometry import Geometry
 from software.levels.machine import POISON, Copy, Machine
 from software.levels.order import pixel_events, row_events
@@ -31,7 +33,7 @@ from software.profile import Profile
 from synthesis.simulate import simulate
 from tests.networks.deployed import BY_FILE
 from tests.software.compiled import compiler
-from tests.software.cost_model import compared
+from tests.software.cost_model import apart, compared
 from tests.software.forced_schemes import network_of, results
 from tests.software.level_graphs import judge, wrong_run
 from tests.software.networks import random_network
@@ -128,6 +130,34 @@ def test_layers_hand_each_other_rows_through_rings(seed: int, dma: int) -> None:
     made = simulate(network, average_rounding=False).outputs
     outputs = tuple(made[layer.index] for layer in network.outputs())
     assert [*wrong_run(network, plan, outputs)] == []
+
+
+def test_valid_windows_need_no_distance_and_padded_ones_a_row() -> None:
+    layer = _image(10, 12, 1, 1)
+    assert distance(replace(layer, pad=(0, 0), out_size=(8, 10))) == 0
+    assert distance(layer) == 12 + 1
+    assert distance(replace(layer, stride=(2, 2), out_size=(5, 6))) == 0
+
+
+@pytest.mark.parametrize("dma", [0, 1])
+@pytest.mark.parametrize("seed", range(4))
+def test_layers_that_do_not_mix_channels_work_in_place(seed: int, dma: int) -> None:
+    network = apart(seed)
+    graph = fuse(lower(network))
+    profile = Profile("stacks", CORES["cortex-m4"], 1 << 20, 2048, 65536, 1 << 20, dma=dma)
+    wish = Wish(ways=frozenset({Way.CHAIN}), in_place=seed % 2 == 0)
+    plan = Planner(graph, profile, profile.l1, wish).plan()
+    assert {task.way for task in plan.tasks} == {Way.CHAIN}
+    made = simulate(network, average_rounding=False).outputs
+    outputs = tuple(made[layer.index] for layer in network.outputs())
+    assert [*wrong_run(network, plan, outputs)] == []
+
+
+@pytest.mark.skipif(compiler() is None, reason="there is no C compiler")
+def test_c_of_layers_that_do_not_mix_channels(tmp_path: Path) -> None:
+    network = apart(7)
+    found = [*results(network, ("chain",), tmp_path, [])]
+    assert [(text[:6], good) for text, good in found] == [("2 of 2", True)]
 
 
 @pytest.mark.skipif(compiler() is None, reason="there is no C compiler")
