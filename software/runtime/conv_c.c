@@ -15,9 +15,8 @@ void nn_conv_c(const nn_conv *conv, const int8_t *const *rows, unsigned x, unsig
     for (; x < last; x++, out = (char *)out + element * conv->filters) {
         const int8_t *weights = (const int8_t *)conv->weights;
         const int32_t left = (int32_t)(x * conv->stride) - conv->pad;
-        /* the pixel at `left`, and how far it is behind one that exists */
-        const int32_t pixel = left >= 0 ? left / spread : -((spread - 1 - left) / spread);
-        const int32_t behind = left - pixel * spread;
+        /* `left` is the place of pixel number `pixel`, plus `behind`, which may be negative */
+        const int32_t pixel = left / spread, behind = left - pixel * spread;
         uint32_t filter, in_group = 0, first = 0;
 
         for (filter = 0; filter < conv->filters; filter++) {
