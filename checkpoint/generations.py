@@ -26,6 +26,7 @@ _KNOWN_ENTRIES = frozenset(
         *("w_zero_point", "b_zero_point", "base_b_q"),  # of files of 2020
     }
 )
+_NORMALIZATION = ("weight", "bias", "running_mean", "running_var", "num_batches_tracked")
 _LARGEST = {THRESHOLD: 60, FINAL_SCALE: 15, RANGE: 15}
 """Magnitudes: parameters are at most 2^60, a scaled result of 32 bits has no room for more."""
 _LARGEST_SHIFT = 15
@@ -35,6 +36,14 @@ _LARGEST_SHIFT = 15
 def has_thresholds(state: Iterable[str]) -> bool:
     """Whether a checkpoint with tensors of these names is of the second generation."""
     return any(name.rpartition(".")[2] == THRESHOLD for name in state)
+
+
+def is_of_normalization(name: str) -> bool:
+    """Return whether a tensor belongs to the batch normalization of a layer, which may itself be
+    called bn.
+    """
+    layer, _, last = name.rpartition(".")
+    return layer.rpartition(".")[2] == "bn" and last in _NORMALIZATION
 
 
 def unknown_entries(state: Iterable[str]) -> list[str]:

@@ -26,7 +26,7 @@ def with_description(
     """
     resolving = options.resolve
     if source.model.lower().endswith(".onnx"):
-        found, resolving = _from_onnx(source, resolving)
+        found, resolving = _from_onnx(source, resolving, options.chip)
     else:
         from commands.loader.models import describe_model
         from commands.loader.own_data import with_own_data
@@ -44,7 +44,7 @@ def with_description(
 
 
 def _from_onnx(
-    source: ModelSource, resolving: ResolveOptions
+    source: ModelSource, resolving: ResolveOptions, chip: Chip
 ) -> tuple[ModelDescription, ResolveOptions]:
     """Return the description of a graph; its own integers count unless a checkpoint is named."""
     from frontends.onnx.network import describe_onnx
@@ -56,7 +56,10 @@ def _from_onnx(
         )  # fmt: skip
     file = resolving.checkpoint_file
     checkpoint = None if file is None or file.lower().endswith(".onnx") else read_checkpoint(file)
-    found, tensors = describe_onnx(source.model, source.input_shape, source.dataset, checkpoint)
+    found, tensors = describe_onnx(
+        source.model, source.input_shape, source.dataset, checkpoint,
+        depthwise=chip.has_depthwise,
+    )  # fmt: skip
     if file is None or checkpoint is not None:
         resolving = replace(resolving, checkpoint_file=file or source.model, tensors=tensors)
     return found, resolving

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from checkpoint.onnx_graph import OnnxNode
 
 Value = NDArray[Any]
+_MOST = 1 << 20
 _TYPES = {1: np.float32, 6: np.int32, 7: np.int64, 9: np.bool_, 11: np.float64}
 
 
@@ -57,10 +59,24 @@ def computed(node: OnnxNode, values: Sequence[Value]) -> Value | None:
             return np.concatenate([np.atleast_1d(v) for v in values], a.get("axis", 0))
         case "Gather":
             return np.take(values[0], values[1].astype(int), a.get("axis", 0))
-        case "Slice" if len(values) >= 3 and values[0].ndim == 1:
-            step = int(values[4][0]) if len(values) > 4 else 1
-            return values[0][int(values[1][0]) : int(values[2][0]) : step]
+        case "ConstantOfShape":
+            filling = np.asarray(a.get("value", np.zeros(1, np.float32))).ravel()
+            if math.prod(map(int, values[0])) <= _MOST:
+                return np.full(tuple(map(int, values[0])), filling[0])
+        case "Slice" if len(values) >= 3:
+            return _sliced(values)
     return None
+
+
+def _sliced(values: Sequence[Value]) -> Value:
+    data, starts, ends = values[:3]
+    axes = values[3] if len(values) > 3 else np.arange(len(starts))
+    steps = values[4] if len(values) > 4 else np.ones(len(starts), np.int64)
+    cut: list[slice] = [slice(None)] * data.ndim
+    for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
+        stop = None if step < 0 and end < -data.shape[axis] else int(end)
+        cut[int(axis)] = slice(int(start), stop, int(step))
+    return data[tuple(cut)]
 
 
 def _squeezed(node: OnnxNode, values: Sequence[Value]) -> Value:

@@ -95,12 +95,18 @@ def normalized(
     """
     if any(one is None for one in constants):
         return Refusal(node.name, "its factors are not constants")
-    gamma, beta, mean, variance = (np.asarray(one, np.float64) for one in constants)
-    factor = gamma / np.sqrt(variance + node.attributes.get("epsilon", 1e-5))
+    factor, offset = factors(node, constants)
     tensors, transposed = before.tensors, "Transpose" in before.layer.keys["op"]
     shape = [1] * tensors.weights.ndim
     shape[1 if transposed else 0] = -1
-    bias = np.zeros(len(gamma)) if tensors.bias is None else tensors.bias
+    bias = np.zeros(len(factor)) if tensors.bias is None else tensors.bias
     tensors.weights = tensors.weights * factor.reshape(shape)
-    tensors.bias = (bias - mean) * factor + beta
+    tensors.bias = bias * factor + offset
     return value
+
+
+def factors(node: OnnxNode, constants: Sequence[Array | None]) -> tuple[Array, Array]:
+    """Return by what batch normalization multiplies each channel, and what it adds then."""
+    gamma, beta, mean, variance = (np.asarray(one, np.float64) for one in constants)
+    factor = gamma / np.sqrt(variance + node.attributes.get("epsilon", 1e-5))
+    return factor, beta - mean * factor

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from checkpoint.onnx_graph import OnnxGraph, OnnxNode
 from frontends.layers import Refusal, times
+from frontends.windows import MOST_POOLED, stages
 from values import frozen
 
 Array = NDArray[Any]
@@ -20,7 +22,8 @@ Array = NDArray[Any]
 class Found:
     """The operator of a description with its keys, the shape of the result, and decimations.
 
-    `padded`: pooling takes a border of one zero.
+    `padded`: pooling takes a border of one zero. `first` are keys of poolings before that of
+    `keys`, where a large window takes several.
     """
 
     op: str
@@ -29,6 +32,7 @@ class Found:
     before: int = 1
     after: int = 1
     padded: bool = False
+    first: tuple[dict[str, Any], ...] = ()
 
 
 def channels_last(graph: OnnxGraph) -> bool:
@@ -58,8 +62,90 @@ def cuts_nothing(node: OnnxNode, shape: tuple[int, ...], constants: Mapping[str,
     )
 
 
-def operator(node: OnnxNode, weights: Array, shape: tuple[int, ...]) -> Found | Refusal:
-    """Return what a Conv, ConvTranspose, Gemm or MatMul is in a description."""
+def skipped(
+    node: OnnxNode, shape: tuple[int, ...], constants: Mapping[str, Array]
+) -> dict[int, int] | None:
+    """Return the steps by axis of a Slice that keeps every n-th row or column; None for others."""
+    given = [constants.get(name) for name in node.inputs[1:] if name]
+    if node.operator != "Slice" or len(given) < 4 or any(one is None for one in given):
+        return None
+    starts, ends, axes, steps = (np.asarray(one).ravel().tolist() for one in given)
+    whole = (1, *shape)
+    fine = not any(starts) and all(
+        axis % len(whole) > 1 and step > 0 and end >= whole[axis]
+        for end, axis, step in zip(ends, axes, steps, strict=True)
+    )
+    return {a % len(whole): s for a, s in zip(axes, steps, strict=True)} if fine else None
+
+
+def zeros(
+    node: OnnxNode, shape: tuple[int, ...], constants: Mapping[str, Array]
+) -> tuple[int, tuple[int, int]] | Refusal:
+    """Return the border of zeros that a Pad puts around a map, and those beside its channels."""
+    stated = [constants.get(name) for name in node.inputs[1:]]
+    pads = stated[0] if stated else node.attributes.get("pads")
+    if pads is None or any(one is None and name for one, name in zip(
+        stated, node.inputs[1:], strict=True
+    )):  # fmt: skip
+        return Refusal(node.name, "its padding is not constant", "Use a fixed padding.")
+    value = stated[1] if len(stated) > 1 and stated[1] is not None else 0
+    if node.attributes.get("mode", "constant") != "constant" or np.any(value):
+        return Refusal(node.name, "the accelerator pads with zeros", "Use mode='constant'.")
+    axes = stated[2] if len(stated) > 2 else None
+    count = len(shape) + 1
+    begins, ends = [0] * count, [0] * count
+    half = len(pads) // 2
+    for i, axis in enumerate(range(count) if axes is None else np.asarray(axes).ravel()):
+        begins[int(axis)], ends[int(axis)] = int(pads[i]), int(pads[half + i])
+    around = {*begins[2:], *ends[2:]}
+    if begins[0] or ends[0] or len(around) > 1 or min(*begins, *ends) < 0:
+        said = times((*begins[1:], *ends[1:]))
+        return Refusal(node.name, f"its padding is {said}, the chip pads all sides alike",
+                       "Use the same padding on all sides.")  # fmt: skip
+    return max(around, default=0), (begins[1], ends[1])
+
+
+def doubles(node: OnnxNode, shape: tuple[int, ...], constants: Mapping[str, Array]) -> bool:
+    """Return whether a Resize or Upsample repeats each pixel in 2x2."""
+    a = node.attributes
+    if a.get("mode", "nearest") not in ("nearest", b"nearest") or len(shape) != 3:
+        return False
+    rounding = str(a.get("nearest_mode", "round_prefer_floor"))
+    along = str(a.get("coordinate_transformation_mode", "half_pixel"))
+    centred = along in ("half_pixel", "pytorch_half_pixel") and rounding.startswith("round")
+    if node.operator == "Resize" and not centred and (along, rounding) != ("asymmetric", "floor"):
+        return False
+    found = [constants.get(name) for name in node.inputs[1:]]
+    sizes = [one.ravel().tolist() for one in found if one is not None and one.size == 4]
+    return [1, 1, 2, 2] in sizes or [1, shape[0], 2 * shape[1], 2 * shape[2]] in sizes
+
+
+def as_convolution(node: OnnxNode, weights: Array) -> tuple[OnnxNode, Array]:
+    """Return a transposed convolution of stride 1 as a convolution: its kernels are turned around.
+
+    Other nodes are returned as they are.
+    """
+    a, kernel = node.attributes, weights.shape[2:]
+    pads = a.get("pads", (0,) * 2 * len(kernel))
+    ones = {*a.get("strides", (1,)), *a.get("dilations", (1,)), a.get("group", 1)}
+    plain = a.get("auto_pad", "NOTSET") == "NOTSET" and not any(a.get("output_padding", ()))
+    if node.operator != "ConvTranspose" or ones != {1} or not plain or len(set(pads)) > 1:
+        return node, weights
+    turned = tuple(k - 1 - p for k, p in zip((*kernel, *kernel), pads, strict=True))
+    if min(turned) < 0:
+        return node, weights
+    axes = tuple(range(2, weights.ndim))
+    made = replace(node, operator="Conv", attributes={**a, "pads": turned})
+    return made, np.flip(weights.swapaxes(0, 1), axes)
+
+
+def operator(
+    node: OnnxNode, weights: Array, shape: tuple[int, ...], border: int = 0
+) -> Found | Refusal:
+    """Return what a Conv, ConvTranspose, Gemm or MatMul is in a description.
+
+    `border` zeros stand around what it takes, beside its own padding.
+    """
     if node.operator in ("Gemm", "MatMul"):
         if len(shape) != 1:
             why = f"it works on the last axis of {times(shape)}"
@@ -75,7 +161,7 @@ def operator(node: OnnxNode, weights: Array, shape: tuple[int, ...]) -> Found | 
     if axes not in (1, 2) or len(set(kernel)) > 1 or len(set(strides)) > 1:
         why = f"its kernel is {times(kernel)}, its stride {times(strides)}"
         return Refusal(node.name, why, "Use square kernels and strides of images or series.")
-    pads = _pads(node, shape[1:], kernel, strides, dilations)
+    pads = tuple(p + border for p in _pads(node, shape[1:], kernel, strides, dilations))
     if len(set(pads)) > 1:
         return Refusal(
             node.name, f"its padding is {times(pads)}, the chip pads all sides alike",
@@ -173,23 +259,30 @@ def _pads(
 
 
 def pooling(
-    node: OnnxNode, shape: tuple[int, ...], constants: Mapping[str, Array]
+    node: OnnxNode,
+    shape: tuple[int, ...],
+    constants: Mapping[str, Array],
+    *,
+    whole: bool = False,
 ) -> Found | Refusal:
-    """Return the keys of a pooling and the shape behind it."""
+    """Return the keys of a pooling and the shape behind it; a node that reduces takes the `whole`
+    map where another one has its other axis.
+    """
     average, axes = "Max" not in node.operator, len(shape) - 1
-    if node.operator not in (
-        "MaxPool", "AveragePool", "GlobalAveragePool", "GlobalMaxPool", "ReduceMean"
+    reduced = node.operator in ("ReduceMean", "ReduceMax")
+    if not reduced and node.operator not in (
+        "MaxPool", "AveragePool", "GlobalAveragePool", "GlobalMaxPool"
     ):  # fmt: skip
         return Refusal(node.name, f"the accelerator has no {node.operator}")
     keep, padded = True, False
-    if node.operator == "ReduceMean":
-        given = constants.get(node.inputs[1]) if len(node.inputs) > 1 else None
-        wanted = node.attributes.get("axes") if given is None else tuple(map(int, given))
-        if {a % (axes + 2) for a in wanted or ()} != set(range(2, axes + 2)):
-            return Refusal(node.name, "it averages other axes than rows and columns",
-                           "Average all of them.")  # fmt: skip
+    if reduced:
+        taken_axes = set(reduced_axes(node, shape, constants))
+        if not whole and taken_axes != set(range(2, axes + 2)):
+            return Refusal(node.name, "it averages other axes than rows and columns" if average
+                           else "it takes maxima over other axes than rows and columns",
+                           "Average all of them." if average else "Take all of them.")  # fmt: skip
         keep = bool(node.attributes.get("keepdims", 1))
-    if "Global" in node.operator or node.operator == "ReduceMean":
+    if "Global" in node.operator or reduced:
         window: tuple[int, ...] = shape[1:]
         strides: tuple[int, ...] = (1,) * axes
         sizes: tuple[int, ...] = (1,) * axes
@@ -214,10 +307,34 @@ def pooling(
         sizes = tuple(way // s + 1 for way, s in moves)
         if node.attributes.get("ceil_mode", 0) and any(way % s for way, s in moves):
             return Refusal(node.name, "ceil_mode keeps incomplete windows", "Use ceil_mode=0.")
-    keys = {"avg_pool" if average else "max_pool": _short(window), "pool_stride": _short(strides)}
-    if set(dilations) != {1}:
-        keys["pool_dilation"] = _short(dilations)
-    return Found("", keys, (shape[0], *(sizes if keep else ())), padded=padded)
+    name = "avg_pool" if average else "max_pool"
+    if max(sizes) == 1 and max(strides) > MOST_POOLED:
+        strides = (1,) * axes  # the window moves nowhere
+    settings = {"window": window, "stride": strides, "dilation": dilations, "padding": (0,) * axes}
+    parts = stages(settings, shape) if not padded else [settings]
+    if any(max(*part["window"], *part["stride"]) > MOST_POOLED for part in parts):
+        return Refusal(node.name, f"its window is {times(window)}, its stride {times(strides)}; at "
+                       f"most {MOST_POOLED} are possible",
+                       "Pool in several steps, or use a size that divides into such.")  # fmt: skip
+    keys = [_pool_keys(name, part) for part in parts]
+    return Found("", keys[-1], (shape[0], *(sizes if keep else ())), padded=padded,
+                 first=tuple(keys[:-1]))  # fmt: skip
+
+
+def _pool_keys(name: str, part: Mapping[str, Any]) -> dict[str, Any]:
+    keys = {name: _short(part["window"]), "pool_stride": _short(part["stride"])}
+    if set(part["dilation"]) != {1}:
+        keys["pool_dilation"] = _short(part["dilation"])
+    return keys
+
+
+def reduced_axes(
+    node: OnnxNode, shape: tuple[int, ...], constants: Mapping[str, Array]
+) -> tuple[int, ...]:
+    """Return the axes that a Reduce node takes together, the batch being 0."""
+    given = constants.get(node.inputs[1]) if len(node.inputs) > 1 else None
+    wanted = node.attributes.get("axes") if given is None else np.asarray(given).ravel().tolist()
+    return tuple(int(axis) % (len(shape) + 1) for axis in wanted or ())
 
 
 def _short(values: Sequence[int]) -> Any:

@@ -6,7 +6,7 @@ Source: docs/checkpoints.md, "ONNX graphs".
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,10 +17,9 @@ from frontends.layers import INPUT, DescribedLayer, Refusal, times, unused
 from frontends.onnx import geometry
 from frontends.onnx.constants import bounds, computed
 from frontends.onnx.folding import Array, Before, clipped, normalized, scaled
-from frontends.onnx.values import Tensors, Value, dims
+from frontends.onnx.maker import PASSING, READS, Maker
+from frontends.onnx.values import Pending, Tensors, Value, dims
 
-_READS = ("Conv", "ConvTranspose", "Gemm", "MatMul")
-_PASSING = ("Identity", "Dropout")
 _RESHAPING = ("Flatten", "Reshape", "Squeeze", "Unsqueeze")
 _INSTEAD = {
     "Sigmoid": "Use Relu inside; at the end, compute it in the application.",
@@ -40,23 +39,16 @@ _INSTEAD = {
 }  # fmt: skip
 
 
-class Follower:
+class Follower(Maker):
     """Follows the nodes in order; `layers` and `tensors` (by layer) are what they say."""
 
-    def __init__(self, graph: OnnxGraph, shape: tuple[int, ...]) -> None:
-        self.layers: list[DescribedLayer] = []
-        self.tensors: dict[int, Tensors] = {}
-        self.refusals: list[Refusal] = []
+    def __init__(
+        self, graph: OnnxGraph, shape: tuple[int, ...], *, depthwise: bool = False
+    ) -> None:
+        super().__init__(graph, shape, depthwise=depthwise)
         self.left: list[str] = []
-        self._graph = graph
-        self._constants = {name: np.asarray(value) for name, value in graph.constants.items()}
-        self._values: dict[str, Value] = {graph.input_name: Value((INPUT,), shape)}
-        self._readers: dict[str, list[OnnxNode]] = {}
         self._channels_last = geometry.channels_last(graph)
         self._prefixes: dict[str, str] = {}  # names of layers: the constants that they stand for
-        for node in graph.nodes:
-            for name in node.inputs:
-                self._readers.setdefault(name, []).append(node)
         for node in graph.nodes:
             self._visit(node)
         for name in graph.outputs:
@@ -67,6 +59,8 @@ class Follower:
         value = self._values.get(name)
         if value is None:
             return
+        if value.pending is not None:
+            self.refusals.append(_unfinished(value.pending))
         if value.pool:
             value = self._pooled(name, value)
         for index in set(value.inputs) - {INPUT}:
@@ -112,27 +106,39 @@ class Follower:
         """Return the result of a node that takes data."""
         value, kind = self._values[data[0]], node.operator
         if any(self._values[name].left for name in data):
-            if kind in _READS:
+            if kind in READS:
                 return Refusal(node.name, "what it takes was left to the application")
             self.left.append(node.name)
             inputs = tuple(i for name in data for i in self._values[name].inputs)
             return replace(value, inputs=inputs)
+        completes = value.pending is not None
+        if completes or kind in ("Slice", "ReduceMean", "ReduceMax"):
+            by_axis = self._by_axis(node, value)
+            if by_axis is not None:
+                return by_axis
+            value = replace(value, pending=None)
+        if value.border and kind != "Conv":
+            return Refusal(node.name, "it takes padded data", "Use the pads of a Conv.")
         if value.averaged and (value.part or kind in ("Sign", "Abs")):
             return self._truncated(node, data, value)
-        if kind in _READS:
+        if kind in READS:
             return self._operator(node, value)
         if kind in ("Add", "Sub") and len(data) == 2:
             return self._sum(node, data)
         if kind == "Concat":
             return self._joined(node, data)
-        if kind in _PASSING or geometry.cuts_nothing(node, value.shape, self._constants):
+        if kind in PASSING or geometry.cuts_nothing(node, value.shape, self._constants):
             return value
         if kind == "Transpose" and self._channels_last and data[0] == self._graph.input_name:
             return value
         if kind in _RESHAPING:
             return self._reshaped(node, value)
-        if "Pool" in kind or kind == "ReduceMean":
-            return self._pooling(node, data[0], value)
+        if "Pool" in kind or kind in ("ReduceMean", "ReduceMax"):
+            return self._pooling(node, data[0], value, completes)
+        if kind == "Pad":
+            return self._bordered(node, value)
+        if kind in ("Resize", "Upsample") and geometry.doubles(node, value.shape, self._constants):
+            return self._doubled(node, value)
         last = kind == "ReduceL2" or (
             kind in ("Softmax", "LogSoftmax", "Transpose") and self._is_last(node)
         )
@@ -140,6 +146,34 @@ class Follower:
             self.left.append(node.name)
             return replace(value, left=True)
         return self._behind(node, data[0], value)
+
+    def _by_axis(self, node: OnnxNode, value: Value) -> Value | Refusal | None:
+        """Return what becomes of data of which single axes are cut or reduced.
+
+        None where all are, by a node that reduces, or where there is nothing of the kind.
+        """
+        kind, waiting = node.operator, value.pending
+        if kind == "Slice":
+            steps = geometry.skipped(node, value.shape, self._constants)
+        else:
+            axes = geometry.reduced_axes(node, value.shape, self._constants)
+            steps = {axis: 0 for axis in axes if axis > 1} if "Reduce" in kind else None
+            if steps is not None and waiting is not None and not _keeps(waiting.node):
+                (gone,) = waiting.axes
+                steps = {axis + (axis >= gone): 0 for axis in steps}
+        if waiting is not None and (waiting.node.operator != kind or steps is None):
+            return _unfinished(waiting)
+        if steps is None:
+            return None
+        steps = {**steps, **(waiting.axes if waiting is not None else {})}
+        if len(steps) < len(value.shape) - 1:
+            return replace(value, pending=Pending(node, steps))
+        if kind != "Slice":
+            return None
+        if len(set(steps.values())) > 1:
+            return Refusal(node.name, f"its steps are {times(tuple(steps.values()))}",
+                           "Use one step for both axes.")  # fmt: skip
+        return self._decimated(node, replace(value, pending=None), next(iter(steps.values())))
 
     def _truncated(self, node: OnnxNode, data: Sequence[str], value: Value) -> Value | Refusal:
         """Follow how an average loses its fraction: its sign times the floor of its magnitude."""
@@ -161,6 +195,8 @@ class Follower:
         kind = node.operator
         single = len(self._readers[name]) == 1 and name not in self._graph.outputs
         layer = value.inputs[0] if value.open and single else None
+        if _is_rectification(node, self._constants_of(node.inputs)):
+            kind = "Relu"
         if kind in ("Relu", "Abs"):
             if value.positive:
                 return value
@@ -187,8 +223,7 @@ class Follower:
             return value
         why = f"the accelerator has no {kind}"
         if kind == "BatchNormalization":
-            why = "batch normalization that follows no layer"
-            return Refusal(node.name, why, "Put it directly behind a Conv.")
+            return self._normalized(node, value)
         instead = _INSTEAD.get(kind)
         return Refusal(node.name, why, instead) if instead else Refusal(node.name, why)
 
@@ -212,7 +247,8 @@ class Follower:
         if node.operator in ("Gemm", "MatMul"):
             transposed = node.attributes.get("transB", 0) and node.operator == "Gemm"
             weights = weights if transposed or weights.ndim != 2 else weights.T
-        found = geometry.operator(node, weights, value.shape)
+        node, weights = geometry.as_convolution(node, weights)
+        found = geometry.operator(node, weights, value.shape, value.border)
         if isinstance(found, Refusal):
             return found
         if geometry.enlarges_simply(node, weights):
@@ -246,42 +282,6 @@ class Follower:
         taken = self._prefixes.setdefault(wanted, name)
         return wanted if taken == name else f"{wanted}.{len(self.layers)}"
 
-    def _decimated(self, node: OnnxNode, value: Value, stride: int) -> Value:
-        """Return every `stride`-th pixel; the reader does it."""
-        if value.pool:
-            value = self._pooled(node.name, value)
-        sizes = tuple((size - 1) // stride + 1 for size in value.shape[1:])
-        pool = {"max_pool": 1, "pool_stride": stride}
-        return replace(value, pool=pool, taken=value.shape, shape=(value.shape[0], *sizes))
-
-    def _rectifier(self, node: OnnxNode, value: Value, activation: str) -> Value | Refusal:
-        """Add a layer that only applies an activation: kernels that are exactly one."""
-        if value.flat or len(value.shape) < 2:
-            return Refusal(node.name, "it stands behind no layer", "Put it behind a Conv or Gemm.")
-        return self._ones(node.name, value, activation, 1)
-
-    def _ones(self, label: str, value: Value, activation: str, size: int) -> Value:
-        """Add a layer of kernels that are exactly one in the middle.
-
-        Those of `size` 3 put a border of zeros around the map.
-        """
-        channels, axes = value.shape[0], len(value.shape) - 1
-        pad = size - 1
-        keys = {"op": f"Conv{axes}d", **dims(value), **value.pool,
-                "kernel_size": f"{size}x{size}" if axes == 2 else size, "pad": pad,
-                "activate": activation, "quantization": 8}  # fmt: skip
-        name = unused(label, [x.name for x in self.layers])
-        given = (channels, *(n + 2 * pad - size + 1 for n in value.shape[1:]))
-        layer = DescribedLayer(name, value.inputs, value.join, keys, value.taken or value.shape,
-                               given, node=label, weights=name)  # fmt: skip
-        kernels = np.zeros((channels, channels, *(size,) * axes))
-        middle: Any = (np.arange(channels), np.arange(channels), *(size // 2,) * axes)
-        kernels[middle] = 64
-        self.tensors[len(self.layers)] = Tensors(kernels, None, 1, rounded=True, made=True)
-        self.layers.append(layer)
-        positive = value.positive or activation != "None"
-        return Value((len(self.layers) - 1,), given, positive=positive)
-
     def _sum(self, node: OnnxNode, data: Sequence[str]) -> Value | Refusal:
         """Add an element-wise layer."""
         values = [self._whole(name) for name in data]
@@ -300,12 +300,6 @@ class Follower:
         positive = node.operator == "Add" and all(value.positive for value in values)
         return Value((len(self.layers) - 1,), shape, "elements", positive=positive)
 
-    def _whole(self, name: str) -> Value:
-        """Return a value as the result of one layer."""
-        value = self._values[name]
-        plain = len(value.inputs) == 1 and not value.pool and not value.flat
-        return value if plain else self._pooled(name, value)
-
     def _joined(self, node: OnnxNode, data: Sequence[str]) -> Value | Refusal:
         """Return joined channels."""
         values = [self._values[name] for name in data]
@@ -323,9 +317,12 @@ class Follower:
 
     # Pooling and shapes
 
-    def _pooling(self, node: OnnxNode, name: str, value: Value) -> Value | Refusal:
-        """Return a pooled value; the reader pools where it can."""
-        found = geometry.pooling(node, value.shape, self._constants)
+    def _pooling(self, node: OnnxNode, name: str, value: Value, completes: bool) -> Value | Refusal:
+        """Return a pooled value; the reader pools where it can.
+
+        A node that `completes` another one reduces the axes that are left.
+        """
+        found = geometry.pooling(node, value.shape, self._constants, whole=completes)
         if isinstance(found, Refusal):
             return found
         if value.pool or value.flat:
@@ -335,7 +332,14 @@ class Follower:
                            "accelerator zeros stand there",
                            "Put a Relu in front of it, or pool without padding.")  # fmt: skip
         if found.padded:
-            value = self._ones(f"{node.name}_padding", value, "None", 3)
+            value = self._ones(f"{node.name}_padding", value, border=1)
+        for keys in found.first:
+            sizes = tuple(
+                (n - w) // s + 1
+                for n, w, s in zip(value.shape[1:], *map(_sides(value), keys.values()), strict=True)
+            )
+            pooled = replace(value, pool=keys, taken=value.shape, shape=(value.shape[0], *sizes))
+            value = self._pooled(node.name, pooled)
         pooled = replace(
             value, pool=found.keys, taken=value.shape, shape=found.given,
             averaged="avg_pool" in found.keys,
@@ -347,32 +351,6 @@ class Follower:
         if not self._read_by_operator(node.outputs[0]) and not pooled.open and pooled.pool:
             return self._pooled(node.name, pooled)
         return pooled
-
-    def _read_by_operator(self, name: str) -> bool:
-        """Return whether one operator alone takes a value, perhaps clamped before."""
-        readers = self._readers.get(name, [])
-        if sorted(reader.operator for reader in readers) == ["Abs", "Sign"]:
-            sign = next(reader for reader in readers if reader.operator == "Sign")
-            (product,) = self._readers[sign.outputs[0]]
-            return self._read_by_operator(product.outputs[0])
-        if len(readers) != 1 or name in self._graph.outputs:
-            return False
-        (reader,) = readers
-        if reader.operator in _READS:
-            return True
-        follows = reader.operator in ("Floor", "Clip", "Relu", *_PASSING)
-        return follows and self._read_by_operator(reader.outputs[0])
-
-    def _pooled(self, name: str, value: Value) -> Value:
-        """Add a layer that only pools, or that puts joined data together."""
-        keys = {"op": "Passthrough", **dims(value), **value.pool}
-        label = unused(name, [x.name for x in self.layers])
-        taken = value.taken or value.shape
-        layer = DescribedLayer(label, value.inputs, value.join, keys, taken, value.shape, node=name)
-        self.layers.append(layer)
-        index = len(self.layers) - 1
-        averaged = "avg_pool" in value.pool
-        return Value((index,), value.shape, positive=value.positive, averaged=averaged)
 
     def _reshaped(self, node: OnnxNode, value: Value) -> Value | Refusal:
         """Return flattened data; other changes of the shape are refused unless they are last."""
@@ -396,7 +374,34 @@ class Follower:
     def _is_last(self, node: OnnxNode) -> bool:
         """Return whether only reshaping and softmax stand behind a node."""
         readers = [r for name in node.outputs for r in self._readers.get(name, [])]
-        allowed = (*_RESHAPING, *_PASSING, "Softmax", "LogSoftmax", "Transpose", "Concat")
+        allowed = (*_RESHAPING, *PASSING, "Softmax", "LogSoftmax", "Transpose", "Concat")
         return all(
             r.operator == "Shape" or (r.operator in allowed and self._is_last(r)) for r in readers
         )
+
+
+def _is_rectification(node: OnnxNode, constants: Sequence[Array | None]) -> bool:
+    """Return whether a node limits data to 0 from below, and nothing else."""
+    if node.operator == "Clip":
+        return bounds(node, constants) == (0.0, math.inf)
+    stated = [one for one in constants if one is not None]
+    return node.operator == "Max" and len(stated) == 1 and not np.any(stated[0])
+
+
+def _unfinished(waiting: Pending) -> Refusal:
+    """Refuse a node that works on one axis of a map, after which no other does on the others."""
+    what, how = ("cuts", "cut") if waiting.node.operator == "Slice" else ("reduces", "reduce")
+    return Refusal(waiting.node.name, f"it {what} some of the axes of a map",
+                   f"Use one that {what} rows and columns alike." if how == "cut" else
+                   "Average rows and columns, or take the maximum of both.")  # fmt: skip
+
+
+def _keeps(node: OnnxNode) -> bool:
+    """Return whether a node that reduces leaves the axes there."""
+    return bool(node.attributes.get("keepdims", 1))
+
+
+def _sides(value: Value) -> Callable[[Any], tuple[int, ...]]:
+    """Return what makes a number for each axis of a map of the key of a description."""
+    axes = len(value.shape) - 1
+    return lambda key: tuple(key) if isinstance(key, list) else (key,) * axes

@@ -28,17 +28,20 @@ def describe_onnx(
     input_shape: tuple[int, ...] | None,
     dataset: str | None,
     checkpoint: Checkpoint | None = None,
+    *,
+    depthwise: bool = False,
 ) -> tuple[ModelDescription, Checkpoint]:
     """Return the description of an ONNX file and its tensors.
 
     `input_shape` [C, H, W] or [C, L] replaces that of the file. A `checkpoint` replaces its
-    integers; only layers that the graph does not have keep theirs. Raises CheckpointError for a
+    integers; only layers that the graph does not have keep theirs. `depthwise`: the chip has
+    depth-wise convolutions, which layers of ones then are. Raises CheckpointError for a
     file that cannot be read, InputError E670 naming each node that the chip cannot compute, E678
     for an input whose size is not fixed.
     """
     graph = read_graph(path)
     shape = input_shape or _shape(graph, path)
-    follower = Follower(graph, shape)
+    follower = Follower(graph, shape, depthwise=depthwise)
     refuse(follower.refusals, path)
     layers = follower.layers
     if not layers:

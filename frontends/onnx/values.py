@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+
+from checkpoint.onnx_graph import OnnxNode
 
 Weights = NDArray[np.float64]
 
@@ -26,8 +29,19 @@ class Tensors:
 
 
 @dataclass(frozen=True, slots=True)
+class Pending:
+    """What a node does with single axes, until another one does it with the others: by axis."""
+
+    node: OnnxNode
+    axes: Mapping[int, int]
+
+
+@dataclass(frozen=True, slots=True)
 class Value:
-    """A result: the layers that hold it, how they join, and what is left for the reader to do."""
+    """A result: the layers that hold it, how they join, and what is left for the reader to do.
+
+    `border` zeros stand around it. `pending`: `shape` is still that before a node.
+    """
 
     inputs: tuple[int, ...]
     shape: tuple[int, ...]
@@ -41,6 +55,8 @@ class Value:
     averaged: bool = False
     dims: tuple[int, ...] | None = None
     left: bool = False
+    border: int = 0
+    pending: Pending | None = None
 
 
 def dims(value: Value) -> dict[str, Any]:

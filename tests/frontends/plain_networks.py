@@ -210,13 +210,13 @@ class Normalized(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.first, self.pooled, self.sum = (nn.BatchNorm2d(n) for n in (3, 8, 8))
+        self.first, self.bn, self.sum = (nn.BatchNorm2d(n) for n in (3, 8, 8))
         self.conv = nn.Conv2d(3, 8, 3, padding=1)
         self.fc = nn.Linear(128, 4)
 
     def forward(self, x: Tensor) -> Tensor:
         x = functional.max_pool2d(self.conv(self.first(x)).relu(), 2)
-        return self.fc(self.sum(self.pooled(x) + x).relu().flatten(1))
+        return self.fc(self.sum(self.bn(x) + x).relu().flatten(1))
 
 
 class Shortcut(nn.Module):
@@ -249,5 +249,5 @@ class Averages(nn.Module):
         x = self.turned(torch.clamp(self.body(functional.pad(x, (0, 0))), min=0)).clip(0)
         most = torch.amax(functional.max_pool2d(x, 2), (2, 3)).unsqueeze(2).squeeze(2)
         mean = self.average(x).squeeze(-1).squeeze(-1)
-        both = functional.avg_pool2d(x, x.shape[2:]).flatten(1)
+        both = functional.avg_pool2d(x, (18, 24)).flatten(1)
         return self.fc(torch.cat([most, mean, both], 1))

@@ -19,13 +19,18 @@ import ai8x
 import ai8xize
 from checkpoint import Checkpoint
 from checkpoint.errors import CheckpointError
+from device import MAX78000
 from diagnostics import run
 from diagnostics.errors import InputError
+from frontends.modules.networks import describe
+from frontends.modules.plain.network import import_network
 from frontends.onnx.network import describe_onnx
+from synthesis.options import ResolveOptions
 from synthesis.parse import Described
 from synthesis.simulate import simulate
 from synthesis.understand import understand
 from tests.conftest import ROOT
+from tests.frontends import plain_networks as plain
 from tests.networks.deployed import BY_FILE, with_random_weights
 
 onnx = pytest.importorskip("onnx", reason="writing ONNX files needs the package onnx")
@@ -120,9 +125,17 @@ REFUSED = [
     ([CONV, op("Transpose", "a", to="b", perm=[0, 2, 1, 3]), op("Relu", "b")],
      "transpose1: the accelerator has no Transpose", [CONV, op("Relu", "a")]),
     ([CONV, op("Mul", "a", "six")], "mul1: it multiplies by 6, the chip by powers of two", [CONV6]),
-    ([op("BatchNormalization", "x", "n", "n", "n", "n", to="a"), op("Conv", "a", "w")],
-     "batchnormalization1: batch normalization that follows no layer",
-     [CONV, op("BatchNormalization", "a", "four", "four", "four", "four")]),
+    ([op("Flatten", "x", to="a"), op("BatchNormalization", "a", "n", "n", "n", "n")],
+     "batchnormalization1: batch normalization that follows no layer\nPut it directly behind a",
+     [op("Flatten", "x", to="a"), op("Gemm", "a", "wf", to="b"),
+      op("BatchNormalization", "b", "four", "four", "four", "four")]),
+    ([CONV, op("Pad", "a", "odd")], "pad1: its padding is 0x1x0x0x0x0, the chip pads all sides",
+     [CONV, op("Pad", "a", "no")]),
+    ([CONV, op("ReduceMean", "a", axes=[3])], "reducemean1: it reduces some of the axes",
+     [CONV, op("ReduceMean", "a", axes=[3, 2])]),
+    ([op("MaxPool", "x", kernel_shape=[2, 2], strides=[1, 17])],
+     "maxpool1: its window is 2x2, its stride 1x17; at most 16",
+     [op("MaxPool", "x", kernel_shape=[2, 2], strides=[2, 2])]),
     ([op("QuantizeLinear", "x", "six", to="a"), op("Conv", "a", "w")],
      "quantizelinear1: the accelerator has no QuantizeLinear\nExport the integers as weights",
      [op("Conv", "x", "w")]),
@@ -139,7 +152,8 @@ REFUSED = [
 def test_nodes_are_refused_by_name(nodes: Any, said: str, instead: Any, tmp_path: Path) -> None:
     tensors = [KERNEL, ("w5", np.ones((4, 3, 5, 5))), ("w2", np.ones((4, 8))), ("zero", 0),
                ("six", 6), ("w3", np.ones((3, 3, 3, 3))), ("w6", 6 * KERNEL[1]),
-               ("wf", np.ones((192, 4))), ("n", np.ones(3)), ("four", np.ones(4))]  # fmt: skip
+               ("wf", np.ones((192, 4))), ("n", np.ones(3)), ("four", np.ones(4)),
+               ("no", np.zeros(8)), ("odd", np.eye(8)[2])]  # fmt: skip
     path = graph(tmp_path / "net.onnx", *nodes, tensors=tensors)
     with pytest.raises(InputError) as caught:
         describe_onnx(path, None, None)
@@ -209,6 +223,54 @@ def exported_plain(network: Any, x: torch.Tensor, path: Path, opset: int = 17) -
         warnings.simplefilter("ignore")
         torch.onnx.export(network, (x,), str(path), dynamo=False, opset_version=opset)
     return str(path)
+
+
+def integers_for(network: Any) -> Checkpoint:
+    """Return integers in place of the weights of an imported network."""
+    ai8x.fuse_bn_layers(network)
+    state: dict[str, Any] = {}
+    for name, layer in network.named_modules():
+        if isinstance(layer, ai8x.QuantizationAwareModule) and layer.op is not None:
+            weight, ones = layer.op.weight, not layer.op.weight.requires_grad
+            state[f"{name}.op.weight"] = (64 * weight.detach()).round().clamp(-128, 127).numpy()
+            state[f"{name}.output_shift"] = np.array([1.0 if ones else 0.0])
+            if layer.op.bias is not None:
+                state[f"{name}.op.bias"] = 128 * (20 * layer.op.bias.detach()).round().numpy()
+    return Checkpoint({"state_dict": state, "arch": "net", "epoch": 0, "extras": {}})
+
+
+@pytest.mark.parametrize(
+    ("make", "shape", "opset"),
+    [
+        (plain.Shortcut, (3, 16, 16), 11), (plain.Averages, (3, 18, 24), 13),
+        (plain.Normalized, (3, 8, 8), 17), (plain.Enlarging, (3, 16, 16), 11),
+        (plain.Padded, (3, 12, 12), 17),
+    ],
+)  # fmt: skip
+def test_graphs_of_ordinary_networks_compute_what_the_networks_do(
+    make: Any, shape: Any, opset: int, tmp_path: Path
+) -> None:
+    """Every integer is that of the network imported from PyTorch."""
+    ai8x.set_device(85, False, False, verbose=False)
+    torch.manual_seed(0)
+    network, x = make().eval(), torch.zeros(1, *shape)
+    path = exported_plain(network, x, tmp_path / "net.onnx", opset)
+    made = import_network(network, x, "net", {}).network
+    checkpoint = integers_for(made)
+    described = [
+        describe(made, x, MAX78000, name="net", arch="net", dataset="some"),
+        describe_onnx(path, None, None, checkpoint)[0],
+    ]
+    options = ResolveOptions(checkpoint_file=path, tensors=checkpoint, sample_shape=shape)
+    results = []
+    for one in described:
+        source = Described(one.text, one.model, one.nodes)
+        found, _, problems = understand(source, None, options)
+        assert not [p for p in problems if p.severity == "error"]
+        outputs = simulate(found, average_rounding=False).outputs
+        results.append(np.concatenate([outputs[i.index].ravel() for i in found.outputs()]))
+    assert results[0].any()
+    np.testing.assert_array_equal(*results)
 
 
 def test_series_of_frames_are_refused(tmp_path: Path) -> None:

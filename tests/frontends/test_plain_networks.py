@@ -318,10 +318,14 @@ def test_bare_weights_are_calibrated_with_own_data(
 ) -> None:
     """A state_dict tells nothing of the data that it was trained on."""
     monkeypatch.chdir(tmp_path)
+    name = f"{ROOT}/tests/frontends/plain_networks.py:Normalized"
     images = np.random.default_rng(0).integers(0, 256, (40, 8, 8, 3)).astype(np.uint8)
     np.savez("data.npz", x=images, y=np.arange(40) % 4)
     torch.save(lively(plain.Normalized()).state_dict(), "plain.pth")
-    options = ["--device", "MAX78000", "--import", "--calibrate", "npz:data.npz", "--model",
-               f"{ROOT}/tests/frontends/plain_networks.py:Normalized"]  # fmt: skip
+    options = ["--device", "MAX78000", "--import", "--calibrate", "npz:data.npz", "--model", name]
     assert run(lambda: quantize.main(["plain.pth", "q.pth.tar", *options])) == 0
     assert read_checkpoint("q.pth.tar").arch == "normalized"
+    words = ["--model", name, "--checkpoint-file", "q.pth.tar", "--device", "MAX78000", "--prefix",
+             "n", "--test-dir", "t", "--input-shape", "3x8x8", "--check-only"]  # fmt: skip
+    monkeypatch.setattr(sys, "argv", ["ai8xize.py", *words])
+    assert run(ai8xize.main) == 0  # its layer `bn` is no normalization of a layer

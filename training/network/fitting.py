@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from checkpoint.errors import CheckpointError
+from checkpoint.generations import is_of_normalization
 from diagnostics.errors import InputError
 from training.catalog.discovery import DatasetEntry, ModelEntry, find_datasets
 from training.network.building import build_model
@@ -166,11 +167,11 @@ def expected(model: nn.Module, found: State) -> dict[str, Tensor]:
 
     Batch normalization may have been moved into the weights, and files of 2020 know no quantile.
     """
-    normalized = any(".bn." in f".{name}" for name in found)
+    normalized = any(map(is_of_normalization, found))
     return {
         name: tensor
         for name, tensor in model.state_dict().items()
-        if (normalized or ".bn." not in f".{name}")
+        if (normalized or not is_of_normalization(name))
         and (name in found or not name.endswith("shift_quantile"))
     }
 

@@ -18,7 +18,12 @@ from torch.optim import Optimizer
 import ai8x
 from checkpoint import atomic, read_checkpoint, twin_of
 from checkpoint.errors import CheckpointError
-from checkpoint.generations import ADDED_KEYS, has_thresholds, refuse_inconsistent
+from checkpoint.generations import (
+    ADDED_KEYS,
+    has_thresholds,
+    is_of_normalization,
+    refuse_inconsistent,
+)
 from checkpoint.pairs import write_pair
 from checkpoint.reader import parse_checkpoint
 from checkpoint.safetensors import safetensors_bytes
@@ -77,7 +82,7 @@ def load_into(model: nn.Module, checkpoint: Loaded) -> list[str]:
     `training.network.fitting` checks that before and reports why.
     """
     ai8x.use_thresholds(model, has_thresholds(checkpoint.state))
-    if not any(".bn." in f".{name}" for name in checkpoint.state):
+    if not any(map(is_of_normalization, checkpoint.state)):
         ai8x.fuse_bn_layers(model)
     ai8x.use_ranges(model, checkpoint.state)
     own = model.state_dict()

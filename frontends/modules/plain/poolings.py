@@ -5,7 +5,6 @@ Source: docs/own-models.md, "An ordinary PyTorch network".
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -138,30 +137,3 @@ def _each(value: Any, taken: tuple[int, ...]) -> tuple[int, ...]:
         return (value,) * axes
     found = tuple(value)
     return found * axes if len(found) == 1 else found
-
-
-def stages(settings: Mapping[str, Any], shape: Shape, limit: int) -> list[Mapping[str, Any]]:
-    """Return poolings of windows up to a limit that make one of a larger window.
-
-    It is the same for windows that do not overlap, of equal size: the average of averages, the
-    maximum of maxima. Without such windows the pooling itself is returned.
-    """
-    window, sizes = settings["window"], shape[1:]
-    large = [w for w in window if w > limit]
-    apart = all(w in (s, n) for w, s, n in zip(window, settings["stride"], sizes, strict=True))
-    plain = set(settings["dilation"]) == {1} and not any(settings["padding"])
-    if not large or not apart or not plain:
-        return [settings]
-    common = math.gcd(*large)
-    step = max(n for n in range(1, limit + 1) if common % n == 0)
-    if step == 1:
-        return [settings]
-    first = tuple(step if w % step == 0 else w for w in window)
-    if any(f not in (step, n) for f, n in zip(first, sizes, strict=True)):
-        return [settings]
-    rest = tuple(w // f for w, f in zip(window, first, strict=True))
-    left = tuple(n // f for n, f in zip(sizes, first, strict=True))
-    ahead = {**settings, "window": first, "stride": (step,) * len(first)}
-    moves = rest if any(n >= 2 * w for n, w in zip(left, rest, strict=True)) else (1,) * len(rest)
-    behind = {**settings, "window": rest, "stride": moves}
-    return [ahead, *stages(behind, (shape[0], *left), limit)]

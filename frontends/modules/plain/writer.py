@@ -15,10 +15,7 @@ import ai8x
 from frontends.layers import Refusal, times
 from frontends.modules.plain.kinds import Kind, Step
 from frontends.modules.plain.layers import bordered, doubler, rectifier
-from frontends.modules.plain.poolings import stages
-
-MOST_POOLED = 16
-"""Rows or columns of a pooling window, at most."""
+from frontends.windows import MOST_POOLED, stages
 
 
 class Writer:
@@ -94,7 +91,7 @@ class Writer:
             source = self._padded(step, source, positive)
             if source is None:
                 return None
-        parts = stages(s, step.taken, MOST_POOLED) if not any(s["padding"]) else [s]
+        parts = stages(s, step.taken) if not any(s["padding"]) else [s]
         result = source
         for number, part in enumerate(parts):
             result = self._pooled_once(step, part, number, result)
