@@ -103,7 +103,7 @@ emulator-kat: $(DEVELOPMENT) ## execute the recorded words of the known answers 
 software-demo: $(RUNTIME) ## the trained digits network on four cores without the accelerator, with a table
 	@$(PYTHON) tools/software_demo.py $(ARGS)
 
-software-benchmarks: $(RUNTIME) ## instructions of kernels, and of projects (ARGS="build/mnist ..."), without the accelerator (CMSIS_NN=DIR: beside it)
+software-benchmarks: $(RUNTIME) ## without the accelerator: instructions of kernels and memory of known networks, or of projects (ARGS="build/mnist ..."; CMSIS_NN=DIR: beside it)
 	@$(PYTHON) benchmarks/software.py $(if $(CMSIS_NN),--cmsis-nn $(CMSIS_NN)) $(ARGS)
 
 software-mlperf: $(RUNTIME) ## the networks of MLPerf Tiny on a Cortex-M4 without the accelerator: memory, instructions
