@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks import software_networks
 from benchmarks.cmsis_nn import depthwise_program
 from emulator.cpu.architecture import ARCHITECTURES
 from emulator.plain import compile_plain, run_plain
@@ -96,3 +97,25 @@ def test_a_folder_that_is_no_library_is_named(tmp_path: Path) -> None:
     conv = layer((1, 1), np.ones((2, 1, 1, 1), np.int8), np.zeros(2, np.int64), groups=2)
     with pytest.raises(FileNotFoundError, match="name a copy of CMSIS-NN"):
         depthwise_program(tmp_path, conv, np.ones((1, 1, 2), np.int8))
+
+
+def test_networks_that_are_not_there_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert software_networks.known_networks(tmp_path)
+    assert capsys.readouterr().out.count("left out") == len(software_networks.NETWORKS)
+
+
+@pytest.mark.parametrize(("ring_bytes", "good"), [(13_312, True), (12_000, False)])
+def test_rings_above_their_bound_are_named(
+    ring_bytes: int,
+    good: bool,
+    shared: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    known = software_networks.Known("cats-dogs", "catsdogs", ring_bytes, {})
+    monkeypatch.setattr(software_networks, "NETWORKS", (known,))
+    folder = shared / "kat-software/cmsis-software-nn"
+    assert software_networks.known_networks(folder) == good
+    assert ("EXCEEDED" in capsys.readouterr().out) != good
