@@ -6,6 +6,7 @@ Source: "Trace Event Format", the JSON object format.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from device.chip import GROUPS
@@ -23,11 +24,15 @@ def trace_events(found: Timeline) -> str:
         *_track(_CORE, "core: words to and from the accelerator"),
     ]
     for group in range(GROUPS):
-        if any(group in _groups(span) for span in found.layers):
+        starts = [span.start for span in found.layers if group in _groups(span)]
+        if starts:
             events += _track(group + 1, f"accelerator, group {group}")
+            # Viewers that show one track at a time let each begin with its first event
+            events += _begin_and_end("idle", "idle", group + 1, 0, starts[0], {})
     for span in found.spans:
+        category = "core" if span.layer is None else "layer"
         for track in [_CORE] if span.layer is None else [g + 1 for g in _groups(span)]:
-            events += _begin_and_end(span, track)
+            events += _begin_and_end(span.name, category, track, span.start, span.end, span.details)
     for time in found.interrupts:
         events.append(
             {"name": "interrupt", "ph": "i", "s": "p", "ts": _rounded(time), "pid": _PROCESS,
@@ -45,17 +50,14 @@ def _groups(span: Span) -> tuple[int, ...]:
     return () if span.layer is None else span.layer.used_groups
 
 
-def _begin_and_end(span: Span, track: int) -> list[dict[str, Any]]:
-    """Return two events: with one and a duration, rounding would let spans in a row overlap."""
-    common = {
-        "name": span.name,
-        "cat": "core" if span.layer is None else "layer",
-        "pid": _PROCESS,
-        "tid": track,
-    }
+def _begin_and_end(
+    name: str, category: str, track: int, start: float, end: float, details: Mapping[str, object]
+) -> list[dict[str, Any]]:
+    """Return two events: with one event and a duration, rounding would let spans in a row overlap."""
+    common = {"name": name, "cat": category, "pid": _PROCESS, "tid": track}
     return [
-        {**common, "ph": "B", "ts": _rounded(span.start), "args": span.details},
-        {**common, "ph": "E", "ts": _rounded(span.end)},
+        {**common, "ph": "B", "ts": _rounded(start), "args": details},
+        {**common, "ph": "E", "ts": _rounded(end)},
     ]
 
 

@@ -189,6 +189,7 @@ def test_trace_events_come_in_pairs_on_named_tracks(found: Timeline) -> None:
     for track in names:  # spans of a track do not overlap, so that viewers put them in one row
         own = [e for e in events if e["tid"] == track and e["ph"] in "BE"]
         assert [e["ph"] for e in own] == ["B", "E"] * (len(own) // 2)
+        assert own[0]["ts"] == 0  # for viewers that show one track at a time
         assert all(one["ts"] <= other["ts"] for one, other in pairwise(own))
     layers = [e for e in begins if e["cat"] == "layer"]
     by_group = {track: [e["name"] for e in layers if e["tid"] == track] for track in names if track}
