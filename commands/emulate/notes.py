@@ -8,8 +8,6 @@ from emulator import Board
 
 _SILENT = ("LED_",)
 """Functions of lamps, which nearly every program has; shown with --verbose only."""
-_INPUTS = ("camera", "get_camera", "i2s", "MXC_I2S", "MXC_PCIF", "MXC_CSI2", "f_read")
-"""Beginnings of functions that would deliver the input of a network."""
 _SHOWN = 40
 
 
@@ -36,7 +34,7 @@ def _stand_ins(board: Board, verbose: bool) -> Iterator[str]:
         yield f"note: {label} is a stand-in that does nothing (called {_times(called[name])})"
     if len(names) > _SHOWN:
         yield f"note: {len(names) - _SHOWN} more stand-ins were called"
-    sources = [name for name in names if name.startswith(_INPUTS)]
+    sources = board.progress.input_stand_ins()
     if sources and board.inferences and not board.progress.passed:
         yield (
             f"warning: the input of the network is not real: {sources[0]}() would have delivered it"

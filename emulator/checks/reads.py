@@ -79,7 +79,8 @@ def _flattened(
 ) -> None:
     """Report that only a part of an image is flattened, or more than it.
 
-    The passes count its pixels; several images side by side are read completely.
+    The passes count its pixels; several images side by side are read completely, series of spread
+    kernels from their beginning.
     """
     unit, lane = np.divmod(np.array(report.config.processors), PROCESSORS_PER_INSTANCE)
     lanes = source.writer.reshape(len(source.writer), -1, PROCESSORS_PER_INSTANCE)
@@ -90,6 +91,8 @@ def _flattened(
     for layer in sources:
         own = written & (writers == layer)
         read, there = np.count_nonzero(own), np.count_nonzero(owned == layer)
+        if layer in source.spread:  # behind the series there are words that nobody needs
+            there = np.count_nonzero(owned[:, : offset[own].max() // 4 + 1] == layer)
         if layer != OUTSIDE and read < there:
             what = f"a part of the output of layer {layer} ({read} of {there} bytes)"
         elif layer == OUTSIDE and len(sources) > 1:

@@ -16,7 +16,8 @@ QUIET_SECONDS = 2.0
 """Of processor time; a program that has passed and does nothing new for so long is ended."""
 PATIENCE = 50_000
 """Calls of one stand-in, with nothing new between them, after which a program waits for it."""
-
+_INPUTS = ("camera", "get_camera", "i2s", "MXC_I2S", "MXC_PCIF", "MXC_CSI2", "f_read")
+"""Beginnings of functions that would deliver the input of a network."""
 _DIGITS = re.compile(r"\d+")
 
 
@@ -79,6 +80,10 @@ class Progress:
                 remedy="Run the network without main.c: --accelerator-only.",
             )
 
+    def input_stand_ins(self) -> list[str]:
+        """Return the functions without hardware that would have delivered data, as called."""
+        return [name for name in self.stand_ins if name.startswith(_INPUTS)]
+
     def only_ticks(self) -> bool:
         """The program sleeps once more; tell whether it has long done nothing else."""
         self._ticks += 1
@@ -95,6 +100,15 @@ class Progress:
                 f"{error.message}: to measure power, {'; '.join(repetitions)}",
                 error.place,
                 "Shorten these loops with --shorten-loops, or give it more time with --time-limit.",
+            )
+        sources = self.input_stand_ins()
+        if sources and not self.inferences:
+            return OutOfTimeError(
+                "E822",
+                f"{error.message}, and {sources[-1]}() stands in for hardware that is not here and "
+                "never delivers or interrupts",
+                error.place,
+                "Run the network without main.c: --accelerator-only.",
             )
         often = max(self._calls, key=lambda name: self._calls[name], default="")
         if self._calls.get(often, 0) > 1000:

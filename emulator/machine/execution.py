@@ -63,6 +63,14 @@ class _Read:
     offset: Integers
 
 
+def _is_spread(kernels: NDArray[np.generic]) -> bool:
+    """Tell whether kernels [..., row, column] have taps in the middle column of three only.
+
+    A one-dimensional convolution with dilation is stored so, and its series as rows of an image.
+    """
+    return kernels.shape[-2:] == (3, 3) and not kernels[..., ::2].any()
+
+
 class LayerExecution:
     """A layer to execute: its configuration, and those of the layers behind it.
 
@@ -112,7 +120,10 @@ class LayerExecution:
             operands, read = self._gather(source)
         rounding = bool(self._modes["average_rounding"])
         image = prepare(operands[..., None], config, rounding=rounding)
-        output = operate(image, config, self.parameters())[..., 0].astype(np.int64)
+        parameters = self.parameters()
+        if parameters is not None and _is_spread(parameters.kernels):
+            target.spread.add(config.layer)
+        output = operate(image, config, parameters)[..., 0].astype(np.int64)
         done = LayerRun(config, output, output_locations(config))
         self._store(done, target, None if source.private else read)
         return done

@@ -53,7 +53,7 @@ def _groups(span: Span) -> tuple[int, ...]:
 def _begin_and_end(
     name: str, category: str, track: int, start: float, end: float, details: Mapping[str, object]
 ) -> list[dict[str, Any]]:
-    """Return two events: with one event and a duration, rounding would let spans in a row overlap."""
+    """Return two events: one with a duration would let spans in a row overlap, by rounding."""
     common = {"name": name, "cat": category, "pid": _PROCESS, "tid": track}
     return [
         {**common, "ph": "B", "ts": _rounded(start), "args": details},

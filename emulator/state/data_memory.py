@@ -27,8 +27,8 @@ class DataMemory:
 
     `written` tells which were ever written. `writer` holds the layer that wrote each byte last, or
     OUTSIDE. `readers` maps a layer to the processors that have read its output, each with the layer
-    that did. A memory that is `private` belongs to a stream between two layers, whose addresses go
-    round in a ring; it has no `writer`.
+    that did. `spread` holds the layers whose last words may be surplus. A memory that is `private`
+    belongs to a stream between two layers, whose addresses go round in a ring; it has no `writer`.
     """
 
     data: NDArray[np.uint8]
@@ -36,6 +36,7 @@ class DataMemory:
     writer: NDArray[np.int16]
     private: bool = False
     readers: dict[int, dict[int, int]] = field(default_factory=dict)
+    spread: set[int] = field(default_factory=set)
 
     @classmethod
     def of(cls, memory: Memory) -> DataMemory:

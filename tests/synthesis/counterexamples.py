@@ -403,6 +403,43 @@ SINGLE_COLUMN_OF_A_STREAM = RandomNetwork(
 )
 """The third layer has an image of one pixel: a stride of two, but not from column to column."""
 
+FLATTENED_SERIES = RandomNetwork(
+    chip=MAX78002,
+    layers=(
+        {
+            "op": "Conv1d",
+            "kernel_size": 2,
+            "pad": 0,
+            "dilation": 12,
+            "activate": "none",
+            "quantization": 8,
+            "processors": 0x1,
+            "output_processors": 0x1,
+            "out_offset": 0x800,
+            "output_shift": 1,
+        },
+        {
+            "op": "Linear",
+            "flatten": True,
+            "activate": "none",
+            "quantization": 8,
+            "processors": 0x1,
+            "output_processors": 0x1,
+            "out_offset": 0x0,
+            "output_shift": -2,
+        },
+    ),
+    others={},
+    sources=((INPUT,), (0,)),
+    weights_of=(0, 1),
+    data=sample(1, 20),
+    kernels=(_weights(1, 1, 2), _weights(1, 8)),
+    biases=(_weights(1), _weights(1)),
+    port=InputPort.MEMORY,
+    rounding=False,
+)
+"""A dilated series is computed as an image with surplus words, which the next layer leaves out."""
+
 COUNTEREXAMPLES = (
     UNEVEN_LAST_PASS,
     SKIPPED_PIXELS,
@@ -415,4 +452,5 @@ COUNTEREXAMPLES = (
     ROWS_BELOW_THE_LAST_STEP,
     FILLED_BINARY_PASSES,
     SINGLE_COLUMN_OF_A_STREAM,
+    FLATTENED_SERIES,
 )

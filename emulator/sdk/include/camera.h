@@ -37,6 +37,7 @@ int camera_get_manufacture_id(int *id);
 int camera_start_capture_image(void);
 int camera_is_image_rcv(void);
 void camera_get_raw(uint8_t **raw, uint32_t *length, uint32_t *width, uint32_t *height);
+void camera_get_image(uint8_t **img, uint32_t *imgLen, uint32_t *w, uint32_t *h);
 uint8_t *get_camera_stream_buffer(void);
 uint8_t *camera_get_stream_buffer(void);
 void release_camera_stream_buffer(void);

@@ -48,13 +48,22 @@ WEAK uint32_t camera_get_image_length(void)
 {
     return camera.width * camera.height * camera.bytes_per_pixel;
 }
-WEAK void camera_get_raw(uint8_t **raw, uint32_t *length, uint32_t *width, uint32_t *height)
+static void get_image(uint8_t **pixels, uint32_t *length, uint32_t *width, uint32_t *height)
 {
-    emulator_stand_in("camera_get_raw");
-    *raw = camera.pixels;
+    *pixels = camera.pixels;
     *length = camera_get_image_length();
     *width = camera.width;
     *height = camera.height;
+}
+WEAK void camera_get_raw(uint8_t **raw, uint32_t *length, uint32_t *width, uint32_t *height)
+{
+    emulator_stand_in("camera_get_raw");
+    get_image(raw, length, width, height);
+}
+WEAK void camera_get_image(uint8_t **img, uint32_t *imgLen, uint32_t *w, uint32_t *h)
+{
+    emulator_stand_in("camera_get_image");
+    get_image(img, imgLen, w, h);
 }
 WEAK uint8_t *get_camera_stream_buffer(void)
 {
