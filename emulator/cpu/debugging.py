@@ -57,12 +57,19 @@ class DebugTarget:
 
     def read(self, address: int, size: int) -> bytes | None:
         """Return bytes; None if a part of them is nowhere."""
-        if self._in_memory(address, size):
-            return bytes(self._unicorn.mem_read(address, size))
+        stored = self.read_memory(address, size)
+        if stored is not None:
+            return stored
         area = self._area(address, size)
         if area is None or area.peek is None:
             return None
         return bytes(area.peek(address + offset) for offset in range(size))
+
+    def read_memory(self, address: int, size: int) -> bytes | None:
+        """Return bytes of flash or SRAM; None for others."""
+        if not self._in_memory(address, size):
+            return None
+        return bytes(self._unicorn.mem_read(address, size))
 
     def write(self, address: int, data: bytes) -> bool:
         """Change bytes; tell whether all of them are somewhere.

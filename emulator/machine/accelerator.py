@@ -24,7 +24,7 @@ from emulator.checks.finding import LayerFinding, Severity
 from emulator.checks.network import layers_without_part, unread_channels
 from emulator.checks.registers import check_layer
 from emulator.checks.registers.facts import LayerFacts
-from emulator.decode.config import LayerConfig, LayerKind
+from emulator.decode.config import LayerConfig
 from emulator.decode.layer import decode_layer
 from emulator.errors import EmulatorError
 from emulator.machine import snoop
@@ -283,7 +283,7 @@ def _taking_part(layers: list[LayerConfig]) -> list[LayerConfig]:
 def _unread(progress: _Progress, memory: Memory) -> Iterator[LayerFinding]:
     """Yield a finding for each layer of whose output a part was left out."""
     for done in progress.run.layers[:-1]:
-        if done.config.kind is LayerKind.PASSTHROUGH and done.output.size == 1:
+        if not done.config.kind.has_kernels and done.output.size == 1:
             continue  # as a layer that resets average pooling, whose byte nobody needs
         place = done.place
         processors = place.instance * PROCESSORS_PER_INSTANCE + place.lane

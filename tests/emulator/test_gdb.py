@@ -123,6 +123,22 @@ def test_a_program_is_followed_from_reset_to_its_end(
     assert session.end().passed
 
 
+def test_a_watched_variable_stops_the_program_that_changes_it(
+    project: Path, start: Callable[[Path], Session]
+) -> None:
+    session = start(project)
+    client, place = session.client, session.board.core.image.symbols["cnn_time"]
+    assert client.ask(b"Z2,%x,4" % place) == b"OK"
+    assert client.ask(b"c") == b"T05watch:%x;thread:1;" % place
+    assert int.from_bytes(client.memory(place, 4), "little") > 0
+    assert client.ask(b"Z2,50400000,4") == b"E01"  # written by the accelerator
+    assert client.ask(b"Z2,%x,100" % place) == b"E01"
+    assert client.ask(b"Z3,%x,4" % place) == b""
+    assert client.ask(b"z2,%x,4" % place) == b"OK"
+    assert client.ask(b"c") == b"W00"
+    assert session.end().passed
+
+
 def test_registers_and_memories_are_read_and_written(
     project: Path, start: Callable[[Path], Session]
 ) -> None:
@@ -242,7 +258,7 @@ def test_the_target_is_described(project: Path, start: Callable[[Path], Session]
     kinds = [memory.get("type") for memory in ElementTree.fromstring(memories[1:])]
     assert kinds == ["ram", "flash", "ram"]
     assert client.ask(b"vMustReplyEmpty") == b""
-    assert client.ask(b"Z2,20000000,4") == b""
+    assert client.ask(b"Z3,20000000,4") == b""
     assert client.ask(b"QStartNoAckMode") == b"OK"
 
 

@@ -1,7 +1,7 @@
 """A server of gdb's remote protocol: one program, one gdb.
 
-Breakpoints, registers, memories, stepping, going on, Ctrl-C, detaching and ending. Watchpoints are
-left to gdb, which steps for them.
+Breakpoints, registers, memories, stepping, going on, Ctrl-C, detaching and ending. Watchpoints for
+writing stop behind an instruction that changes a value in SRAM; others are left to gdb.
 Source: the manual of gdb, "Remote Protocol".
 """
 
@@ -24,7 +24,10 @@ _PACKET_BYTES = 0x1000
 _LOOKS = 1000  # instructions between two looks at whether gdb wants to stop the program
 _SIGINT, _SIGTRAP, _SIGSEGV = 2, 5, 11
 _OK, _ERROR, _UNKNOWN = b"OK", b"E01", b""
+_WRITE_WATCHPOINT = b"2"
 _GO, _STEP = b"cC", b"sS"
+_WATCHED_BYTES = 64
+"""The largest value that is watched."""
 
 
 class GdbServer:
@@ -51,6 +54,9 @@ class GdbServer:
         """The port on which it listens."""
         self._connection: Connection | None = None
         self._breakpoints: set[int] = set()
+        self._watched: dict[tuple[int, int], bytes] = {}  # values by address and size
+        self._reason = b""  # of a stop, if it is a watched value
+        self._target: DebugTarget | None = None
         self._step_depth: int | None = None  # stops at the next instruction that is no deeper
         self._resumed_at: int | None = None  # its breakpoint has been reported
         self._countdown = 0
@@ -67,9 +73,12 @@ class GdbServer:
     def stops_before(self, address: int, depth: int) -> bool:
         """Tell whether the program stops: a breakpoint, a step, Ctrl-C, or its very beginning."""
         resumed, self._resumed_at = self._resumed_at, None
+        self._reason = b""
         if address == resumed:
             return False
         self._signal = _SIGTRAP
+        if self._watched and self._has_changed():
+            return True
         if self._stops_at_once or address in self._breakpoints:
             return True
         if self._step_depth is not None and depth <= self._step_depth:
@@ -85,13 +94,14 @@ class GdbServer:
     def stopped(self, target: DebugTarget, depth: int) -> None:
         """Tell gdb, and do what it wants until the program shall go on."""
         self._step_depth = None
+        self._target = target
         first, self._stops_at_once = self._stops_at_once, False
         if first:
             channel, _ = self._listener.accept()
             channel.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self._connection = Connection(channel)
         else:
-            self._send(b"T%02xthread:1;" % self._signal)
+            self._send(b"T%02x%sthread:1;" % (self._signal, self._reason))
         self._serve(target, depth)
         self._resumed_at = target.read_register(target.architecture.family.position)
         self._countdown = _LOOKS
@@ -162,8 +172,8 @@ class GdbServer:
             b"m": _read_memory,
             b"M": _write_memory,
             b"X": _write_binary,
-            b"Z": self._insert,
-            b"z": self._remove,
+            b"Z": lambda packet, _: self._point(packet, target, wanted=True),
+            b"z": lambda packet, _: self._point(packet, target, wanted=False),
             b"H": lambda *_: _OK,
             b"T": lambda *_: _OK,
         }
@@ -191,19 +201,34 @@ class GdbServer:
         }
         return fixed.get(packet.split(b":")[0], _UNKNOWN)
 
-    def _insert(self, packet: bytes, _target: DebugTarget) -> bytes:
-        return self._breakpoint(packet, self._breakpoints.add)
-
-    def _remove(self, packet: bytes, _target: DebugTarget) -> bytes:
-        return self._breakpoint(packet, self._breakpoints.discard)
-
-    @staticmethod
-    def _breakpoint(packet: bytes, change: Callable[[int], None]) -> bytes:
-        kind, address, *_ = packet.split(b",")
-        if kind not in (b"0", b"1"):
+    def _point(self, packet: bytes, target: DebugTarget, *, wanted: bool) -> bytes:
+        """Set or remove a breakpoint, or a watchpoint for writing."""
+        kind, *numbers = packet.split(b";")[0].split(b",")
+        address, size = (int(number, 16) for number in numbers)
+        if kind in (b"0", b"1"):
+            change = self._breakpoints.add if wanted else self._breakpoints.discard
+            change(_even(address))
+        elif kind == _WRITE_WATCHPOINT:
+            value = target.read_memory(address, min(size, _WATCHED_BYTES + 1))
+            if value is None or not 0 < len(value) <= _WATCHED_BYTES:
+                return _ERROR
+            self._watched.pop((address, size), None)
+            if wanted:
+                self._watched[address, size] = value
+        else:
             return _UNKNOWN
-        change(_even(int(address, 16)))
         return _OK
+
+    def _has_changed(self) -> bool:
+        """Tell whether a watched value is another one, and remember which."""
+        assert self._target is not None
+        for (address, size), before in self._watched.items():
+            value = self._target.read_memory(address, size)
+            if value is not None and value != before:
+                self._watched[address, size] = value
+                self._reason = b"watch:%x;" % address
+                return True
+        return False
 
 
 def _even(address: int) -> int:
