@@ -213,16 +213,12 @@ def sample_fits_the_input(layer: Layer, network: Network) -> Iterator[Finding]:
 def _remedy_of_sample(found: tuple[int, int, int], wanted: tuple[int, int, int]) -> str:
     """Say what is probably meant by a sample of another shape."""
     channels, rows, columns = wanted
-    if found[2] == channels != found[0] and found[0] > 4:
+    if found == (rows, columns, 1) and channels == 1:  # an array with this axis, or without
+        return f"The sample has no channels in front: save sample.reshape(1, {rows}, {columns})."
+    if found[2] == channels != found[0] and (found[0] > 4 or found[:2] == (rows, columns)):
         return "The sample seems to be rows, columns, channels: save sample.transpose(2, 0, 1)."
-    if found in ((rows, columns, channels), (rows, columns, 1)) and found != wanted:
-        return (
-            "The sample seems to be rows, columns, channels: save sample.transpose(2, 0, 1)."
-            if found[2] == channels or channels == 1
-            else "The sample has no axis of channels: save it as channels, rows, columns."
-        )
     if found == (rows, columns, 1):
-        return "The sample has no axis of channels: save sample[None]."
+        return "The sample has no axis of channels: save it as channels, rows, columns."
     return "Use a sample of this data set, or correct the description."
 
 

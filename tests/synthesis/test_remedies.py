@@ -25,7 +25,7 @@ def complaints(text: str) -> list[str]:
 @pytest.mark.parametrize(
     ("found", "wanted", "remedy"),
     [
-        ((28, 28, 1), (1, 28, 28), "save sample.transpose(2, 0, 1)"),
+        ((28, 28, 1), (1, 28, 28), "save sample.reshape(1, 28, 28)"),
         ((32, 48, 3), (3, 32, 48), "save sample.transpose(2, 0, 1)"),
         ((64, 64, 1), (3, 64, 64), "has no axis of channels"),
         ((1, 32, 32), (1, 28, 28), "Use a sample of this data set"),
