@@ -7,7 +7,7 @@ standard library are used. The format is described in docs/checkpoints.md.
 """
 
 from checkpoint.errors import CheckpointError
-from checkpoint.reader import read_checkpoint
+from checkpoint.reader import read_checkpoint, refuse_integers
 from checkpoint.safetensors import twin_of, write_safetensors
 from checkpoint.values import Array, Checkpoint, ClassReference, Value
 from checkpoint.writer import write_checkpoint, write_with_twin
@@ -19,6 +19,7 @@ __all__ = [
     "ClassReference",
     "Value",
     "read_checkpoint",
+    "refuse_integers",
     "twin_of",
     "write_checkpoint",
     "write_safetensors",

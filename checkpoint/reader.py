@@ -51,6 +51,18 @@ def parse_checkpoint(data: bytes, place: str, *, bare: bool = False) -> Checkpoi
     return checkpoint
 
 
+def refuse_integers(checkpoint: Checkpoint, place: str | None = None) -> None:
+    """Raise CheckpointError E709 for a network of 16 or 8 bits: nothing trains or quantizes it."""
+    if checkpoint.network is not None:
+        error = CheckpointError(
+            "E709",
+            "the checkpoint holds a network that is quantized to 16 or 8 bits",
+            remedy="Name the trained one; ai8xize.py --device MCU makes a project of this one.",
+        )
+        error.place = place
+        raise error
+
+
 def _file_bytes(path: Path) -> bytes:
     with reading():
         try:

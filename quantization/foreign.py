@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from checkpoint import Array, Checkpoint
+from checkpoint import Array, Checkpoint, refuse_integers
 from diagnostics.errors import InputError
 
 _OPERATIONS = frozenset({"op", "conv2d", "conv1d", "linear"})
@@ -55,6 +55,7 @@ def refuse_foreign(checkpoint: Checkpoint, doing: str) -> None:
 
     `doing` is what cannot be done with them, such as "be quantized".
     """
+    refuse_integers(checkpoint)
     found = list(foreign_tensors(checkpoint.state_dict))
     if not found:
         return

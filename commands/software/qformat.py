@@ -12,7 +12,7 @@ from commands.loader.messages import print_line, print_messages, visible
 from commands.loader.options import LoaderOptions
 from commands.software.options import SoftwareOptions
 from diagnostics import refuse_errors
-from diagnostics.errors import InputError, ToolError
+from diagnostics.errors import InputError
 from quantization.formats import Int64s, to_fixed
 from quantization.q15.file import StoredNetwork, from_checkpoint, holds_network
 from reading.npy import NpyError, read_array
@@ -22,13 +22,10 @@ from writing.folder import check_folder, write_project
 
 
 def is_qformat(path: str | None) -> bool:
-    """Whether a file is a checkpoint of 16 or 8 bits; one that cannot be read is none."""
+    """Whether a file is a checkpoint of 16 or 8 bits; raises CheckpointError for none at all."""
     if path is None or path.lower().endswith(".onnx"):
         return False
-    try:
-        return holds_network(read_checkpoint(path))
-    except ToolError:  # whoever reads it tells what is wrong
-        return False
+    return holds_network(read_checkpoint(path, bare=True))
 
 
 def create_qformat(options: LoaderOptions, wanted: SoftwareOptions) -> int:

@@ -23,7 +23,7 @@ from tests.software.calls_answers import wrong_calls, wrong_functions
 from tests.software.compiled import SANITIZED, compiler, passed, run_project
 from tests.software.known_answers import read_network
 from tests.software.library_stand_in import write_stand_in
-from tests.software.operators import NETWORKS, network_of
+from tests.software.operators import NETWORKS, Small, _w, network_of
 
 DIGITS = [
     "--config-file", str(ROOT / "networks/digits-chw-ai85.yaml"),
@@ -135,6 +135,38 @@ def test_what_the_library_cannot_compute_has_kernels_of_ours(name: str, reason: 
     found = " ".join(planned_calls(lower(network), profile_of("cortex-m4")).reasons.values())
     assert reason in found
     assert differs(network, 4) is None
+
+
+@needs_compiler
+def test_images_that_are_not_square() -> None:
+    """The library's short forms take them for square ones, and pool them wrongly."""
+    network = network_of(NETWORKS["one channel"])
+    calls = planned_calls(lower(network), profile_of("cortex-m4")).calls.values()
+    assert {call.function for call in calls} == {
+        "arm_convolve_HWC_q7_basic_nonsquare", "arm_maxpool_q7_HWC_nonsquare",
+    }  # fmt: skip
+    assert differs(network, 4) is None
+
+
+@needs_compiler
+def test_relu_of_32_bits_is_ours() -> None:
+    layers = "\n- {op: linear, flatten: true, output_width: 32, activate: ReLU}\n"
+    network = network_of(Small(layers, (3, 2, 2), (_w(5, 12),)))
+    made = planned_calls(lower(network), profile_of("cortex-m4"))
+    assert [*made.reasons.values()] == ["the library has no ReLU of 32 bits"]
+    assert differs(network, 4) is None
+
+
+@needs_compiler
+def test_all_bytes_of_32_bits_are_compared(tmp_path: Path) -> None:
+    """The reference compares as many bytes as there are values: a quarter of them."""
+    assert create(tmp_path) == 0
+    files = text_of(tmp_path)
+    head, comma, last = files["sampledata.h"].rpartition(",")
+    value, brace, rest = last.partition("}")
+    files["sampledata.h"] = f"{head}{comma}{int(value) ^ 1 << 30}{brace}{rest}"
+    result = run_project(files, tmp_path / "built")
+    assert result.returncode == 1 and "output 0 differs" in result.stdout
 
 
 @needs_compiler

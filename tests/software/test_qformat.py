@@ -20,6 +20,7 @@ from quantization.q15.execute import execute, quantize_input
 from quantization.q15.file import StoredNetwork, from_checkpoint, to_checkpoint
 from quantization.q15.formats import Guard
 from quantization.q15.graph import GraphBuilder
+from quantize import main as quantize_main
 from software.cmsis.orders import interleaved
 from software.profile import ANY
 from software.q15.build import build_qformat
@@ -330,6 +331,22 @@ def test_samples_that_do_not_fit_are_refused(values: Any, said: str, tmp_path: P
     with pytest.raises(InputError, match=said):
         create(tmp_path / "out", "--device", "CMSIS-NN", "--checkpoint-file", path,
                "--sample-input", str(tmp_path / "x.npy"))  # fmt: skip
+
+
+def test_integers_are_not_quantized_again(tmp_path: Path) -> None:
+    path = saved(tmp_path, stored_network())
+    np.save(tmp_path / "x.npy", RANDOM.normal(size=(4, 2, 9, 8)))
+    for device in ("Q15", "FIXED", "MAX78000"):
+        words = [path, str(tmp_path / "out.nnb"), "--device", device]
+        words += [] if device == "MAX78000" else ["--calib", str(tmp_path / "x.npy")]
+        with pytest.raises(InputError, match="is quantized to 16 or 8 bits"):
+            quantize_main(words)
+    assert not (tmp_path / "out.nnb").exists()
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="cannot be read"):
+        create(tmp_path / "out", "--device", "MCU", "--mcu", "rp2040", "--checkpoint-file", "none")
 
 
 @pytest.mark.parametrize("device", [("MAX78000",), ("MCU", "--mcu", "rp2040")])

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from checkpoint import read_checkpoint
+from checkpoint import read_checkpoint, refuse_integers
 from checkpoint.errors import CheckpointError
 from frontends.modules.foreign import foreign_modules
 from frontends.modules.plain.network import import_network
@@ -28,7 +28,9 @@ def plain_state(path: str) -> dict[str, Tensor] | None:
 
     The file may be a checkpoint or a state_dict itself; it is data and nothing of it is executed.
     """
-    state = read_checkpoint(path, bare=True).state_dict
+    checkpoint = read_checkpoint(path, bare=True)
+    refuse_integers(checkpoint, path)
+    state = checkpoint.state_dict
     if any(name.endswith((".op.weight", ".output_shift")) for name in state):
         return None
     return {n.removeprefix("module."): torch.from_numpy(t.copy()) for n, t in state.items()}
