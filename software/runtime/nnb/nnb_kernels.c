@@ -46,6 +46,29 @@ void nnb_store(const nnb_job *job, uint32_t index, int64_t value)
 }
 
 #define LONGEST_RUN 65535u
+#define LONGEST_MIXED 256u
+
+static int32_t load16(const uint8_t *at)
+{
+    return *(const int8_t *)(at + 1) * 256 + *at;
+}
+
+/* Products of values of 8 bits by those of 16: 256 of them have 31 bits. */
+static int64_t mixed_dot(const int8_t *narrow, const uint8_t *wide, uint32_t count)
+{
+    int64_t total = 0;
+    uint32_t first, i;
+
+    for (first = 0; first < count; first += LONGEST_MIXED) {
+        uint32_t end = count - first < LONGEST_MIXED ? count : first + LONGEST_MIXED;
+        int32_t sum = 0;
+        for (i = first; i < end; i++) {
+            sum += narrow[i] * load16(wide + 2 * (size_t)i);
+        }
+        total += sum;
+    }
+    return total;
+}
 
 /* Products of `count` values that follow each other; at most 65535, so 32 bits hold those of 8. */
 static int64_t dot(const uint8_t *w, uint32_t w_type, const uint8_t *x, uint32_t x_type,
@@ -66,8 +89,14 @@ static int64_t dot(const uint8_t *w, uint32_t w_type, const uint8_t *x, uint32_t
         }
         return narrow;
     }
+    if (w_type == NNB_INT8) {
+        return mixed_dot(w8, x, count);
+    }
+    if (x_type == NNB_INT8) {
+        return mixed_dot(x8, w, count);
+    }
     for (i = 0; i < count; i++) {
-        total += (int64_t)(int32_t)nnb_load(w, w_type, i) * (int32_t)nnb_load(x, x_type, i);
+        total += (int64_t)load16(w + 2 * (size_t)i) * load16(x + 2 * (size_t)i);
     }
     return total;
 }
