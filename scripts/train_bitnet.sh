@@ -9,5 +9,8 @@ python=.venv/bin/python
 policy=${POLICY:-dense}
 case "$policy" in windows) model=ai85winbit ;; cnn) model=ai85cnnbit ;; *) model=ai85fcbit ;; esac
 
+# glibc keeps the memory of freed tensors instead of returning it to the system after each of them.
+export MALLOC_MMAP_THRESHOLD_=${MALLOC_MMAP_THRESHOLD_:-33554432} MALLOC_TRIM_THRESHOLD_=${MALLOC_TRIM_THRESHOLD_:-1073741824}
+
 exec "$python" train.py --model "$model" --dataset MNIST --qat-policy "policies/lowbit_policy_$policy.yaml" \
     --name "mnist-$policy" "$@"

@@ -23,9 +23,10 @@ from software.lowbit.engine import run
 from software.lowbit.header import read_header
 from software.lowbit.network import Rule
 from software.lowbit.requantize import requantize as exact
-from training.lowbit.activations import ActivationRule, requantize
+from training.lowbit.activations import ActivationRule, requantize, whole
 from training.lowbit.epochs import Epochs, Pictures
 from training.lowbit.loop import _rate, train
+from training.lowbit.matrices import optimizers_of
 from training.lowbit.network import LowBitNetwork
 from training.lowbit.pictures import Augmentation, augmented, codes, reduced
 from training.lowbit.recipe import Recipe, read_recipe
@@ -136,6 +137,33 @@ def test_rates_follow_the_scheduler() -> None:
     warm = Recipe(scheduler="CosineWarmRestarts", step_size=10)
     assert _rate(warm, 10) == 1 and _rate(warm, 9.99) < 0.01
     assert _rate(Recipe(scheduler="StepLR", halve_lr_epoch=15), 20) == pytest.approx(0.005)
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_muon_takes_each_matrix_of_hidden_weights(shared: bool) -> None:
+    torch.manual_seed(5)
+    windows = {"windows": 4, "window_widths": (6,), "shared": shared, "shared_scale": shared}
+    recipe = Recipe("ai85winbit", "8bit", widths=(8,), optimizer="Muon", muon_lr=0.5, **windows)
+    network = LowBitNetwork(recipe.architecture(10))
+    optimizers = optimizers_of(network, recipe)
+    held = [{id(p) for g in one.param_groups for p in g["params"]} for one, _ in optimizers]
+    assert held[0] == {id(network.layers[1].weight), id(network.gain)}, "Adam: the head and gain"
+    hidden = [network.stem[0].weight, network.layers[0].weight]
+    before = [weight.detach().clone() for weight in hidden]
+    network(torch.arange(512.0).reshape(2, 256) % 100)[:, 0].sum().backward()
+    optimizers[1][0].step()
+    for weight, old in zip(hidden, before, strict=True):
+        for moved in (weight - old).reshape(-1, *weight.shape[-2:]) / 0.5:
+            assert float(moved.detach().norm(2)) < 1.5 * len(moved) ** 0.5, "near to orthogonal"
+            assert bool(moved.any())
+
+
+def test_steps_to_whole_numbers_pass_the_gradient_of_those_above_zero() -> None:
+    values = torch.tensor([-1.5, 0.0, 1.0, 2.75], requires_grad=True)
+    found = whole(values)
+    found.sum().backward()
+    assert found.tolist() == [0, 0, 1, 2] and values.grad is not None
+    assert values.grad.tolist() == [0, 0, 1, 1]
 
 
 def vars_of(recipe: Recipe) -> dict[str, Any]:

@@ -6,6 +6,8 @@ Source: docs/low-bit.md, "What is computed".
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -45,6 +47,27 @@ def requantize(sums: Tensor, rule: ActivationRule, group: int = 1) -> Tensor:
         soft = soft * eighths / 8
         hard = torch.floor(hard * eighths / 8).clamp(max=rule.limit)
     return _through(soft, hard)
+
+
+class _Whole(torch.autograd.Function):
+    """Whole numbers from 0; the gradient passes where they are above 0."""
+
+    @staticmethod
+    def forward(ctx: Any, values: Tensor) -> Tensor:
+        found = values.clamp(min=0).floor_()
+        ctx.save_for_backward(found)
+        return found
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
+        (found,) = ctx.saved_tensors
+        return torch.ops.aten.threshold_backward(gradients[0], found, 0)
+
+
+def whole(values: Tensor) -> Tensor:
+    """Return values without their fraction, and 0 for those below 0, as the engine shifts sums."""
+    found: Tensor = _Whole.apply(values)
+    return found
 
 
 def _of_group(greatest: Tensor, group: int) -> Tensor:

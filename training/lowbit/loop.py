@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 
 import torch
@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from training.lowbit.epochs import Epochs, Pictures, Samples
+from training.lowbit.matrices import optimizers_of
 from training.lowbit.network import LowBitNetwork
 from training.lowbit.pictures import codes, reduced
 from training.lowbit.recipe import Recipe
@@ -22,8 +23,6 @@ from training.lowbit.teacher import Teacher, distilled, train_teacher
 from values import frozen
 
 _EVALUATED = 1000
-_MUON_LEAST = 64
-"""Muon takes hidden weights with more elements than this."""
 
 
 @frozen
@@ -49,7 +48,7 @@ def train(
     """Train a network in place; the last epoch is the result."""
     generator = torch.Generator().manual_seed(seed)
     tested = codes(reduced(test.images))
-    optimizers = _optimizers(network, recipe)
+    optimizers = optimizers_of(network, recipe)
     epochs = Epochs(training, recipe, generator, teacher)
     if recipe.clip_init:
         _update_clips(network, recipe)
@@ -121,7 +120,7 @@ def _one_epoch(
         for optimizer, rate in optimizers:
             for group in optimizer.param_groups:
                 group["lr"] = rate * factor
-            optimizer.zero_grad()
+        network.zero_grad()
         loss = _loss(network(samples.codes[chosen]), samples.logits, labels, chosen, recipe)
         if epoch < recipe.prune_epoch:
             loss = loss + recipe.lambda_l1 * network.mask.abs().sum()
@@ -152,32 +151,6 @@ def _rate(recipe: Recipe, epoch: float) -> float:
     if recipe.scheduler == "CosineWarmRestarts":
         period = max(1, recipe.step_size)
     return halved * 0.5 * (1 + math.cos(math.pi * (epoch % period) / period))
-
-
-def _optimizers(
-    network: LowBitNetwork, recipe: Recipe
-) -> list[tuple[torch.optim.Optimizer, float]]:
-    """Return the optimizers with their learning rates: Muon for hidden weights, Adam for others."""
-    hidden = list(_hidden(network, recipe.muon_head)) if recipe.optimizer == "Muon" else []
-    others = [p for p in network.parameters() if not any(p is q for q in hidden)]
-    found: list[tuple[torch.optim.Optimizer, float]] = [
-        (torch.optim.Adam(others, lr=recipe.lr), recipe.lr)
-    ]
-    if hidden:
-        muon = torch.optim.Muon(
-            hidden, lr=recipe.muon_lr, momentum=recipe.muon_momentum, nesterov=True,
-            weight_decay=0.0, ns_steps=5, adjust_lr_fn="original",
-        )  # fmt: skip
-        found.append((muon, recipe.muon_lr))
-    return found
-
-
-def _hidden(network: LowBitNetwork, head: bool) -> Iterator[nn.Parameter]:
-    last = network.layers[-1].weight
-    for parameter in network.parameters():
-        large = parameter.ndim == 2 and parameter.numel() > _MUON_LEAST
-        if large and (head or parameter is not last):
-            yield parameter
 
 
 def _update_clips(network: LowBitNetwork, recipe: Recipe) -> None:

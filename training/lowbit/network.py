@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from quantization.lowbit import clip_scalar, clip_scalars
-from training.lowbit.activations import ActivationRule, requantize
+from training.lowbit.activations import ActivationRule, requantize, whole
 from training.lowbit.normalized import ENGINE, activations, normalized
 from training.lowbit.weights import encoding_of, integer_weights, unit_of
 from values import frozen
@@ -185,15 +185,18 @@ class LowBitNetwork(nn.Module):
         self.mask.requires_grad_(False)
 
     def _convolved(self, values: Tensor) -> Tensor:
-        """Return the pooled sums of the chain of convolutions, channel by channel."""
-        planes = values.reshape(-1, 1, IMAGE, IMAGE)
+        """Return the pooled sums of the chain of convolutions, channel by channel.
+
+        Weights are divided by the 16 that sums are: a power of two, so nothing is rounded. Pooling
+        comes before the step to whole numbers, which keeps the order of values. Channels lie last
+        in memory, which depthwise convolutions are fast with.
+        """
+        planes = values.reshape(-1, IMAGE, IMAGE, 1).permute(0, 3, 1, 2)
         for place, layer in enumerate(self.convs):
             assert isinstance(layer, LowBitWeights)
             groups = self.architecture.channels if place else 1
-            sums = functional.conv2d(planes, layer.integers(False), groups=groups).relu() / 16
-            planes = torch.floor(sums.detach()) + (sums - sums.detach())
-            if place:
-                planes = functional.max_pool2d(planes, 2)
+            sums = functional.conv2d(planes, layer.integers(False) / 16, groups=groups)
+            planes = whole(functional.max_pool2d(sums, 2) if place else sums)
         return planes.flatten(1)
 
     def _windowed(self, values: Tensor) -> Tensor:
@@ -204,8 +207,11 @@ class LowBitNetwork(nn.Module):
         tokens = cut.reshape(len(values), one.windows, WINDOW * WINDOW)
         for place, layer in enumerate(self.stem):
             assert isinstance(layer, LowBitWeights)
-            weights = layer.integers(one.fine).expand(one.windows, -1, -1)
-            sums = torch.einsum("nwi,woi->nwo", tokens, weights)
+            weights = layer.integers(one.fine)
+            if one.shared:
+                sums = functional.linear(tokens, weights[0])
+            else:
+                sums = torch.einsum("nwi,woi->nwo", tokens, weights)
             if place + 1 < len(self.stem):
                 group = one.windows if one.shared_scale else 1
                 tokens = requantize(sums, one.window_rule, group)
