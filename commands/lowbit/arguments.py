@@ -16,7 +16,8 @@ BITNET = "BITNET"
 class LowBitOptions:
     """Which header becomes which project; `labels` are the classes of the samples, if given.
 
-    With `floor` sums that are shifted are not rounded, whatever the header says.
+    With `floor` sums that are shifted are not rounded, whatever the header says; with `compress`
+    weights are stored as Huffman codes.
     """
 
     header: str
@@ -27,6 +28,7 @@ class LowBitOptions:
     parent: str
     overwrite: bool
     floor: bool
+    compress: bool
     command_line: str
 
     @property
@@ -78,6 +80,8 @@ def parse(words: Sequence[str], *, json: bool) -> LowBitOptions:
     option("--mcu", metavar="NAME", help="profile whose flash and RAM must suffice")
     option("--shiftnorm", choices=("round", "floor"), default="round",
            help="floor: bits of sums are dropped without rounding, to compare")  # fmt: skip
+    option("--compress-weights", action="store_true",
+           help="weights as Huffman codes: less flash, more instructions")  # fmt: skip
     option("--prefix", required=True, metavar="NAME", help="name of the project")
     option("--test-dir", required=True, metavar="DIR", help="folder in which it is written")
     option("--overwrite", action="store_true", help="replace a project that exists")
@@ -89,7 +93,8 @@ def parse(words: Sequence[str], *, json: bool) -> LowBitOptions:
         parser.error("argument --prefix: is the name of a folder")
     return LowBitOptions(
         args.checkpoint_file, args.sample_input, args.sample_labels, args.mcu, name,
-        args.test_dir, args.overwrite, args.shiftnorm == "floor", "ai8xize.py " + " ".join(words),
+        args.test_dir, args.overwrite, args.shiftnorm == "floor", args.compress_weights,
+        "ai8xize.py " + " ".join(words),
     )  # fmt: skip
 
 

@@ -35,13 +35,14 @@ def create_lowbit(options: LowBitOptions) -> int:
             options.labels or "",
             f"it has {len(samples.labels)} labels for {len(samples.inputs)} samples",
         )
-    files = emit(network, samples, options.command_line)
-    flash, ram = sizes(network)
+    files = emit(network, samples, options.command_line, options.compress)
+    flash, ram = sizes(network, options.compress)
     if profile is not None:
-        _check_size(network, profile)
+        _check_size((flash, ram), profile)
     classes = run(network, samples.inputs).classes
     write_project(files, options.folder, overwrite=options.overwrite)
-    print(f"Weights: {flash:,} bytes of flash; sums and activations: {ram:,} bytes of RAM")
+    packed = f" (packed: {sizes(network)[0]:,})" if options.compress else ""
+    print(f"Weights: {flash:,}{packed} bytes of flash; sums and activations: {ram:,} bytes of RAM")
     print(f"Classes of the samples: {', '.join(map(str, classes[:16].tolist()))}"
           f"{', ...' if len(classes) > 16 else ''}")  # fmt: skip
     print(f"Wrote {len(files)} files to {options.folder}")
@@ -55,8 +56,8 @@ def _without_rounding(network: LowBitNetwork) -> LowBitNetwork:
     return replace(network, rule=one, window_rule=other)
 
 
-def _check_size(network: LowBitNetwork, profile: Profile) -> None:
-    flash, ram = sizes(network)
+def _check_size(used: tuple[int, int], profile: Profile) -> None:
+    flash, ram = used
     for kind, needed, available in (
         ("flash", flash + _CODE_BYTES, profile.flash),
         ("RAM", ram + _STACK_BYTES, profile.l1),

@@ -13,11 +13,13 @@ from quantization.lowbit.encodings import (
     encode,
     quantized,
 )
+from quantization.lowbit.huffman import Coded, compressed, expanded
 from quantization.lowbit.packing import TRITS, pack, packed_inputs, packed_words, unpack
 from quantization.lowbit.statistics import Statistics, statistics
 
 __all__ = [
     "BY_IDENTIFIER",
+    "Coded",
     "ENCODINGS",
     "Encoding",
     "TRAINING_ONLY",
@@ -25,7 +27,9 @@ __all__ = [
     "Statistics",
     "clip_scalar",
     "clip_scalars",
+    "compressed",
     "encode",
+    "expanded",
     "octav",
     "pack",
     "packed_inputs",

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from quantization.lowbit import TRITS, Encoding, packed_inputs
 from software.lowbit.bounds import first_plane_bits, prove_sums
+from software.lowbit.coded import CodedLayers, coded_layers, saved_bytes
 from software.lowbit.engine import run
 from software.lowbit.header import fields_of
 from software.lowbit.network import WINDOW, Dense, DepthwiseChain, LowBitNetwork, Rule, Windows
@@ -38,16 +39,22 @@ class Samples:
     labels: tuple[int, ...] | None = None
 
 
-def emit(network: LowBitNetwork, samples: Samples, title: str) -> dict[str, str]:
-    """Return the files of a project by path; raises DiagnosticError if a sum could overflow."""
+def emit(
+    network: LowBitNetwork, samples: Samples, title: str, compress: bool = False
+) -> dict[str, str]:
+    """Return the files of a project by path; raises DiagnosticError if a sum could overflow.
+
+    With `compress` weights of fully connected layers are stored as Huffman codes.
+    """
     prove_sums(network)
     classes = run(network, samples.inputs).classes
+    coded = coded_layers(network) if compress else {}
     head = {"title": title, "inputs": network.inputs, "classes": network.classes}
     return distinct(
         [
             ("lowbit.h", render("software/lowbit/lowbit.h.j2", **head)),
-            ("lowbit.c", render("software/lowbit/engine.c.j2", **head, **_engine(network))),
-            ("model.h", header(network, title)),
+            ("lowbit.c", render("software/lowbit/engine.c.j2", **head, **_engine(network, coded))),
+            ("model.h", header(network, title, coded)),
             ("sampledata.h", _sample_file(samples, classes, title)),
             ("main.c", render("software/lowbit/main.c.j2", title=title,
                               labelled=samples.labels is not None)),
@@ -56,9 +63,9 @@ def emit(network: LowBitNetwork, samples: Samples, title: str) -> dict[str, str]
     )  # fmt: skip
 
 
-def header(network: LowBitNetwork, title: str) -> str:
+def header(network: LowBitNetwork, title: str, coded: CodedLayers | None = None) -> str:
     """Return the header of a network: sizes and packed weights under the names of the format."""
-    dense = [_dense_layer(layer, network.rule) for layer in network.layers]
+    dense = [_dense_layer(layer, network.rule, coded) for layer in network.layers]
     layers = [*_stem_layers(network), *dense]
     most = max(layer.inputs for layer in dense_layers(network))
     return render(
@@ -69,6 +76,7 @@ def header(network: LowBitNetwork, title: str) -> str:
         most_inputs=most,
         fine=int(network.fine),
         windows=_header_windows(network),
+        coded=bool(coded),
     )
 
 
@@ -79,9 +87,11 @@ def dense_layers(network: LowBitNetwork) -> tuple[Dense, ...]:
     return network.layers
 
 
-def sizes(network: LowBitNetwork) -> tuple[int, int]:
+def sizes(network: LowBitNetwork, compress: bool = False) -> tuple[int, int]:
     """Return the bytes of weights in flash, and of sums and activations in RAM."""
     flash = sum(layer.words.nbytes for layer in dense_layers(network))
+    if compress:
+        flash -= saved_bytes(network)
     counts = _sizes(network)
     ram = 4 * counts["sums"] + counts["activations"]
     stem = network.stem
@@ -114,24 +124,29 @@ def _row(windows: Windows) -> int:
     return max(row[0].outputs for row in windows.layers[:-1])
 
 
-def _engine(network: LowBitNetwork) -> dict[str, Any]:
+def _engine(network: LowBitNetwork, coded: CodedLayers) -> dict[str, Any]:
     """Return what the template of the engine is about."""
     rules = _rules(network)
     names = {rule: f"scale_{number}" for number, rule in enumerate(rules)}
-    used = {layer.encoding.name: layer.encoding for layer in dense_layers(network)}
-    rests = {layer.encoding.name for layer in dense_layers(network) if _call(layer)["rest"]}
+    packed = [layer for layer in dense_layers(network) if layer.identifier not in coded]
+    used = {layer.encoding.name: layer.encoding for layer in packed}
+    rests = {layer.encoding.name for layer in packed if _call(layer)["rest"]}
+    streams = {layer.encoding.name: layer.encoding for layer in network.layers
+               if layer.identifier in coded}  # fmt: skip
     kinds = {rule.kind for rule in rules}
     return {
         "used": [
             _kernel(encoding, network.fine) | {"rest": name in rests}
             for name, encoding in used.items()
         ],
+        "streams": [_kernel(encoding, network.fine) for encoding in streams.values()],
         "scales": [_scale(rule, name) for rule, name in names.items()],
         "shifts": bool(kinds & {"shift", "max"}),
         "reciprocals": "reciprocal" in kinds,
         "chain": _chain(network, names),
         "windows": _windows(network, names),
-        "layers": [_call(layer) | {"scale": names.get(_plain(network.rule))}
+        "layers": [_call(layer) | {"coded": layer.identifier in coded,
+                                   "scale": names.get(_plain(network.rule))}
                    for layer in network.layers],
         "sizes": _sizes(network),
     }  # fmt: skip
@@ -259,7 +274,7 @@ def _header_windows(network: LowBitNetwork) -> dict[str, int] | None:
     return {"count": len(stem.positions), "stride": stem.stride, "shared": int(stem.shared)}
 
 
-def _dense_layer(layer: Dense, rule: Rule) -> dict[str, Any]:
+def _dense_layer(layer: Dense, rule: Rule, coded: CodedLayers | None = None) -> dict[str, Any]:
     fields = {
         "active": "",
         "bitperweight": layer.encoding.identifier,
@@ -268,7 +283,12 @@ def _dense_layer(layer: Dense, rule: Rule) -> dict[str, Any]:
         "inputs": layer.inputs,
         **fields_of(rule),
     }
-    return {"id": layer.identifier, "fields": fields} | _array(layer.words)
+    found = (coded or {}).get(layer.identifier)
+    if found is None:
+        return {"id": layer.identifier, "fields": fields} | _array(layer.words)
+    parts = {"lengths": found.lengths, "codes": found.symbols, "stream": found.stream}
+    arrays = [{"name": name, **_array(values)} for name, values in parts.items()]
+    return {"id": layer.identifier, "fields": fields, "arrays": arrays}
 
 
 def _array(values: NDArray[Any]) -> dict[str, str]:

@@ -57,11 +57,11 @@ def read_case(file: Path) -> tuple[dict[str, Any], Arrays]:
         return json.loads(file.read_text()), dict(content)
 
 
-def compiled(network: LowBitNetwork, inputs: NDArray[np.int8], folder: Path) -> Iterator[tuple[
-    NDArray[np.int32], int
-]]:  # fmt: skip
+def compiled(
+    network: LowBitNetwork, inputs: NDArray[np.int8], folder: Path, compress: bool = False
+) -> Iterator[tuple[NDArray[np.int32], int]]:
     """Yield all sums and the class that the C computes of each input; undefined steps end it."""
-    for name, text in emit(network, Samples(inputs[:1]), "known answer").items():
+    for name, text in emit(network, Samples(inputs[:1]), "known answer", compress).items():
         (folder / name).write_text(text)
     (folder / "trace.c").write_text(_TRACE)
     subprocess.run(
@@ -77,11 +77,14 @@ def compiled(network: LowBitNetwork, inputs: NDArray[np.int8], folder: Path) -> 
         yield np.frombuffer(buffer.raw[:count], np.int32), found
 
 
-def same_in_c(network: LowBitNetwork, inputs: NDArray[np.int8]) -> Iterator[str]:
+def same_in_c(
+    network: LowBitNetwork, inputs: NDArray[np.int8], compress: bool = False
+) -> Iterator[str]:
     """Yield what differs between Python and C."""
     expected = run(network, inputs)
     with tempfile.TemporaryDirectory() as folder:
-        for number, (sums, found) in enumerate(compiled(network, inputs, Path(folder))):
+        computed = compiled(network, inputs, Path(folder), compress)
+        for number, (sums, found) in enumerate(computed):
             wanted = np.concatenate([one.sums[number].reshape(-1) for one in expected.layers])
             if not np.array_equal(sums, wanted) or found != expected.classes[number]:
                 yield f"input {number}: the C differs"

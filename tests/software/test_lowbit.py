@@ -12,7 +12,17 @@ import pytest
 from commands.lowbit.arguments import parse
 from commands.lowbit.create import create_lowbit
 from diagnostics import DiagnosticError
-from quantization.lowbit import ENCODINGS, encode, octav, pack, statistics, unpack
+from quantization.lowbit import (
+    ENCODINGS,
+    compressed,
+    encode,
+    expanded,
+    octav,
+    pack,
+    statistics,
+    unpack,
+)
+from software.lowbit.coded import coded_layers
 from software.lowbit.emit import header, signed_powers, sizes
 from software.lowbit.engine import input_codes, run
 from software.lowbit.header import read_header
@@ -145,6 +155,49 @@ def test_c_computes_what_python_does(network: LowBitNetwork) -> None:
     assert not [*same_in_c(network, inputs)]
 
 
+def skewed(number: int, name: str, inputs: int, outputs: int) -> Dense:
+    encoding = ENCODINGS[name]
+    codes = RANDOM.binomial(len(encoding.values) - 1, 0.3, (outputs, inputs))
+    return Dense(number, encoding, inputs, outputs, pack(codes, encoding))
+
+
+@pytest.mark.parametrize(
+    ("names", "coded"),
+    [
+        (("4bitsym", "NF4", "4bitsym"), [3, 5, 7]),
+        (("2bitsym", "sint4", "Binary"), [3, 5]),
+        (("FP130", "NF2", "Ternary"), [3, 5]),
+        (("8bit", "8bit", "8bit"), []),
+    ],
+)
+def test_c_computes_the_same_with_compressed_weights(
+    names: tuple[str, str, str], coded: list[int]
+) -> None:
+    sizes_of = ((3, 60, 40), (5, 40, 33), (7, 33, 3))
+    layers = tuple(
+        skewed(number, name, inputs, outputs)
+        for name, (number, inputs, outputs) in zip(names, sizes_of, strict=True)
+    )
+    network = LowBitNetwork(None, layers, Rule(), Rule())
+    assert [*coded_layers(network)] == coded
+    assert (sizes(network, compress=True)[0] < sizes(network)[0]) is bool(coded)
+    inputs = RANDOM.integers(-128, 128, (5, 60)).astype(np.int8)
+    assert not [*same_in_c(network, inputs, compress=True)]
+
+
+@pytest.mark.parametrize(
+    "counts", [[0, 5], [1, 1, 1], [0, 40, 1, 2, 3, 9], [2**i for i in range(16)]]
+)
+def test_compressed_codes_come_back(counts: list[int]) -> None:
+    codes = np.repeat(np.arange(len(counts)), np.minimum(counts, 5000))
+    RANDOM.shuffle(codes)
+    found = compressed(codes)
+    assert np.array_equal(expanded(found, len(codes)), codes)
+    shares = np.array([n for n in np.minimum(counts, 5000) if n]) / len(codes)
+    entropy = -(shares * np.log2(shares)).sum()
+    assert entropy * len(codes) <= 8 * len(found.stream) <= (entropy + 1) * len(codes) + 7
+
+
 def test_windows_that_share_a_scale_fit_the_smallest_ram() -> None:
     shape = ((dense(0, "NF4", 64, 32),), (dense(1, "NF4", 32, 8),))
     layers = (dense(0, "NF4", 200, 64), dense(1, "NF4", 64, 64), dense(2, "NF4", 64, 10))
@@ -268,6 +321,17 @@ def test_rounding_is_left_out_to_compare(tmp_path: Path) -> None:
     assert "L3_act_round 0" in (folder / "model.h").read_text()
     folder = project(tmp_path, network, "--overwrite")
     assert "L3_act_round 1" in (folder / "model.h").read_text()
+
+
+def test_compressed_weights_fit_where_packed_ones_do_not(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    layers = (skewed(3, "4bitsym", 256, 112), skewed(5, "4bitsym", 112, 10))
+    network = LowBitNetwork(None, layers, Rule(), Rule())
+    with pytest.raises(DiagnosticError, match="bytes of flash, 16,944 are needed"):
+        project(tmp_path, network, "--mcu", "ch32v003")
+    project(tmp_path, network, "--mcu", "ch32v003", "--compress-weights")
+    assert "(packed: 14,896) bytes of flash" in capsys.readouterr().out
 
 
 def test_networks_that_need_more_ram_are_refused(tmp_path: Path) -> None:
