@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 BUDGET_BITS = 8 * 12 * 1024
 """Where the picture has a line: 12 KB of weights."""
 _WIDTH, _HEIGHT = 300, 200
+_LEAST = 1e-3
+"""An error or a loss that is less is drawn here."""
 
 
 @frozen
@@ -99,7 +101,7 @@ def write(points: Sequence[Point], table: Path, picture: Path) -> None:
         "weights": lambda point: point.weights, "bits": lambda point: point.bits
     }  # fmt: skip
     results: dict[str, Callable[[Point], float]] = {
-        "accuracy (%)": lambda point: point.accuracy, "loss": lambda point: point.loss
+        "error (%)": lambda point: 100 - point.accuracy, "loss": lambda point: point.loss
     }  # fmt: skip
     panels = [
         _panel(points, (size, by_size), (result, by_result))
@@ -116,14 +118,15 @@ def _panel(
     across: tuple[str, Callable[[Point], float]],
     upward: tuple[str, Callable[[Point], float]],
 ) -> dict[str, Any]:
-    """Return a diagram with a logarithmic axis across: a line for each encoding, in pixels."""
+    """Return a diagram with logarithmic axes: a line for each encoding, in pixels."""
     x, y = across[1], upward[1]
     left, right = (math.log(f(map(x, points))) for f in (min, max))
-    low, high = (f(map(y, points)) for f in (min, max))
+    low, high = (max(f(map(y, points)), _LEAST) for f in (min, max))
+    height = math.log(high / low) or 1
 
     def place(point: Point) -> tuple[float, float]:
         step = (math.log(x(point)) - left) / ((right - left) or 1)
-        return _WIDTH * step, _HEIGHT * (1 - (y(point) - low) / ((high - low) or 1))
+        return _WIDTH * step, _HEIGHT * (1 - math.log(max(y(point), _LEAST) / low) / height)
 
     lines: dict[str, list[tuple[float, float]]] = {}
     for point in points:
