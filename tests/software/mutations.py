@@ -74,6 +74,8 @@ EQUAL: dict[tuple[str, str], str] = {
     ("nn.h", "return (int8_t)nn_clip(sum < 1 ? -size : size, -128, 127);"): _ZERO,
     ("nn.h", "if ((conv->flags & NN_ABSOLUTE) && sum < 1) {"): _ZERO,
     ("nn.h", "sum = (conv->flags & NN_ABSOLUTE) && sum < 1 ? -sum : sum;"): _ZERO,
+    ("conv_pixel.c", "uint32_t sums[5];"): _LONGER,
+    ("conv_dsp_pixel.c", "uint32_t sums[5];"): _LONGER,
     ("patch.c", "*next++ = 1;"): "fills up what weights of zero meet",
     (
         "keep_max.c",
