@@ -10,7 +10,7 @@ import fnmatch
 import os
 import re
 import shlex
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -127,7 +127,7 @@ def read_tree(root: Path, options: TreeOptions | None = None) -> ProjectTree:
         flags=(*found.flags, *options.flags),
         core=RISCV if wrappers or (found.riscv and not found.pair) else CORTEX_M4,
         chip=_chip(found.target),
-        notes=tuple(found.notes),
+        notes=(*found.notes, *_unmatched(options.exclude, [*every, *found.sources])),
         shorten_loops=options.shorten_loops,
     )
 
@@ -266,12 +266,20 @@ def _files(folder: Path, pattern: str) -> list[Path]:
     return sorted(found, key=lambda path: (len(path.parts), path))
 
 
+def _unmatched(patterns: Iterable[str], files: Sequence[Path]) -> Iterator[str]:
+    """Say which patterns leave out nothing, as misspelled ones do."""
+    for pattern in patterns:
+        if not any(_matches(file, pattern) for file in files):
+            yield f"--exclude {pattern} matches no C file"
+
+
+def _matches(source: Path, pattern: str) -> bool:
+    return fnmatch.fnmatch(source.name, pattern) or source.match(pattern)
+
+
 def _belongs(source: Path, options: TreeOptions) -> bool:
     """Whether a C file is neither excluded nor a part of the SDK that the emulator replaces."""
-    excluded = any(
-        fnmatch.fnmatch(source.name, pattern) or source.match(pattern)
-        for pattern in options.exclude
-    )
+    excluded = any(_matches(source, pattern) for pattern in options.exclude)
     return not excluded and not _NOT_SOURCES.fullmatch(source.stem) and not _of_freertos(source)
 
 
