@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import inspect
+import operator
 import traceback
 from collections.abc import Iterator
 from typing import Any
 
-from torch import fx, nn
+import torch
+from torch import Tensor, fx, nn
 
 from layers.composition import QuantizationAwareModule
 from layers.elementwise import Eltwise
@@ -29,13 +31,74 @@ class _Tracer(fx.Tracer):
         return ours or super().is_leaf_module(m, module_qualified_name)
 
 
-def graph_of(model: nn.Module) -> Any:
+class _SizedTracer(_Tracer):
+    """Follows branches that depend on the sizes of data, as they are for an example."""
+
+    def __init__(self, example: Tensor) -> None:
+        super().__init__()
+        self._known: dict[Node, Any] = {}
+        self._example = example
+        self._computes = False  # modules compute; else their calls become nodes
+
+    def to_bool(self, obj: fx.Proxy) -> bool:
+        """Return whether a condition on sizes holds; TraceError for one on values."""
+        self._computes = True
+        try:
+            value = self._value(obj.node)
+        finally:
+            self._computes = False
+        return value if isinstance(value, bool) else super().to_bool(obj)
+
+    def call_module(self, m: nn.Module, forward: Any, args: Any, kwargs: Any) -> Any:
+        """Call a module, or write that down."""
+        if self._computes:
+            return forward(*args, **kwargs)
+        return super().call_module(m, forward, args, kwargs)
+
+    def getattr(self, attr: str, attr_val: Any, parameter_proxy_cache: dict[str, Any]) -> Any:
+        """Return an attribute of a module, or what stands for it."""
+        if self._computes:
+            return attr_val
+        return super().getattr(attr, attr_val, parameter_proxy_cache)
+
+    def _value(self, node: Node) -> Any:
+        """Return what a node computes for the example; TraceError for numbers made of values."""
+        if node not in self._known:
+            args, kwargs = fx.map_arg((node.args, node.kwargs), self._value)
+            found = self._computed(node, args, kwargs)
+            name = getattr(node.target, "__name__", node.target)
+            reads = any(isinstance(self._known[n], Tensor) for n in node.all_input_nodes)
+            if reads and not isinstance(found, Tensor | list | torch.Size) and name not in _SIZES:
+                raise fx.proxy.TraceError(f"the data flow depends on the result of {name}")
+            self._known[node] = found
+        return self._known[node]
+
+    def _computed(self, node: Node, args: Any, kwargs: Any) -> Any:
+        match node.op:
+            case "placeholder":
+                return self._example
+            case "get_attr":
+                return operator.attrgetter(node.target)(self.root)
+            case "call_module":
+                return self.root.get_submodule(node.target)(*args, **kwargs)
+            case "call_method":
+                return getattr(args[0], node.target)(*args[1:], **kwargs)
+        return node.target(*args, **kwargs)
+
+
+_SIZES = ("size", "dim", "ndimension", "numel", "getattr", "len")
+"""What makes numbers of tensors without reading their values."""
+
+
+def graph_of(model: nn.Module, example: Tensor | None = None) -> Any:
     """Return the graph of a network as `torch.fx.Graph`; raise NotTraceableError.
 
-    Arguments of the network besides its data keep their defaults.
+    Arguments of the network besides its data keep their defaults. Branches that depend on sizes are
+    taken as for the `example` [1, C, ...]; without one no branch may depend on the data.
     """
     try:
-        graph = _Tracer().trace(model, _defaults(model))
+        tracer = _Tracer() if example is None else _SizedTracer(example)
+        graph = tracer.trace(model, _defaults(model))
         _forget_defaults(graph)
     except Exception as exc:
         raise NotTraceableError(_reason(exc)) from exc

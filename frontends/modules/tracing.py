@@ -59,10 +59,10 @@ def trace(model: nn.Module, example: Tensor, frames: int | None = None) -> Any:
     `frames` is their number, else the least that the network takes (`trace_frames`).
     Raises InputError for a network whose data flow depends on its data.
     """
-    where, remedy = "", "The forward function must not branch on the values or shapes of its data."
+    where, remedy = "", "The forward function must not branch on the values of its data."
     try:
         with _once():
-            graph = ai8x.graph_of(model)
+            graph = ai8x.graph_of(model, example)
             where = f" for an input of {times(tuple(example.shape[1:]))}"
             remedy = "Compare the size of the input (--input-shape, the data set) with the network."
             if frames is not None:

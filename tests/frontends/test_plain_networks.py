@@ -149,6 +149,41 @@ def test_an_input_that_the_network_does_not_take_is_told_as_such() -> None:
     assert "Compare the size of the input" in str(caught.value.remedy)
 
 
+class Branching(nn.Module):
+    """Residual blocks that add what has the same shape, and a condition that is the test's."""
+
+    def __init__(self, condition: Callable[[Tensor], Any]) -> None:
+        super().__init__()
+        self.blocks = nn.ModuleList([nn.Conv1d(8 if i == 0 else 12, 12, 3, padding=1)
+                                     for i in range(3)])  # fmt: skip
+        self.condition = condition
+
+    def forward(self, x: Tensor) -> Tensor:
+        assert x.dim() == 3 and x.shape[1] == 8, "8 channels"
+        for block in self.blocks:
+            y = block(x).relu()
+            x = y + x if y.shape == x.shape else y
+        return x if self.condition(x) else x.abs()
+
+
+@torch.no_grad()
+def test_branches_follow_sizes_and_not_values() -> None:
+    ai8x.set_device(85, False, False, verbose=False)
+    network, x = Branching(lambda x: x.size(2) % 2 == 0).eval(), torch.rand(2, 8, 16) / 4
+    found = import_network(network, x[:1], "net", {})
+    *_, factor = fit_ranges(found.network, [x]).values()
+    torch.testing.assert_close(found.network(x) / factor, network(x), rtol=1e-4, atol=1e-5)
+    conditions: list[Callable[[Tensor], Any]] = [
+        lambda x: x.mean() > 0, lambda x: x.mean().item() > 0, lambda x: int(x.max()) > 0,
+    ]  # fmt: skip
+    for condition in conditions:
+        with pytest.raises(
+            InputError, match=r"cannot be traced.*test_plain_networks.py:\d+: "
+        ) as no:
+            import_network(Branching(condition).eval(), x[:1], "net", {})
+        assert (no.value.code, "values of its data" in str(no.value.remedy)) == ("E647", True)
+
+
 def test_published_networks_are_refused_at_named_nodes() -> None:
     models = torchvision().models
     said = refused(models.resnet18(weights=None), (3, 64, 64))
