@@ -342,12 +342,23 @@ def _short(values: Sequence[int]) -> Any:
     return values[0] if len(set(values)) == 1 else list(values)
 
 
+def takes_only(node: OnnxNode, shape: tuple[int, ...], constants: Mapping[str, Array]) -> bool:
+    """Return whether a node is a Gather of the only row or column, which takes that axis away."""
+    index = constants.get(node.inputs[1]) if len(node.inputs) > 1 else None
+    axis = node.attributes.get("axis", 0) % (len(shape) + 1)
+    single = index is not None and index.ndim == 0 and int(index) in (0, -1)
+    return node.operator == "Gather" and single and axis > 1 and shape[axis - 1] == 1
+
+
 def reshaped(
     node: OnnxNode, shape: tuple[int, ...], constants: Mapping[str, Array]
 ) -> tuple[int, ...] | None:
     """Return the shape that a node gives data, without the batch; None where it is not fixed."""
     if node.operator == "Flatten":
         return (math.prod(shape),) if node.attributes.get("axis", 1) == 1 else None
+    if node.operator == "Gather":
+        axis = node.attributes.get("axis", 0) % (len(shape) + 1) - 1
+        return (*shape[:axis], *shape[axis + 1 :])
     given = constants.get(node.inputs[1]) if len(node.inputs) > 1 else None
     axes = node.attributes.get("axes") if given is None else tuple(map(int, given.ravel()))
     if node.operator == "Reshape":

@@ -131,7 +131,7 @@ class Follower(Maker):
             return value
         if kind == "Transpose" and self._channels_last and data[0] == self._graph.input_name:
             return value
-        if kind in _RESHAPING:
+        if kind in _RESHAPING or geometry.takes_only(node, value.shape, self._constants):
             return self._reshaped(node, value)
         if "Pool" in kind or kind in ("ReduceMean", "ReduceMax"):
             return self._pooling(node, data[0], value, completes)

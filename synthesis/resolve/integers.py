@@ -52,6 +52,11 @@ def complain_unquantized(
         if values.dtype.kind == "f" and np.isfinite(values).all() and (values % 1).any()
     ]
     remedy = "Quantize the checkpoint with quantize.py and give the result."
+    if str(place.file).lower().endswith(".onnx"):
+        remedy = (
+            "Quantize the PyTorch network (quantize.py --import --calibrate), and name the "
+            "result with --checkpoint-file."
+        )
     if fractional and len(fractional) == len(used):
         message = "the checkpoint is not quantized: its weights are fractions"
         cut_to_zeros = effects(blocks=Fact.WEIGHTS)

@@ -248,6 +248,6 @@ class Averages(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         x = self.turned(torch.clamp(self.body(functional.pad(x, (0, 0))), min=0)).clip(0)
         most = torch.amax(functional.max_pool2d(x, 2), (2, 3)).unsqueeze(2).squeeze(2)
-        mean = self.average(x).squeeze(-1).squeeze(-1)
+        mean = self.average(x)[:, :, 0, 0]
         both = functional.avg_pool2d(x, (18, 24)).flatten(1)
         return self.fc(torch.cat([most, mean, both], 1))

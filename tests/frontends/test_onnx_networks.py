@@ -400,6 +400,6 @@ assert not {{"torch", "onnx", "ai8x"}} & set(sys.modules)
     monkeypatch.setattr(sys, "argv", ["ai8xize.py", "--model", fractions, *words[2:-1],
                                       "--overwrite"])  # fmt: skip
     assert run(ai8xize.main) == 1
-    assert "the checkpoint is not quantized: its weights are fractions [E219]" in (
-        capsys.readouterr().err
-    )
+    said = capsys.readouterr().err
+    assert "the checkpoint is not quantized: its weights are fractions [E219]" in said
+    assert "quantize.py --import --calibrate), and name the result with --checkpoint-file" in said

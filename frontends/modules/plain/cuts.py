@@ -5,6 +5,7 @@ Source: docs/own-models.md, "An ordinary PyTorch network".
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -56,6 +57,10 @@ def section(node: Node, taken: Shape, given: Shape) -> Step | Refusal:
         at = parts.index(Ellipsis)
         filled = (slice(None),) * (len(taken) + 2 - len(parts))
         parts = (*parts[:at], *filled, *parts[at + 1 :])
+    if given == taken[:1] == (math.prod(taken),) and all(
+        part == 0 or part == slice(None) for part in parts
+    ):
+        return Step(node, Kind.RESHAPING, taken, given)  # the only pixel of each channel
     slices = all(isinstance(part, slice) and not part.start for part in parts)
     steps = [part.step if isinstance(part, slice) and isinstance(part.step, int) else 1
              for part in parts]  # fmt: skip

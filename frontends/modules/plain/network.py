@@ -81,6 +81,8 @@ class _Builder(Writer):
             return
         if node.meta.get("parts"):
             name = getattr(node.target, "__name__", str(node.target))
+            if node.op == "call_module":
+                name = type(self._model.get_submodule(node.target)).__name__
             parts = "Use a convolution for each part."
             self._refused[node] = Refusal(
                 path_of(node), f"the accelerator has no {name}", instead_of(name) or parts
@@ -101,9 +103,11 @@ class _Builder(Writer):
     def _visit(self, node: Node) -> None:
         """Write what stands for a node; nothing more once something is refused."""
         if node.op == "output":
-            if self.refusals:
-                return
-            self.graph.output(fx.map_arg(node.args[0], lambda n: self._made[n]))
+            if not self.refusals and not any(n in self._made for n in node.all_input_nodes):
+                self.refusals.append(Refusal(str(node.name), "no result depends on the input",
+                                             "Return what layers compute."))  # fmt: skip
+            if not self.refusals:
+                self.graph.output(fx.map_arg(node.args[0], self._made.get))
             return
         if node in self._tail and not self.refusals:
             self._made[node] = self._copied(node)

@@ -46,6 +46,16 @@ _INSTEAD = {
     "hardsigmoid": "Use ReLU inside; at the end, compute it in the application",
     "tanh": "Use ReLU inside; at the end, compute it in the application",
     "max": "Use functional.adaptive_max_pool2d(x, 1), or adaptive_max_pool1d",
+    **dict.fromkeys(("maxpool2dwithindices", "maxpool1dwithindices", "maxpool2d", "maxpool1d"),
+                    "Use return_indices=False"),
+    "lppool2d": "Use AvgPool2d", "sum": "Use the mean, and larger weights behind it",
+    "stack": "Use torch.cat(..., 1)", "neg": "Change the sign of the weights before it",
+    "maximum": "Use addition or concatenation", "minimum": "Use addition or concatenation",
+    "half": "Leave it out", "float": "Leave it out", "to": "Leave it out",
+    "convtranspose1d": "Use Conv1d",
+    "parametrizedconv2d": "Call torch.nn.utils.parametrize.remove_parametrizations before",
+    "parametrizedconv1d": "Call torch.nn.utils.parametrize.remove_parametrizations before",
+    "parametrizedlinear": "Call torch.nn.utils.parametrize.remove_parametrizations before",
     "truediv": "Use smaller weights before it; scale samples before the network",
     "div": "Use smaller weights before it; scale samples before the network",
     "mul": "Use addition or concatenation: the chip multiplies by weights only",
@@ -90,7 +100,7 @@ def read_step(node: Node, model: nn.Module) -> Step | Refusal:
                       given)  # fmt: skip
     if name in _FUNCTIONS:
         step = Step(node, _FUNCTIONS[name], taken, given)
-        return _refusal_of_operands(step) or step
+        return _refusal_of_operands(step) or _refusal_of_shape(step) or step
     found = pooling_function(node, name, taken, given)
     return found if found is not None else _unknown(node, name, name)
 
@@ -98,10 +108,14 @@ def read_step(node: Node, model: nn.Module) -> Step | Refusal:
 def _module_step(
     node: Node, module: nn.Module, taken: tuple[int, ...], given: tuple[int, ...]
 ) -> Step | Refusal:
+    if type(module) in _NORMALIZATIONS and getattr(module, "running_mean", None) is None:
+        return Refusal(path_of(node), "it normalizes by the statistics of each batch",
+                       "Use track_running_stats=True, and train with it.")  # fmt: skip
     for kinds, kind in _MODULES.items():
         if type(module) in kinds:
             module = as_convolution(module) if type(module) is nn.ConvTranspose2d else module
-            return Step(node, kind, taken, given, module)
+            step = Step(node, kind, taken, given, module)
+            return _refusal_of_shape(step) or step
     if isinstance(module, nn.Upsample):
         return _doubling(node, vars(module), taken, given, module)
     name = type(module).__name__
@@ -143,6 +157,18 @@ def instead_of(name: str) -> str | None:
     """Return what to use instead of a function or module; None where nothing is known."""
     found = _INSTEAD.get(name.lower().replace("_", ""))
     return None if found is None else f"{found}."
+
+
+def _refusal_of_shape(step: Step) -> Refusal | None:
+    """Refuse to make a map of a vector."""
+    if step.kind is not Kind.RESHAPING or len(step.taken) != 1 or step.given[:1] == step.taken:
+        return None
+    remedy = (
+        f"Let samples have the shape {times(step.given)} (--input-shape)."
+        if step.node.all_input_nodes[0].op == "placeholder"
+        else f"Take its {step.taken[0]} values as channels of one pixel, and enlarge these."
+    )
+    return Refusal(step.path, f"{times(step.taken)} becomes {times(step.given)}", remedy)
 
 
 def _refusal_of_operands(step: Step) -> Refusal | None:
