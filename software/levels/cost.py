@@ -11,6 +11,7 @@ from software.cost import predicted, work_of
 from software.graph import Combine, Convolution, Pool, Step
 from software.kernels import Core, Kernel
 from software.levels.buffers import bands_of
+from software.levels.layers import part_of
 from software.levels.plan import Task, Traffic
 from software.levels.schemes import Channels, Planes, Rows, Weights
 from software.profile import Profile
@@ -25,11 +26,24 @@ _OTHERS = {"products": 8.0, "values": 20.0, "rows": 150.0}
 
 def compute_cycles(task: Task, core: Core, kernels: Mapping[int, Kernel]) -> float:
     """Return the cycles of computing a task, all data in L1."""
-    step, layer = task.step, task.layer
-    if layer is None:
+    if task.layer is None:
         return 0.0
-    work = plane_work(task) if isinstance(task.cut, Planes) else work_of(step, kernels)
+    work = plane_work(task) if isinstance(task.cut, Planes) else row_work(task, kernels)
     return cycles_of_work(work, task, core)
+
+
+def row_work(task: Task, kernels: Mapping[int, Kernel]) -> dict[str, float]:
+    """Return the amounts of work of a step in rows; inputs are gathered for each group again."""
+    step, cut = task.step, task.cut
+    if not isinstance(step, Convolution) or cut is None or cut.filters >= step.filters:
+        return work_of(step, kernels)
+    groups, rest = divmod(step.filters, cut.filters)
+    found: dict[str, float] = {}
+    for times, filters in ((groups, cut.filters), (1, rest)):
+        some = work_of(part_of(step, 0, filters), kernels) if filters else {}
+        for name, amount in some.items():
+            found[name] = found.get(name, 0) + times * amount
+    return found
 
 
 def cycles_of_work(work: Mapping[str, float], task: Task, core: Core) -> float:
