@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from diagnostics import Diagnostic, DiagnosticError
-from software.build import CODE_BYTES
+from software.build import CODE_BYTES, NoRoomError
 from software.emit.level_text import level_plan_file
 from software.emit.levels import emit_levels
 from software.emit.project import Sample
@@ -16,6 +16,7 @@ from software.levels.plan import Level, LevelPlan
 from software.levels.schemes import Way
 from software.levels.select import Planner, Wish
 from software.lower import lower
+from software.plan.lines import in_lines
 from software.profile import Profile
 from synthesis.network import Network
 from synthesis.simulate import simulate
@@ -100,7 +101,33 @@ def plan_levels(
             )
         )
     wish = Wish(ways=WAYS[scheme], first=scheme == "first", in_place=in_place, kernels=kernels)
-    return Planner(graph, profile, profile.l1 - _reserved(profile), wish).plan()
+    return best_plan(graph, profile, profile.l1 - _reserved(profile), wish)
+
+
+def best_plan(graph: Graph, profile: Profile, l1: int, wish: Wish) -> LevelPlan:
+    """Return the best plan of a graph, its one-dimensional data in columns or in lines.
+
+    In lines kernels take fewer cycles; in columns layers can be cut into rows. Raises NoRoomError
+    if neither fits.
+    """
+    lines = in_lines(graph)
+    same = all(one is other for one, other in zip(graph.steps, lines.steps, strict=True))
+    plans: list[LevelPlan] = []
+    refusals: list[NoRoomError] = []
+    for one in (graph,) if same else (graph, lines):
+        try:
+            plans.append(Planner(one, profile, l1, wish).plan())
+        except NoRoomError as refusal:
+            refusals.append(refusal)
+    if not plans:
+        raise refusals[0]
+    return plans[0] if wish.first else min(plans, key=lambda plan: _rank(plan, wish))
+
+
+def _rank(plan: LevelPlan, wish: Wish) -> tuple[int, float]:
+    """Return how many layers are not cut as was asked, and the cycles."""
+    missed = sum(bool(wish.ways) and task.way not in wish.ways for task in plan.layers)
+    return missed, plan.cycles
 
 
 def _reserved(profile: Profile) -> int:

@@ -30,7 +30,7 @@ from software.emit.levels import emit_levels
 from software.emit.project import Sample, emit
 from software.fuse import fuse
 from software.graph import Graph
-from software.levels.build import WAYS
+from software.levels.build import WAYS, best_plan
 from software.levels.cost import channel_work, plane_work
 from software.levels.layers import takes_planes
 from software.levels.plan import LevelPlan
@@ -262,7 +262,7 @@ def planned(graph: Graph, core: str) -> LevelPlan:
     """Return the plan whose cost is predicted: each layer as a whole, all of them in L1."""
     profile = Profile("measured", CORES[core], 1 << 28, _WHOLE >> 1, dma=3)
     wish = Wish(ways=WAYS["resident"])
-    return Planner(graph, profile, profile.l1, wish).plan()
+    return best_plan(graph, profile, profile.l1, wish)
 
 
 def compared(core: str, names: list[str]) -> bool:
@@ -276,7 +276,7 @@ def compared(core: str, names: list[str]) -> bool:
         with tempfile.TemporaryDirectory() as folder:
             network = network_of(deployed, Path(folder))
         made = planned(fuse(lower(network)), core)
-        guess = predicted(total_work(made.graph.steps, made.kernels), core)
+        guess = predicted(total_work([task.step for task in made.layers], made.kernels), core)
         assert guess is not None
         instructions, cycles = counted(made, network)
         errors = guess.instructions / instructions - 1, guess.cycles / cycles - 1

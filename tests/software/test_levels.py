@@ -10,6 +10,7 @@ import pytest
 from emulator.cpu.compiler import PREFERENCE
 from software.cores import CORES
 from software.fuse import fuse
+from software.levels.build import best_plan
 from software.levels.channels import distance
 from software.levels.geometry import Geometry
 from software.levels.machine import POISON, Copy, Machine
@@ -172,6 +173,18 @@ def test_c_of_layers_that_hand_each_other_rows(tmp_path: Path) -> None:
 def test_c_of_a_random_network_with_copies_at_once_and_delayed(seed: int, tmp_path: Path) -> None:
     wrong, taken = judge(seed, tmp_path)
     assert wrong == [] and taken
+
+
+def test_one_dimensional_data_stand_in_lines_where_that_costs_less(tmp_path: Path) -> None:
+    network = network_of(BY_FILE["kws20-v3-ai85"], tmp_path)
+    graph = fuse(lower(network))
+    profile = Profile("lines", CORES["cortex-m4"], 1 << 20, 1 << 17, 1 << 18, dma=3)
+    plan = best_plan(graph, profile, profile.l1, Wish())
+    columns = Planner(graph, profile, profile.l1, Wish()).plan()
+    assert plan.cycles < 0.7 * columns.cycles
+    made = simulate(network, average_rounding=False).outputs
+    outputs = tuple(made[layer.index] for layer in network.outputs())
+    assert [*wrong_run(network, plan, outputs)] == []
 
 
 def test_copies_that_are_not_waited_for_leave_poison() -> None:
