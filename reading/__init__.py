@@ -8,6 +8,7 @@ before a person sees it.
 from reading.files import (
     MIB,
     ForeignFileError,
+    check_sources,
     open_file,
     read_bytes,
     read_text,
@@ -17,6 +18,6 @@ from reading.files import (
 )
 
 __all__ = [
-    "MIB", "ForeignFileError", "open_file", "read_bytes", "read_text", "real_path",
+    "MIB", "ForeignFileError", "check_sources", "open_file", "read_bytes", "read_text", "real_path",
     "source_text", "where_else",
 ]  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import stat
@@ -14,6 +15,7 @@ from reading.text import line
 MIB = 1 << 20
 MAX_SOURCE_BYTES = 64 * MIB
 """Of a source or makefile; samples as C arrays have some megabytes."""
+_COMPILED = (".c", ".h", ".inc", ".s", ".S")
 _STEP = 1 << 16
 _MANY = 10_000
 """Of the files of a folder these are looked at for the one that was meant."""
@@ -84,6 +86,18 @@ def read_text(
 def source_text(path: str | os.PathLike[str], errors: str = "replace") -> str:
     """Return the text of a source or makefile, whatever its encoding; raises as `open_file`."""
     return read_text(path, MAX_SOURCE_BYTES, errors=errors)
+
+
+def check_sources(folder: Path) -> None:
+    """Refuse a folder in which something else than a file is called like a source or header.
+
+    A compiler would wait for a pipe, or read a device for ever. Raises what `open_file` does; a
+    link that leads nowhere is left to the compiler.
+    """
+    for path in sorted(folder.iterdir()):
+        if path.suffix in _COMPILED:
+            with contextlib.suppress(FileNotFoundError):
+                _check(path.stat(), str(path), MAX_SOURCE_BYTES)
 
 
 def real_path(path: str | os.PathLike[str]) -> Path:

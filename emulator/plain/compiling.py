@@ -11,7 +11,7 @@ from emulator.cpu.architecture import Architecture
 from emulator.cpu.compiler import compile_program, run_compiler
 from emulator.cpu.elf import Image, function_names
 from emulator.errors import EmulatorError, NoProgramError
-from reading import real_path, source_text
+from reading import check_sources, real_path, source_text
 from values import frozen
 
 PLAIN = Path(__file__).parent
@@ -58,6 +58,7 @@ def compile_plain(
     sources = sorted(folder.glob("*.c")) if folder.is_dir() else []
     if not sources:
         raise EmulatorError("E800", "there are no C files", str(folder))
+    check_sources(folder)
     if not any(re.search(r"\bmain\s*\(", source_text(path)) for path in sources):
         raise NoProgramError("E811", "no file defines main()", str(folder))
     includes = (f"-I{real_path(folder)}", f"-I{PLAIN / 'include'}")

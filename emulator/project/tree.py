@@ -18,7 +18,7 @@ from device import Chip, UnknownDeviceError, chip_named
 from emulator.cpu.architecture import CORTEX_M4, RISCV, Architecture
 from emulator.errors import EmulatorError
 from emulator.project.makefile import Makefile, MakefileError
-from reading import real_path, source_text
+from reading import check_sources, real_path, source_text
 from values import frozen
 
 _MAKEFILES = ("Makefile", "makefile", "GNUmakefile", "project.mk")
@@ -100,7 +100,7 @@ def read_tree(root: Path, options: TreeOptions | None = None) -> ProjectTree:
     """Find out what belongs to the program in a folder.
 
     Raises EmulatorError (E800): no such folder, no C files, several projects in one folder, or a
-    folder of headers that does not exist.
+    folder of headers that does not exist; OSError for a source or header that is no file.
     """
     options = options or TreeOptions()
     _refuse_missing(root, options)
@@ -117,13 +117,16 @@ def read_tree(root: Path, options: TreeOptions | None = None) -> ProjectTree:
     wrappers = [source for source in sources if _starts(source.stem, programs)]
     include = [*options.include, *found.include, *(root / name for name in _HEADER_FOLDERS)]
     include += [source.parent for source in sources]
+    include = [path for path in _unique(include) if path.is_dir()]
+    for folder in include:
+        check_sources(folder)
     used = {real_path(source) for source in sources}
     return ProjectTree(
         root=root,
         sources=tuple(source for source in sources if source not in wrappers),
         wrappers=tuple(wrappers),
         others=tuple(f for f in every if real_path(f) not in used and _belongs(f, options)),
-        include=tuple(path for path in _unique(include) if path.is_dir()),
+        include=tuple(include),
         flags=(*found.flags, *options.flags),
         core=RISCV if wrappers or (found.riscv and not found.pair) else CORTEX_M4,
         chip=_chip(found.target),

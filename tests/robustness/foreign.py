@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import collections
 import contextlib
+import importlib
 import os
 import re
 import resource
@@ -28,132 +29,11 @@ import numpy as np
 from diagnostics import run
 from tests.conftest import ROOT
 from tests.robustness.archives import bomb
+from tests.robustness.reads import FILE, NET, TABLE, TRAIN, Reads
 
 SECONDS, PATIENCE = 5.0, 30
 MEMORY = 512 << 20
 _NAME = "foreign"
-FILE = "@"
-"""Stands for the file in a command line."""
-
-
-@dataclass(frozen=True)
-class Reads:
-    """An option of a tool that reads a file or a folder, and a command line that comes to it.
-
-    `inside` is the file of the folder that is replaced; None: the folder itself.
-    """
-
-    tool: str
-    option: str
-    words: str
-    inside: str | None = None
-    suffix: str = ""
-    lowbit: bool = False
-    harmless: str = "^$"
-    """Pattern of files that may be read: without a makefile all C files belong to the project."""
-
-    def __str__(self) -> str:
-        lowbit = " (low-bit)" if self.lowbit else ""
-        inside = f" {self.inside}" if self.inside else ""
-        return f"{self.tool} {self.option}{self.suffix and ' ' + self.suffix}{inside}{lowbit}"
-
-
-_LOADER = "--device MAX78000 --test-dir out --prefix p"
-_NET = "--config-file net.yaml --checkpoint-file net.pth.tar --sample-input sample.npy"
-_MCU = "--device MCU --test-dir out --prefix p " + _NET
-_BITNET = "--device BITNET --test-dir out --prefix p"
-_TRAIN = "--cpu -b 16 --epochs 1 -j 0 --qat-policy None"
-_TINY = f"{_TRAIN} --model tinyclassifier --dataset tinyclasses"
-_LOWBIT = "--model ai85fcbit --dataset digits --epochs 1"
-
-TABLE = (
-    Reads("ai8xize", "--config-file", f"{_LOADER} {_NET.replace('net.yaml', '@')}"),
-    Reads("ai8xize", "--checkpoint-file", f"{_LOADER} {_NET.replace('net.pth.tar', '@')}"),
-    Reads("ai8xize", "--checkpoint-file", f"{_LOADER} {_NET.replace('net.pth.tar', '@')}",
-          suffix=".onnx"),
-    Reads("ai8xize", "--checkpoint-file", f"{_LOADER} {_NET.replace('net.pth.tar', '@')}",
-          suffix=".safetensors"),
-    Reads("ai8xize", "--sample-input", f"{_LOADER} {_NET.replace('sample.npy', '@')}"),
-    Reads("ai8xize", "--weight-input", f"{_LOADER} --config-file arrays.yaml --weight-input @ "
-          "--sample-input arrays.npy"),
-    Reads("ai8xize", "--bias-input", f"{_LOADER} --config-file arrays.yaml --bias-input @ "
-          "--weight-input weights.npy --sample-input arrays.npy"),
-    Reads("ai8xize", "--model", f"{_LOADER} --model @ --sample-input sample.npy", suffix=".onnx"),
-    Reads("ai8xize", "--model", f"{_LOADER} --model @:Net --input-shape 1x28x28", suffix=".py"),
-    Reads("ai8xize", "--verify-project", f"{_LOADER} {_NET} --verify-project @"),
-    Reads("ai8xize", "--verify-project", f"{_LOADER} {_NET} --verify-project @", "cnn.c"),
-    Reads("ai8xize", "--mcu", f"{_MCU} --mcu @", suffix=".yaml"),
-    Reads("ai8xize", "--autogen", f"{_LOADER} {_NET} --rtl --autogen @", "autogen_list",
-          harmless="missing|empty|byte|16|Latin|YAML|npy|LFS"),
-    Reads("ai8xize", "--checkpoint-file", f"{_BITNET} --checkpoint-file @ --sample-input low.npy",
-          suffix=".h", lowbit=True),
-    Reads("ai8xize", "--sample-input", f"{_BITNET} --checkpoint-file low.h --sample-input @",
-          lowbit=True),
-    Reads("ai8xize", "--sample-labels", f"{_BITNET} --checkpoint-file low.h --sample-input low.npy "
-          "--sample-labels @", lowbit=True),
-    Reads("ai8xize", "--mcu", f"{_BITNET} --checkpoint-file low.h --sample-input low.npy --mcu @",
-          suffix=".yaml", lowbit=True),
-    Reads("quantize", "INPUT", "@ q.pth.tar --device MAX78000"),
-    Reads("quantize", "INPUT", "@ q.pth.tar --device MAX78000", suffix=".safetensors"),
-    Reads("quantize", "--config-file", "trained.pth.tar q.pth.tar --device MAX78000 -c @"),
-    Reads("quantize", "--model", "trained.pth.tar q.pth.tar --device MAX78000 --import --model @:N "
-          "--calibrate digits", suffix=".py"),
-    Reads("quantize", "--data", "mnist.pth.tar q.pth.tar --device MAX78000 --calibrate MNIST "
-          "--data @", "MNIST/raw/train-images-idx3-ubyte"),
-    Reads("quantize", "--calibrate", "trained.pth.tar q.pth.tar --device MAX78000 "
-          "--calibrate npz:@", suffix=".npz"),
-    Reads("quantize", "--report-data", "trained.pth.tar q.pth.tar --device MAX78000 "
-          "--report r.html --report-data csv:@", suffix=".csv"),
-    Reads("quantize", "INPUT", "@ q.h --device BITNET", lowbit=True),
-    Reads("batchnormfuser", "--inp_path", "-i @ -o f.pth.tar -oa net"),
-    Reads("train", "--exp-load-weights-from", f"{_TINY} --exp-load-weights-from @"),
-    Reads("train", "--exp-load-weights-from", f"{_TINY} --exp-load-weights-from @ -e"),
-    Reads("train", "--resume-from", f"{_TINY} --resume-from @"),
-    Reads("train", "--kd-resume", f"{_TINY} --kd-teacher tinyclassifier --kd-resume @"),
-    Reads("train", "--qat-policy", _TINY.replace("None", "@")),
-    Reads("train", "--compress", f"{_TINY} --compress @"),
-    Reads("train", "--nas-policy", f"{_TRAIN} --model tinyelastic --dataset tinyclasses --nas "
-          "--nas-policy @"),
-    Reads("train", "--nas-kd-resume-from", f"{_TRAIN} --model tinyelastic --dataset tinyclasses "
-          "--epochs 5 --nas --nas-policy nas.yaml --resume-from elastic.pth.tar "
-          "--nas-kd-resume-from @"),
-    Reads("train", "--backbone-checkpoint",
-          f"{_TRAIN} --model tinyrecognizer --dataset tinyclasses "
-          "--backbone-checkpoint @"),
-    Reads("train", "--obj-detection-params", f"{_TRAIN} --model tinydetector --dataset tinyobjects "
-          "--obj-detection --obj-detection-params @"),
-    Reads("train", "--model", f"{_TRAIN} --model @:Net --dataset tinyclasses", suffix=".py"),
-    Reads("train", "--dataset", f"{_TRAIN} --model auto --dataset csv:@", suffix=".csv"),
-    Reads("train", "--dataset", f"{_TRAIN} --model auto --dataset npz:@", suffix=".npz"),
-    Reads("train", "--dataset", f"{_TRAIN} --model auto --dataset folder:@"),
-    Reads("train", "--dataset", f"{_TRAIN} --model auto --dataset sounds:@"),
-    Reads("train", "--dataset", f"{_TRAIN} --model auto --resize 8 --dataset folder:@", "a/1.png"),
-    Reads("train", "--dataset", f"{_TRAIN} --model auto --dataset sounds:@", "a/1.wav"),
-    Reads("train", "--dataset", f"{_TRAIN} --model auto --dataset sounds:@", "a/1.flac"),
-    Reads("train", "--data", f"{_TRAIN} --model ai85net5 --dataset MNIST --data @",
-          "MNIST/raw/train-images-idx3-ubyte"),
-    Reads("train", "--data", f"{_TRAIN} --model ai85net5 --dataset MNIST --data @",
-          "MNIST/raw/train-images-idx3-ubyte.gz"),
-    Reads("train", "--data",
-          f"{_TRAIN} --model ai85nascifarnet --use-bias --dataset CIFAR10 --data @",
-          "cifar-10-batches-py/data_batch_1"),
-    Reads("train", "--firmware", f"{_TINY} -e -8 --firmware @"),
-    Reads("train", "--qat-policy", f"{_LOWBIT} --qat-policy @", lowbit=True),
-    Reads("train", "--exp-load-weights-from", f"{_LOWBIT} --evaluate --exp-load-weights-from @",
-          lowbit=True),
-    Reads("train", "--data", "--model ai85fcbit --dataset MNIST --epochs 1 --data @",
-          "MNIST/raw/train-images-idx3-ubyte", lowbit=True),
-    Reads("emulate", "PROJECT_DIR", "@"),
-    Reads("emulate", "PROJECT_DIR", "@", "cnn.c"),
-    Reads("emulate", "PROJECT_DIR", "@", "Makefile", harmless="."),
-    Reads("emulate", "PROJECT_DIR", "@", "answer.npz",
-          harmless="missing|folder|pipe|dev|loop"),
-    Reads("emulate", "--words", "--words @ --device MAX78000"),
-    Reads("emulate", "--input", "project --accelerator-only --input @"),
-    Reads("emulate", "--labels", "project --fast --input sample.npy --labels @"),
-)  # fmt: skip
-"""Whoever adds an option that reads a file adds a line: a test compares with argparse."""
-
 _SLOPPY = b"".join(b'- {a: [1, 2, {b: c}], d: "e"}\n' for _ in range(350_000))
 
 
@@ -264,6 +144,7 @@ def prepare(folder: Path, *, trained: bool) -> None:
         (ROOT / "tests/sample_lowbit.npy", "low.npy"),
         (here / "mnist-ai85net5-qat8.pth.tar", "mnist.pth.tar"),
         (here / "mnist-lowbit-dense.h", "low.h"),
+        (here / "mnist-lowbit-dense.pth.tar", "low.pth.tar"),
     ):
         shutil.copy(source, folder / name)
     (folder / "arrays.yaml").write_text(
@@ -273,13 +154,16 @@ def prepare(folder: Path, *, trained: bool) -> None:
     np.save(folder / "arrays.npy", np.zeros((1, 4, 4), np.int64))
     np.save(folder / "weights.npy", np.ones((1, 1, 1, 3, 3), np.int64))
     shutil.copytree(ROOT / "tests/training/tiny", folder, dirs_exist_ok=True)
-    words = f"--device MAX78000 --test-dir . --prefix project {_NET}".split()
+    words = f"--device MAX78000 --test-dir . --prefix project {NET}".split()
     outcome = _run("ai8xize", words, folder)
+    assert outcome.status == 0, outcome.text
+    words = f"--device MCU --mcu stm32l4r5 --test-dir . --prefix mcu --container net.nnb {NET}"
+    outcome = _run("ai8xize", words.split(), folder)
     assert outcome.status == 0, outcome.text
     if not trained:
         return
     (folder / "nas.yaml").write_text(_SEARCH)
-    words = f"{_TRAIN} --model tinyelastic --dataset tinyclasses --nas --nas-policy nas.yaml"
+    words = f"{TRAIN} --model tinyelastic --dataset tinyclasses --nas --nas-policy nas.yaml"
     outcome = _run("train", [*words.split(), "--epochs", "2"], folder, keep=True)
     assert outcome.status == 0, outcome.text
     found = next(folder.glob("logs/*/*checkpoint.pth.tar"))
@@ -370,8 +254,8 @@ def _be(tool: str, words: list[str], folder: Path, output: int) -> NoReturn:
         signal.alarm(PATIENCE)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         os.chdir(folder)
-        sys.argv = [f"{tool}.py", *words]
-        module = __import__(tool)
+        sys.argv = [f"{tool.rpartition('.')[2]}.py", *words]
+        module = importlib.import_module(tool)
         status = run(module.main)
     except SystemExit as exc:
         status = exc.code if isinstance(exc.code, int) else 2
