@@ -164,13 +164,19 @@ def _holds_all(target: Path, contents: Mapping[str, bytes], empty_folders: Colle
     """Whether a folder is already what it is to become: then it is left alone."""
     try:
         same = all(
-            (name in KEPT and (target / name).is_file()) or (target / name).read_bytes() == content
+            (name in KEPT and (target / name).is_file()) or _is(target / name, content)
             for name, content in contents.items()
         )
     except OSError:
         return False
     stale = stale_files(target, {*contents, *KEPT})
     return same and not stale and all((target / name).is_dir() for name in empty_folders)
+
+
+def _is(path: Path, content: bytes) -> bool:
+    """Whether a path leads to a file with a content; nothing else is opened."""
+    same_size = path.is_file() and path.stat().st_size == len(content)
+    return same_size and path.read_bytes() == content
 
 
 def _refusal(code: str, path: Path, message: str, remedy: str) -> DiagnosticError:

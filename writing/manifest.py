@@ -14,6 +14,8 @@ from reading import MIB, read_text
 
 MANIFEST = ".generated.sha256"
 _MOST_BYTES = 4 * MIB
+_LARGEST = 256 * MIB
+"""Of a file that was generated; a larger one is somebody else's."""
 
 
 def manifest(contents: Mapping[str, bytes], kept: Collection[str]) -> str:
@@ -63,7 +65,8 @@ def _is_inside(folder: Path, name: str) -> bool:
 def _holds(path: Path, digest: str) -> bool:
     """Whether a plain file still has the content that was generated."""
     try:
-        return not path.is_symlink() and path.is_file() and _digest(path.read_bytes()) == digest
+        plain = not path.is_symlink() and path.is_file() and path.stat().st_size <= _LARGEST
+        return plain and _digest(path.read_bytes()) == digest
     except OSError:
         return False
 

@@ -16,6 +16,7 @@ from quantization.q15.file import StoredNetwork, to_checkpoint
 from quantization.q15.formats import Guard
 from quantization.q15.graph import Graph
 from quantization.q15.network import QuantizedNetwork
+from reading import real_path
 from software.profile import ANY
 from software.q15.build import need_of
 from software.q15.calls import program
@@ -75,7 +76,7 @@ def _write(options: Q15Options, network: QuantizedNetwork, sample: Sample, arch:
         write_checkpoint(options.output, to_checkpoint(stored, arch))
         return f"Wrote {options.output}: ai8xize.py --device MCU or CMSIS-NN makes a project of it"
     order = COLUMN_MAJOR if options.column_major else ROW_MAJOR
-    name = options.output.resolve().name
+    name = real_path(options.output).name
     files = emit(network, sample, name, options.command_line, options.core, order)
     write_project(files, options.output, overwrite=options.overwrite)
     return f"Wrote {len(files)} files to {options.output}"

@@ -76,8 +76,11 @@ def quantize(options: QuantizeOptions) -> None:
     except InputError as exc:
         exc.place = exc.place or options.input
         raise
-    for warning in quantized.warnings:
-        warn("W705", warning, Place(file=options.input))
+    place = Place(file=options.input)
+    print_diagnostics(
+        Diagnostic("W705", warning, place, severity=Severity.WARNING)
+        for warning in quantized.warnings
+    )
     if numeric.layer_bits is not None and options.config_file is not None:
         warn_about_counts(weight_names(checkpoint), len(numeric.layer_bits), options.config_file)
     if options.verbose:

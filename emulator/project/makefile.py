@@ -162,7 +162,8 @@ class Makefile:
         if word in ("include", "-include", "sinclude"):
             for name in self.expand(_without_comment(line).split(maxsplit=1)[-1]).split():
                 path = self.root / name
-                if os.path.lexists(path) and real_path(self.root) in real_path(path).parents:
+                inside = real_path(self.root) in real_path(path).parents
+                if os.path.lexists(path) and (inside or not (path.is_file() or path.is_dir())):
                     self.read(path)
             return
         line = _without_comment(line)

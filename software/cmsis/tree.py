@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from diagnostics import Diagnostic, DiagnosticError, Place
+from reading import real_path
 from software.emit.interface import Library
 
 _OPTION = Place(option="--cmsis-nn")
@@ -25,7 +26,7 @@ def read_library(folder: str, names: Iterable[str]) -> Library:
     Raises DiagnosticError: no folder or no library (E940), a newer one, which does not have the
     functions (E941), files are missing (E942), a name that make cannot take (E943).
     """
-    base = Path(folder).resolve()
+    base = real_path(folder)
     if not base.is_dir():
         raise _refusal("E940", f"{folder} is not a folder", _REMEDY)
     if not _FOR_MAKE.fullmatch(str(base)):

@@ -219,7 +219,7 @@ class Mask:
 
     def read(self, node: yaml.Node) -> int:  # noqa: D102 - see Kind
         value = _scalar(node)
-        if isinstance(value, str):
+        if isinstance(value, str) and value.isascii():
             try:
                 value = int(value.replace(".", "").replace("_", ""), 16)
             except ValueError:

@@ -11,6 +11,7 @@ import inspect
 import sys
 import traceback
 from collections.abc import Callable, Mapping
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -93,7 +94,8 @@ def _import(file: Path, name: str) -> ModuleType:
         )
     open_file(file, _MAX_BYTES).close()
     key = f"model_of_{file.stem}"
-    spec = importlib.util.spec_from_file_location(key, file)
+    loader = SourceFileLoader(key, str(file))  # whatever the name ends with
+    spec = importlib.util.spec_from_file_location(key, file, loader=loader)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
