@@ -16,13 +16,18 @@ def final_scales(layer: int, network: Network) -> dict[int, int]:
     A layer with weights has its own; others pass on, combine or pool what they read. Empty if all
     data are the input of the network.
     """
-    producer = network.layer(layer)
-    if producer.has_weights:
-        return {layer: producer.final_scale}
     found: dict[int, int] = {}
-    for source in producer.sources or ():
-        if source >= 0:
-            found |= final_scales(source, network)
+    waiting, seen = [layer], set[int]()  # there may be very many ways through a network
+    while waiting:
+        index = waiting.pop()
+        if index in seen:
+            continue
+        seen.add(index)
+        producer = network.layer(index)
+        if producer.has_weights:
+            found[index] = producer.final_scale
+        else:
+            waiting += [source for source in reversed(producer.sources or ()) if source >= 0]
     return found
 
 

@@ -24,6 +24,8 @@ PICTURES = frozenset({".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", "
 SOUNDS = frozenset({".flac", ".wav"})
 MAX_BYTES = 256 * MIB
 """Of a picture or sound."""
+_LEAST_RATE, _MOST_RATE = 1000, 1_000_000
+"""Sounds are sampled between these; others would become thousands of times as long."""
 DESCRIPTION = "dataset.json"
 """The file of a project with the names of its classes and the preparation of inputs."""
 FRAME = 128
@@ -193,7 +195,7 @@ def _resampled(
     """Return samples of another rate."""
     if rate == wanted:
         return samples
-    if rate <= 0:
+    if not _LEAST_RATE <= rate <= _MOST_RATE:
         raise DatasetError("E613", f"its rate is {rate} Hz", str(path), REPLACE)
     resample: Any = library("scipy.signal", f"resamples sounds of {rate} Hz", str(path))
     ratio = Fraction(wanted, rate).limit_denominator(1000)

@@ -33,6 +33,8 @@ from datasets.own.preparation import (
 from datasets.own.settings import DataSettings
 from datasets.own.tables import read_table
 
+_MOST_CLASSES = 1024
+"""No layer has more outputs."""
 _IN_MEMORY = 1 << 30
 """Pictures of more bytes are read when they are needed."""
 Read = Callable[[bool], tuple[Any, Tensor]]
@@ -119,7 +121,7 @@ def _table(path: Path, settings: DataSettings) -> OwnData:
             )  # fmt: skip
     else:
         table = read_table(path, settings.label)
-        x, y = _split(table.features, np.array(table.labels), settings)
+        x, y = _split(table.features, np.array(table.labels), settings, path)
     return _of_features(x, y, path)
 
 
@@ -131,7 +133,7 @@ def _arrays(path: Path, settings: DataSettings) -> OwnData:
                 "E685", "arrays are used as they are", f"--{name}", "Leave out the option."
             )
     if "x" in found:
-        x, y = _split(found["x"], found["y"], settings)
+        x, y = _split(found["x"], found["y"], settings, path)
     else:
         x = found["x_train"], found["x_test"]
         y = found["y_train"], found["y_test"]
@@ -157,8 +159,15 @@ def _shape(size: tuple[int, ...]) -> tuple[int, int, int]:
 Pair = tuple[NDArray[Any], NDArray[Any]]
 
 
-def _split(x: NDArray[Any], y: NDArray[Any], settings: DataSettings) -> tuple[Pair, Pair]:
+def _split(
+    x: NDArray[Any], y: NDArray[Any], settings: DataSettings, path: Path
+) -> tuple[Pair, Pair]:
     """Return samples and labels of training and test, divided within each class."""
+    if (count := len(np.unique(y))) > _MOST_CLASSES:
+        raise DatasetError(
+            "E683", f"there are {count} classes; the limit is {_MOST_CLASSES}", str(path),
+            "Check which column or array has the classes.",
+        )  # fmt: skip
     assert settings.test_share is not None and settings.split_seed is not None
     rng, chosen = np.random.default_rng(settings.split_seed), np.zeros(len(y), bool)
     for label in np.unique(y):

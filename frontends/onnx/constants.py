@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from checkpoint.onnx_graph import OnnxNode
+from checkpoint.onnx_tensors import MAX_ELEMENTS
 
 Value = NDArray[Any]
 _MOST = 1 << 20
@@ -17,8 +18,13 @@ _TYPES = {1: np.float32, 6: np.int32, 7: np.int64, 9: np.bool_, 11: np.float64}
 
 
 def computed(node: OnnxNode, values: Sequence[Value]) -> Value | None:
-    """Return the value of a node from those of its inputs, None for operators not known here."""
+    """Return the value of a node from those of its inputs, None for operators not known here.
+
+    So is one whose result would have more than `MAX_ELEMENTS` elements.
+    """
     a = node.attributes
+    if _elements(node, values) > MAX_ELEMENTS:
+        return None
     match node.operator:
         case "Constant":
             found = a.get("value", a.get("value_float", a.get("value_int", a.get("value_ints"))))
@@ -77,6 +83,18 @@ def _sliced(values: Sequence[Value]) -> Value:
         stop = None if step < 0 and end < -data.shape[axis] else int(end)
         cut[int(axis)] = slice(int(start), stop, int(step))
     return data[tuple(cut)]
+
+
+def _elements(node: OnnxNode, values: Sequence[Value]) -> int:
+    """Return how many elements a result has at most."""
+    sizes = [value.size for value in values]
+    if node.operator == "Concat":
+        return sum(sizes)
+    if node.operator == "Gather":
+        return math.prod(sizes)
+    if node.operator in ("Pow", "Mul", "Div", "Add", "Sub", "Mod", "Clip"):
+        return math.prod(np.broadcast_shapes(*(value.shape for value in values)))
+    return max(sizes, default=0)
 
 
 def _squeezed(node: OnnxNode, values: Sequence[Value]) -> Value:

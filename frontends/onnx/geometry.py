@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from checkpoint.onnx_graph import OnnxGraph, OnnxNode
 from frontends.layers import Refusal, times
+from frontends.onnx.attributes import refused_attributes
 from frontends.windows import MOST_POOLED, stages
 from values import frozen
 
@@ -154,6 +155,9 @@ def operator(
             return Refusal(node.name, "it multiplies by alpha or beta", "Fold them into weights.")
         return Found("Linear", {}, (weights.shape[0],))
     axes = weights.ndim - 2
+    wrong = refused_attributes(node, axes, weights.shape[2:])
+    if wrong is not None:
+        return wrong
     strides = node.attributes.get("strides", (1,) * axes)
     dilations = node.attributes.get("dilations", (1,) * axes)
     groups = node.attributes.get("group", 1)
@@ -288,6 +292,9 @@ def pooling(
         sizes: tuple[int, ...] = (1,) * axes
         dilations: tuple[int, ...] = (1,) * axes
     else:
+        wrong = refused_attributes(node, axes, None)
+        if wrong is not None:
+            return wrong
         window = tuple(node.attributes["kernel_shape"])
         strides = tuple(node.attributes.get("strides", (1,) * axes))
         dilations = tuple(node.attributes.get("dilations", (1,) * axes))

@@ -21,6 +21,8 @@ from frontends.onnx.maker import PASSING, READS, Maker
 from frontends.onnx.values import Pending, Tensors, Value, dims
 
 _RESHAPING = ("Flatten", "Reshape", "Squeeze", "Unsqueeze")
+_MOST_JOINED = 1024
+"""Each result has a channel at least."""
 _INSTEAD = {
     "Sigmoid": "Use Relu inside; at the end, compute it in the application.",
     "Tanh": "Use Relu inside; at the end, compute it in the application.",
@@ -93,7 +95,7 @@ class Follower(Maker):
         """Compute a node of constants."""
         try:
             value = computed(node, [self._constants[name] for name in node.inputs if name])
-        except (ValueError, IndexError, TypeError, KeyError):
+        except (ArithmeticError, ValueError, IndexError, TypeError, KeyError):
             value = None
         if value is None:
             why = f"{node.operator} of constants is not known here"
@@ -312,6 +314,10 @@ class Follower(Maker):
         values = [self._pooled(n, v) if v.pool or v.flat else v
                   for n, v in zip(data, values, strict=True)]  # fmt: skip
         shape = (sum(value.shape[0] for value in values), *values[0].shape[1:])
+        count = sum(len(value.inputs) for value in values)
+        if count > _MOST_JOINED:
+            return Refusal(node.name, f"it joins {count} results; the limit is {_MOST_JOINED}",
+                           "Join fewer of them.")  # fmt: skip
         inputs = tuple(index for value in values for index in value.inputs)
         return Value(inputs, shape, "channels", positive=all(v.positive for v in values))
 

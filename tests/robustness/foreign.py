@@ -150,6 +150,7 @@ def prepare(folder: Path, *, trained: bool) -> None:
         (here / "mnist-lowbit-dense.pth.tar", "low.pth.tar"),
     ):
         shutil.copy(source, folder / name)
+    (folder / "key").write_bytes(bytes(range(32)))
     (folder / "arrays.yaml").write_text(
         "arch: test\ndataset: test\nlayers:\n  - {in_channels: 1, in_dim: [4, 4], processors: 1, "
         "kernel_size: 3x3, pad: 1, activate: ReLU, out_offset: 0x2000, data_format: CHW}\n"

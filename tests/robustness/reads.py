@@ -147,7 +147,8 @@ TABLE = (
     Reads("emulate", "PROJECT_DIR", "@", "cnn.h"),
     Reads("emulate", "PROJECT_DIR", "@", "sampledata.h"),
     *(Reads("scripts.nnb", "FILE.nnb", f"{command} @{out}", suffix=f".{command}")
-      for command, out in (("info", ""), ("verify", ""), ("extract", " out"), ("decrypt", " o"))),
+      for command, out in (("info", ""), ("verify", ""), ("extract", " out"),
+                           ("decrypt", " o --key key"))),
     Reads("scripts.nnb", "--key", "verify net.nnb --key @"),
     Reads("emulate", "--words", "--words @ --device MAX78000"),
     Reads("emulate", "--input", "project --accelerator-only --input @"),
