@@ -49,7 +49,7 @@ def create_software(options: LoaderOptions, wanted: SoftwareOptions) -> int:
     built = _made(network, profile, options, wanted)
     if isinstance(built, LevelBuilt):
         return _finish(options, wanted, told, _of_levels(built, profile, options))
-    return _finish(options, wanted, told, _of_plan(built, profile, options))
+    return _finish(options, wanted, told, _of_plan(built, profile, options, network))
 
 
 @frozen
@@ -61,6 +61,7 @@ class _Result:
     log: str
     sentence: str
     page: str | None = None
+    twin: str | None = None
 
 
 def _finish(
@@ -78,20 +79,33 @@ def _finish(
         files = files | {log: result.log}
     write_project(files, options.folder, overwrite=options.overwrite)
     if options.output.report is not None and result.page is not None:
-        from checkpoint import atomic
-
-        atomic.write_bytes(Path(options.output.report), result.page.encode())
+        _write_report(options.output.report, result.page, result.twin)
     print_line(result.sentence, options.messages)
     print_line(f"Wrote {len(files)} files to {options.folder}", options.messages)
     return 0
 
 
-def _of_plan(built: Built, profile: Profile, options: LoaderOptions) -> _Result:
-    need, page = built.need, None
-    if options.output.report is not None:
-        from software.emit.page import plan_page
+def _write_report(report: str, page: str, twin: str | None) -> None:
+    """Write the page and its twin as JSON, or that alone if it is named."""
+    from checkpoint import atomic
+    from checkpoint.pairs import write_pair
 
-        page = plan_page(built, profile, options.project.name)
+    path = Path(report)
+    beside = path.with_suffix(".json")
+    if twin is None:
+        atomic.write_bytes(path, page.encode())
+    elif path == beside:
+        atomic.write_bytes(path, twin.encode())
+    else:
+        write_pair(path, page.encode(), beside, twin.encode())
+
+
+def _of_plan(built: Built, profile: Profile, options: LoaderOptions, network: Network) -> _Result:
+    need, page, twin = built.need, None, None
+    if options.output.report is not None:
+        from commands.software.report import report_of  # few ask for it
+
+        page, twin = report_of(built, profile, network, options)
     return _Result(
         built.files,
         plan_text(built, profile),
@@ -100,6 +114,7 @@ def _of_plan(built: Built, profile: Profile, options: LoaderOptions) -> _Result:
         f"plan: {built.plan.scheme}), {amount(need.flash, profile.flash)} bytes of flash "
         f"({need.weights:,} of weights)",
         page,
+        twin,
     )
 
 

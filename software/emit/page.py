@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from software.build import Built
 from software.emit.text import plan_text
@@ -13,15 +14,24 @@ from writing.templates import render
 _WIDTH, _HEIGHT = 900, 480
 
 
-def plan_page(built: Built, profile: Profile, name: str) -> str:
-    """Return an HTML page that needs nothing else."""
+def plan_page(
+    built: Built, profile: Profile, name: str, report: Mapping[str, Any] | None = None
+) -> str:
+    """Return an HTML page that needs nothing else; `report` has what it shows besides the plan."""
     plan = built.plan
     return page_of(
-        plan.blocks, len(plan.segments), plan.arena_bytes, name, plan_text(built, profile)
+        plan.blocks, len(plan.segments), plan.arena_bytes, name, plan_text(built, profile), report
     )
 
 
-def page_of(blocks: Sequence[Block], steps: int, arena_bytes: int, name: str, text: str) -> str:
+def page_of(
+    blocks: Sequence[Block],
+    steps: int,
+    arena_bytes: int,
+    name: str,
+    text: str,
+    report: Mapping[str, Any] | None = None,
+) -> str:
     """Return a page that shows the blocks of a memory of `arena_bytes` over `steps` of time."""
     across = _WIDTH / max(steps, 1)
     up = _HEIGHT / max(arena_bytes, 1)
@@ -47,4 +57,5 @@ def page_of(blocks: Sequence[Block], steps: int, arena_bytes: int, name: str, te
         height=_HEIGHT,
         segments=steps,
         arena=arena_bytes,
+        report=report,
     )

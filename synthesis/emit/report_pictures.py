@@ -55,18 +55,20 @@ def pictures(report: Report) -> dict[int, Picture]:
 def _pictures(layers: Iterable[LayerRow], budget: int) -> Iterable[tuple[int, Picture]]:
     for layer in layers:
         assert layer.result is not None
-        values = layer.result.values
-        shown, grey, reduced = _drawn(values, budget)
-        encoded = base64.b64encode(png(grey)).decode("ascii")
-        rows, columns = grey.shape
-        zoom = max(1, min(_SIDE // rows, _WIDTH // columns))
-        size = (zoom * columns, zoom * rows)
-        yield layer.index, Picture(layer.index, encoded, *size, shown, len(values), reduced)
+        yield layer.index, picture_of(layer.index, layer.result.values, budget)
 
 
-def _drawn(
-    values: NDArray[np.int8] | NDArray[np.int32], budget: int
-) -> tuple[int, NDArray[np.uint8], bool]:
+def picture_of(layer: int, values: NDArray[np.integer], budget: int) -> Picture:
+    """Return a picture of values [channel, row, column], of about `budget` pixels at most."""
+    shown, grey, reduced = _drawn(values, budget)
+    encoded = base64.b64encode(png(grey)).decode("ascii")
+    rows, columns = grey.shape
+    zoom = max(1, min(_SIDE // rows, _WIDTH // columns))
+    size = (zoom * columns, zoom * rows)
+    return Picture(layer, encoded, *size, shown, len(values), reduced)
+
+
+def _drawn(values: NDArray[np.integer], budget: int) -> tuple[int, NDArray[np.uint8], bool]:
     """Return how many channels are shown, the picture [row, column], white for the greatest value,
     and whether pixels are means."""
     channels, rows, columns = values.shape
@@ -83,9 +85,7 @@ def _drawn(
     return count, _tiled(_grey(maps)), maps[0].size < values[0].size
 
 
-def _reduced(
-    image: NDArray[np.int8] | NDArray[np.int32], rows: int, columns: int
-) -> NDArray[np.float64]:
+def _reduced(image: NDArray[np.integer], rows: int, columns: int) -> NDArray[np.float64]:
     """Return the means of blocks, so that at most these many rows and columns are left."""
     out = image.astype(np.float64)
     for axis, most in ((0, rows), (1, columns)):

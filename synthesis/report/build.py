@@ -145,15 +145,15 @@ def _rows(
             share=measure.get(layer.index, 0) / whole,
             placed=(weights is None or placement.kernels[layer.index].length > 0)
             and (layer.bias is None or layer.index in placement.biases),
-            result=_result(layer, outputs.get(layer.index)) if runs else None,
+            result=output_range(outputs[layer.index], wide=layer.output_width != 8)
+            if runs and layer.index in outputs
+            else None,
         )
 
 
-def _result(layer: MappedLayer, values: NDArray[np.int64] | None) -> OutputRange | None:
-    """Return what a layer computed, in the type of its output."""
-    if values is None:
-        return None
-    kind = np.iinfo(np.int8 if layer.output_width == 8 else np.int32)
+def output_range(values: NDArray[np.int64], *, wide: bool) -> OutputRange:
+    """Return what a layer computed, in the type of its output: int32 if that is `wide`."""
+    kind = np.iinfo(np.int32 if wide else np.int8)
     low, high = int(values.min()), int(values.max())
     return OutputRange(
         values.astype(kind.dtype),
