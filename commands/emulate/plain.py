@@ -139,14 +139,19 @@ def emulate_plain(project: Path, core: str, options: EmulateOptions) -> int:
         project, ARCHITECTURES[core], f"-O{level}", flags, sources, engine=options.dma
     )
     engine = CopyEngine() if options.dma else None
-    run = run_plain(
-        program,
-        engine=engine,
-        count=options.count,
-        time_limit=options.time_limit_s,
-        contents=_contents(options),
-        show=lambda text: print(text, end="", flush=text == "\n"),
-    )
+    try:
+        run = run_plain(
+            program,
+            engine=engine,
+            count=options.count,
+            time_limit=options.time_limit_s,
+            contents=_contents(options),
+            show=lambda text: print(text, end="", flush=text == "\n"),
+        )
+    except EmulatorError as exc:
+        if exc.code == "E828":  # of the slot
+            exc.place = options.container
+        raise
     print("\n".join(_report(program, run)))
     if engine is not None:
         inputs, weights, outputs = engine.bytes_copied
