@@ -261,7 +261,20 @@ class Pair:
             return self._both(value)
         if len(node.value) != 2:
             raise KindError(f"is a list of {len(node.value)}")
-        return limits.read(node.value[0]), limits.read(node.value[1])
+        values: list[int | None] = []
+        refusal = None
+        for one in node.value:
+            try:
+                values.append(limits.read(one))
+            except KindError as exc:
+                refusal = refusal or exc
+                values.append(exc.meant)
+        rows, columns = values
+        pair = None if rows is None or columns is None else (rows, columns)
+        if refusal is not None:
+            raise KindError(refusal.message, refusal.remedy, pair)
+        assert pair is not None
+        return pair
 
     def _both(self, value: int) -> tuple[int, int]:
         return value, value if self.second is None else self.second

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -17,6 +18,7 @@ from diagnostics import DiagnosticError
 from synthesis.network import Activation, Combination, Operator
 from synthesis.parse import Description, parse, parse_file, rules
 from synthesis.parse.keys import GLOBAL_KEYS, LAYER_KEYS, NESTED_KEYS
+from synthesis.parse.kinds import KindError, Pair
 from synthesis.parse.nodes import MAX_DEPTH, MAX_EVENTS, MAX_FILE_BYTES
 from synthesis.parse.parser import MAX_LAYERS
 
@@ -912,3 +914,9 @@ def test_single_layer_without_processors_is_a_slip_where_all_state_offsets() -> 
     assert "layer 1: the key 'processors' is missing [E108]" in slip
     parse(text + "- {pad: 1}\n")
     parse(text + "- {out_offset: 0x1000}\n- {out_offset: 0x2000}\n")
+
+
+def test_pair_with_a_number_that_cannot_be_used_is_meant_as_a_pair() -> None:
+    with pytest.raises(KindError) as refused:
+        Pair(1, 16).read(yaml.compose("[0, 2]"))
+    assert refused.value.meant == (1, 2) and refused.value.message == "is 0"

@@ -434,8 +434,9 @@ class LayerRules:
 
     def _stream_old(self) -> tuple[int, int, int, int]:
         q, pooling = self.q, self.layer.pooling
-        (rows, across), stride = pooling.window, pooling.stride[1]
+        rows, across = pooling.window
         columns = q.input_size[1]
+        stride = pooling.stride[1] if columns > 1 else 1
         if q.is_first:
             start = ((rows - 1) * columns + across) * rows
             if not self.layer.streaming:
@@ -456,38 +457,39 @@ class LayerRules:
     def _stream_new(self) -> tuple[int, int, int, int]:
         q, layer, pooling = self.q, self.layer, self.layer.pooling
         rows, across = pooling.window
-        stride = pooling.stride[0]
         columns, pad = q.input_size[1], q.pad[1]
-        row_step = max(rows * pooling.dilation[0], stride)
-        column_step = max(across * pooling.dilation[1], stride)
+        down = pooling.stride[0]
+        right = down if columns > 1 else 1
+        row_step = max(rows * pooling.dilation[0], down)
+        column_step = max(across * pooling.dilation[1], right)
         padded = columns + 2 * pad
         if q.is_first:
-            n = columns // stride
-            n -= n * stride + across - 1 > columns
+            n = columns // right
+            n -= n * right + across - 1 > columns
             adjust = 0
         else:
             n = columns // column_step
-            n -= n * stride + across > columns
+            n -= n * right + across > columns
             adjust = 0 if column_step == 1 else columns - n * column_step
-        skip = max(0, columns - n * stride)
-        ahead = stride if layer.read_ahead else 0
+        skip = max(0, columns - n * right)
+        ahead = right if layer.read_ahead else 0
         rows_ahead = (row_step * padded + pad + 2 * column_step) * q.operands + ahead
         if q.is_first:
-            s = column_step if stride == 1 and rows == 1 else rows_ahead
+            s = column_step if down == 1 and rows == 1 else rows_ahead
             if not layer.streaming:
                 s = q.input_size[0] * columns
             quarter = 4 if layer.channels_first else 1
-            delta1 = ceil(stride * q.operands - (stride == 1 and rows == 1), quarter)
-            delta2 = delta1 + skip if stride == 1 else (stride - 1) * columns + skip + across - 1
+            delta1 = ceil(right * q.operands - (down == 1 and rows == 1), quarter)
+            delta2 = delta1 + skip if down == 1 else (down - 1) * columns + skip + across - 1
             delta2 = ceil(delta2, quarter)
-            ring = s + column_step + (stride - 1) * padded
-            ring *= 4 * stride if layer.channels_first else 1
+            ring = s + column_step + (right - 1) * padded
+            ring *= 4 * right if layer.channels_first else 1
             return ceil(s, quarter), delta1, delta2 + (delta2 > 0), ring
         following = self.network.following(layer)
         last = following is None or not following.streaming
-        s = (pad or stride) * padded + rows_ahead + (adjust * stride if last else 0)
-        delta1 = stride * q.operands
-        delta2 = delta1 + adjust if stride == 1 else (stride - 1) * columns + adjust
+        s = (pad or down) * padded + rows_ahead + (adjust * right if last else 0)
+        delta1 = right * q.operands
+        delta2 = delta1 + adjust if down == 1 else (down - 1) * columns + adjust
         ring = s + (q.passes - 1) * (row_step * columns + pad + column_step) + column_step
         return s, delta1, delta2, ceil(ring, q.passes) * q.passes
 
