@@ -17,6 +17,10 @@ class OtherChipError(EmulatorError):
     """A program is for another chip than the one named (E803)."""
 
 
+class SlotError(EmulatorError):
+    """Other contents do not fit an array of a program (E828)."""
+
+
 class WrongAddressError(EmulatorError):
     """A write to an address where the accelerator has nothing (E830)."""
 

@@ -13,7 +13,7 @@ from commands.emulate.arguments import DEFAULT_LEVEL, EmulateOptions
 from device.chip import DEFAULT_APB_BASE
 from emulator.cpu.architecture import ARCHITECTURES
 from emulator.cpu.counting import NOTHING, Cost
-from emulator.errors import EmulatorError
+from emulator.errors import EmulatorError, SlotError
 from emulator.plain import CopyEngine, PlainProgram, PlainRun, compile_plain, run_plain
 from reading import read_bytes, source_text
 
@@ -148,9 +148,8 @@ def emulate_plain(project: Path, core: str, options: EmulateOptions) -> int:
             contents=_contents(options),
             show=lambda text: print(text, end="", flush=text == "\n"),
         )
-    except EmulatorError as exc:
-        if exc.code == "E828":  # of the slot
-            exc.place = options.container
+    except SlotError as exc:
+        exc.place = options.container
         raise
     print("\n".join(_report(program, run)))
     if engine is not None:

@@ -9,7 +9,7 @@ from emulator.cpu.counting import Cost, Counter
 from emulator.cpu.elf import Image
 from emulator.cpu.io import Unobserved
 from emulator.cpu.memory_map import CoreMemory
-from emulator.errors import EmulatorError
+from emulator.errors import EmulatorError, SlotError
 from emulator.plain.compiling import PlainProgram
 from emulator.plain.engine import CopyEngine
 from values import frozen
@@ -111,11 +111,11 @@ def _replace(core: Core, image: Image, name: str, data: bytes) -> None:
     """Put other bytes into an array."""
     place = _object(image, name)
     if place is None:
-        raise EmulatorError("E828", f"the program has no array {name}", remedy="Only firmware of "
+        raise SlotError("E828", f"the program has no array {name}", remedy="Only firmware of "
                             "ai8xize.py --container has one.")  # fmt: skip
     address, size = place
     if len(data) > size:
-        raise EmulatorError("E828", f"{len(data)} bytes, {name} has {size}", remedy="Make the "
+        raise SlotError("E828", f"{len(data)} bytes, {name} has {size}", remedy="Make the "
                             "firmware with a larger --slot.")  # fmt: skip
     core.write_memory(address, data.ljust(size, b"\xff"))
 
