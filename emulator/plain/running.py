@@ -9,7 +9,7 @@ from emulator.cpu.counting import Cost, Counter
 from emulator.cpu.elf import Image
 from emulator.cpu.io import Unobserved
 from emulator.cpu.memory_map import CoreMemory
-from emulator.errors import EmulatorError, SlotError
+from emulator.errors import SlotError
 from emulator.plain.compiling import PlainProgram
 from emulator.plain.engine import CopyEngine
 from values import frozen
