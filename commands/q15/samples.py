@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from commands.q15.arrays import read_samples
 from diagnostics.errors import InputError
 from quantization.formats import Float64s
-from reading.npy import NpyError, read_array
 from training.catalog.discovery import DatasetEntry
 from training.catalog.own_data import dataset_named
 
@@ -40,12 +40,7 @@ def data_set(name: str, weights: Iterable[Any], checkpoint: str) -> DatasetEntry
     """
     if not name.lower().endswith(_SUFFIX):
         return dataset_named(name, OPTION, checkpoint=checkpoint)
-    try:
-        values = read_array(name)
-    except OSError as exc:
-        raise InputError("E740", f"the samples cannot be read: {exc.strerror}", name) from None
-    except NpyError as exc:
-        raise InputError("E740", f"these are no samples: {exc}", name, exc.remedy) from None
+    values = read_samples(name)
     if values.ndim not in (2, 3, 4) or values.dtype.kind not in "fiu":
         raise InputError(
             "E740",

@@ -10,12 +10,12 @@ import numpy as np
 from checkpoint import read_checkpoint
 from commands.loader.messages import print_line, print_messages, visible
 from commands.loader.options import LoaderOptions
+from commands.q15.arrays import read_samples
 from commands.software.options import SoftwareOptions
 from diagnostics import refuse_errors
 from diagnostics.errors import InputError
 from quantization.formats import Int64s, to_fixed
 from quantization.q15.file import StoredNetwork, from_checkpoint, holds_network
-from reading.npy import NpyError, read_array
 from software.emit.text import amount
 from software.q15.build import build_qformat, plan_text
 from writing.folder import check_folder, write_project
@@ -76,12 +76,7 @@ def read_sample(path: str, stored: StoredNetwork) -> Int64s:
 
     Raises InputError E740 for a file that holds none.
     """
-    try:
-        values = read_array(path)
-    except OSError as exc:
-        raise InputError("E740", f"the samples cannot be read: {exc.strerror}", path) from None
-    except NpyError as exc:
-        raise InputError("E740", f"these are no samples: {exc}", path, exc.remedy) from None
+    values = read_samples(path)
     network = stored.network
     channels, height, width = network.graph.shapes[0]
     spatial = (width, height) if stored.column_major else (height, width)
