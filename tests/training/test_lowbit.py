@@ -24,8 +24,9 @@ from software.lowbit.header import read_header
 from software.lowbit.network import Rule
 from software.lowbit.requantize import requantize as exact
 from training.lowbit.activations import ActivationRule, requantize, whole
+from training.lowbit.averaging import Average
 from training.lowbit.epochs import Epochs, Pictures
-from training.lowbit.loop import _rate, train
+from training.lowbit.loop import EpochResult, _rate, evaluate, train
 from training.lowbit.matrices import optimizers_of
 from training.lowbit.network import LowBitNetwork
 from training.lowbit.pictures import Augmentation, augmented, codes, reduced
@@ -119,6 +120,43 @@ def test_networks_with_norms_learn(norm: str, per_output: bool) -> None:
     data, seen = Pictures(images, labels), []
     train(network, recipe, data, data, 0, lambda found: seen.append(found.correct))
     assert seen[-1] > 190
+
+
+def test_averages_are_those_of_all_steps_first_and_then_fall_exponentially() -> None:
+    network = LowBitNetwork(Recipe(widths=(4,)).architecture(10))
+    average = Average(network, 0.75)
+    for value in (8.0, 4.0, 0.0, 8.0, 16.0):
+        with torch.no_grad():
+            network.gain.fill_(value)
+        average.step()
+    expected = 0.75 * (0.75 * (8 + 4 + 0) / 3 + 0.25 * 8) + 0.25 * 16
+    assert float(average.network.gain.detach()) == pytest.approx(expected)
+    average.restart()
+    average.step()
+    assert float(average.network.gain.detach()) == 16
+
+
+def test_an_average_is_evaluated_and_becomes_the_result() -> None:
+    random = torch.Generator().manual_seed(4)
+    images = (torch.rand((48, 1, 16, 16), generator=random) * 255).byte()
+    data = Pictures(images, torch.randint(0, 10, (48,), generator=random))
+
+    def trained(average: float, epochs: int = 3) -> tuple[LowBitNetwork, list[EpochResult]]:
+        torch.manual_seed(3)
+        recipe = Recipe(widths=(12,), lr=0.01, epochs=epochs, batch_size=16, average=average,
+                        prune_epoch=1, prune_totalgroups=6, prune_groupstoprune=2)  # fmt: skip
+        network = LowBitNetwork(recipe.architecture(10))
+        told: list[EpochResult] = []
+        train(network, recipe, data, data, 0, told.append)
+        return network, told
+
+    (plain, losses), (averaged, told) = trained(0.0), trained(0.9)
+    assert [one.loss for one in told] == [one.loss for one in losses], "the same training"
+    correct = evaluate(averaged, codes(reduced(images)), data.labels)
+    assert correct == told[-1].correct, "what is evaluated is the result"
+    assert sorted(averaged.mask.tolist()) == [0, 0, 1, 1, 1, 1]
+    for one, other in zip(plain.quantizers(), averaged.quantizers(), strict=True):
+        assert not torch.equal(one.weight, other.weight) and one.s != other.s
 
 
 @pytest.mark.parametrize("encoding", ["5bitsym", "None"])
@@ -220,6 +258,7 @@ def test_hyperparameters_of_others_are_read_as_they_are(tmp_path: Path) -> None:
         ("first_layer_act_bits: 4\n", "first_layer_act_bits is 4; it must be 8"),
         ("enocding: NF4\n", "unknown key 'enocding' in the policy"),
         ("distillation: 2\n", "distillation is not from 0 to 1"),
+        ("average: 1\n", "average is not from 0 to 0.99999"),
         ("augmentation_pool: 65\n", "augmentation_pool is not from -1 to 64"),
         ("network_width1: x\n", "network_width1 is 'x'; it must be a number up to 4096"),
     ],

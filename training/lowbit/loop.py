@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from training.lowbit.averaging import Average
 from training.lowbit.epochs import Epochs, Pictures, Samples
 from training.lowbit.matrices import optimizers_of
 from training.lowbit.network import LowBitNetwork
@@ -45,24 +46,32 @@ def train(
     tell: Callable[[EpochResult], None],
     teacher: Teacher | None = None,
 ) -> None:
-    """Train a network in place; the last epoch is the result."""
+    """Train a network in place; the last epoch is the result, or the average of the recipe."""
     generator = torch.Generator().manual_seed(seed)
     tested = codes(reduced(test.images))
     optimizers = optimizers_of(network, recipe)
     epochs = Epochs(training, recipe, generator, teacher)
     if recipe.clip_init:
         _update_clips(network, recipe)
+    average = Average(network, recipe.average) if recipe.average else None
     for epoch in range(recipe.epochs):
         start = time.monotonic()
         samples, labels = epochs.samples(epoch)
         if epoch == recipe.prune_epoch:
             network.prune(recipe.prune_groupstoprune)
-        loss = _one_epoch(network, optimizers, samples, labels, recipe, epoch, generator)
-        if epoch < recipe.clip_until_epoch:
-            _update_clips(network, recipe)
-        correct = evaluate(network, tested, test.labels)
+            if average is not None:
+                average.restart()
+        loss = _one_epoch(network, optimizers, samples, labels, recipe, epoch, generator, average)
+        if average is not None:
+            average.take_clips()
+        networks = (network,) if average is None else (network, average.network)
+        for one in networks if epoch < recipe.clip_until_epoch else ():
+            _update_clips(one, recipe)
+        correct = evaluate(networks[-1], tested, test.labels)
         seconds = time.monotonic() - start
         tell(EpochResult(epoch, loss, correct, len(tested), seconds))
+    if average is not None:
+        network.load_state_dict(average.network.state_dict())
 
 
 def teach(
@@ -112,6 +121,7 @@ def _one_epoch(
     recipe: Recipe,
     epoch: int,
     generator: torch.Generator,
+    average: Average | None,
 ) -> float:
     order = torch.randperm(len(labels), generator=generator).split(recipe.batch_size)
     total = 0.0
@@ -127,6 +137,8 @@ def _one_epoch(
         loss.backward()
         for optimizer, _ in optimizers:
             optimizer.step()
+        if average is not None:
+            average.step()
         total += float(loss.detach()) * len(chosen)
     return total / len(labels)
 

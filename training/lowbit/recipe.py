@@ -34,7 +34,8 @@ class Recipe:
     are 8 or 4, `act_mantissa` none, max or recip and its bits. `windows` are 4, 9 or 25.
     Deformed copies are fresh, or taken from a pool of `augmentation_pool` copies of each picture.
     With `teacher_epochs` a float network is trained first, whose logits have the part
-    `distillation` in the loss.
+    `distillation` in the loss. With `average` above 0 the result is a moving average of the
+    weights.
     """
 
     model: str = "ai85fcbit"
@@ -81,6 +82,7 @@ class Recipe:
     teacher_epochs: int = 0
     distillation: float = 0.9
     temperature: float = 2.0
+    average: float = 0.0
 
     def architecture(self, classes: int) -> Architecture:
         """Return the network for these classes."""
@@ -286,6 +288,7 @@ _RANGES: dict[str, tuple[float, float]] = {
     "augmentation_pool": (-1, 64), "augmentation_copies": (0, 64), "teacher_epochs": (0, 1000),
     "label_smoothing": (0, 1), "distillation": (0, 1), "temperature": (0.01, 100),
     "elastic": (0, 1), "step_size": (0, 1_000_000), "clip_until_epoch": (0, 1_000_000),
+    "average": (0, 0.99999),
 }  # fmt: skip
 
 
