@@ -10,16 +10,12 @@ from numpy.typing import NDArray
 from commands.lowbit.arguments import LowBitOptions
 from diagnostics import Diagnostic, DiagnosticError, Place
 from reading.npy import NpyError, read_array
-from software.lowbit.emit import Samples, emit, sizes
+from software.lowbit.emit import Samples, beside, emit, sizes
 from software.lowbit.engine import run
 from software.lowbit.header import read_header
 from software.lowbit.network import LowBitNetwork
 from software.profile import Profile, read_profile
 from writing.folder import check_folder, write_project
-
-_CODE_BYTES = 2048
-"""What code may take beside the weights: the greatest of the engines, with windows, has less."""
-_STACK_BYTES = 128
 
 
 def create_lowbit(options: LowBitOptions) -> int:
@@ -38,7 +34,8 @@ def create_lowbit(options: LowBitOptions) -> int:
     files = emit(network, samples, options.command_line, options.compress)
     flash, ram = sizes(network, options.compress)
     if profile is not None:
-        _check_size((flash, ram), profile)
+        code, stack = beside(network, options.compress)
+        _check_size((flash + code, ram + stack), profile)
     classes = run(network, samples.inputs).classes
     write_project(files, options.folder, overwrite=options.overwrite)
     packed = f" (packed: {sizes(network)[0]:,})" if options.compress else ""
@@ -57,10 +54,11 @@ def _without_rounding(network: LowBitNetwork) -> LowBitNetwork:
 
 
 def _check_size(used: tuple[int, int], profile: Profile) -> None:
+    """Raise E914 unless so many bytes of flash and of RAM are there."""
     flash, ram = used
     for kind, needed, available in (
-        ("flash", flash + _CODE_BYTES, profile.flash),
-        ("RAM", ram + _STACK_BYTES, profile.l1),
+        ("flash", flash, profile.flash),
+        ("RAM", ram, profile.l1),
     ):
         if needed > available:
             raise DiagnosticError(
