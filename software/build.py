@@ -6,9 +6,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import field, replace
 
 from diagnostics import Diagnostic, DiagnosticError
 from software.emit.code import Code
+from software.emit.interface import PLAIN, Interface
 from software.emit.project import Sample, emit, flash_bytes
 from software.fuse import fuse
 from software.graph import Convolution, Graph, Pool, Step, sources_of
@@ -58,11 +60,15 @@ class Need:
 
 @frozen(slots=False)
 class Built:
-    """A project: its plan, what it takes, and its files by path."""
+    """A project: its plan, what it takes, how it is called, and its files by path.
+
+    It has no files while it is only planned.
+    """
 
     plan: Plan
     need: Need
-    files: dict[str, str]
+    files: dict[str, str] = field(default_factory=dict)
+    interface: Interface = PLAIN
 
 
 def build(
@@ -81,12 +87,33 @@ def build(
     or a sum could overflow (E901).
     """
     graph = fuse(lower(network, average_rounding=average_rounding))
+    made = planned(graph, profile, schemes, kernels)
+    sample = sample_of(network, average_rounding=average_rounding)
+    return emitted(made, sample, name, command_line)
+
+
+def planned(
+    graph: Graph,
+    profile: Profile,
+    schemes: Sequence[Scheme] = tuple(Scheme),
+    kernels: frozenset[str] | None = None,
+) -> Built:
+    """Return the project of a fused graph without its files; raises as `build` does."""
     chosen, need = choose(graph, profile, schemes, kernels)
     chosen.validate()
+    return Built(chosen, need)
+
+
+def emitted(made: Built, sample: Sample, name: str, command_line: str) -> Built:
+    """Return a project that was planned with its files."""
+    files = emit(made.plan, sample, name, command_line, made.interface)
+    return replace(made, files=files)
+
+
+def sample_of(network: Network, *, average_rounding: bool = False) -> Sample:
+    """Return the sample of a network and what it gives for it."""
     made = simulate(network, average_rounding=average_rounding).outputs
-    outputs = tuple(made[layer.index] for layer in network.outputs())
-    sample = Sample(network.sample, outputs)
-    return Built(chosen, need, emit(chosen, sample, name, command_line))
+    return Sample(network.sample, tuple(made[layer.index] for layer in network.outputs()))
 
 
 def choose(

@@ -10,7 +10,9 @@ from dataclasses import replace
 from checkpoint import read_checkpoint
 from commands.loader.messages import print_line
 from commands.loader.options import LoaderOptions, ModelSource
+from commands.loader.recorded import with_recorded_data
 from device import Chip
+from diagnostics import refuse_errors
 from diagnostics.errors import InputError
 from frontends.text import ModelDescription
 from synthesis.options import ResolveOptions
@@ -68,17 +70,23 @@ def _from_onnx(
 def show_fits(options: LoaderOptions, form: str) -> int:
     """Print what the network takes of every target; status 0 if it fits that of --device."""
     from commands.fits import as_json, as_table, fits_of, status_of
-    from commands.software.fits import as_columns, as_entries, mcu_fits
+    from commands.software.fits import as_columns, as_entries, mcu_fits, qformat_fits
 
-    found = fits_of(lambda chip: _described(options, chip))
-    others = mcu_fits(lambda chip: _described(options, chip), options.software)
+    wanted, found = options.software, []
+    if wanted is not None:
+        refuse_errors(wanted.notices)
+    if wanted is not None and wanted.qformat:
+        others = qformat_fits(options, wanted)
+    else:
+        options = options if options.model is not None else with_recorded_data(options)
+        found = fits_of(lambda chip: _described(options, chip))
+        others = mcu_fits(lambda chip: _described(options, chip), options)
     if form == "json":
         print(as_json(found, as_entries(others)))
     else:
-        print(as_table(found), *([as_columns(others)] if others else []), sep="\n\n")
-    if options.software is not None:
-        return int(not (others and others[0].fits))
-    return status_of(found, options.chip)
+        tables = [as_table(found)] if found else []
+        print(*tables, *([as_columns(others)] if others else []), sep="\n\n")
+    return status_of(found, options.chip) if wanted is None else int(not others[0].fits)
 
 
 def _described(options: LoaderOptions, chip: Chip) -> tuple[Source, ResolveOptions]:

@@ -30,19 +30,11 @@ def create_container(
 ) -> int:
     """Write FILE.nnb and the firmware project; return the exit status. Raises DiagnosticError."""
     refuse_overwriting([("--container", wanted.file)], (wanted.key_file,))
-    seal = None
-    if wanted.key_file is not None:
-        seal = Seal(read_key(wanted.key_file), os.urandom(NONCE_BYTES))
-    rounding = options.encode.average_rounding
-    found = simulate(network, average_rounding=rounding).outputs
-    graph = lower(network, average_rounding=rounding)
-    blob = container_of(graph, network.sample, found[network.outputs()[-1].index], seal)
-    memory = memory_of(blob)
-    room = Room(_room("--slot", wanted.slot, len(blob)), _room("--arena", wanted.arena, memory))
-    _check_profile(profile, room)
+    blob, room = contained(network, wanted, average_rounding=options.encode.average_rounding)
+    check_room(profile, room)
+    sealed = ", data encrypted" if wanted.key_file is not None else ""
     print_line(
-        f"Container: {len(blob):,} bytes, {memory:,} of memory{', data encrypted' if seal else ''}",
-        options.messages,
+        f"Container: {len(blob):,} bytes, {memory_of(blob):,} of memory{sealed}", options.messages
     )
     if options.output.check_only:
         print_line(f"No errors in {options.config_file}", options.messages)
@@ -55,6 +47,31 @@ def create_container(
     return 0
 
 
+def contained(
+    network: Network, wanted: ContainerOptions, *, average_rounding: bool
+) -> tuple[bytes, Room]:
+    """Return the container of a network and the room that the firmware has for such files.
+
+    Raises InputError E924 or ToolError E925 as `container_of` does, DiagnosticError E926 if the
+    room that was asked for is too small.
+    """
+    seal = None
+    if wanted.key_file is not None:
+        seal = Seal(read_key(wanted.key_file), os.urandom(NONCE_BYTES))
+    found = simulate(network, average_rounding=average_rounding).outputs
+    graph = lower(network, average_rounding=average_rounding)
+    blob = container_of(graph, network.sample, found[network.outputs()[-1].index], seal)
+    memory = memory_of(blob)
+    return blob, Room(
+        _room("--slot", wanted.slot, len(blob)), _room("--arena", wanted.arena, memory)
+    )
+
+
+def needed(room: Room) -> tuple[int, int]:
+    """Return the bytes of flash and RAM that the firmware takes."""
+    return room.slot + _CODE_BYTES, room.arena + _STACK_BYTES
+
+
 def _room(option: str, given: int | None, needed: int) -> int:
     """Return the bytes that an option gives, or those that are needed."""
     if given is not None and given < needed:
@@ -65,15 +82,13 @@ def _room(option: str, given: int | None, needed: int) -> int:
     return needed if given is None else given
 
 
-def _check_profile(profile: Profile, room: Room) -> None:
+def check_room(profile: Profile, room: Room) -> None:
     """Raise DiagnosticError (E914) if the firmware does not fit."""
-    for kind, needed, available in (
-        ("flash", room.slot + _CODE_BYTES, profile.flash),
-        ("RAM", room.arena + _STACK_BYTES, profile.l1),
-    ):
-        if available is not None and needed > available:
+    flash, ram = needed(room)
+    for kind, used, available in (("flash", flash, profile.flash), ("RAM", ram, profile.l1)):
+        if used > available:
             raise DiagnosticError(
-                Diagnostic("E914", f"{profile.name} has {available:,} bytes of {kind}, {needed:,} "
+                Diagnostic("E914", f"{profile.name} has {available:,} bytes of {kind}, {used:,} "
                            "are needed", Place(option="--mcu"),
                            "Choose narrower layers, fewer bits or a larger microcontroller.")
             )  # fmt: skip

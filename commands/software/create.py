@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
 from commands.loader.messages import print_line, print_messages, visible
 from commands.loader.options import LoaderOptions
 from commands.loader.recorded import with_recorded_data
 from commands.software.options import SoftwareOptions
-from device import Chip
+from commands.software.planning import planned, understood, with_files
 from diagnostics import Diagnostic, refuse_errors
-from software.build import Built, NoRoomError, build
+from software.build import Built
 from software.emit.level_text import level_log, level_page, level_text
 from software.emit.text import amount, log_text, plan_text
-from software.levels.build import ALWAYS, LevelBuilt, build_levels
+from software.levels.build import LevelBuilt
+from software.lower import lower
 from software.profile import Profile
 from synthesis.network import Network
-from synthesis.understand import understand
 from values import frozen
 from writing.folder import check_folder, write_project
 
@@ -39,14 +37,15 @@ def create_software(options: LoaderOptions, wanted: SoftwareOptions) -> int:
         options = with_recorded_data(options)
     if not options.output.check_only:
         check_folder(options.folder, overwrite=options.overwrite)
-    network, found = _understood(options, wanted.like)
+    network, found = understood(options, wanted.like)
     told = (*wanted.notices, *found)
     if wanted.container is not None:
         from commands.software.container import create_container  # few ask for it
 
         print_messages(visible(told, options.messages), options.messages)
         return create_container(network, profile, options, wanted.container)
-    built = _made(network, profile, options, wanted)
+    graph = lower(network, average_rounding=options.encode.average_rounding)
+    built = with_files(planned(graph, profile, wanted), network, options)
     if isinstance(built, LevelBuilt):
         return _finish(options, wanted, told, _of_levels(built, profile, options))
     return _finish(options, wanted, told, _of_plan(built, profile, options, network))
@@ -131,72 +130,3 @@ def _of_levels(built: LevelBuilt, profile: Profile, options: LoaderOptions) -> _
         f"{built.plan.traffic.total:,} bytes copied, {built.weights:,} of weights {where}",
         page,
     )
-
-
-_Way = Callable[[Network, Profile, LoaderOptions, SoftwareOptions], Built | LevelBuilt]
-
-
-def _made(
-    network: Network, profile: Profile, options: LoaderOptions, wanted: SoftwareOptions
-) -> Built | LevelBuilt:
-    """Return the project: planned for the levels of memory where there are any, or if asked for."""
-    if wanted.calls or (not profile.leveled and wanted.scheme not in ALWAYS):
-        return _built(network, profile, options, wanted)
-    ways: list[_Way] = [_leveled, _built] if wanted.scheme == "auto" else [_built, _leveled]
-    if profile.weights_in_l3 or wanted.scheme in ALWAYS:
-        ways = [_leveled]
-    refusals = []
-    for way in ways:
-        try:
-            return way(network, profile, options, wanted)
-        except NoRoomError as refusal:
-            refusals.append(refusal)
-    raise refusals[ways.index(_leveled)]
-
-
-def _leveled(
-    network: Network, profile: Profile, options: LoaderOptions, wanted: SoftwareOptions
-) -> LevelBuilt:
-    return build_levels(
-        network,
-        profile,
-        wanted.scheme,
-        kernels=wanted.kernels,
-        average_rounding=options.encode.average_rounding,
-        name=options.project.name,
-        command_line=options.project.command_line,
-    )
-
-
-def _built(
-    network: Network, profile: Profile, options: LoaderOptions, wanted: SoftwareOptions
-) -> Built:
-    """Return the project, with calls of Arm's functions if these are wanted."""
-    make = build
-    if wanted.calls:
-        from software.cmsis.build import build_calls
-
-        make = partial(build_calls, library=wanted.library, interleaving=wanted.interleaving)
-    return make(
-        network,
-        profile,
-        schemes=wanted.schemes,
-        kernels=wanted.kernels,
-        average_rounding=options.encode.average_rounding,
-        name=options.project.name,
-        command_line=options.project.command_line,
-    )
-
-
-def _understood(
-    options: LoaderOptions, like: Chip | None
-) -> tuple[Network, tuple[Diagnostic, ...]]:
-    """Return the network and what was found; refuse it where it is wrong or too much for a chip."""
-    chips: tuple[Diagnostic, ...] = ()
-    if like is not None:
-        from synthesis.pipeline import examine  # the stages of the accelerator: few ask for them
-
-        *_, chips = examine(options.config_file, like, options.resolve, options.encode)
-    network, _, found = understand(options.config_file, None, options.resolve)
-    refuse_errors(found)
-    return network, tuple(dict.fromkeys((*chips, *found)))

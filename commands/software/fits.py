@@ -1,25 +1,29 @@
-"""--fits: what a network takes of each microcontroller without the accelerator."""
+"""--fits: what a network takes of each microcontroller without the accelerator.
+
+It is planned as for its project, with the same options, and refused where that would be.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import field, replace
 from typing import Any
 
-from commands.fits import as_entry
+from commands.fits import Described, as_entry
+from commands.loader.options import LoaderOptions
 from commands.software.options import SoftwareOptions
-from device import CHIPS, Chip
+from commands.software.planning import planned, understood
+from device import CHIPS
 from diagnostics import DiagnosticError, Severity
 from diagnostics.errors import ToolError
-from software.build import choose
 from software.emit.text import amount
-from software.fuse import fuse
+from software.levels.build import LevelBuilt
+from software.levels.plan import Level
 from software.lower import lower
 from software.plan.plan import Scheme
 from software.profile import Profile, names, read_profile
 from synthesis.fits import ChipFit, Use
-from synthesis.options import ResolveOptions
-from synthesis.parse import Source
-from synthesis.understand import understand
+from synthesis.network import Network
 from values import frozen
 
 _COLUMNS = 5
@@ -27,16 +31,18 @@ _COLUMNS = 5
 
 @frozen
 class McuFit:
-    """A network on a microcontroller: what it takes in bytes, or the reason why it does not fit."""
+    """A network on a microcontroller: what it takes in bytes, or the reason why it does not fit.
+
+    `levels` are the memories behind L1, by name.
+    """
 
     mcu: str
     core: str
-    ram_available: int
-    flash_available: int
-    reason: str = ""
+    ram: Use
+    flash: Use
+    levels: Mapping[str, Use] = field(default_factory=dict)
     plan: str = ""
-    ram: int = 0
-    flash: int = 0
+    reason: str = ""
 
     @property
     def fits(self) -> bool:
@@ -44,43 +50,124 @@ class McuFit:
         return not self.reason
 
 
-def mcu_fits(
-    described: Callable[[Chip], tuple[Source, ResolveOptions]], wanted: SoftwareOptions | None
-) -> list[McuFit]:
-    """Return what a network takes of every profile; nothing of one that cannot be understood.
+@frozen
+class _Taken:
+    """What a network takes, in bytes, and how it is planned."""
 
-    The first is the microcontroller that is `wanted`, with its sizes, if there is one.
+    plan: str = ""
+    ram: int = 0
+    flash: int = 0
+    levels: Mapping[str, int] = field(default_factory=dict)
+
+
+_Judge = Callable[[Profile], _Taken]
+"""Plans a network for a microcontroller; raises DiagnosticError if it does not fit."""
+
+
+def mcu_fits(described: Described, options: LoaderOptions) -> list[McuFit]:
+    """Return what a network takes of every profile.
+
+    The first is the microcontroller that is wanted, with its sizes, if there is one; then a network
+    that cannot be understood has the reason there. Without one nothing is said of it. Raises
+    ToolError for a container that could not be made for any.
     """
-    profiles = [read_profile(name) for name in names()]
-    if wanted is not None:
-        own = wanted.profile()
-        profiles = [own, *(one for one in profiles if one.name != own.name)]
+    wanted = options.software or SoftwareOptions(None, tuple(Scheme))
+    profiles = _profiles(options.software)
     try:
-        source, resolving = described(CHIPS[-1])
-        network, _, _ = understand(source, None, resolving)
-        graph = fuse(lower(network))
-    except (DiagnosticError, ToolError):
-        return []  # what is wrong with it has been said for the chips
-    found = []
-    for number, profile in enumerate(profiles):
-        schemes, kernels = tuple(Scheme), None
-        if number == 0 and wanted is not None:
-            schemes, kernels = wanted.schemes, wanted.kernels
-        try:
-            plan, need = choose(graph, profile, schemes, kernels)
-        except DiagnosticError as refusal:
-            errors = (d for d in refusal.diagnostics if d.severity is Severity.ERROR)
-            found.append(_fit(profile, reason="; ".join(d.message for d in errors)))
-        else:
-            found.append(_fit(profile, plan=str(plan.scheme), ram=need.ram, flash=need.flash))
-    return found
+        source, resolving = described(CHIPS[-1] if options.software is None else options.chip)
+        options = replace(options, config_file=source, resolve=resolving)
+        network, _ = understood(options, wanted.like)
+    except (DiagnosticError, ToolError) as refusal:
+        if options.software is None:
+            return []  # what is wrong with it has been said for the chips
+        return [_fit(profiles[0], _Taken(), _reason(refusal))]
+    judge = _judge_of(network, wanted, average_rounding=options.encode.average_rounding)
+    return [_judged(judge, profile) for profile in profiles]
 
 
-def _fit(
-    profile: Profile, reason: str = "", plan: str = "", ram: int = 0, flash: int = 0
-) -> McuFit:
+def qformat_fits(options: LoaderOptions, wanted: SoftwareOptions) -> list[McuFit]:
+    """Return what the network of a checkpoint of 16 or 8 bits takes of every profile.
+
+    Raises ToolError for a checkpoint, a sample or a library that is of no use.
+    """
+    from commands.software.qformat import read_stored  # few ask for it
+    from software.q15.build import planned as planned_qformat
+
+    network = read_stored(options)[0].network
+
+    def judge(profile: Profile) -> _Taken:
+        made = planned_qformat(
+            network, profile, library=wanted.library, interleaving=wanted.interleaving
+        )
+        return _Taken(Scheme.RESIDENT, made.need.ram, made.need.flash)
+
+    return [_judged(judge, profile) for profile in _profiles(wanted)]
+
+
+def _profiles(wanted: SoftwareOptions | None) -> list[Profile]:
+    """Return all profiles, the one that is wanted first."""
+    profiles = [read_profile(name) for name in names()]
+    if wanted is None:
+        return profiles
+    own = wanted.profile()
+    return [own, *(one for one in profiles if one.name != own.name)]
+
+
+def _judge_of(network: Network, wanted: SoftwareOptions, *, average_rounding: bool) -> _Judge:
+    """Return what plans a network as its project is planned."""
+    if wanted.container is not None:
+        from commands.software.container import check_room, contained, needed  # few ask for it
+
+        _, room = contained(network, wanted.container, average_rounding=average_rounding)
+        flash, ram = needed(room)
+
+        def of_container(profile: Profile) -> _Taken:
+            check_room(profile, room)
+            return _Taken("container", ram, flash)
+
+        return of_container
+    graph = lower(network, average_rounding=average_rounding)
+
+    def of_plan(profile: Profile) -> _Taken:
+        made = planned(graph, profile, wanted)
+        if isinstance(made, LevelBuilt):
+            used = {name: made.plan.used[Level(name)] for name in _levels(profile)}
+            return _Taken("levels", made.ram, made.flash, used)
+        return _Taken(made.plan.scheme, made.need.ram, made.need.flash)
+
+    return of_plan
+
+
+def _judged(judge: _Judge, profile: Profile) -> McuFit:
+    try:
+        return _fit(profile, judge(profile))
+    except DiagnosticError as refusal:
+        return _fit(profile, _Taken(), _reason(refusal))
+
+
+def _reason(refusal: DiagnosticError | ToolError) -> str:
+    """Return why a network is refused, as its project would be."""
+    if isinstance(refusal, ToolError):
+        return refusal.message
+    errors = (d for d in refusal.diagnostics if d.severity is Severity.ERROR)
+    return "; ".join(d.message for d in errors)
+
+
+def _levels(profile: Profile) -> dict[str, int]:
+    """Return the sizes of the memories behind L1, by name."""
+    sizes = {str(Level.L2): profile.l2, str(Level.L3): profile.l3}
+    return {name: size for name, size in sizes.items() if size}
+
+
+def _fit(profile: Profile, taken: _Taken, reason: str = "") -> McuFit:
     return McuFit(
-        profile.name, profile.core.name, profile.l1, profile.flash, reason, plan, ram, flash
+        profile.name,
+        profile.core.name,
+        Use(taken.ram, profile.l1),
+        Use(taken.flash, profile.flash),
+        {name: Use(taken.levels.get(name, 0), size) for name, size in _levels(profile).items()},
+        taken.plan,
+        reason,
     )
 
 
@@ -91,10 +178,7 @@ def as_entries(fits: Sequence[McuFit]) -> list[dict[str, Any]]:
             ChipFit(
                 one.mcu,
                 (one.reason,) if one.reason else (),
-                memories={
-                    "flash": Use(one.flash, one.flash_available),
-                    "SRAM": Use(one.ram, one.ram_available),
-                },
+                memories={"flash": one.flash, "SRAM": one.ram, **one.levels},
             )
         )
         | {"core": one.core, "plan": one.plan}
@@ -119,9 +203,11 @@ def _rows(fits: Sequence[McuFit]) -> Iterator[list[str]]:
     yield ["fits", *("yes" if one.fits else "no" for one in fits)]
     yield ["core", *(one.core for one in fits)]
     yield ["plan", *(one.plan for one in fits)]
-    yield ["RAM", *(_of(one.ram, one.ram_available) for one in fits)]
-    yield ["flash", *(_of(one.flash, one.flash_available) for one in fits)]
+    yield ["RAM", *(_of(one.ram) for one in fits)]
+    for name in dict.fromkeys(name for one in fits for name in one.levels):
+        yield [name, *(_of(one.levels[name]) if name in one.levels else "" for one in fits)]
+    yield ["flash", *(_of(one.flash) for one in fits)]
 
 
-def _of(used: int, available: int) -> str:
-    return amount(used, available) if used else f"{available:,}"
+def _of(use: Use) -> str:
+    return amount(use.used, use.available) if use.used else f"{use.available:,}"

@@ -31,15 +31,10 @@ def is_qformat(path: str | None) -> bool:
 def create_qformat(options: LoaderOptions, wanted: SoftwareOptions) -> int:
     """Write the project of a checkpoint of 16 or 8 bits; return the exit status."""
     refuse_errors(wanted.notices)
-    path = options.resolve.checkpoint_file
-    assert path is not None
     profile = wanted.profile()
     if not options.output.check_only:
         check_folder(options.folder, overwrite=options.overwrite)
-    stored = from_checkpoint(read_checkpoint(path), path)
-    sample = None
-    if options.resolve.sample_input is not None:
-        sample = read_sample(options.resolve.sample_input, stored)
+    stored, sample = read_stored(options)
     built = build_qformat(
         stored,
         profile,
@@ -54,7 +49,7 @@ def create_qformat(options: LoaderOptions, wanted: SoftwareOptions) -> int:
     if wanted.report or options.project.verbose:
         print_line(plan, options.messages)
     if options.output.check_only:
-        print_line(f"No errors in {path}", options.messages)
+        print_line(f"No errors in {options.resolve.checkpoint_file}", options.messages)
         return 0
     files = built.files
     if (log := options.project.log_filename) is not None:
@@ -69,6 +64,18 @@ def create_qformat(options: LoaderOptions, wanted: SoftwareOptions) -> int:
     )
     print_line(f"Wrote {len(files)} files to {options.folder}", options.messages)
     return 0
+
+
+def read_stored(options: LoaderOptions) -> tuple[StoredNetwork, Int64s | None]:
+    """Return the network of the checkpoint, and the sample that takes the place of its own.
+
+    Raises CheckpointError, or InputError E740 as `read_sample` does.
+    """
+    path = options.resolve.checkpoint_file
+    assert path is not None
+    stored = from_checkpoint(read_checkpoint(path), path)
+    given = options.resolve.sample_input
+    return stored, None if given is None else read_sample(given, stored)
 
 
 def read_sample(path: str, stored: StoredNetwork) -> Int64s:

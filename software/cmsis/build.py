@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from software.build import Built, Need, choose, need_of
+from software.build import Built, Need, choose, emitted, need_of, sample_of
 from software.cmsis.choice import choose_calls
 from software.cmsis.functions import FUNCTIONS, prototypes_of, text_of
 from software.cmsis.tree import read_library
 from software.emit.interface import Interface
-from software.emit.project import Sample, emit
 from software.fuse import fuse
 from software.graph import Graph
 from software.lower import lower
@@ -22,7 +21,6 @@ from software.plan.plan import Plan, Scheme
 from software.plan.planner import plan
 from software.profile import Profile
 from synthesis.network import Network
-from synthesis.simulate import simulate
 from writing.templates import render
 
 
@@ -46,16 +44,27 @@ def build_calls(
     as `software.build.build` does, or if the copy is of no use (E940 to E943).
     """
     graph = lower(network, average_rounding=average_rounding)
-    chosen, need = _planned(graph, profile, schemes, kernels, interleaving)
+    made = planned(graph, profile, schemes, kernels, library=library, interleaving=interleaving)
+    sample = sample_of(network, average_rounding=average_rounding)
+    return emitted(made, sample, name, command_line)
+
+
+def planned(
+    graph: Graph,
+    profile: Profile,
+    schemes: Sequence[Scheme] = tuple(Scheme),
+    kernels: frozenset[str] | None = None,
+    *,
+    library: str | None = None,
+    interleaving: bool = False,
+) -> Built:
+    """Return the project of a graph without its files; raises as `build_calls` does."""
+    chosen, need = _chosen(graph, profile, schemes, kernels, interleaving)
     chosen.validate()
-    made = simulate(network, average_rounding=average_rounding).outputs
-    outputs = tuple(made[layer.index] for layer in network.outputs())
-    sample = Sample(network.sample, outputs)
-    interface = _interface(chosen, library)
-    return Built(chosen, need, emit(chosen, sample, name, command_line, interface))
+    return Built(chosen, need, interface=_interface(chosen, library))
 
 
-def _planned(
+def _chosen(
     graph: Graph,
     profile: Profile,
     schemes: Sequence[Scheme],

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import field, replace
 
 from diagnostics import Diagnostic, DiagnosticError
-from software.build import CODE_BYTES, NoRoomError
+from software.build import CODE_BYTES, NoRoomError, sample_of
 from software.emit.level_text import level_plan_file
 from software.emit.levels import emit_levels
 from software.emit.project import Sample
@@ -19,7 +20,6 @@ from software.lower import lower
 from software.plan.lines import in_lines
 from software.profile import Profile
 from synthesis.network import Network
-from synthesis.simulate import simulate
 from values import frozen
 
 _STACK_BYTES = 768
@@ -41,12 +41,15 @@ ALWAYS = frozenset({"first", "pixels", "planes", "chain"})
 
 @frozen(slots=False)
 class LevelBuilt:
-    """A project: its plan, the bytes of L1 with stack, of weights and code, and its files."""
+    """A project: its plan, the bytes of L1 with stack, of weights, and its files by path.
+
+    It has no files while it is only planned.
+    """
 
     plan: LevelPlan
     ram: int
     weights: int
-    files: dict[str, str]
+    files: dict[str, str] = field(default_factory=dict)
 
     @property
     def in_place(self) -> bool:
@@ -75,13 +78,24 @@ def build_levels(
     (E906), or a sum could overflow (E901).
     """
     graph = fuse(lower(network, average_rounding=average_rounding))
-    made = simulate(network, average_rounding=average_rounding).outputs
-    outputs = tuple(made[layer.index] for layer in network.outputs())
+    made = planned(graph, profile, scheme, kernels)
+    sample = sample_of(network, average_rounding=average_rounding)
+    return emitted(made, sample, name, command_line)
+
+
+def planned(
+    graph: Graph, profile: Profile, scheme: str, kernels: frozenset[str] | None
+) -> LevelBuilt:
+    """Return the project of a fused graph without its files; raises as `build_levels` does."""
     plan = plan_levels(graph, profile, scheme, kernels)
-    files = emit_levels(plan, Sample(network.sample, outputs), name, command_line)
-    files["plan.json"] = level_plan_file(plan, name)
     ram = plan.used[Level.L1] + _reserved(profile)
-    return LevelBuilt(plan, ram, weight_bytes(graph, profile, kernels), files)
+    return LevelBuilt(plan, ram, weight_bytes(graph, profile, kernels))
+
+
+def emitted(made: LevelBuilt, sample: Sample, name: str, command_line: str) -> LevelBuilt:
+    """Return a project that was planned with its files."""
+    files = emit_levels(made.plan, sample, name, command_line)
+    return replace(made, files=files | {"plan.json": level_plan_file(made.plan, name)})
 
 
 def plan_levels(

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import field, replace
 
 from diagnostics import Diagnostic, DiagnosticError, Place
 from quantization.formats import Int64s
@@ -29,11 +30,15 @@ CODE_BYTES, STACK_BYTES = 6144, 512
 
 @frozen(slots=False)
 class QformatBuilt:
-    """A project: what runs, what it takes, and its files by path."""
+    """A project: what runs, what it takes, Arm's functions if any, and its files by path.
+
+    It has no files while it is only planned.
+    """
 
     program: Program
     need: Need
-    files: dict[str, str]
+    library: Library | None = None
+    files: dict[str, str] = field(default_factory=dict)
 
 
 def build_qformat(
@@ -54,6 +59,23 @@ def build_qformat(
     the copy is of no use (E940 to E943, E945).
     """
     network = stored.network
+    made = planned(network, profile, library=library, interleaving=interleaving)
+    given = stored.sample if sample is None else sample
+    output = execute(network, given[None])[network.graph.output][0]
+    order = COLUMN_MAJOR if stored.column_major else ROW_MAJOR
+    files = emit(network, Sample(given, output), name, command_line, profile.core.name, order,
+                 made.library, interleaving=interleaving)  # fmt: skip
+    return replace(made, files=files)
+
+
+def planned(
+    network: QuantizedNetwork,
+    profile: Profile,
+    *,
+    library: str | None = None,
+    interleaving: bool = False,
+) -> QformatBuilt:
+    """Return the project of a network without its files; raises as `build_qformat` does."""
     made = program(network, library=library is not None, interleaving=interleaving)
     need = need_of(network, made, profile)
     problems = [
@@ -63,12 +85,7 @@ def build_qformat(
     if problems:
         raise NoRoomError(problems)
     copy = None if library is None else _library(network, made, library)
-    given = stored.sample if sample is None else sample
-    output = execute(network, given[None])[network.graph.output][0]
-    order = COLUMN_MAJOR if stored.column_major else ROW_MAJOR
-    files = emit(network, Sample(given, output), name, command_line, profile.core.name, order, copy,
-                 interleaving=interleaving)  # fmt: skip
-    return QformatBuilt(made, need, files)
+    return QformatBuilt(made, need, copy)
 
 
 def need_of(network: QuantizedNetwork, made: Program, profile: Profile) -> Need:

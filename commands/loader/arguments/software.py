@@ -52,7 +52,7 @@ _CONTAINER = frozenset({"container", "encrypt", "slot", "arena"})
 _QFORMAT = frozenset({
     "device", "mcu", "scheme", "l1", "flash", "plan_report", "checkpoint_file", "sample_input",
     "prefix", "test_dir", "overwrite", "verbose", "log", "log_filename", "diagnostics", "debug",
-    "check_only", "cmsis_software_nn", "cmsis_nn", "no_progress", "no_version_check",
+    "check_only", "cmsis_software_nn", "cmsis_nn", "no_progress", "no_version_check", "fits",
     "version_check_interval", "upstream", "yamllint",
 })  # fmt: skip
 """Options that mean something for a checkpoint of 16 or 8 bits."""
