@@ -196,3 +196,37 @@ def parse_capacity(words: Sequence[str] | None) -> CapacityOptions:
         parser.error("argument --epochs: from 1 to 10,000")
     widths = tuple(map(int, sizes))
     return CapacityOptions(encodings, widths, args.epochs, args.dataset, args.data, args.out)
+
+
+@frozen
+class PlotOptions:
+    """Which logs are drawn: FILE or NAME=FILE; errors up to `most` percent."""
+
+    logs: tuple[str, ...]
+    out: str
+    classes: int
+    most: float
+
+
+def parse_plots(words: Sequence[str] | None) -> PlotOptions:
+    """Return the options of a command line; wrong usage ends the program with status 2."""
+    parser = Parser(
+        prog="lowbit_plots.py",
+        usage="%(prog)s [NAME=]LOG... --out NAME [options]",
+        description="Draw trainings of low-bit networks: error after each epoch, error against "
+        "bits and bytes of weights.",
+    )
+    option = parser.add_argument
+    option("logs", nargs="+", metavar="[NAME=]LOG",
+           help="log of train.py; trainings of the same name get the same colour")  # fmt: skip
+    option("--out", required=True, metavar="NAME",
+           help="write NAME.csv, NAME-curves.svg and NAME-bits.svg")  # fmt: skip
+    option("--classes", type=int, default=10, metavar="N", help="of the data set (default 10)")
+    option("--most", type=float, default=5.0, metavar="PERCENT",
+           help="draw errors up to this one (default 5)")  # fmt: skip
+    args = parser.parse_args(words)
+    if not 1 <= args.classes <= 4096:
+        parser.error("argument --classes: from 1 to 4,096")
+    if not 0 < args.most <= 100:
+        parser.error("argument --most: above 0, up to 100")
+    return PlotOptions(tuple(args.logs), args.out, args.classes, args.most)

@@ -7,24 +7,22 @@ from __future__ import annotations
 
 import csv
 import io
-import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import astuple, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from checkpoint import atomic
 from commands.lowbit.arguments import CapacityOptions
+from commands.lowbit.diagram import Panel, Series, axis, drawn
 from quantization.lowbit import ENCODINGS
 from values import frozen
-from writing.templates import render
 
 if TYPE_CHECKING:
     from training.lowbit.epochs import Pictures
 
 BUDGET_BITS = 8 * 12 * 1024
 """Where the picture has a line: 12 KB of weights."""
-_WIDTH, _HEIGHT = 300, 200
 _LEAST = 1e-3
 """An error or a loss that is less is drawn here."""
 
@@ -98,42 +96,28 @@ def write(points: Sequence[Point], table: Path, picture: Path) -> None:
     writer.writerows(astuple(point) for point in points)
     atomic.write_bytes(table, text.getvalue().encode())
     sizes: dict[str, Callable[[Point], float]] = {
-        "weights": lambda point: point.weights, "bits": lambda point: point.bits
+        "weights": lambda point: point.weights, "bits of weights": lambda point: point.bits
     }  # fmt: skip
     results: dict[str, Callable[[Point], float]] = {
-        "error (%)": lambda point: 100 - point.accuracy, "loss": lambda point: point.loss
+        "test error (%)": lambda point: 100 - point.accuracy, "loss": lambda point: point.loss
     }  # fmt: skip
-    panels = [
-        _panel(points, (size, by_size), (result, by_result))
-        for result, by_result in results.items()
-        for size, by_size in sizes.items()
-    ]
-    page = render("software/lowbit/capacity.svg.j2", panels=panels,
-                  encodings=list(dict.fromkeys(point.encoding for point in points)))  # fmt: skip
-    atomic.write_bytes(picture, page.encode())
+    panels = [_panel(points, size, result) for result in results.items() for size in sizes.items()]
+    atomic.write_bytes(picture, drawn(panels, (320, 220), 2, ()).encode())
 
 
 def _panel(
     points: Sequence[Point],
     across: tuple[str, Callable[[Point], float]],
     upward: tuple[str, Callable[[Point], float]],
-) -> dict[str, Any]:
-    """Return a diagram with logarithmic axes: a line for each encoding, in pixels."""
+) -> Panel:
+    """Return a diagram with logarithmic axes: a line for each encoding."""
     x, y = across[1], upward[1]
-    left, right = (math.log(f(map(x, points))) for f in (min, max))
-    low, high = (max(f(map(y, points)), _LEAST) for f in (min, max))
-    height = math.log(high / low) or 1
-
-    def place(point: Point) -> tuple[float, float]:
-        step = (math.log(x(point)) - left) / ((right - left) or 1)
-        return _WIDTH * step, _HEIGHT * (1 - math.log(max(y(point), _LEAST) / low) / height)
-
     lines: dict[str, list[tuple[float, float]]] = {}
     for point in points:
-        lines.setdefault(point.encoding, []).append(place(point))
-    budget = _WIDTH * (math.log(BUDGET_BITS) - left) / ((right - left) or 1)
-    shown = across[0] == "bits" and 0 <= budget <= _WIDTH
-    ends = [min(map(x, points)), max(map(x, points))]
-    return {"across": across[0], "upward": upward[0], "lines": [*lines.values()],
-            "ends": [f"{round(end):,}" for end in ends], "low": f"{low:.3g}", "high": f"{high:.3g}",
-            "budget": budget if shown else None}  # fmt: skip
+        lines.setdefault(point.encoding, []).append((x(point), max(y(point), _LEAST)))
+    return Panel(
+        axis(across[0], [place for line in lines.values() for place, _ in line], logarithmic=True),
+        axis(upward[0], [place for line in lines.values() for _, place in line], logarithmic=True),
+        [Series(name, line) for name, line in lines.items()],
+        (BUDGET_BITS, "12 KB") if "bits" in across[0] else None,
+    )

@@ -1,0 +1,29 @@
+#!/usr/bin/env python3
+"""Pictures of trainings of low-bit networks: lowbit_plots.py [NAME=]LOG... --out NAME."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import interrupts  # noqa: F401 - before all else
+
+# isort: split
+
+from collections.abc import Sequence
+
+from diagnostics import run
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Do what the command line says."""
+    from commands.lowbit.arguments import parse_plots
+    from commands.lowbit.plots import plot
+
+    return plot(parse_plots(words))
+
+
+if __name__ == "__main__":
+    sys.exit(run(main))
