@@ -125,6 +125,24 @@ def choose(
 ) -> tuple[Plan, Need]:
     """Return the first plan that fits a microcontroller; `calls` as in `plan`.
 
+    Raises NoRoomError with all that the smallest plan lacks.
+    """
+    made, need = closest(graph, profile, schemes, kernels, calls)
+    problems = [*_too_large(made, need, profile), *_too_small(made, need, profile)]
+    if problems:
+        raise NoRoomError(problems)
+    return made, need
+
+
+def closest(
+    graph: Graph,
+    profile: Profile,
+    schemes: Sequence[Scheme],
+    kernels: frozenset[str] | None,
+    calls: Mapping[int, Call] | None = None,
+) -> tuple[Plan, Need]:
+    """Return the first plan whose data fit the RAM, else the smallest; `calls` as in `plan`.
+
     Where fast kernels need too much memory beside the data, the one that needs none is tried.
     """
     tried: list[tuple[Plan, Need]] = []
@@ -133,16 +151,8 @@ def choose(
             made = plan(graph, profile.core, scheme, wanted, calls)
             tried.append((made, need_of(made, profile)))
             if tried[-1][1].ram <= profile.l1:
-                return _fitting(*tried[-1], profile)
-    return _fitting(*min(tried, key=lambda one: one[1].ram), profile)
-
-
-def _fitting(made: Plan, need: Need, profile: Profile) -> tuple[Plan, Need]:
-    """Return a plan that fits; raise NoRoomError with all that it lacks."""
-    problems = [*_too_large(made, need, profile), *_too_small(made, need, profile)]
-    if problems:
-        raise NoRoomError(problems)
-    return made, need
+                return tried[-1]
+    return min(tried, key=lambda one: one[1].ram)
 
 
 def need_of(made: Plan, profile: Profile) -> Need:

@@ -13,7 +13,7 @@ from tabulate import tabulate
 
 from checkpoint import atomic
 from commands.container.arguments import ContainerCommand
-from commands.same_files import refuse_overwriting
+from commands.same_files import refuse_overwriting, refuse_replacing
 from diagnostics.errors import InputError
 from reading import read_bytes
 from software.container import (
@@ -56,6 +56,7 @@ def _handle(command: ContainerCommand) -> int:
         case "extract":
             assert command.output is not None
             files = dict(_extracted(container, key))
+            refuse_replacing(command.output, files, (command.file, command.key_file))
             write_project(files, command.output, overwrite=command.overwrite)
             print(f"Wrote {len(files)} files to {command.output}")
         case _:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import errno
-import os
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -12,13 +10,13 @@ from answer import FILE_NAME, write_answer
 from commands.loader.configuration import check_configuration, write_configuration
 from commands.loader.messages import print_line, print_messages, visible
 from commands.loader.options import LoaderOptions, inputs
+from commands.loader.pages import check_report, pages, write_pages
 from commands.loader.recorded import with_recorded_data
 from commands.loader.soundness import last_line, refuse_unsound, sentence, unsound
-from commands.same_files import refuse_overwriting
+from commands.same_files import refuse_overwriting, refuse_replacing
 from diagnostics import (
     Diagnostic,
     DiagnosticError,
-    Place,
     Severity,
     has_errors,
     refuse_errors,
@@ -93,23 +91,6 @@ def create_project(options: LoaderOptions) -> int:
     return 0
 
 
-def pages(options: LoaderOptions) -> list[tuple[str, str | None]]:
-    """Return the files beside the project that options ask for."""
-    output = options.output
-    reports = () if output.report is None else report_files(output.report)
-    return [
-        *(("--report", str(path)) for path in reports),
-        ("--write-config", output.configuration),
-    ]
-
-
-def report_files(report: str) -> tuple[Path, ...]:
-    """Return the files of --report: the page and its JSON twin, or JSON alone if that is named."""
-    page = Path(report)
-    twin = page.with_suffix(".json")
-    return (page,) if page == twin else (page, twin)
-
-
 def complaints_of_options(options: LoaderOptions) -> list[Diagnostic]:
     """Return what speaks against the options before the network is known."""
     complaints = [*options.usage, *check_options(options.text)]
@@ -142,8 +123,7 @@ def write_embedded(options: LoaderOptions, result: Synthesis) -> None:
     files = texts | emit_arrays(result.summary, text)
     files |= dict(options.files)
     files[FILE_NAME] = answer_file(options, result, files)
-    project = ((str(folder / name), str(folder / name)) for name in files)
-    refuse_overwriting((*pages(options), *project), inputs(options))
+    refuse_replacing(folder, files, inputs(options), pages(options))
     write_configuration(options, result.network, result.placement.layout)
     write_project(files, folder, overwrite=options.overwrite)
     write_report(options, result.network, result.placement, shown, result)
@@ -253,27 +233,6 @@ def synthesized(options: LoaderOptions) -> Synthesis:
         raise
 
 
-def check_report(options: LoaderOptions) -> None:
-    """Refuse a report that could not be made or written."""
-    report = options.output.report
-    if report is None:
-        return
-    if options.output.check_only:
-        raise DiagnosticError(
-            Diagnostic(
-                "E090",
-                "--check-only writes nothing, no report either",
-                Place(option="--report"),
-                "Leave out --report or --check-only.",
-            )
-        )
-    if Path(report).is_dir():
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), report)
-    for path in report_files(report):
-        if path.is_dir():
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-
-
 def write_report(
     options: LoaderOptions,
     network: Network,
@@ -285,8 +244,6 @@ def write_report(
     was refused."""
     if options.output.report is None:
         return
-    from checkpoint import atomic
-    from checkpoint.pairs import write_pair
     from synthesis.emit.report import report_page
     from synthesis.emit.report_json import report_json
     from synthesis.report import build_report
@@ -304,13 +261,7 @@ def write_report(
         diagnostics=diagnostics,
         core=_core_memories(options, made),
     )
-    twin = report_json(gathered).encode("ascii")
-    page, *other = report_files(options.output.report)
-    if not other:
-        atomic.write_bytes(page, twin)
-        return
-    html = report_page(gathered).encode("utf-8", "backslashreplace")
-    write_pair(page, html, other[0], twin)
+    write_pages(options.output.report, report_page(gathered), report_json(gathered))
 
 
 def _core_memories(options: LoaderOptions, made: Synthesis | None) -> list[tuple[str, int, int]]:

@@ -111,4 +111,6 @@ def inputs(options: LoaderOptions) -> list[str | None]:
     chosen = options.resolve
     described = options.config_file if isinstance(options.config_file, str) else None
     sources = (chosen.checkpoint_file, chosen.sample_input, chosen.weight_input, chosen.bias_input)
-    return [described, *sources]
+    software = options.software
+    own = () if software is None else (software.mcu, software.key_file)
+    return [described, *sources, *own]

@@ -16,8 +16,8 @@ BITNET = "BITNET"
 class LowBitOptions:
     """Which header becomes which project; `labels` are the classes of the samples, if given.
 
-    With `floor` sums that are shifted are not rounded, whatever the header says; with `compress`
-    weights are stored as Huffman codes.
+    `report` is the page to write. With `floor` sums that are shifted are not rounded, whatever the
+    header says; with `compress` weights are stored as Huffman codes.
     """
 
     header: str
@@ -30,6 +30,7 @@ class LowBitOptions:
     floor: bool
     compress: bool
     command_line: str
+    report: str | None = None
 
     @property
     def folder(self) -> Path:
@@ -82,6 +83,7 @@ def parse(words: Sequence[str], *, json: bool) -> LowBitOptions:
            help="floor: bits of sums are dropped without rounding, to compare")  # fmt: skip
     option("--compress-weights", action="store_true",
            help="weights as Huffman codes: less flash, more instructions")  # fmt: skip
+    option("--report", metavar="FILE", help="write a page (HTML), and the same as JSON")
     option("--prefix", required=True, metavar="NAME", help="name of the project")
     option("--test-dir", required=True, metavar="DIR", help="folder in which it is written")
     option("--overwrite", action="store_true", help="replace a project that exists")
@@ -94,7 +96,7 @@ def parse(words: Sequence[str], *, json: bool) -> LowBitOptions:
     return LowBitOptions(
         args.checkpoint_file, args.sample_input, args.sample_labels, args.mcu, name,
         args.test_dir, args.overwrite, args.shiftnorm == "floor", args.compress_weights,
-        "ai8xize.py " + " ".join(words),
+        "ai8xize.py " + " ".join(words), args.report,
     )  # fmt: skip
 
 

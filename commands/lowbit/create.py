@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from checkpoint.atomic import refuse_other_than_file
+from commands.loader.pages import report_files, write_pages
 from commands.lowbit.arguments import LowBitOptions
+from commands.same_files import refuse_overwriting, refuse_replacing
 from diagnostics import Diagnostic, DiagnosticError, Place
 from reading.npy import NpyError, read_array
 from software.lowbit.emit import Samples, beside, emit, sizes
-from software.lowbit.engine import run
+from software.lowbit.engine import Run, run
 from software.lowbit.header import read_header
 from software.lowbit.network import LowBitNetwork
 from software.profile import Profile, read_profile
@@ -21,6 +25,12 @@ from writing.folder import check_folder, write_project
 def create_lowbit(options: LowBitOptions) -> int:
     """Write the project; return the exit status. Raises DiagnosticError."""
     profile = None if options.mcu is None else read_profile(options.mcu)
+    given = (options.header, options.sample, options.labels, options.mcu)
+    paths = () if options.report is None else report_files(options.report)
+    pages = [("--report", str(path)) for path in paths]
+    for path in paths:
+        refuse_other_than_file(path)
+    refuse_overwriting(pages, given)
     check_folder(options.folder, overwrite=options.overwrite)
     network = read_header(options.header)
     if options.floor:
@@ -33,11 +43,17 @@ def create_lowbit(options: LowBitOptions) -> int:
         )
     files = emit(network, samples, options.command_line, options.compress)
     flash, ram = sizes(network, options.compress)
-    if profile is not None:
-        code, stack = beside(network, options.compress)
-        _check_size((flash + code, ram + stack), profile)
-    classes = run(network, samples.inputs).classes
+    code, stack = beside(network, options.compress)
+    needs = (("flash", flash + code), ("RAM", ram + stack))
+    problems = [] if profile is None else [*_too_large(needs, profile)]
+    made = run(network, samples.inputs)
+    if problems:
+        _write_report(options, network, made, needs, profile, problems)
+        raise DiagnosticError(problems)
+    classes = made.classes
+    refuse_replacing(options.folder, files, given, pages)
     write_project(files, options.folder, overwrite=options.overwrite)
+    _write_report(options, network, made, needs, profile)
     packed = f" (packed: {sizes(network)[0]:,})" if options.compress else ""
     print(f"Weights: {flash:,}{packed} bytes of flash; sums and activations: {ram:,} bytes of RAM")
     print(f"Classes of the samples: {', '.join(map(str, classes[:16].tolist()))}"
@@ -53,22 +69,32 @@ def _without_rounding(network: LowBitNetwork) -> LowBitNetwork:
     return replace(network, rule=one, window_rule=other)
 
 
-def _check_size(used: tuple[int, int], profile: Profile) -> None:
-    """Raise E914 unless so many bytes of flash and of RAM are there."""
-    flash, ram = used
-    for kind, needed, available in (
-        ("flash", flash, profile.flash),
-        ("RAM", ram, profile.l1),
-    ):
+def _too_large(needs: tuple[tuple[str, int], ...], profile: Profile) -> Iterator[Diagnostic]:
+    """Yield the memories that do not suffice."""
+    for (kind, needed), available in zip(needs, (profile.flash, profile.l1), strict=True):
         if needed > available:
-            raise DiagnosticError(
-                Diagnostic(
-                    "E914",
-                    f"{profile.name} has {available:,} bytes of {kind}, {needed:,} are needed",
-                    Place(option="--mcu"),
-                    "Choose narrower layers, fewer bits or a larger microcontroller.",
-                )
+            yield Diagnostic(
+                "E914",
+                f"{profile.name} has {available:,} bytes of {kind}, {needed:,} are needed",
+                Place(option="--mcu"),
+                "Choose narrower layers, fewer bits or a larger microcontroller.",
             )
+
+
+def _write_report(
+    options: LowBitOptions,
+    network: LowBitNetwork,
+    made: Run,
+    needs: tuple[tuple[str, int], ...],
+    profile: Profile | None,
+    problems: Sequence[Diagnostic] = (),
+) -> None:
+    """Write the page and its twin, if wanted."""
+    if options.report is None:
+        return
+    from commands.lowbit.page import page_of  # few ask for it
+
+    write_pages(options.report, *page_of(options, network, made, needs, profile, problems))
 
 
 def _inputs(path: str, network: LowBitNetwork) -> NDArray[np.int8]:

@@ -11,6 +11,8 @@ from pathlib import Path
 from tabulate import tabulate
 
 from checkpoint import atomic
+from checkpoint.pairs import write_pair
+from commands.loader.pages import report_files
 from commands.lowbit.arguments import QuantizeOptions, parse_quantize
 from commands.lowbit.convert import Rows, network_of
 from commands.lowbit.files import Trained
@@ -28,24 +30,34 @@ _HEADS = ["layer", "encoding", "weights", "bytes", "least", "greatest", "mean", 
 def quantize_lowbit(words: Sequence[str]) -> int:
     """Write the header, print the statistics and write a report; return the exit status."""
     args = parse_quantize(words)
-    refuse_overwriting([(args.output, args.output)], (args.input,))
+    pages = () if args.report is None else report_files(args.report)
+    refuse_overwriting(
+        [(args.output, args.output), *(("--report", str(path)) for path in pages)],
+        (args.input, args.policy),
+    )
+    for path in pages:
+        atomic.refuse_other_than_file(path)
     trained = read_any(args.input, args.policy, args.encodings)
     network, rows = network_of(trained, args.input)
     prove_sums(network)
     accuracy, table = _accuracies(trained, args)
     text = header(network, f"quantize.py {Path(args.input).name}")
+    report = None
+    if args.report is not None:
+        from commands.lowbit.report import Report, first_layer_tiles, report_of
+
+        tiles = first_layer_tiles(trained)
+        name = Path(args.input).name
+        report = report_of(Report(name, rows, sizes(network), tiles, accuracy, table))
     atomic.write_bytes(args.output, text.encode("ascii", "backslashreplace"))
+    if report is not None:
+        write_pair(pages[0], report[0].encode(), pages[1], report[1].encode())
     _print(rows, accuracy, table)
     flash, ram = sizes(network)
     print(f"Weights: {flash:,} bytes of flash; sums and activations: {ram:,} bytes of RAM")
-    print(f"Wrote {args.output}")
-    if args.report is not None:
-        from commands.lowbit.report import Report, first_layer_tiles, write_report
-
-        tiles = first_layer_tiles(trained)
-        report = Report(Path(args.input).name, rows, (flash, ram), tiles, accuracy, table)
-        write_report(Path(args.report), report)
-        print(f"Wrote {args.report}")
+    for written in (args.output, args.report):
+        if written is not None:
+            print(f"Wrote {written}")
     return 0
 
 

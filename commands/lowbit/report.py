@@ -8,12 +8,10 @@ from __future__ import annotations
 import base64
 import json
 from dataclasses import asdict
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from checkpoint import atomic
 from commands.lowbit.convert import Rows
 from commands.lowbit.files import Trained
 from commands.lowbit.post import Rounded
@@ -21,6 +19,8 @@ from synthesis.emit.report_pictures import png
 from values import frozen
 from writing.templates import render
 
+VERSION = 1
+"""Of the JSON; whoever changes a name or its meaning raises it."""
 _ACROSS = 16
 """Tiles in a row of the picture."""
 _MIDDLE = 128
@@ -38,14 +38,14 @@ class Report:
     table: tuple[Rounded, ...]
 
 
-def write_report(path: Path, report: Report) -> None:
-    """Write the page, and beside it the same as JSON."""
+def report_of(report: Report) -> tuple[str, str]:
+    """Return the page, and the same as JSON."""
     total = sum(row.size_bytes for row in report.rows)
     page = render(
         "software/lowbit/report.html.j2", report=report, total=total, picture=_data_of(report.tiles)
     )
-    atomic.write_bytes(path, page.encode())
     content = {
+        "version": VERSION,
         "name": report.name,
         "flash_bytes": report.sizes[0],
         "ram_bytes": report.sizes[1],
@@ -53,7 +53,7 @@ def write_report(path: Path, report: Report) -> None:
         "accuracy": None if report.trained is None else asdict(report.trained),
         "post_training": [asdict(row) | {"percent": row.percent} for row in report.table],
     }
-    atomic.write_bytes(path.with_suffix(".json"), (json.dumps(content, indent=1) + "\n").encode())
+    return page, json.dumps(content, indent=1) + "\n"
 
 
 def first_layer_tiles(trained: Trained) -> NDArray[np.uint8]:

@@ -11,7 +11,7 @@ from tabulate import tabulate
 
 from checkpoint import write_checkpoint
 from commands.q15.arguments import Q15Options, parse
-from commands.same_files import refuse_overwriting
+from commands.same_files import refuse_overwriting, refuse_replacing
 from quantization.q15.file import StoredNetwork, to_checkpoint
 from quantization.q15.formats import Guard
 from quantization.q15.graph import Graph
@@ -78,6 +78,7 @@ def _write(options: Q15Options, network: QuantizedNetwork, sample: Sample, arch:
     order = COLUMN_MAJOR if options.column_major else ROW_MAJOR
     name = real_path(options.output).name
     files = emit(network, sample, name, options.command_line, options.core, order)
+    refuse_replacing(options.output, files, (options.input,))
     write_project(files, options.output, overwrite=options.overwrite)
     return f"Wrote {len(files)} files to {options.output}"
 

@@ -6,8 +6,8 @@ import os
 
 from checkpoint import atomic
 from commands.loader.messages import print_line
-from commands.loader.options import LoaderOptions
-from commands.same_files import refuse_overwriting
+from commands.loader.options import LoaderOptions, inputs
+from commands.same_files import refuse_replacing
 from commands.software.options import ContainerOptions
 from diagnostics import Diagnostic, DiagnosticError, Place
 from software.container.cipher import NONCE_BYTES, read_key
@@ -29,7 +29,6 @@ def create_container(
     network: Network, profile: Profile, options: LoaderOptions, wanted: ContainerOptions
 ) -> int:
     """Write FILE.nnb and the firmware project; return the exit status. Raises DiagnosticError."""
-    refuse_overwriting([("--container", wanted.file)], (wanted.key_file,))
     blob, room = contained(network, wanted, average_rounding=options.encode.average_rounding)
     check_room(profile, room)
     sealed = ", data encrypted" if wanted.key_file is not None else ""
@@ -41,6 +40,8 @@ def create_container(
         return 0
     files = firmware(blob, room, profile.core.name, options.project.name,
                      options.project.command_line)  # fmt: skip
+    beside = [("--container", wanted.file)]
+    refuse_replacing(options.folder, files, inputs(options), beside)
     write_project(files, options.folder, overwrite=options.overwrite)
     atomic.write_bytes(wanted.file, blob)
     print_line(f"Wrote {wanted.file}, and {len(files)} files to {options.folder}", options.messages)

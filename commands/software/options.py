@@ -61,6 +61,11 @@ class SoftwareOptions:
     qformat: bool = False
     interleaving: bool = False
 
+    @property
+    def key_file(self) -> str | None:
+        """The file of the key that containers are encrypted with."""
+        return None if self.container is None else self.container.key_file
+
     def profile(self) -> Profile:
         """Return the profile that is asked for, with the sizes that options gave.
 

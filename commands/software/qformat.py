@@ -9,8 +9,9 @@ import numpy as np
 
 from checkpoint import read_checkpoint
 from commands.loader.messages import print_line, print_messages, visible
-from commands.loader.options import LoaderOptions
+from commands.loader.options import LoaderOptions, inputs
 from commands.q15.arrays import read_samples
+from commands.same_files import refuse_replacing
 from commands.software.options import SoftwareOptions
 from diagnostics import refuse_errors
 from diagnostics.errors import InputError
@@ -55,6 +56,7 @@ def create_qformat(options: LoaderOptions, wanted: SoftwareOptions) -> int:
     if (log := options.project.log_filename) is not None:
         head = f"{options.project.command_line}\n\n{profile.name} ({profile.core.name})\n\n"
         files = files | {log: f"{head}{plan}\n"}
+    refuse_replacing(options.folder, files, inputs(options))
     write_project(files, options.folder, overwrite=options.overwrite)
     need = built.need
     print_line(

@@ -1,105 +1,168 @@
 """The report of a project for a microcontroller: what it takes, where the time goes, what it gives.
 
-Facts and names are those of the report for the accelerator where both have them.
+Of a network that does not fit, the smallest plan is shown.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from collections.abc import Iterator, Sequence
 
 from commands.loader.options import LoaderOptions
-from software.build import Built
+from commands.software.options import SoftwareOptions
+from commands.software.page import PIXELS, Shown, StepRow, limit, pages_of
+from diagnostics import Diagnostic
+from software.build import Built, closest
 from software.cost import predicted, total_work, work_of
-from software.emit.page import plan_page
-from software.graph import Convolution, Step
+from software.emit.code import Code
+from software.emit.level_text import level_text, unit_text
+from software.emit.text import plan_text
+from software.fuse import fuse
+from software.graph import Convolution, Step, Tensor
+from software.levels.build import LevelBuilt
+from software.levels.plan import Level, Task
+from software.lower import lower
+from software.plan.plan import Plan
 from software.profile import Profile
-from synthesis.emit.report_pictures import Picture, picture_of
+from synthesis.emit.report_pictures import picture_of
 from synthesis.network import Network
 from synthesis.report.build import output_range
-from synthesis.report.values import OutputRange
 from synthesis.simulate import simulate
 from values import frozen
 
-VERSION = 1
-"""Of the JSON twin; whoever changes a name or its meaning raises it."""
-_PIXELS = 60_000
-"""Of all pictures of a page."""
-
 
 @frozen
-class StepRow:
-    """A step of the plan: estimated cycles, and the output for the sample behind a layer's last."""
+class _Part:
+    """A step or a group of them: its last step, how it is computed, and what it costs."""
 
-    layer: int
     name: str
-    kind: str
+    last: Step
     kernel: str
     products: int
+    weights: int
     cycles: float | None
-    share: float
-    shape: str
-    result: OutputRange | None = None
-    picture: Picture | None = None
 
 
 def report_of(
-    built: Built, profile: Profile, network: Network, options: LoaderOptions
+    built: Built | LevelBuilt,
+    profile: Profile,
+    network: Network,
+    options: LoaderOptions,
+    messages: Sequence[Diagnostic],
 ) -> tuple[str, str]:
-    """Return page and JSON of a project."""
-    made = simulate(network, average_rounding=options.encode.average_rounding).outputs
-    rows = tuple(_rows(built, network, made))
-    plan = built.plan
-    whole = predicted(total_work(plan.graph.steps, plan.kernels), plan.core.name)
-    cycles = None if whole is None else round(whole.cycles)
-    needs = (("RAM", built.need.ram, profile.l1), ("Flash", built.need.flash, profile.flash))
-    page = plan_page(
-        built, profile, options.project.name,
-        {"rows": rows, "needs": needs, "cycles": cycles, "sentence": _sentence(rows, cycles)},
-    )  # fmt: skip
-    return page, _json(built, options, needs, rows, cycles)
+    """Return page and JSON of a plan; an error among the messages is why it was refused."""
+    tensors = built.plan.graph.tensors
+    if isinstance(built, LevelBuilt):
+        parts = [*map(_of_task, built.plan.tasks)]
+        shown = _levels(built, profile, tuple(_rows(parts, tensors, network, options)))
+    else:
+        parts = [*_of_steps(built.plan)]
+        shown = _plan(built, profile, tuple(_rows(parts, tensors, network, options)))
+    return pages_of(shown, options.project, messages)
 
 
-def _rows(
-    built: Built, network: Network, made: Mapping[int, NDArray[np.int64]]
-) -> Iterator[StepRow]:
-    plan = built.plan
-    steps = plan.graph.steps
-    last = {step.layer: number for number, step in enumerate(steps)}
-    costs = [predicted(work_of(step, plan.kernels), plan.core.name) for step in steps]
-    measure = [
-        cost.cycles if cost is not None else float(_products(step))
-        for step, cost in zip(steps, costs, strict=True)
-    ]
-    whole = max(sum(measure), 1.0)
-    wide = {layer.index: layer.output_width != 8 for layer in network.layers}
-    for number, (step, cost) in enumerate(zip(steps, costs, strict=True)):
-        values = made.get(step.layer) if last[step.layer] == number else None
-        tensor = plan.graph.tensors[step.target] if step.target < len(plan.graph.tensors) else None
-        kernel = plan.kernels[step.target].function if isinstance(step, Convolution) else ""
-        yield StepRow(
-            step.layer,
-            step.name,
-            type(step).__name__.lower(),
-            plan.calls[step.target].function if step.target in plan.calls else kernel,
-            _products(step),
-            None if cost is None else cost.cycles,
-            measure[number] / whole,
-            "" if tensor is None else f"{tensor.channels}×{tensor.rows}×{tensor.columns}",
-            None if values is None else output_range(values, wide=wide[step.layer]),
-            None if values is None else picture_of(step.layer, values, _PIXELS // len(last)),
-        )
+def report_refusal(
+    network: Network,
+    profile: Profile,
+    options: LoaderOptions,
+    wanted: SoftwareOptions,
+    messages: Sequence[Diagnostic],
+) -> tuple[str, str]:
+    """Return page and JSON of a network that does not fit: the smallest plan in one memory."""
+    graph = fuse(lower(network, average_rounding=options.encode.average_rounding))
+    plan, need = closest(graph, profile, wanted.schemes, wanted.kernels)
+    return report_of(Built(plan, need, {}), profile, network, options, messages)
+
+
+def _of_steps(plan: Plan) -> Iterator[_Part]:
+    code = Code(plan)
+    kernels = {target: kernel.function for target, kernel in plan.kernels.items()}
+    kernels |= {target: call.function for target, call in plan.calls.items()}
+    for number, step in enumerate(plan.graph.steps):
+        cost = predicted(work_of(step, plan.kernels), plan.core.name)
+        cycles = None if cost is None else cost.cycles
+        weights = code.packed[number].values.nbytes if number in code.packed else 0
+        kernel = kernels.get(step.target, "")
+        yield _Part(step.name, step, kernel, _products(step), weights, cycles)
+
+
+def _of_task(task: Task) -> _Part:
+    steps = [one.step for one in task.layers]
+    weights = sum(step.weights.nbytes for step in steps if isinstance(step, Convolution))
+    products = sum(map(_products, steps))
+    return _Part(task.name, task.step, unit_text(task), products, weights, task.cycles)
 
 
 def _products(step: Step) -> int:
     return step.macs if isinstance(step, Convolution) else 0
 
 
-def _sentence(rows: tuple[StepRow, ...], cycles: int | None) -> str:
+def _plan(built: Built, profile: Profile, rows: tuple[StepRow, ...]) -> Shown:
+    plan, need = built.plan, built.need
+    whole = predicted(total_work(plan.graph.steps, plan.kernels), plan.core.name)
+    cycles = None if whole is None else round(whole.cycles)
+    return Shown(
+        core=plan.core.name,
+        scheme=str(plan.scheme),
+        needs=(("RAM", need.ram, limit(profile.l1)), ("Flash", need.flash, limit(profile.flash))),
+        rows=rows,
+        cycles=cycles,
+        sentence=_sentence(rows, cycles),
+        text=plan_text(built, profile),
+        blocks=tuple(plan.blocks),
+        moments=len(plan.segments),
+        arena=plan.arena_bytes,
+    )
+
+
+def _levels(built: LevelBuilt, profile: Profile, rows: tuple[StepRow, ...]) -> Shown:
+    plan = built.plan
+    further = (("L2", Level.L2, profile.l2), ("L3", Level.L3, profile.l3))
+    return Shown(
+        core=plan.core.name,
+        scheme=plan.scheme,
+        needs=(
+            ("L1", built.ram, limit(profile.l1)),
+            *((name, plan.used[level], size) for name, level, size in further if size),
+            ("Flash", built.flash, limit(profile.flash)),
+        ),
+        rows=rows,
+        cycles=round(plan.cycles),
+        sentence=_sentence(rows, round(plan.cycles)),
+        text=level_text(built, profile),
+        blocks=plan.blocks,
+        moments=len(plan.graph.steps),
+        arena=plan.used[Level.L1],
+    )
+
+
+def _rows(
+    parts: Sequence[_Part], tensors: Sequence[Tensor], network: Network, options: LoaderOptions
+) -> Iterator[StepRow]:
+    made = simulate(network, average_rounding=options.encode.average_rounding).outputs
+    last = {part.last.layer: number for number, part in enumerate(parts)}
+    measure = [part.products if part.cycles is None else part.cycles for part in parts]
+    whole = max(sum(measure), 1.0)
+    wide = {layer.index: layer.output_width != 8 for layer in network.layers}
+    for number, part in enumerate(parts):
+        step = part.last
+        values = made.get(step.layer) if last[step.layer] == number else None
+        tensor = tensors[step.target] if step.target < len(tensors) else None
+        yield StepRow(
+            layer=step.layer,
+            name=part.name,
+            kind=type(step).__name__.lower(),
+            kernel=part.kernel,
+            products=part.products,
+            cycles=part.cycles,
+            share=measure[number] / whole,
+            shape="" if tensor is None else f"{tensor.channels}×{tensor.rows}×{tensor.columns}",
+            weights=part.weights,
+            result=None if values is None else output_range(values, wide=wide[step.layer]),
+            picture=None if values is None else picture_of(step.layer, values, PIXELS // len(last)),
+        )
+
+
+def _sentence(rows: Sequence[StepRow], cycles: int | None) -> str:
     """Say where most of the time goes."""
     slowest = max(rows, key=lambda row: row.share)
     products = sum(row.products for row in rows)
@@ -113,45 +176,3 @@ def _sentence(rows: tuple[StepRow, ...], cycles: int | None) -> str:
         f"An inference takes about {cycles:,} cycles (estimated), {products / max(cycles, 1):.2f} "
         f"multiplications in each; {slowest.share:.0%} of them go into {slowest.name}{kernel}."
     )
-
-
-def _json(
-    built: Built,
-    options: LoaderOptions,
-    needs: tuple[tuple[str, int, int], ...],
-    rows: tuple[StepRow, ...],
-    cycles: int | None,
-) -> str:
-    plan = built.plan
-    facts: dict[str, Any] = {
-        "version": VERSION,
-        "tool": f"ai8xize.py {options.project.tool_version}",
-        "command_line": options.project.command_line,
-        "name": options.project.name,
-        "core": plan.core.name,
-        "fits": True,
-        "scheme": str(plan.scheme),
-        "needs": [{"what": what, "unit": "bytes", "used": n, "of": of} for what, n, of in needs],
-        "multiplications": sum(row.products for row in rows),
-        "cycles": cycles,
-        "slowest_layer": max(rows, key=lambda row: row.share).layer,
-        "steps": [
-            {
-                "layer": row.layer, "name": row.name, "kind": row.kind,
-                "kernel": row.kernel or None, "multiplications": row.products,
-                "cycles": None if row.cycles is None else round(row.cycles),
-                "share": row.share, "output": row.shape,
-                "result": None if row.result is None else {
-                    "low": row.result.low, "high": row.result.high,
-                    "limits": list(row.result.limits),
-                    "at_limits": row.result.at_limits, "zeros": row.result.zeros,
-                },
-            }
-            for row in rows
-        ],
-        "memory": [
-            {"name": b.name, "bytes": b.size, "offset": b.offset, "first": b.first, "last": b.last}
-            for b in plan.blocks
-        ],
-    }  # fmt: skip
-    return json.dumps(facts, indent=1, ensure_ascii=True, allow_nan=False) + "\n"

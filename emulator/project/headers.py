@@ -65,7 +65,8 @@ class Headers:
     def provide(self, message: CompilerMessage) -> bool:
         """Find or make up the header that a compiler asks for; tell whether that is new.
 
-        Raises EmulatorError (E811) if several folders beside the tree have it.
+        Raises EmulatorError (E811) if several folders beside the tree have it, or one whose
+        sources are another version of this tree's.
         """
         name = message.name
         near = [] if name in self.made_up else self._near(message)
@@ -99,7 +100,27 @@ class Headers:
         near = find_in_tree(real_path(self.tree.root).parent, message.name)
         if len(near) > 1:
             raise self._ambiguous(message, near)
+        for header in near:
+            self._refuse_other_version(message, header)
         return near
+
+    def _refuse_other_version(self, message: CompilerMessage, header: Path) -> None:
+        """Raise EmulatorError (E811) if a header stands among sources that the tree has, too.
+
+        It belongs to another project; with it a program might pass that does not compile.
+        """
+        own = {path.name for path in (*self.tree.sources, *self.tree.others)}
+        same = sorted(path.name for path in header.parent.glob("*.c") if path.name in own)
+        if same:
+            folder = self.tree.shown(header.parent)
+            raise EmulatorError(
+                "E811",
+                f"{self._asked(message)}: {message.name} is not in the project; that in {folder} "
+                f"belongs to another one, which has a {same[0]} of its own",
+                str(self.tree.root),
+                "Put the header of this project back: generate it again. If that one is meant, "
+                f"name its folder: --include {folder}.",
+            )
 
     def _take(self, name: str, header: Path) -> bool:
         """Add the folder of a header to those that are searched; tell whether it is new."""
@@ -116,8 +137,10 @@ class Headers:
         places = ", ".join(self.tree.shown(path.parent) for path in found[:4])
         return EmulatorError(
             "E811",
-            f"{self.tree.place(message.file, message.line)}: {message.name} is not in the project, "
-            f"but in {places}",
+            f"{self._asked(message)}: {message.name} is not in the project, but in {places}",
             str(self.tree.root),
             "Name one of these folders with --include.",
         )
+
+    def _asked(self, message: CompilerMessage) -> str:
+        return self.tree.place(message.file, message.line)

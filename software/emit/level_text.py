@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from software.emit.page import page_of
 from software.graph import Convolution
 from software.levels.plan import Level, LevelPlan, Task
 from software.levels.schemes import Channels, Planes, Rows, Weights
@@ -32,14 +31,6 @@ def level_log(built: LevelBuilt, profile: Profile, command_line: str) -> str:
     """Return the text of the log."""
     head = (command_line, "", f"{profile.name} ({profile.core.name})", "")
     return "\n".join((*head, level_text(built, profile))) + "\n"
-
-
-def level_page(built: LevelBuilt, profile: Profile, name: str) -> str:
-    """Return an HTML page with the use of L1 over time."""
-    plan = built.plan
-    return page_of(
-        plan.blocks, len(plan.tasks), plan.used[Level.L1], name, level_text(built, profile)
-    )
 
 
 def _task(plan: LevelPlan, task: Task) -> Iterator[str]:

@@ -5,23 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from software.build import Built
-from software.emit.text import plan_text
 from software.memory import Block
-from software.profile import Profile
 from writing.templates import render
 
 _WIDTH, _HEIGHT = 900, 480
-
-
-def plan_page(
-    built: Built, profile: Profile, name: str, report: Mapping[str, Any] | None = None
-) -> str:
-    """Return an HTML page that needs nothing else; `report` has what it shows besides the plan."""
-    plan = built.plan
-    return page_of(
-        plan.blocks, len(plan.segments), plan.arena_bytes, name, plan_text(built, profile), report
-    )
 
 
 def page_of(
@@ -30,9 +17,12 @@ def page_of(
     arena_bytes: int,
     name: str,
     text: str,
-    report: Mapping[str, Any] | None = None,
+    report: Mapping[str, Any],
 ) -> str:
-    """Return a page that shows the blocks of a memory of `arena_bytes` over `steps` of time."""
+    """Return a page that shows the blocks of a memory of `arena_bytes` over `steps` of time.
+
+    It needs no other file; `report` has what it shows besides.
+    """
     across = _WIDTH / max(steps, 1)
     up = _HEIGHT / max(arena_bytes, 1)
     boxes = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import field, replace
 
-from diagnostics import Diagnostic, DiagnosticError
+from diagnostics import Diagnostic
 from software.build import CODE_BYTES, NoRoomError, sample_of
 from software.emit.level_text import level_plan_file
 from software.emit.levels import emit_levels
@@ -105,7 +105,7 @@ def plan_levels(
     weights = weight_bytes(graph, profile, kernels)
     in_place = not profile.weights_in_l3 and weights + CODE_BYTES <= profile.flash
     if not in_place and weights > profile.l3:
-        raise DiagnosticError(
+        raise NoRoomError(
             Diagnostic(
                 "E906",
                 f"{profile.name} has {profile.flash:,} bytes of flash and {profile.l3:,} of l3; "

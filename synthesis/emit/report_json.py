@@ -61,7 +61,7 @@ def _facts(report: Report) -> dict[str, Any]:
         "reasons": [
             {"layer": layer, "key": key, "reason": reason} for layer, key, reason in report.reasons
         ],
-        "messages": [_message(found) for found in report.diagnostics],
+        "messages": [message_facts(found) for found in report.diagnostics],
     }  # fmt: skip
 
 
@@ -120,7 +120,8 @@ def _step(report: Report, index: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _message(found: Diagnostic) -> dict[str, Any]:
+def message_facts(found: Diagnostic) -> dict[str, Any]:
+    """Return a message with its place."""
     place = found.place
     return {
         "code": found.code,

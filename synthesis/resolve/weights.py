@@ -63,11 +63,11 @@ def layer_tensors(
     refused = any(p.severity is Severity.ERROR for p in problems)
     if len(found) < len(wanted) and not refused:
         missing = wanted[len(found)]
+        file = options.weight_input or "the weights file"
         problems.append(
             missing.error(
                 "E210",
-                f"the weights file has tensors for {len(found)} layers, "
-                f"the description needs {len(wanted)}",
+                f"{file} has tensors for {len(found)} layers, the description needs {len(wanted)}",
                 "op",
                 remedy="Remove layers from the description or use the network's own checkpoint.",
                 effects=OF_ANOTHER_LAYER,

@@ -50,6 +50,7 @@ def test_report_shows_layers_accuracy_and_first_weights(
     content = json.loads((tmp_path / "net.json").read_text())
     page = (tmp_path / "net.html").read_text()
     assert "data:image/png;base64," in page and "Rounded after training" in page
+    assert content["version"] == 1
     assert content["flash_bytes"] == sum(layer["size_bytes"] for layer in content["layers"])
     assert [row["encoding"] for row in content["post_training"]] == [
         "None", "8bit", "4bitsym", "2bitsym", "Ternary", "Binary"
@@ -58,6 +59,25 @@ def test_report_shows_layers_accuracy_and_first_weights(
     assert f"({accuracy['correct']:,} of {accuracy['total']:,})" in printed
     (same,) = (row for row in content["post_training"] if row["encoding"] == "4bitsym")
     assert accuracy["total"] == same["total"] > 100
+
+
+def test_report_never_takes_the_place_of_an_input(tmp_path: Path) -> None:
+    """Nor does its JSON; and where it cannot be written, no header is, either."""
+    saved(Recipe(widths=(13,)), tmp_path / "net.html")
+    torch.save(foreign(False), tmp_path / "theirs.pth")
+    (tmp_path / "policy.json").write_text("{}")
+    (tmp_path / "folder.html").mkdir()
+    before = {path: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()}
+    for source, page, error in (
+        ("net.html", "net", InputError), ("theirs.pth", "policy", InputError),
+        ("theirs.pth", "folder", IsADirectoryError),
+    ):  # fmt: skip
+        words = [str(tmp_path / source), str(tmp_path / "x.h"), "--device", "BITNET", "--report",
+                 str(tmp_path / f"{page}.html")]  # fmt: skip
+        policy = ["--qat-policy", str(tmp_path / "policy.json")] if page == "policy" else []
+        with pytest.raises(error):
+            quantize_lowbit([*words, *policy])
+    assert {path: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()} == before
 
 
 def test_rows_that_are_filled_up_are_told(

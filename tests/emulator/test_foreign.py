@@ -152,6 +152,18 @@ def test_headers_in_several_folders_are_chosen_by_the_user(siblings: Path, run: 
     assert "no such folder" in run(siblings, "--include", siblings.parent / "missing")[1]
 
 
+def test_headers_of_another_version_are_refused(digits: Path, run: Emulate, tmp_path: Path) -> None:
+    """A project that lacks a header does not pass with that of its neighbour."""
+    for name in ("old", "new"):
+        c_files(digits, tmp_path / "all" / name)
+    (tmp_path / "all" / "new" / "sampledata.h").unlink()
+    status, text = run(tmp_path / "all" / "new")
+    assert status == 1
+    assert "sampledata.h is not in the project; that in ../old belongs to another one" in text
+    assert "which has a cnn.c of its own" in text
+    assert run(tmp_path / "all" / "new", "--include", tmp_path / "all" / "old")[0] == 0
+
+
 def test_folder_of_several_projects_names_them(digits: Path, run: Emulate, tmp_path: Path) -> None:
     for name in ("first", "second"):
         c_files(digits, tmp_path / "many" / name)

@@ -81,6 +81,10 @@ TABLE = (
     Reads("quantize", "--report-data", "trained.pth.tar q.pth.tar --device MAX78000 "
           "--report r.html --report-data csv:@", suffix=".csv"),
     Reads("quantize", "INPUT", "@ q.h --device BITNET", lowbit=True),
+    Reads("quantize", "--qat-policy", "bitnet.pth q.h --device BITNET --qat-policy @",
+          lowbit=True),
+    Reads("quantize", "--ptq-table", "low.pth.tar q.h --device BITNET --ptq-table --data @",
+          "MNIST/raw/t10k-images-idx3-ubyte", lowbit=True),
     Reads("batchnormfuser", "--inp_path", "-i @ -o f.pth.tar -oa net"),
     Reads("train", "--exp-load-weights-from", f"{_TINY} --exp-load-weights-from @"),
     Reads("train", "--exp-load-weights-from", f"{_TINY} --exp-load-weights-from @ -e"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from commands.lowbit.arguments import parse
 from commands.lowbit.create import create_lowbit
 from diagnostics import DiagnosticError
+from diagnostics.errors import InputError
 from emulator.cpu.architecture import ARCHITECTURES
 from emulator.plain import compile_plain, run_plain
 from quantization.lowbit import (
@@ -366,3 +368,33 @@ def test_networks_that_are_too_large_are_refused(tmp_path: Path) -> None:
     words += ["ch32v003", "--sample-input", str(tmp_path / "samples.npy"), "--prefix", "x"]
     with pytest.raises(DiagnosticError, match="has 16,384 bytes of flash, 19,072 are needed"):
         create_lowbit(parse([*words, "--test-dir", str(tmp_path)], json=False))
+
+
+@pytest.mark.parametrize("number", [0, 11, 12, 13, -1])
+def test_report_shows_needs_and_layers(number: int, tmp_path: Path) -> None:
+    network = networks()[number]
+    project(tmp_path, network, "--report", str(tmp_path / "r.html"))
+    page, facts = (tmp_path / "r.html").read_text(), json.loads((tmp_path / "r.json").read_text())
+    assert "It fits." in page and "no limit" in page and len(page) < 300_000
+    assert facts["version"] == 1 and [need["of"] for need in facts["needs"]] == [None, None]
+    assert facts["steps"][-1]["output"] == f"{network.classes}×1×1"
+    stored = sum(step["weight_bytes"] for step in facts["steps"])
+    assert facts["needs"][0]["used"] == stored + beside(network)[0]
+
+
+def test_report_of_a_network_that_does_not_fit(tmp_path: Path) -> None:
+    layers = (dense(3, "8bit", 256, 64), dense(5, "8bit", 64, 10))
+    with pytest.raises(DiagnosticError, match="16,384 bytes of flash, 19,072 are needed"):
+        project(tmp_path, LowBitNetwork(None, layers, Rule(), Rule()), "--mcu", "ch32v003",
+                "--report", str(tmp_path / "r.html"))  # fmt: skip
+    page, facts = (tmp_path / "r.html").read_text(), json.loads((tmp_path / "r.json").read_text())
+    assert not facts["fits"] and facts["messages"][0]["code"] == "E914"
+    assert "It does not fit." in page and "2,688" in page and not (tmp_path / "x").exists()
+
+
+def test_report_never_takes_the_place_of_the_header(tmp_path: Path) -> None:
+    layers = (dense(3, "8bit", 256, 64), dense(5, "8bit", 64, 10))
+    with pytest.raises(InputError, match="input and output are the same file"):
+        project(tmp_path, LowBitNetwork(None, layers, Rule(), Rule()),
+                "--report", str(tmp_path / "model.h"))  # fmt: skip
+    assert "Rule" not in (tmp_path / "model.h").read_text() and not (tmp_path / "x").exists()

@@ -4,26 +4,33 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from commands.loader.arguments import parse
 from commands.loader.create import create_project
+from diagnostics import DiagnosticError
+from diagnostics.errors import InputError
 from tests.conftest import ROOT
 
+DIGITS = [
+    "--config-file", str(ROOT / "networks/digits-chw-ai85.yaml"),
+    "--checkpoint-file", str(ROOT / "trained/digits-ai85digitsnet-qat8-q.pth.tar"),
+    "--sample-input", str(ROOT / "tests/sample_digits.npy"),
+]  # fmt: skip
 
-def report(folder: Path, name: str) -> None:
-    create_project(
-        parse([
-            "--device", "MCU", "--mcu", "stm32l4r5", "--config-file",
-            str(ROOT / "networks/digits-chw-ai85.yaml"), "--checkpoint-file",
-            str(ROOT / "trained/digits-ai85digitsnet-qat8-q.pth.tar"), "--sample-input",
-            str(ROOT / "tests/sample_digits.npy"), "--test-dir", str(folder), "--prefix", "net",
-            "--overwrite", "--report", str(folder / name),
-        ])
-    )  # fmt: skip
+
+MCU = ("--device", "MCU", "--mcu", "stm32l4r5")
+
+
+def report(folder: Path, name: str, *options: str) -> None:
+    words = [*options, *DIGITS, "--test-dir", str(folder), "--prefix", "net"]
+    create_project(parse([*words, "--overwrite", "--report", str(folder / name)]))
 
 
 def test_page_and_json_tell_what_fits_where_time_goes_and_what_comes_out(tmp_path: Path) -> None:
-    report(tmp_path, "r.html")
+    report(tmp_path, "r.html", *MCU)
     page, facts = (tmp_path / "r.html").read_text(), json.loads((tmp_path / "r.json").read_text())
     for part in ("It fits.", "56% of them go into layer 1 (conv2)", "Outputs for the sample",
                  "Memory over time", "data:image/png;base64,"):  # fmt: skip
@@ -38,6 +45,76 @@ def test_page_and_json_tell_what_fits_where_time_goes_and_what_comes_out(tmp_pat
 
 
 def test_json_alone(tmp_path: Path) -> None:
-    report(tmp_path, "only.json")
+    report(tmp_path, "only.json", *MCU)
     assert json.loads((tmp_path / "only.json").read_text())["name"] == "net"
     assert not (tmp_path / "only.html").exists()
+
+
+def pages_of(folder: Path, *options: str) -> tuple[str, dict[str, Any], str]:
+    """Return page, JSON and message of a network that is refused."""
+    with pytest.raises(DiagnosticError) as caught:
+        report(folder, "r.html", *options)
+    assert not (folder / "net").exists()
+    page, facts = (folder / "r.html").read_text(), json.loads((folder / "r.json").read_text())
+    assert facts["version"] == 1 and not facts["fits"] and "It does not fit." in page
+    return page, facts, str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "part"),
+    [
+        (("--device", "MCU", "--mcu", "ch32v003"), "E906", "those of layer 1 (conv2) alone"),
+        (("--device", "CMSIS-NN", "--mcu", "stm32l4r5", "--l1", "1500"), "E905", "the smallest"),
+        ((*MCU, "--scheme", "planes", "--l1", "900"), "E915", "needs"),
+        ((*MCU, "--flash", "9000", "--l2", "1M", "--l1", "64K"), "E906", "and 0 of l3"),
+    ],
+)
+def test_a_network_that_does_not_fit_has_the_same_page(
+    options: tuple[str, ...], code: str, part: str, tmp_path: Path
+) -> None:
+    page, facts, message = pages_of(tmp_path, *options)
+    (found,) = (one for one in facts["messages"] if one["severity"] == "error")
+    assert found["code"] == code and part in found["message"] and found["message"] in message
+    assert found["remedy"] and found["remedy"] in page
+    for shown in ("missing", "What takes the most memory", "Where the time goes", "Memory over"):
+        assert shown in page
+    assert [need["what"] for need in facts["needs"]] == ["RAM", "Flash"]
+    assert any(need["used"] > need["of"] for need in facts["needs"])
+    assert len(facts["steps"]) == 4 and len(page) < 300_000
+
+
+def test_page_says_which_plan_would_fit(tmp_path: Path) -> None:
+    page, facts, _ = pages_of(tmp_path, *MCU, "--scheme", "planes", "--l1", "3400")
+    assert all(need["used"] <= need["of"] for need in facts["needs"])
+    assert "the plan below (resident), which needs no further memory, would" in page
+
+
+def test_plans_of_memory_levels_have_the_same_page_and_json(tmp_path: Path) -> None:
+    report(tmp_path, "r.html", *MCU, "--l1", "8K", "--l2", "256K", "--scheme", "first")
+    page, facts = (tmp_path / "r.html").read_text(), json.loads((tmp_path / "r.json").read_text())
+    assert facts["fits"] and facts["scheme"] == "levels" and facts["version"] == 1
+    assert [need["what"] for need in facts["needs"]] == ["L1", "L2", "Flash"]
+    assert facts["multiplications"] == 352768
+    assert "It fits." in page and "Outputs for the sample" in page and "Copied: " in page
+
+
+@pytest.mark.parametrize("name", ["net.yaml", "net.html"])
+def test_report_never_takes_the_place_of_an_input(name: str, tmp_path: Path) -> None:
+    source = Path(DIGITS[1]).read_bytes()
+    (tmp_path / name).write_bytes(source)
+    words = [*MCU, "--config-file", str(tmp_path / name), *DIGITS[2:], "--test-dir", str(tmp_path)]
+    with pytest.raises(InputError, match="input and output are the same file"):
+        create_project(parse([*words, "--prefix", "net", "--report", str(tmp_path / name)]))
+    assert [path.read_bytes() for path in tmp_path.iterdir()] == [source]
+
+
+def test_project_never_takes_the_place_of_an_input(tmp_path: Path) -> None:
+    (tmp_path / "net").mkdir()
+    described = tmp_path / "net" / "main.c"
+    described.write_bytes(Path(DIGITS[1]).read_bytes())
+    (tmp_path / "net.yaml").symlink_to(described)
+    words = [*MCU, "--config-file", str(tmp_path / "net.yaml"), *DIGITS[2:], "--overwrite"]
+    for more in ((), ("--container", str(tmp_path / "net.nnb"))):
+        with pytest.raises(InputError, match="input and output are the same file"):
+            create_project(parse([*words, "--test-dir", str(tmp_path), "--prefix", "net", *more]))
+    assert described.read_bytes() == Path(DIGITS[1]).read_bytes()
