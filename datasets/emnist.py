@@ -31,6 +31,8 @@ SPLITS: dict[str, tuple[str, ...]] = {
     "MNIST": _DIGITS,
 }
 """By split, the names of the classes."""
+_LAST_LETTER = 26
+_UNPACK = "Unpack gzip.zip of NIST's page on EMNIST into this folder."
 _DISTORTION = RandomAffine(degrees=10, shear=5, pixels=2)
 
 
@@ -55,10 +57,16 @@ def _read(raw: Path, split: str, train: bool) -> tuple[Tensor, Tensor]:
         if path is None:
             raise DatasetError(
                 "E620", f"the file {name} or {name}.gz is missing", str(raw),
-                "Unpack gzip.zip of NIST's page on EMNIST into this folder.",
+                _UNPACK,
             )  # fmt: skip
         paths.append(path)
-    images, labels = read_pair(paths[0], paths[1], len(SPLITS[split]))
+    images, labels = read_pair(paths[0], paths[1], len(SPLITS[split]), _UNPACK)
+    last = _LAST_LETTER if split == "LETTERS" else len(SPLITS[split]) - 1
+    if labels.max() < last:
+        raise DatasetError(
+            "E613", f"its labels end at {int(labels.max())}, those of {split} at {last}: it is of "
+            "another split", str(paths[1]), _UNPACK,
+        )  # fmt: skip
     return images.transpose(2, 3).contiguous(), labels
 
 

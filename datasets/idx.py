@@ -41,10 +41,19 @@ def read_collection(
     return read_pair(image_path, label_path, CLASSES)
 
 
-def read_pair(image_path: Path, label_path: Path, classes: int) -> tuple[Tensor, Tensor]:
-    """Return images uint8 [N, 1, 28, 28] and labels int64 [N] of two files that belong together."""
-    images, labels = map(read_idx, (image_path, label_path))
-    _check(images, labels, image_path, label_path, classes)
+def read_pair(
+    image_path: Path, label_path: Path, classes: int, remedy: str = ANEW
+) -> tuple[Tensor, Tensor]:
+    """Return images uint8 [N, 1, 28, 28] and labels int64 [N] of two files that belong together.
+
+    Raises DatasetError, with this remedy, when they do not or are damaged.
+    """
+    try:
+        images, labels = map(read_idx, (image_path, label_path))
+        _check(images, labels, image_path, label_path, classes)
+    except DatasetError as exc:
+        exc.remedy = remedy
+        raise
     return images.unsqueeze(1), labels.long()
 
 

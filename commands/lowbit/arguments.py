@@ -119,8 +119,6 @@ class QuantizeOptions:
 
 def parse_quantize(words: Sequence[str]) -> QuantizeOptions:
     """Return the options of a command line; wrong usage ends the program with status 2."""
-    from quantization.lowbit import ENCODINGS
-
     parser = Parser(
         prog="quantize.py",
         usage="%(prog)s INPUT.pth.tar OUTPUT.h --device BITNET [options]",
@@ -149,12 +147,27 @@ def parse_quantize(words: Sequence[str]) -> QuantizeOptions:
     if args.ptq_table and args.data is None:
         parser.error("argument --ptq-table: add --data DIR")
     encodings = tuple(args.encoding.split(",")) if args.encoding else ()
-    if not set(encodings) <= ENCODINGS.keys():
-        parser.error(f"argument --encoding: known are {', '.join(ENCODINGS)}")
+    _check_encodings(parser, "--encoding", encodings)
     return QuantizeOptions(
         args.input, args.output, args.qat_policy, encodings, args.report, args.ptq_table,
         args.dataset, args.data,
     )  # fmt: skip
+
+
+def _check_encodings(parser: Parser, option: str, names: Sequence[str]) -> None:
+    """End the program unless all are names of encodings."""
+    from difflib import get_close_matches
+
+    from quantization.lowbit import ENCODINGS
+
+    for name in names:
+        if name not in ENCODINGS:
+            by_case = {known.lower(): known for known in ENCODINGS}
+            near = get_close_matches(name.lower(), by_case, 1)
+            meant = f"; did you mean {by_case[near[0]]}?" if near else ""
+            parser.error(
+                f"argument {option}: {name!r} is not known{meant} Known are {', '.join(ENCODINGS)}"
+            )
 
 
 @frozen
@@ -171,8 +184,6 @@ class CapacityOptions:
 
 def parse_capacity(words: Sequence[str] | None) -> CapacityOptions:
     """Return the options of a command line; wrong usage ends the program with status 2."""
-    from quantization.lowbit import ENCODINGS
-
     parser = Parser(
         prog="capacity.py",
         usage="%(prog)s --data DIR --out NAME [options]",
@@ -189,8 +200,7 @@ def parse_capacity(words: Sequence[str] | None) -> CapacityOptions:
     option("--epochs", type=int, default=10, metavar="N", help="of each training")
     args = parser.parse_args(words)
     encodings = tuple(args.encodings.split(","))
-    if not set(encodings) <= ENCODINGS.keys():
-        parser.error(f"argument --encodings: known are {', '.join(ENCODINGS)}")
+    _check_encodings(parser, "--encodings", encodings)
     sizes = args.widths.split(",")
     if not all(size.isascii() and size.isdecimal() and 0 < int(size) <= 4096 for size in sizes):
         parser.error("argument --widths: whole numbers from 1 to 4096, separated by commas")

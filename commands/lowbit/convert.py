@@ -134,11 +134,12 @@ def _codes(
 def _all_codes(trained: Trained, name: str, encoding: Encoding, path: str) -> NDArray[np.int64]:
     weights = _tensor(trained, f"{name}.weight", path)
     clip = float(_tensor(trained, f"{name}.s", path))
-    if not clip > 0 or not np.any(weights):
-        raise InputError(
-            "E725", f"{name}: all weights are zero or its clip scalar {clip:g} is not above zero",
-            path, "Train the network again.",
-        )  # fmt: skip
+    for reason, applies in (
+        ("all weights are zero", not np.any(weights)),
+        (f"its clip scalar {clip:g} is not above zero", not clip > 0),
+    ):
+        if applies:
+            raise InputError("E725", f"{name}: {reason}", path, "Train the network again.")
     return encode(weights, clip, encoding)
 
 

@@ -159,9 +159,9 @@ def parse(words: Sequence[str]) -> TrainOptions:
 
 
 def natural(text: str) -> int:
-    """Return a whole number from 0."""
+    """Return a whole number from 0 that torch takes as a seed."""
     number = int(text)
-    if number < 0:
+    if not 0 <= number < 1 << 63:
         raise ValueError
     return number
 

@@ -122,6 +122,14 @@ def test_wrong_usage_ends_with_status_2(words: list[str]) -> None:
     assert ended.value.code == 2
 
 
+def test_encodings_with_slips_lead_to_those_that_were_meant(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(SystemExit):
+        quantize_lowbit(["a.pth", "a.h", "--device", "BITNET", "--encoding", "4bitsym,nf5"])
+    assert "'nf5' is not known; did you mean NF4?" in capsys.readouterr().err
+
+
 def test_pruned_outputs_are_left_out(tmp_path: Path) -> None:
     recipe = Recipe(widths=(12, 8), prune_epoch=0, prune_totalgroups=6, prune_groupstoprune=2)
     network = LowBitNetwork(recipe.architecture(10))

@@ -93,6 +93,19 @@ def test_missing_and_damaged_files_of_emnist_are_refused(tmp_path: Path) -> None
         emnist.emnist_get_datasets((str(tmp_path), ARGS), False, split="BALANCED")
 
 
+@pytest.mark.parametrize(("split", "last"), [("BALANCED", 46), ("LETTERS", 26)])
+def test_files_of_another_split_of_emnist_are_refused(
+    split: str, last: int, tmp_path: Path
+) -> None:
+    raw = tmp_path / "EMNIST" / "raw"
+    raw.mkdir(parents=True)
+    for kind, values in (("images-idx3", torch.zeros(9, 28, 28)), ("labels-idx1", torch.arange(9))):
+        (raw / f"emnist-{split.lower()}-test-{kind}-ubyte").write_bytes(_idx(values.byte()))
+    with pytest.raises(DatasetError, match=f"end at 8, those of {split} at {last}") as refused:
+        emnist.emnist_get_datasets((str(tmp_path), ARGS), False, split=split)
+    assert "gzip.zip" in str(refused.value.remedy), "these files are not downloaded"
+
+
 def test_missing_files_are_downloaded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, serve: Callable[..., str]
 ) -> None:

@@ -358,6 +358,12 @@ def test_networks_that_need_more_ram_are_refused(tmp_path: Path) -> None:
     layers = (dense(3, "Binary", 32, 400), dense(5, "Binary", 400, 3))
     with pytest.raises(DiagnosticError, match="has 2,048 bytes of RAM, 2,192 are needed"):
         project(tmp_path, LowBitNetwork(None, layers, Rule(), Rule()), "--mcu", "ch32v003")
+    layers = (dense(3, "8bit", 32, 500), dense(5, "8bit", 500, 3))
+    with pytest.raises(DiagnosticError) as refused:
+        project(tmp_path, LowBitNetwork(None, layers, Rule(), Rule()), "--mcu", "ch32v003")
+    assert [one.message.split(", ")[-1] for one in refused.value.diagnostics] == [
+        "19,548 are needed", "2,692 are needed"
+    ]  # fmt: skip
 
 
 def test_networks_that_are_too_large_are_refused(tmp_path: Path) -> None:

@@ -171,6 +171,24 @@ def test_encodings_of_training_only_learn(encoding: str) -> None:
     assert bool(whole) is (encoding == "5bitsym") and layer.weight.grad is not None  # type: ignore[union-attr]
 
 
+def test_names_with_slips_lead_to_those_that_were_meant(tmp_path: Path) -> None:
+    (tmp_path / "policy.yaml").write_text("maxw_algo: Octave\nencodings: [NF5, 8bits, NF2, NF4]\n")
+    with pytest.raises(InputError) as refused:
+        read_recipe(str(tmp_path / "policy.yaml"))
+    errors = (refused.value, *refused.value.others)
+    remedies = [str(error.remedy).partition("?")[0] for error in errors]
+    assert remedies == [f"Did you mean '{name}'" for name in ("octav", "NF4", "8bit")]
+
+
+@pytest.mark.parametrize("rate", [float("inf"), 1e38])
+def test_trainings_that_diverge_end(rate: float) -> None:
+    data = Pictures(torch.full((32, 1, 16, 16), 200, dtype=torch.uint8), torch.arange(32) % 10)
+    data.images[:, :, ::2] = 0
+    recipe = Recipe(widths=(4,), lr=rate, epochs=3, batch_size=4, augmentation=False)
+    with pytest.raises(InputError, match="the loss of epoch . is not finite"):
+        train(LowBitNetwork(recipe.architecture(10)), recipe, data, data, 0, lambda _: None)
+
+
 def test_rates_follow_the_scheduler() -> None:
     warm = Recipe(scheduler="CosineWarmRestarts", step_size=10)
     assert _rate(warm, 10) == 1 and _rate(warm, 9.99) < 0.01
@@ -258,6 +276,13 @@ def test_hyperparameters_of_others_are_read_as_they_are(tmp_path: Path) -> None:
         ("first_layer_act_bits: 4\n", "first_layer_act_bits is 4; it must be 8"),
         ("enocding: NF4\n", "unknown key 'enocding' in the policy"),
         ("distillation: 2\n", "distillation is not from 0 to 1"),
+        ("model: FCMNSIT\n", "model is 'FCMNSIT'"),
+        ("QuantType: 4bitsm\n", "QuantType is '4bitsm'"),
+        ("num_epochs: 0\n", "num_epochs is not from 1 to 4096, but 0"),
+        ("num_epochs: 4\nepochs: 4\n", "num_epochs and epochs say the same"),
+        ("elastictransformprobability: 3\n", "elastictransformprobability is not from 0 to 1"),
+        ("rotation1: -1000\n", "rotation1 is not from 0 to 180"),
+        ("muon_momentum: 7\n", "muon_momentum is not from 0 to 0.99999"),
         ("average: 1\n", "average is not from 0 to 0.99999"),
         ("augmentation_pool: 65\n", "augmentation_pool is not from -1 to 64"),
         ("network_width1: x\n", "network_width1 is 'x'; it must be a number up to 4096"),

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from diagnostics.errors import InputError
 from training.lowbit.averaging import Average
 from training.lowbit.epochs import Epochs, Pictures, Samples
 from training.lowbit.matrices import optimizers_of
@@ -62,6 +63,13 @@ def train(
             if average is not None:
                 average.restart()
         loss = _one_epoch(network, optimizers, samples, labels, recipe, epoch, generator, average)
+        if not math.isfinite(loss):
+            raise InputError(
+                "E605",
+                f"the loss of epoch {epoch} is not finite",
+                "--lr",
+                "Lower the learning rate.",
+            )
         if average is not None:
             average.take_clips()
         networks = (network,) if average is None else (network, average.network)

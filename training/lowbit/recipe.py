@@ -14,7 +14,7 @@ from quantization.lowbit import ENCODINGS, TRAINING_ONLY
 from training.lowbit.activations import ActivationRule
 from training.lowbit.network import Architecture
 from training.lowbit.normalized import ENGINE, NORMS
-from training.policies.complaints import Complaints, shown
+from training.policies.complaints import Complaints, closest, shown
 from training.policies.yaml_file import read_section
 from values import frozen
 
@@ -177,11 +177,15 @@ def _recipe(content: Mapping[str, Any], complaints: Complaints, model: str | Non
         complaints.wrong(content, key, f"a number up to {_MOST_WIDTH}")
     if widths:
         values.setdefault("widths", tuple(width for width in widths if width))
-    complaints.refuse()
-    if model is not None:
-        values["model"] = model
+    for other, own in _OTHER_NAMES.items():
+        if other in found and own in found:
+            complaints.add(f"{other} and {own} say the same", content, other, "Leave one out.")
     named = values.get("model", MODELS[0])
-    values["model"] = _MODELS.get(named, named)
+    if named not in (*MODELS, *_MODELS):
+        complaints.add(f"model is {shown(named)}", content, "model",
+                       _one_of(named, (*MODELS, *_MODELS)))  # fmt: skip
+    complaints.refuse()
+    values["model"] = model or _MODELS.get(named, named)
     return _checked(Recipe(**values), content, complaints)
 
 
@@ -251,12 +255,12 @@ def _checked(recipe: Recipe, section: Mapping[str, Any], complaints: Complaints)
     for key, allowed in choices.items():
         value = getattr(recipe, key)
         if value not in allowed:
-            complaints.add(f"{key} is {shown(value)}", section, _written(key, section),
-                           f"Use one of {', '.join(map(str, allowed))}.")  # fmt: skip
+            complaints.add(f"{_written(key, section)} is {shown(value)}", section,
+                           _written(key, section), _one_of(value, allowed))  # fmt: skip
     for name in (*recipe.encodings, *filter(None, (recipe.window_encoding,))):
         if name not in names:
             complaints.add(f"encodings: {shown(name)} is not known", section, "encodings",
-                           f"Use one of {', '.join(names)}.")  # fmt: skip
+                           _one_of(name, names))  # fmt: skip
     if recipe.encodings and len(recipe.encodings) != len(recipe.widths) + 1:
         found = f"encodings has {len(recipe.encodings)} names for {len(recipe.widths) + 1} layers"
         complaints.add(found, section, "encodings", "Name one for each layer, or a single one.")
@@ -265,7 +269,7 @@ def _checked(recipe: Recipe, section: Mapping[str, Any], complaints: Complaints)
         "cnn_width": (recipe.cnn_width,), "batch_size": (recipe.batch_size,),
         "epochs": (recipe.epochs,),
     }  # fmt: skip
-    if recipe.lr <= 0 or recipe.muon_lr <= 0 or recipe.quantscale <= 0:
+    if not (recipe.lr > 0 and recipe.muon_lr > 0 and recipe.quantscale > 0):
         found = f"lr is {recipe.lr:g}, muon_lr {recipe.muon_lr:g}, quantscale {recipe.quantscale:g}"
         complaints.add(f"{found}; all must be above 0", section, _written("lr", section),
                        "A usual learning rate is lr: 0.002.")  # fmt: skip
@@ -275,7 +279,7 @@ def _checked(recipe: Recipe, section: Mapping[str, Any], complaints: Complaints)
         if not all(1 <= number <= _MOST_WIDTH for number in numbers):
             found = shown(numbers[0] if len(numbers) == 1 else [*numbers])
             complaints.add(
-                f"{key} is not from 1 to {_MOST_WIDTH}, but {found}",
+                f"{_written(key, section)} is not from 1 to {_MOST_WIDTH}, but {found}",
                 section,
                 _written(key, section),
                 "Every number must be in these limits.",
@@ -288,7 +292,8 @@ _RANGES: dict[str, tuple[float, float]] = {
     "augmentation_pool": (-1, 64), "augmentation_copies": (0, 64), "teacher_epochs": (0, 1000),
     "label_smoothing": (0, 1), "distillation": (0, 1), "temperature": (0.01, 100),
     "elastic": (0, 1), "step_size": (0, 1_000_000), "clip_until_epoch": (0, 1_000_000),
-    "average": (0, 0.99999),
+    "average": (0, 0.99999), "rotation1": (0, 180), "rotation2": (0, 180), "lr_decay": (0, 1),
+    "lambda_l1": (0, 1000), "muon_momentum": (0, 0.99999),
 }  # fmt: skip
 
 
@@ -322,8 +327,15 @@ def _check_together(recipe: Recipe, section: Mapping[str, Any], complaints: Comp
 def _check_ranges(recipe: Recipe, section: Mapping[str, Any], complaints: Complaints) -> None:
     for key, (least, most) in _RANGES.items():
         if not least <= getattr(recipe, key) <= most:
-            complaints.add(f"{key} is not from {least:,} to {most:,}", section,
-                           _written(key, section))  # fmt: skip
+            name = _written(key, section)
+            complaints.add(f"{name} is not from {least:,} to {most:,}", section, name)
+
+
+def _one_of(value: Any, allowed: tuple[Any, ...]) -> str:
+    """Return a remedy that lists what is allowed, and names what was probably meant."""
+    near = closest(str(value), map(str, allowed))
+    meant = f"Did you mean '{near}'? " if near else ""
+    return f"{meant}Use one of {', '.join(map(str, allowed))}."
 
 
 def _written(key: str, section: Mapping[str, Any]) -> str:
