@@ -13,6 +13,8 @@ from diagnostics.errors import InputError
 _OPERATIONS = frozenset({"op", "conv2d", "conv1d", "linear"})
 """What layers of ai8x call their operator; the latter three in files of 2020."""
 _BOOKKEEPING = ("output_shift", "weight_bits", "bias_bits", "quantize_activation", "shift_quantile")
+_LOWBIT = "lowbit"
+"""What low-bit training notes in its checkpoints."""
 _SHOWN = 8  # tensors named in a message
 REMEDY = (
     "Import it: quantize.py --import --model FILE:CLASS --calibrate DATASET, or train it with "
@@ -56,6 +58,12 @@ def refuse_foreign(checkpoint: Checkpoint, doing: str) -> None:
     `doing` is what cannot be done with them, such as "be quantized".
     """
     refuse_integers(checkpoint)
+    if _LOWBIT in checkpoint.extras:
+        raise InputError(
+            "E712",
+            f"a low-bit network cannot {doing}: its layers are not those of ai8x",
+            remedy="Its weights become a header: quantize.py INPUT MODEL.h --device BITNET.",
+        )
     found = list(foreign_tensors(checkpoint.state_dict))
     if not found:
         return

@@ -85,7 +85,12 @@ def _arrays(path: Path, shape: tuple[int, int, int]) -> list[Image]:
         return [array.reshape(shape).astype(np.int8)]
     if array.ndim and len(array) and array.shape[1:] in single:
         return [*array.reshape(-1, *shape).astype(np.int8)]
-    raise _refused(path, f"the input must have the shape {_text(shape)}, not {_text(array.shape)}")
+    remedy = None
+    if array.shape[-3:] == (*shape[1:], shape[0]):
+        remedy = "It seems to be rows, columns, channels: save numpy.moveaxis(input, -1, -3)."
+    raise _refused(
+        path, f"the input must have the shape {_text(shape)}, not {_text(array.shape)}", remedy
+    )
 
 
 def _picture(path: Path, shape: tuple[int, int, int]) -> Image:

@@ -95,7 +95,9 @@ def refuse_options(options: EmulateOptions, core: str | None) -> None:
             "--container": options.container is not None,
         }
         needs = "programs without the accelerator, which name their core in plan.json"
-        remedy = "Leave it out, or name a core with --core."
+        remedy = "Leave it out."
+        if options.project is not None and _accelerator_source(Path(options.project)) is None:
+            remedy = "Leave it out, or name a core with --core."
     else:
         given = {
             "--device": options.chip is not None,
@@ -119,15 +121,24 @@ def refuse_options(options: EmulateOptions, core: str | None) -> None:
 
 def _refuse_accelerator(project: Path) -> None:
     """Raise EmulatorError (E806) if a project uses the accelerator and its headers."""
+    found = _accelerator_source(project)
+    if found is not None:
+        source, name = found
+        raise EmulatorError(
+            "E806",
+            f"it includes {name}: this project is for the accelerator",
+            str(source),
+            "Leave out --core, or write one for a microcontroller with --device MCU.",
+        )
+
+
+def _accelerator_source(project: Path) -> tuple[Path, str] | None:
+    """Return the first source that includes a header of the accelerator's SDK, and that header."""
     for source in sorted(project.glob("*.c")):
         found = _SDK.search(source_text(source))
         if found and not (project / found[1]).is_file():
-            raise EmulatorError(
-                "E806",
-                f"it includes {found[1]}: this project is for the accelerator",
-                str(source),
-                "Leave out --core, or write one for a microcontroller with --device MCU.",
-            )
+            return source, found[1]
+    return None
 
 
 def emulate_plain(project: Path, core: str, options: EmulateOptions) -> int:

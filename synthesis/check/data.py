@@ -75,8 +75,17 @@ def input_fits_its_memory(layer: MappedLayer, chip: Chip) -> Iterator[Finding]:
             f"the input needs {size} bytes at 0x{layer.in_offset:x}, "
             f"a memory instance of {chip.name} has {limit}",
             ("in_offset", "in_dim", "processors"),
-            "Use a smaller image or a lower in_offset; CHW data takes a quarter of the space.",
+            _of_input(layer, limit - size),
         )
+
+
+def _of_input(layer: MappedLayer, highest: int) -> str:
+    """Return what to do about an input that fits at an offset of `highest` at most."""
+    if highest >= 0 and "in_offset" in layer.places:
+        return f"The highest in_offset that fits is 0x{highest // WORD_BYTES * WORD_BYTES:x}."
+    if layer.channels_first:
+        return "Use a smaller image."
+    return "Use a smaller image or a lower in_offset; CHW data takes a quarter of the space."
 
 
 def _output_bytes(layer: MappedLayer) -> int:

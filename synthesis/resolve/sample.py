@@ -22,6 +22,8 @@ from synthesis.parse.rules import kernel, operation
 
 _CAMERA_BITS: dict[int | None, tuple[int, int, int]] = {555: (5, 5, 5), 565: (5, 6, 5)}
 """Bits of red, green and blue by format."""
+_MOST = 255
+"""Of bytes without a sign."""
 _LANES = 4
 """Channels that one word of the input holds."""
 
@@ -68,7 +70,10 @@ def read_sample(description: Description, options: ResolveOptions) -> Tensor:
     if sample.min() < -128 or sample.max() > 127:
         raise refuse(
             f"the sample's values reach from {sample.min()} to {sample.max()}, "
-            "the limits are -128 and 127"
+            "the limits are -128 and 127",
+            remedy="Subtract 128 from values of 0 to 255."
+            if sample.min() == 0 and sample.max() <= _MOST
+            else remedy,
         )
     if sample.ndim == 2 and _reads_an_image(description, options):
         raise refuse(

@@ -152,6 +152,16 @@ def refused(make: Callable[[], object], path: Path) -> str:
     return caught.value.message
 
 
+def test_channels_last_are_told_how_to_move(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.zeros((4, 8, 8, 1), int))
+    with pytest.raises(EmulatorError) as caught:
+        read_inputs(tmp_path / "x.npy", SHAPE)
+    assert caught.value.remedy is not None
+    assert "save numpy.moveaxis(input, -1, -3)" in caught.value.remedy
+    np.save(tmp_path / "x.npy", np.moveaxis(np.load(tmp_path / "x.npy"), -1, -3))
+    assert len(read_inputs(tmp_path / "x.npy", SHAPE)) == 4
+
+
 @pytest.mark.parametrize(
     ("array", "message"),
     [

@@ -179,6 +179,17 @@ def test_options_without_accelerator_are_refused(words: list[str], tmp_path: Pat
     assert caught.value.code == "E805"
 
 
+def test_only_programs_that_can_run_elsewhere_are_told_of_cores(tmp_path: Path) -> None:
+    for text in (None, '#include "mxc.h"\n'):
+        folder = project(tmp_path)
+        if text is not None:
+            (folder / "main.c").write_text(text)
+        with pytest.raises(EmulatorError) as caught:
+            emulate(parse([str(folder), "--count"]))
+        assert caught.value.remedy is not None
+        assert ("name a core" in caught.value.remedy) == (text is None)
+
+
 def test_project_of_the_accelerator_has_no_other_core(tmp_path: Path) -> None:
     project(tmp_path, '#include "mxc.h"\n' + NETWORK)
     with pytest.raises(

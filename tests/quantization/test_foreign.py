@@ -14,6 +14,7 @@ import quantize
 from checkpoint import read_checkpoint
 from diagnostics import run
 from quantization import foreign_tensors
+from tests.conftest import ROOT
 
 SEQUENTIAL = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Conv2d(4, 4, 1))
 
@@ -68,3 +69,14 @@ def test_which_tensors_are_foreign(
 ) -> None:
     found = read_checkpoint(save(tmp_path / "net.pth.tar", state)).state_dict
     assert [name for name, _ in foreign_tensors(found)] == foreign
+
+
+def test_low_bit_networks_are_told_where_they_go(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = ROOT / "trained" / "mnist-lowbit-dense.pth.tar"
+    output = tmp_path / "q.pth.tar"
+    assert status(quantize.main, source, output, "--device", "MAX78000") == 1
+    error = capsys.readouterr().err
+    assert "a low-bit network cannot be quantized: its layers are not those of ai8x" in error
+    assert "quantize.py INPUT MODEL.h --device BITNET" in error and not output.exists()

@@ -724,7 +724,7 @@ VIOLATIONS = [
                 0,
                 "in_offset",
                 "the input needs 64 bytes at 0x7fc4, a memory instance of MAX78000 has 32768",
-                "Use a smaller image or a lower in_offset; CHW data takes a quarter of the space.",
+                "The highest in_offset that fits is 0x7fc0.",
             )
         ],
     ),

@@ -692,6 +692,12 @@ WRONG_SAMPLES: dict[str, tuple[Any, str]] = {
 }
 
 
+def test_bytes_without_sign_are_told_how_to_shift(tmp_path: Path) -> None:
+    data = np.arange(48).reshape(3, 4, 4) * 255 // 47
+    found = refused(build, tmp_path, describe(CONV), data, [weights(2, 3, 3, 3)])
+    assert str(found).endswith("Subtract 128 from values of 0 to 255.")
+
+
 @pytest.mark.parametrize("case", WRONG_SAMPLES)
 def test_unfit_samples_are_refused(tmp_path: Path, case: str) -> None:
     data, message = WRONG_SAMPLES[case]
