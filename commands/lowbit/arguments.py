@@ -104,7 +104,8 @@ def parse(words: Sequence[str], *, json: bool) -> LowBitOptions:
 class QuantizeOptions:
     """Which checkpoint becomes which header; `policy` and `encodings` are for foreign networks.
 
-    `report` is the page to write, `data` the folder of the pictures to measure the accuracy on.
+    `report` is the page to write, `data` the folder of the pictures to measure the accuracy on,
+    by the engine in Python, and with `compare_c` in C too.
     """
 
     input: str
@@ -113,6 +114,7 @@ class QuantizeOptions:
     encodings: tuple[str, ...]
     report: str | None
     ptq_table: bool
+    compare_c: bool
     dataset: str
     data: str | None
 
@@ -136,6 +138,8 @@ def parse_quantize(words: Sequence[str]) -> QuantizeOptions:
     option("--report", metavar="FILE.html", help="write a report, and beside it FILE.json")
     option("--ptq-table", action="store_true",
            help="accuracy with weights of 8, 4, 2, 1.6 and 1 bits (needs --data)")  # fmt: skip
+    option("--compare-c", action="store_true",
+           help="compile the C with cc and compare all classes (needs --data)")  # fmt: skip
     option("--dataset", default="MNIST", metavar="NAME", help="pictures with classes")
     option("--data", metavar="DIR", help="folder of the data sets: measure the accuracy")
     option("--debug", action="store_true", help="show where in the program a failure arises")
@@ -146,11 +150,13 @@ def parse_quantize(words: Sequence[str]) -> QuantizeOptions:
         parser.error("argument --report: is a page, FILE.html")
     if args.ptq_table and args.data is None:
         parser.error("argument --ptq-table: add --data DIR")
+    if args.compare_c and args.data is None:
+        parser.error("argument --compare-c: add --data DIR")
     encodings = tuple(args.encoding.split(",")) if args.encoding else ()
     _check_encodings(parser, "--encoding", encodings)
     return QuantizeOptions(
         args.input, args.output, args.qat_policy, encodings, args.report, args.ptq_table,
-        args.dataset, args.data,
+        args.compare_c, args.dataset, args.data,
     )  # fmt: skip
 
 

@@ -35,9 +35,14 @@ _CHAIN, _POOLS = (2, 4, 7), (6, 9)
 
 @frozen
 class LayerStatistics:
-    """What is said of a layer: `size_bytes` of packed weights, `filled` codes that end a row."""
+    """What is said of a layer: `size_bytes` of packed weights, `filled` codes that end a row.
+
+    `shape` is (outputs, inputs) of dense layers, with windows in front of it if each has its own
+    weights, and (channels, 1, 3, 3) of convolutions.
+    """
 
     name: str
+    shape: tuple[int, ...]
     encoding: str
     weights: int
     size_bytes: int
@@ -149,7 +154,8 @@ def _count(name: str, codes: NDArray[np.int64], encoding: Encoding, rows: Rows) 
     filled = 0 if kernels else packed_inputs(inputs, encoding) - inputs
     size = int((codes.size + filled * (codes.size // inputs)) * encoding.bits_per_weight / 8)
     found = statistics(codes, encoding)
-    rows.append(LayerStatistics(name, encoding.name, codes.size, size, filled, found))
+    shape = codes.shape[1:] if codes.ndim == 3 and len(codes) == 1 else codes.shape
+    rows.append(LayerStatistics(name, shape, encoding.name, codes.size, size, filled, found))
 
 
 def _dense(codes: NDArray[np.int64], identifier: int, encoding: Encoding) -> Dense:

@@ -14,6 +14,7 @@ from checkpoint import atomic
 from checkpoint.pairs import write_pair
 from commands.loader.pages import report_files
 from commands.lowbit.arguments import QuantizeOptions, parse_quantize
+from commands.lowbit.compare import Agreement, compare
 from commands.lowbit.convert import Rows, network_of
 from commands.lowbit.files import Trained
 from commands.lowbit.foreign import read_any
@@ -22,6 +23,8 @@ from commands.same_files import refuse_overwriting
 from diagnostics.errors import InputError
 from software.lowbit.bounds import prove_sums
 from software.lowbit.emit import header, sizes
+from software.lowbit.network import LowBitNetwork
+from values import frozen
 
 _HEADS = ["layer", "encoding", "weights", "bytes", "least", "greatest", "mean", "deviation",
           "entropy (bits)", "capacity (%)"]  # fmt: skip
@@ -40,7 +43,7 @@ def quantize_lowbit(words: Sequence[str]) -> int:
     trained = read_any(args.input, args.policy, args.encodings)
     network, rows = network_of(trained, args.input)
     prove_sums(network)
-    accuracy, table = _accuracies(trained, args)
+    measured = _measured(trained, network, args)
     text = header(network, f"quantize.py {Path(args.input).name}")
     report = None
     if args.report is not None:
@@ -48,11 +51,14 @@ def quantize_lowbit(words: Sequence[str]) -> int:
 
         tiles = first_layer_tiles(trained)
         name = Path(args.input).name
-        report = report_of(Report(name, rows, sizes(network), tiles, accuracy, table))
+        report = report_of(
+            Report(name, rows, sizes(network), tiles, measured.trained, measured.table,
+                   measured.agreement)
+        )  # fmt: skip
     atomic.write_bytes(args.output, text.encode("ascii", "backslashreplace"))
     if report is not None:
         write_pair(pages[0], report[0].encode(), pages[1], report[1].encode())
-    _print(rows, accuracy, table)
+    _print(rows, measured)
     flash, ram = sizes(network)
     print(f"Weights: {flash:,} bytes of flash; sums and activations: {ram:,} bytes of RAM")
     for written in (args.output, args.report):
@@ -61,12 +67,18 @@ def quantize_lowbit(words: Sequence[str]) -> int:
     return 0
 
 
-def _accuracies(
-    trained: Trained, args: QuantizeOptions
-) -> tuple[Rounded | None, tuple[Rounded, ...]]:
-    """Return the accuracy as trained, and after rounding to ever fewer bits, as far as asked."""
+@frozen
+class _Measured:
+    """Accuracy as trained, after rounding to fewer bits, and of the engine, as far as asked."""
+
+    trained: Rounded | None = None
+    table: tuple[Rounded, ...] = ()
+    agreement: Agreement | None = None
+
+
+def _measured(trained: Trained, network: LowBitNetwork, args: QuantizeOptions) -> _Measured:
     if args.data is None:
-        return None, ()
+        return _Measured()
     from commands.lowbit.data import pictures_of
 
     _, test, classes = pictures_of(args.dataset, args.data, training=False)
@@ -75,11 +87,14 @@ def _accuracies(
             "E725", f"the network has {len(trained.classes)} classes, {args.dataset} has "
             f"{len(classes)}", "--dataset", "Name the data set that it was trained on.",
         )  # fmt: skip
-    table = rounded_after_training(trained, test) if args.ptq_table else ()
-    return correct_as_trained(trained, test), table
+    return _Measured(
+        correct_as_trained(trained, test),
+        rounded_after_training(trained, test) if args.ptq_table else (),
+        compare(trained, network, test, args.compare_c),
+    )
 
 
-def _print(rows: Rows, accuracy: Rounded | None, table: tuple[Rounded, ...]) -> None:
+def _print(rows: Rows, measured: _Measured) -> None:
     lines = [
         [row.name, row.encoding, row.weights, row.size_bytes, found.least, found.greatest,
          found.mean, found.deviation, found.entropy_bits, found.capacity_percent]
@@ -90,11 +105,18 @@ def _print(rows: Rows, accuracy: Rounded | None, table: tuple[Rounded, ...]) -> 
         if row.filled:
             print(f"{row.name}: each row is filled up with {row.filled} codes to whole words; "
                   "inputs that do not exist count as zero")  # fmt: skip
-    if table:
+    if measured.table:
         lines = [["not rounded" if one.encoding == "None" else one.encoding, one.bits, one.correct,
-                  one.percent] for one in table]  # fmt: skip
+                  one.percent] for one in measured.table]  # fmt: skip
         heads = ["after training", "bits", "correct", "accuracy (%)"]
         print(tabulate(lines, heads, "simple", floatfmt=("", "g", "d", ".2f")))
+    accuracy, found = measured.trained, measured.agreement
     if accuracy is not None:
         print(f"Accuracy as trained: {accuracy.percent:.2f} % ({accuracy.correct:,} of "
               f"{accuracy.total:,})")  # fmt: skip
+    if found is not None:
+        print(f"Engine in Python: {found.correct_in_python:,} right, {found.differ_in_python:,} "
+              "classes differ from those of training")  # fmt: skip
+    if found is not None and found.correct_in_c is not None:
+        print(f"Engine in C: {found.correct_in_c:,} right, {found.differ_in_c:,} classes differ "
+              "from those of Python")  # fmt: skip

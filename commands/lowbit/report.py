@@ -12,9 +12,11 @@ from dataclasses import asdict
 import numpy as np
 from numpy.typing import NDArray
 
+from commands.lowbit.compare import Agreement
 from commands.lowbit.convert import Rows
 from commands.lowbit.files import Trained
 from commands.lowbit.post import Rounded
+from quantization.lowbit import ENCODINGS
 from synthesis.emit.report_pictures import png
 from values import frozen
 from writing.templates import render
@@ -36,13 +38,29 @@ class Report:
     tiles: NDArray[np.uint8]
     trained: Rounded | None
     table: tuple[Rounded, ...]
+    agreement: Agreement | None
+
+
+@frozen
+class Total:
+    """All layers together; the entropy is in bits per weight."""
+
+    weights: int
+    size_bytes: int
+    entropy_bits: float
+    capacity_percent: float
 
 
 def report_of(report: Report) -> tuple[str, str]:
     """Return the page, and the same as JSON."""
-    total = sum(row.size_bytes for row in report.rows)
+    total = _total(report.rows)
+    tiles = report.rows[0].weights // int(np.prod(report.rows[0].shape[1:]))
     page = render(
-        "software/lowbit/report.html.j2", report=report, total=total, picture=_data_of(report.tiles)
+        "software/lowbit/report.html.j2",
+        report=report,
+        total=total,
+        tiles=tiles,
+        picture=_data_of(report.tiles),
     )
     content = {
         "version": VERSION,
@@ -50,10 +68,20 @@ def report_of(report: Report) -> tuple[str, str]:
         "flash_bytes": report.sizes[0],
         "ram_bytes": report.sizes[1],
         "layers": [asdict(row) for row in report.rows],
+        "together": asdict(total),
         "accuracy": None if report.trained is None else asdict(report.trained),
+        "engine": None if report.agreement is None else asdict(report.agreement),
         "post_training": [asdict(row) | {"percent": row.percent} for row in report.table],
     }
     return page, json.dumps(content, indent=1) + "\n"
+
+
+def _total(rows: Rows) -> Total:
+    weights = sum(row.weights for row in rows)
+    used = sum(row.weights * row.statistics.entropy_bits for row in rows)
+    bits = sum(row.weights * ENCODINGS[row.encoding].bits_per_weight for row in rows)
+    size = sum(row.size_bytes for row in rows)
+    return Total(weights, size, used / weights, 100 * used / bits)
 
 
 def first_layer_tiles(trained: Trained) -> NDArray[np.uint8]:

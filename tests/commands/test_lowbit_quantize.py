@@ -13,6 +13,7 @@ import pytest
 import torch
 
 from checkpoint import CheckpointError
+from commands.lowbit import compare
 from commands.lowbit.convert import network_of
 from commands.lowbit.files import read, save
 from commands.lowbit.foreign import read_any
@@ -45,7 +46,8 @@ def test_report_shows_layers_accuracy_and_first_weights(
     recipe = Recipe(model=model, widths=(12,), cnn_width=4, windows=4, window_widths=(6,))
     saved(recipe, tmp_path / "net.pth.tar")
     words = ["net.pth.tar", "net.h", "--device", "BITNET", "--report", "net.html"]
-    assert quantize_lowbit([*words, "--dataset", "digits", "--data", ".", "--ptq-table"]) == 0
+    words += ["--dataset", "digits", "--data", ".", "--ptq-table", "--compare-c"]
+    assert quantize_lowbit(words) == 0
     printed = capsys.readouterr().out
     content = json.loads((tmp_path / "net.json").read_text())
     page = (tmp_path / "net.html").read_text()
@@ -55,7 +57,11 @@ def test_report_shows_layers_accuracy_and_first_weights(
     assert [row["encoding"] for row in content["post_training"]] == [
         "None", "8bit", "4bitsym", "2bitsym", "Ternary", "Binary"
     ]  # fmt: skip
-    accuracy = content["accuracy"]
+    accuracy, found = content["accuracy"], content["engine"]
+    assert found["differ_in_python"] == found["differ_in_c"] == 0
+    assert found["correct_in_python"] == found["correct_in_c"] == accuracy["correct"]
+    assert content["version"] == 1 and page.count("<svg") == len(content["layers"])
+    assert content["together"]["size_bytes"] == content["flash_bytes"]
     assert f"({accuracy['correct']:,} of {accuracy['total']:,})" in printed
     (same,) = (row for row in content["post_training"] if row["encoding"] == "4bitsym")
     assert accuracy["total"] == same["total"] > 100
@@ -112,6 +118,7 @@ def test_what_the_engine_does_not_have_is_refused_by_name(
     "words",
     [
         ["--ptq-table"],
+        ["--compare-c"],
         ["--report", "x.txt"],
         ["--encoding", "3bit"],
     ],
@@ -120,6 +127,18 @@ def test_wrong_usage_ends_with_status_2(words: list[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         quantize_lowbit(["in.pth.tar", "out.h", "--device", "BITNET", *words])
     assert ended.value.code == 2
+
+
+def test_without_a_compiler_nothing_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    saved(Recipe(widths=(4,)), tmp_path / "net.pth.tar")
+    monkeypatch.setattr(compare, "_COMPILER", "no-such-compiler")
+    words = ["net.pth.tar", "net.h", "--device", "BITNET", "--dataset", "digits", "--data", "."]
+    with pytest.raises(InputError, match="the C cannot be compiled by no-such-compiler"):
+        quantize_lowbit([*words, "--compare-c"])
+    assert [path.name for path in tmp_path.iterdir()] == ["net.pth.tar"]
 
 
 def test_encodings_with_slips_lead_to_those_that_were_meant(
