@@ -18,6 +18,8 @@ from software.plan.planner import windows_at_once
 from values import frozen
 
 FILE = Path(__file__).parent / "costs.json"
+_KERNELS = ("nn_", "planes ", "channels ")
+"""How the names of what computes products begin."""
 START = "start"
 """The amount that every inference has."""
 
@@ -80,11 +82,13 @@ def _of_convolution(step: Convolution, kernel: Kernel) -> dict[str, float]:
         }
     packed = kernel.pack(step)
     pixels, weights = rows * columns, packed.values.nbytes
+    runs = packed.runs or weights / max(packed.flush, 1)
     whole, rest = divmod(columns, at_once)
     tail = whole * (at_once % kernel.pixels) + rest % kernel.pixels
     name = kernel.function
     if step.transposed:  # most places of the kernel fall between pixels
         weights //= step.spread[0] * step.spread[1]
+        runs /= step.spread[0] * step.spread[1]
         name += ", transposed"
     if step.channels == 1:
         name += ", one channel"
@@ -92,7 +96,7 @@ def _of_convolution(step: Convolution, kernel: Kernel) -> dict[str, float]:
         name += ", odd channels"
     return found | {
         f"{name} weights": pixels * weights,
-        f"{name} runs": pixels * weights / max(packed.flush, 1),
+        f"{name} runs": pixels * runs,
         f"{name} tail": rows * tail * weights,
         f"{name} inputs": pixels * step.kernel[0] * step.kernel[1] * step.channels,
         f"{name} taps": pixels * step.kernel[0] * step.kernel[1],
@@ -121,11 +125,28 @@ def coefficients() -> Mapping[str, Mapping[str, Cost]]:
 
 
 def predicted(work: Mapping[str, float], core: str) -> Cost | None:
-    """Return the cost of work on a core; None if this core was not measured."""
-    rates = coefficients().get(core)
-    if rates is None:
+    """Return the cost of work on a core; None if this core or one of the kernels was not measured.
+
+    Of a kernel that was measured with other channels only, these count.
+    """
+    measured = coefficients().get(core)
+    if measured is None:
         return None
+    rates = {name: _rate(measured, name) for name in work}
+    if None in rates.values():
+        return None
+    found = [(amount, rate) for name, amount in work.items() if (rate := rates[name]) is not None]
     return Cost(
-        sum(amount * rates[name].instructions for name, amount in work.items() if name in rates),
-        sum(amount * rates[name].cycles for name, amount in work.items() if name in rates),
+        sum(amount * rate.instructions for amount, rate in found),
+        sum(amount * rate.cycles for amount, rate in found),
     )
+
+
+def _rate(measured: Mapping[str, Cost], name: str) -> Cost | None:
+    """Return what an amount of work costs; None of a kernel that was not measured."""
+    kinds, _, amount = name.rpartition(" ")
+    while kinds:
+        if (found := measured.get(f"{kinds} {amount}")) is not None:
+            return found
+        kinds = kinds.rpartition(", ")[0]
+    return measured.get(name, None if name.startswith(_KERNELS) else Cost())

@@ -5,6 +5,7 @@ Source: docs/software.md, "Profiles".
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import field, replace
 from difflib import get_close_matches
@@ -38,6 +39,8 @@ _REQUIRED = ("core", "flash", "l1")
 _STACK = 1 << 10
 _LARGEST = 1 << 32
 _MAX_BYTES = 1 << 16
+_FURTHER = re.compile("l(0|[4-9]|[1-9][0-9]+)(_writable)?|bw[4-9][0-9]*")
+"""Keys of levels behind the third."""
 
 
 @frozen
@@ -252,10 +255,7 @@ class _Reader:
             else:
                 yield name, rate
         else:
-            known = (*_SIZES, *_NUMBERS, *_RATES, *_WORDS)
-            near = get_close_matches(name, known, 1)
-            hint = f"Did you mean {near[0]!r}?" if near else f"Keys are {', '.join(known)}."
-            self._complain(key, f"unknown key {name!r}", hint)
+            self._complain(key, *_unknown(name))
 
     def _contradictions(self, found: Mapping[str, Any], nodes: Mapping[str, yaml.Node]) -> None:
         """Complain about values that cannot be true together."""
@@ -287,6 +287,22 @@ class _Reader:
         if "bw21" in found and found.get("bw31", 0) > found["bw21"]:
             self._complain(nodes["bw31"], f"bw31 is {found['bw31']}, bw21 {found['bw21']}: levels "
                            "further away are slower", "Exchange l2 and l3.")  # fmt: skip
+
+
+def _unknown(name: str) -> tuple[str, str]:
+    """Return what is wrong with a key that no profile has, and the remedy."""
+    if _FURTHER.fullmatch(name):
+        return (
+            f"{name!r}: a profile has up to three levels of memory, l1 to l3",
+            "State the level that matters behind l2 as l3, with the bw31 of the slowest on the way "
+            "to it.",
+        )
+    known = (*_SIZES, *_NUMBERS, *_RATES, *_WORDS)
+    near = get_close_matches(name, known, 1)
+    return (
+        f"unknown key {name!r}",
+        f"Did you mean {near[0]!r}?" if near else f"Keys are {', '.join(known)}.",
+    )
 
 
 def _rate(text: str) -> float | None:

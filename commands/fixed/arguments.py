@@ -59,10 +59,10 @@ def parse(words: Sequence[str]) -> FixedOptions:
     option("--data", metavar="DIR", default="data", help="folder of the data sets (default: data)")
     option("--model", metavar="NAME", help="network (default: what the file says), or FILE:CLASS "
            "(the file is executed)")  # fmt: skip
-    option("--bits", choices=("auto", "4", "8", "16"), default="auto",
+    option("--bits", choices=("auto", "1", "2", "4", "8", "16"), default="auto",
            help="width of weights (default: auto, by layer)")  # fmt: skip
-    option("--few-bits", action="store_true", help="with --bits auto: 4 bits too, where they reach "
-           "--sqnr")  # fmt: skip
+    option("--few-bits", action="store_true", help="with --bits auto: 1, 2 and 4 bits too, where "
+           "they reach --sqnr")  # fmt: skip
     option(
         "--sqnr",
         type=_number,

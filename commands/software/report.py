@@ -19,6 +19,7 @@ from software.emit.text import plan_text
 from software.fuse import fuse
 from software.graph import Convolution, Step, Tensor
 from software.levels.build import LevelBuilt
+from software.levels.cost import is_rough
 from software.levels.plan import Level, Task
 from software.lower import lower
 from software.plan.plan import Plan
@@ -52,7 +53,8 @@ def report_of(
     """Return page and JSON of a plan; an error among the messages is why it was refused."""
     tensors = built.plan.graph.tensors
     if isinstance(built, LevelBuilt):
-        parts = [*map(_of_task, built.plan.tasks)]
+        rough = is_rough(built.plan)
+        parts = [_of_task(task, None if rough else task.cycles) for task in built.plan.tasks]
         shown = _levels(built, profile, tuple(_rows(parts, tensors, network, options)))
     else:
         parts = [*_of_steps(built.plan)]
@@ -78,18 +80,18 @@ def _of_steps(plan: Plan) -> Iterator[_Part]:
     kernels = {target: kernel.function for target, kernel in plan.kernels.items()}
     kernels |= {target: call.function for target, call in plan.calls.items()}
     for number, step in enumerate(plan.graph.steps):
-        cost = predicted(work_of(step, plan.kernels), plan.core.name)
+        cost = None if plan.calls else predicted(work_of(step, plan.kernels), plan.core.name)
         cycles = None if cost is None else cost.cycles
         weights = code.packed[number].values.nbytes if number in code.packed else 0
         kernel = kernels.get(step.target, "")
         yield _Part(step.name, step, kernel, _products(step), weights, cycles)
 
 
-def _of_task(task: Task) -> _Part:
+def _of_task(task: Task, cycles: float | None) -> _Part:
     steps = [one.step for one in task.layers]
     weights = sum(step.weights.nbytes for step in steps if isinstance(step, Convolution))
     products = sum(map(_products, steps))
-    return _Part(task.name, task.step, unit_text(task), products, weights, task.cycles)
+    return _Part(task.name, task.step, unit_text(task), products, weights, cycles)
 
 
 def _products(step: Step) -> int:
@@ -99,7 +101,7 @@ def _products(step: Step) -> int:
 def _plan(built: Built, profile: Profile, rows: tuple[StepRow, ...]) -> Shown:
     plan, need = built.plan, built.need
     whole = predicted(total_work(plan.graph.steps, plan.kernels), plan.core.name)
-    cycles = None if whole is None else round(whole.cycles)
+    cycles = None if whole is None or plan.calls else round(whole.cycles)
     return Shown(
         core=plan.core.name,
         scheme=str(plan.scheme),
@@ -116,6 +118,7 @@ def _plan(built: Built, profile: Profile, rows: tuple[StepRow, ...]) -> Shown:
 
 def _levels(built: LevelBuilt, profile: Profile, rows: tuple[StepRow, ...]) -> Shown:
     plan = built.plan
+    cycles = None if is_rough(plan) else round(plan.cycles)
     further = (("L2", Level.L2, profile.l2), ("L3", Level.L3, profile.l3))
     return Shown(
         core=plan.core.name,
@@ -126,8 +129,8 @@ def _levels(built: LevelBuilt, profile: Profile, rows: tuple[StepRow, ...]) -> S
             ("Flash", built.flash, limit(profile.flash)),
         ),
         rows=rows,
-        cycles=round(plan.cycles),
-        sentence=_sentence(rows, round(plan.cycles)),
+        cycles=cycles,
+        sentence=_sentence(rows, cycles),
         text=level_text(built, profile),
         blocks=plan.blocks,
         moments=len(plan.graph.steps),
@@ -140,7 +143,8 @@ def _rows(
 ) -> Iterator[StepRow]:
     made = simulate(network, average_rounding=options.encode.average_rounding).outputs
     last = {part.last.layer: number for number, part in enumerate(parts)}
-    measure = [part.products if part.cycles is None else part.cycles for part in parts]
+    known = [part.cycles for part in parts if part.cycles is not None]
+    measure = known if len(known) == len(parts) else [float(part.products) for part in parts]
     whole = max(sum(measure), 1.0)
     wide = {layer.index: layer.output_width != 8 for layer in network.layers}
     for number, part in enumerate(parts):
@@ -168,8 +172,8 @@ def _sentence(rows: Sequence[StepRow], cycles: int | None) -> str:
     products = sum(row.products for row in rows)
     if cycles is None:
         return (
-            f"Cycles of this core were not measured. {slowest.share:.0%} of the "
-            f"{products:,} multiplications are in {slowest.name}."
+            "Cycles of this core, or of functions that are called, were not measured. "
+            f"{slowest.share:.0%} of the {products:,} multiplications are in {slowest.name}."
         )
     kernel = f", in {slowest.kernel}" if slowest.kernel else ""
     return (

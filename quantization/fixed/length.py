@@ -1,9 +1,9 @@
-"""Which layers can do with 8 or 4 bits: by the signal-to-noise ratio of their weights, by size."""
+"""Which layers can do with 8 bits or fewer: by the signal-to-noise ratio of weights, by size."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ from quantization.fixed.division import Division, divided, divisor, restored
 from quantization.formats import largest, sqnr_db
 from values import frozen
 
-FEW, SHORT, LONG = 4, 8, 16
+FEW, SHORT, LONG = (1, 2, 4), 8, 16
 DEFAULT_SQNR_DB = 35.0
 
 
@@ -47,20 +47,20 @@ def choose_lengths(
     sizes: Sequence[int],
     threshold: float,
     budget: int | None = None,
-    few: Sequence[float] | None = None,
+    few: Mapping[int, Sequence[float]] | None = None,
 ) -> Lengths:
     """Return 8 bits for layers whose ratio reaches the threshold (dB), 16 for the others.
 
-    `ratios` are those at 8 bits, `sizes` count the weights of the layers. With the ratios at 4 bits
-    (`few`) layers may have 4 bits, too. With a budget (bytes) the threshold is lowered for all
-    layers alike, to the largest value at which the weights fit.
+    `ratios` are those at 8 bits, `sizes` count the weights of the layers. With ratios at other
+    widths (`few`) layers have the fewest bits that reach the threshold. With a budget (bytes) the
+    threshold is lowered for all layers alike, to the largest value at which the weights fit.
     """
-    fewer = [-math.inf] * len(ratios) if few is None else few
-    lower = sorted({one for one in (*ratios, *fewer) if -math.inf < one < threshold}, reverse=True)
-    for tried in (threshold, *lower):
+    widths = dict(sorted((few or {}).items())) | {SHORT: ratios}
+    known = {one for some in widths.values() for one in some if -math.inf < one < threshold}
+    for tried in (threshold, *sorted(known, reverse=True)):
         bits = tuple(
-            FEW if few is not None and less >= tried else SHORT if ratio >= tried else LONG
-            for ratio, less in zip(ratios, fewer, strict=True)
+            next((width for width, some in widths.items() if some[layer] >= tried), LONG)
+            for layer in range(len(ratios))
         )
         size = sum(-(-count * width // 8) for count, width in zip(sizes, bits, strict=True))
         if budget is None or size <= budget:

@@ -23,8 +23,8 @@ from values import frozen
 class FixedRules:
     """How integers are chosen.
 
-    `bits` is 4, 8, 16, or None: for each layer by `threshold_db`, lowered until the weights fit
-    `budget` bytes, if there is one; with `few` 4 bits are possible, else 8 or 16.
+    `bits` is 1, 2, 4, 8, 16, or None: for each layer by `threshold_db`, lowered until the weights
+    fit `budget` bytes, if there is one; with `few` all of these are possible, else 8 or 16.
     """
 
     bits: int | None
@@ -90,14 +90,15 @@ def fix_network(graph: Graph, ranges: Sequence[Summary | None], rules: FixedRule
 
 def _lengths(steps: Sequence[Weighted], rules: FixedRules) -> Lengths:
     """Return the widths of all weighted steps, or raise InputError E929."""
-    ratios, few = (
-        [
+    few = {
+        bits: [
             weight_sqnr_db(step.weights, bits, rules.division,
                            weight_magnitude(step.weights, rules.weights))
             for step in steps
         ]
-        for bits in (SHORT, FEW)
-    )  # fmt: skip
+        for bits in (*FEW, SHORT)
+    }  # fmt: skip
+    ratios = few.pop(SHORT)
     sizes = [step.weights.size for step in steps]
     if rules.bits is not None:
         size = sum(-(-count * rules.bits // 8) for count in sizes)

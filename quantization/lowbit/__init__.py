@@ -8,6 +8,8 @@ from quantization.lowbit.clipping import clip_scalar, clip_scalars, octav, propo
 from quantization.lowbit.encodings import (
     BY_IDENTIFIER,
     ENCODINGS,
+    SIGNED,
+    STORED,
     TRAINING_ONLY,
     Encoding,
     encode,
@@ -19,6 +21,8 @@ from quantization.lowbit.statistics import Statistics, statistics
 
 __all__ = [
     "BY_IDENTIFIER",
+    "SIGNED",
+    "STORED",
     "Coded",
     "ENCODINGS",
     "Encoding",

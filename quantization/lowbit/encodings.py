@@ -171,6 +171,14 @@ ENCODINGS: dict[str, Encoding] = {
 """By name; `BinaryBalanced` of older files is an alias of `Binary`."""
 
 
+SIGNED: dict[int, Encoding] = {
+    1: _twos_complement("1bit", 1, 9, 0.0),
+    2: _twos_complement("2bit", 2, 10, 0.0),
+    4: ENCODINGS["sint4"],
+}
+"""Two's complement by width, as containers store integers; 1 and 2 bits are not trained so."""
+
+
 def _not_stored(_weights: Floats, _clip: float) -> Codes:
     raise ValueError("weights that are not rounded have no codes")
 
@@ -185,3 +193,5 @@ BY_IDENTIFIER: dict[int, Encoding] = {
     encoding.identifier: encoding for encoding in reversed(ENCODINGS.values())
 }
 """By the number that headers give: encodings that share it are read alike."""
+STORED: dict[int, Encoding] = {one.identifier: one for one in SIGNED.values()} | BY_IDENTIFIER
+"""By the number that tensors of containers give."""

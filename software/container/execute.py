@@ -10,7 +10,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from quantization.lowbit import BY_IDENTIFIER, packed_inputs
+from quantization.lowbit import STORED, packed_inputs
 from quantization.lowbit import unpack as unpack_codes
 from software.container.cipher import deciphered
 from software.container.errors import ContainerError
@@ -183,7 +183,7 @@ def constant_values(container: Container, data: bytes, tensor: Tensor) -> Int64:
     if tensor.type != Element.PACKED:
         kind = _DTYPES[Element(tensor.type)]
         return np.frombuffer(stored, kind).astype(np.int64).reshape(shape)
-    encoding = BY_IDENTIFIER[tensor.encoding]
+    encoding = STORED[tensor.encoding]
     inputs = tensor.elements // tensor.count
     word = "<u2" if encoding.name == "Ternary" else "<u4"
     codes = unpack_codes(np.frombuffer(stored, word), packed_inputs(inputs, encoding), encoding)

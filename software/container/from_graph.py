@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from diagnostics.errors import InputError, ToolError
+from quantization.lowbit import SIGNED
 from software.container.cipher import tagged
 from software.container.execute import bytes_of, run
 from software.container.pack import Builder, Seal, pack
@@ -46,7 +47,6 @@ from software.plan.arena import place
 
 _DATA_FRACTION, _WEIGHT_FRACTION = 7, 7
 _BIAS_SHIFT = 7
-_FEW = 4
 _NARROWEST, _WIDEST = -128, 127
 _LONGEST = {"kernel": 255, "dimension": 0xFFFF, "selected": 1024}
 _JOINS = {Join.ADD: Op.ADD, Join.SUB: Op.SUB, Join.XOR: Op.XOR, Join.OR: Op.OR}
@@ -326,10 +326,14 @@ class Lowering:
 
 
 def _bits(step: Convolution) -> int:
-    """Return with how many bits weights are stored: with 4 if that takes less room than 8."""
-    size = step.weights[0].size
-    narrow = step.weight_bits <= _FEW and 2 * size > -(-size * _FEW // 32) * 8
-    return _FEW if narrow else 8
+    """Return with how many bits weights are stored: 8, or fewer if these were trained and packed
+    words take less room."""
+    low, high, size = step.weights.min(), step.weights.max(), step.weights[0].size
+    for bits in SIGNED if step.weight_bits < 8 else ():
+        half = 1 << (bits - 1)
+        if -half <= low and high < half and size > -(-size * bits // 32) * 4:
+            return bits
+    return 8
 
 
 def _follow(step: Convolution) -> Follow:

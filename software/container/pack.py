@@ -10,7 +10,7 @@ from struct import Struct
 import numpy as np
 from numpy.typing import NDArray
 
-from quantization.lowbit import ENCODINGS, TRITS, Encoding
+from quantization.lowbit import SIGNED, TRITS, Encoding
 from quantization.lowbit import pack as pack_codes
 from software.container.cipher import NONCE_BYTES, deciphered
 from software.container.records import (
@@ -45,8 +45,6 @@ from software.container.records import (
 from values import frozen
 
 _DTYPES = {Element.INT8: np.int8, Element.INT16: np.int16, Element.INT32: np.int32}
-_FEW = ENCODINGS["4bit"]
-"""How weights of 4 bits are stored: two's complement."""
 
 
 @frozen
@@ -140,12 +138,13 @@ class Builder:
     ) -> int:
         """Add weights [filter, row, column, channel]; `rows`: fully connected.
 
-        They have 16, 8 or 4 bits; those of 4 are packed.
+        They have 16, 8, 4, 2 or 1 bits; those of 4 and fewer are packed.
         """
-        if bits == _FEW.bits:
+        if bits in SIGNED:
+            encoding = SIGNED[bits]
             codes = values.reshape(len(values), -1).astype(np.int64) & ((1 << bits) - 1)
-            words = pack_codes(codes, _FEW)
-            return self.packed(words, codes.shape[1], _FEW, values.shape[1:3], fraction)
+            words = pack_codes(codes, encoding)
+            return self.packed(words, codes.shape[1], encoding, values.shape[1:3], fraction)
         kind = {8: Element.INT8, 16: Element.INT16}[bits]
         order = Order.ROWS if rows else Order.OHWI
         count, height, width, channels = values.shape

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import zlib
 
-from quantization.lowbit import BY_IDENTIFIER, TRITS
+from quantization.lowbit import STORED, TRITS
 from software.container.errors import ContainerError
 from software.container.layers import check_arena, check_layers
 from software.container.records import (
@@ -127,7 +127,7 @@ def _vectors(blob: bytes, header: Header, end: int) -> Vectors | None:
 
 def packed_bytes(tensor: Tensor) -> int | None:
     """Return the bytes of packed weights, None for an unknown encoding."""
-    encoding = BY_IDENTIFIER.get(tensor.encoding)
+    encoding = STORED.get(tensor.encoding)
     if encoding is None:
         return None
     inputs = tensor.rows * tensor.columns * tensor.channels

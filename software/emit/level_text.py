@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from software.graph import Convolution
+from software.levels.cost import is_rough
 from software.levels.plan import Level, LevelPlan, Task
 from software.levels.schemes import Channels, Planes, Rows, Weights
 from software.profile import Profile
@@ -20,8 +21,9 @@ FORMAT = 1
 def level_text(built: LevelBuilt, profile: Profile) -> str:
     """Return how each step is cut and why, what is copied, and what the memories hold."""
     plan = built.plan
+    rough = f" (rough: not measured for {plan.core.name})" if is_rough(plan) else ""
     lines = [f"Plan: memory levels, {len(plan.tasks)} steps, {plan.graph.macs:,} MACs, about "
-             f"{plan.cycles:,.0f} cycles"]  # fmt: skip
+             f"{plan.cycles:,.0f} cycles{rough}"]  # fmt: skip
     for task in plan.tasks:
         lines += _task(plan, task)
     return "\n".join((*lines, "", *_sums(built, profile)))

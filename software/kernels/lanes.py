@@ -145,9 +145,10 @@ def pack_runs(conv: Convolution, lengths: Sequence[int] = _LENGTHS) -> Packed:
         flat = np.concatenate([flat, np.zeros((1, flat.shape[1]), np.int8)])
     parts: list[NDArray[np.int8]] = []
     pairs = flat.reshape(len(flat) // 2, -1)
-    for pair, runs in zip(pairs, runs_of(flat, low, high, lengths), strict=True):
+    found = runs_of(flat, low, high, lengths)
+    for pair, runs in zip(pairs, found, strict=True):
         parts += [pair, np.array([*runs, 0], np.int8)]
-    return Packed(np.concatenate(parts))
+    return Packed(np.concatenate(parts), runs=sum(map(len, found)))
 
 
 def _inputs(conv: Convolution) -> int:

@@ -31,11 +31,13 @@ class Core:
 class Packed:
     """Weights in the order of a kernel: int8, uint8, int16, uint16 or uint32 [number].
 
-    `flush` goes into the structure of the convolution; what it means is the kernel's.
+    `flush` goes into the structure of the convolution; what it means is the kernel's. `runs` are
+    those of the weights of all filters, if their lengths stand among the values.
     """
 
     values: NDArray[np.generic]
     flush: int = 0
+    runs: int = 0
 
 
 @frozen

@@ -13,7 +13,7 @@ from software.graph import Convolution, Graph, Pool, Step
 from software.kernels import Kernel
 from software.levels.buffers import buffers_of
 from software.levels.chains import passes
-from software.levels.cost import channel_work, copy_cycles, cycles_of, cycles_of_work, traffic_of
+from software.levels.cost import compute_cycles, copy_cycles, cycles_of, traffic_of
 from software.levels.geometry import Geometry
 from software.levels.layers import geometry_of
 from software.levels.plan import Level, Task, Traffic
@@ -112,7 +112,7 @@ class Stacks:
                 input_bytes=layer.input_bytes, ahead=self.profile.dma > 0,
                 in_place=self.in_place or not isinstance(step, Convolution),
             )  # fmt: skip
-            compute = cycles_of_work(channel_work(task), task, self.profile.core)
+            compute = compute_cycles(task, self.profile.core, {})
             links.append(replace(task, cycles=compute))
         return Task(
             index=first, step=steps[-1], layer=found[0], way=Way.CHAIN, cut=links[0].cut,

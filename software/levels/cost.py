@@ -12,7 +12,7 @@ from software.graph import Combine, Convolution, Pool, Step
 from software.kernels import Core, Kernel
 from software.levels.buffers import bands_of
 from software.levels.layers import part_of
-from software.levels.plan import Task, Traffic
+from software.levels.plan import LevelPlan, Task, Traffic
 from software.levels.schemes import Channels, Planes, Rows, Weights
 from software.profile import Profile
 
@@ -21,15 +21,33 @@ _WAITING = 20.0
 
 
 _OTHERS = {"products": 8.0, "values": 20.0, "rows": 150.0}
-"""Cycles on cores that were not measured."""
+"""Cycles on cores and of kernels that were not measured."""
 
 
 def compute_cycles(task: Task, core: Core, kernels: Mapping[int, Kernel]) -> float:
     """Return the cycles of computing a task, all data in L1."""
     if task.layer is None:
         return 0.0
-    work = plane_work(task) if isinstance(task.cut, Planes) else row_work(task, kernels)
-    return cycles_of_work(work, task, core)
+    return cycles_of_work(work_of_task(task, kernels), task, core)
+
+
+def work_of_task(task: Task, kernels: Mapping[int, Kernel]) -> dict[str, float]:
+    """Return the amounts of work of a task, by how it is cut."""
+    match task.cut:
+        case Planes():
+            return plane_work(task)
+        case Channels():
+            return channel_work(task)
+        case _:
+            return row_work(task, kernels)
+
+
+def is_rough(plan: LevelPlan) -> bool:
+    """Whether the core of a plan, or a kernel of it, was not measured: cycles are rough then."""
+    computing = (task for task in plan.layers if task.layer is not None)
+    return any(
+        predicted(work_of_task(task, plan.kernels), plan.core.name) is None for task in computing
+    )
 
 
 def row_work(task: Task, kernels: Mapping[int, Kernel]) -> dict[str, float]:
@@ -67,7 +85,10 @@ def plane_work(task: Task) -> dict[str, float]:
     rows = step.out_size[0] * -(-step.out_size[1] // cut.columns)
     taps = step.kernel[0] * step.kernel[1]
     lines = rows * step.filters * step.channels
+    bands = -(-step.out_size[0] // cut.rows)
+    tiles = -(-step.out_size[1] // cut.columns)
     return {
+        "planes units": bands * tiles * -(-step.filters // cut.filters) * step.channels,
         "planes products": step.macs,
         "planes taps": lines * taps,
         "planes lines": lines,

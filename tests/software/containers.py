@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from quantization.lowbit import ENCODINGS
+from quantization.lowbit import ENCODINGS, SIGNED
 from quantization.lowbit import pack as pack_codes
 from software.container import run, unpack
 from software.container.execute import bytes_of
@@ -111,6 +111,9 @@ def joining(grow: Growing) -> None:
     grow.step(Op.COPY, [grow.last], (1, 1, 5 * shape[0] * shape[1] * shape[2]))
 
 
+_NAMED = {one.name: one for one in (*ENCODINGS.values(), *SIGNED.values())}
+
+
 def packed(grow: Growing) -> None:
     """Fully connected layers with weights of few bits."""
     rows, columns, channels = grow.shape
@@ -128,7 +131,7 @@ def few_bits(
     grow: Growing, name: str, outputs: int, inputs: int, kernel: tuple[int, int] = (1, 1)
 ) -> int:
     """Add random packed weights of an encoding."""
-    encoding = ENCODINGS[name]
+    encoding = _NAMED[name]
     codes = grow.random.integers(0, len(encoding.values), (outputs, inputs))
     return grow.builder.packed(pack_codes(codes, encoding), inputs, encoding, kernel)
 
@@ -136,7 +139,8 @@ def few_bits(
 def windows(grow: Growing) -> None:
     """Convolutions with weights of few bits, pooling with padding, softmax."""
     channels = grow.shape[2]
-    for name, pad in (("4bit", (1, 1)), ("Ternary", (0, 1)), ("NF2", (1, 0)), ("8bit", (0, 0))):
+    for name, pad in (("4bit", (1, 1)), ("Ternary", (0, 1)), ("NF2", (1, 0)), ("8bit", (0, 0)),
+                      ("2bit", (1, 1)), ("1bit", (1, 1))):  # fmt: skip
         weights = few_bits(grow, name, channels, 9 * channels, (3, 3))
         size = tuple(grow.shape[i] + 2 * pad[i] - 2 for i in (0, 1))
         grow.step(Op.CONV, [grow.last], (*size, channels), weights=weights, kernel=(3, 3), pad=pad,

@@ -149,13 +149,23 @@ def _random_layer(
     )  # fmt: skip
 
 
-def measured(core: str, count: int, seed: int) -> Iterator[tuple[dict[str, float], int, float]]:
-    """Yield the work of programs of random layers, with their instructions and cycles."""
-    for number in range(count):
-        network = random_layers(seed + number)
+def measured(
+    core: str, count: int, seed: int, kernels: frozenset[str] | None = None
+) -> Iterator[tuple[dict[str, float], int, float]]:
+    """Yield the work of programs of random layers, with their instructions and cycles.
+
+    Networks without a step are left out. `kernels` are the sets that may be used (None: those of
+    the core).
+    """
+    while count:
+        network = random_layers(seed)
         graph = fuse(lower(network))
-        scheme = Scheme.ROWS if number % 4 == 3 else Scheme.RESIDENT
-        made = plan(graph, CORES[core], scheme)
+        scheme = Scheme.ROWS if seed % 4 == 3 else Scheme.RESIDENT
+        seed += 1
+        if not graph.steps:
+            continue
+        count -= 1
+        made = plan(graph, CORES[core], scheme, kernels)
         yield total_work(made.graph.steps, made.kernels), *counted(made, network)
 
 
@@ -167,7 +177,7 @@ def planes(core: str, count: int, seed: int) -> Iterator[tuple[dict[str, float],
         network = random_layers(seed)
         graph = fuse(lower(network))
         seed += 1
-        if not all(takes_planes(step) for step in graph.steps):
+        if not graph.steps or not all(takes_planes(step) for step in graph.steps):
             continue
         made = Planner(graph, profile, profile.l1, wish).plan()
         work: dict[str, float] = {}
@@ -222,7 +232,8 @@ def apart(seed: int) -> Network:
 
 def calibrate(core: str, count: int) -> dict[str, list[float]]:
     """Return instructions and cycles for each amount of work."""
-    found = coefficients_of([*measured(core, count, 10_000)])
+    portable = measured(core, count // 4, 15_000, frozenset({"c"}))
+    found = coefficients_of([*measured(core, count, 10_000), *portable])
     found |= coefficients_of([*planes(core, count // 4, 20_000)])
     return found | coefficients_of([*stacks(core, count // 3, 30_000)])
 

@@ -168,6 +168,7 @@ def test_limits_of_a_chip_hold_on_demand(tmp_path: Path) -> None:
         ("core: rv32ec\nflash: 64K\nl1: 2K\nstack: 4K\n", ":4:8: error: a stack of 4096"),
         ("core: rv32ec\nflash: 64K\nl1: 2K\nbw21: 4\n", ":4:7: error: bw21 is said of l2"),
         ("core: rv32ec\nflash: 64K\n", "'l1' is missing"),
+        ("core: rv32ec\nflash: 64K\nl1: 2K\nl4: 1M\n", ":4:1: error: 'l4': a profile has up to"),
         ("core: [\n", "it is not YAML"),
         ("core: rv32ec\nflash: 64K\nl1: {a: 2K}\n", ":3:1: error: keys and values are words"),
         ("core: rv32ec\nflash: 64K\nl1: 1.5K\n", ":3:5: error: l1 '1.5K' is not a number"),

@@ -11,8 +11,12 @@ import pytest
 
 from diagnostics.errors import InputError
 from software.container import ContainerError, check_executable, run, unpack, verify_vectors
+from software.container.from_graph import container_of
 from software.container.pack import Builder, Seal, pack, seal_checksums
 from software.container.records import Element, Flag, Op
+from software.lower import lower
+from synthesis.network import Layer, Network, Operator
+from synthesis.simulate import simulate
 from tests.software.container_answers import check_of, container_cases
 from tests.software.containers import KINDS, RECIPES, made
 
@@ -219,3 +223,24 @@ def test_known_answers(shared: Path) -> None:
     assert not [
         case for case in cases if case[1] and "cryptography is not installed" not in case[1][0]
     ]
+
+
+@pytest.mark.parametrize(
+    ("bits", "values", "encoding"),
+    [(-1, (-1, 1), 10), (1, (-1, 0), 9), (2, (-2, 1), 10), (4, (-8, 7), 12), (4, (0, 1), 10)],
+)
+def test_weights_take_the_fewest_bits_that_hold_them(
+    bits: int, values: tuple[int, int], encoding: int
+) -> None:
+    random = np.random.default_rng(5)
+    layer = Layer(
+        index=0, operator=Operator.CONV2D, in_channels=4, out_channels=3, in_dim=(6, 5),
+        pooled_dim=(6, 5), kernel=(3, 3), pad=(1, 1), out_dim=(6, 5), weight_bits=bits, shift=2,
+        weights=random.choice(values, (3, 4, 3, 3)).astype(np.int8),
+        bias=random.integers(-9, 9, 3),
+    )  # fmt: skip
+    sample = random.integers(-128, 128, (4, 6, 5))
+    network = Network(layers=(layer,), order=(0,), simulated=(0,), sample=sample)
+    expected = simulate(network, average_rounding=False).outputs[0]
+    container = unpack(container_of(lower(network), sample, expected, None))
+    assert container.tensors[container.layers[0].weights].encoding == encoding

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from diagnostics.errors import InputError
 from quantization.fixed import Division, Rule, summarize
 from quantization.fixed.length import choose_lengths
 from quantization.fixed.network import FixedRules, fix_network
+from quantization.lowbit import SIGNED
 from quantization.q15.graph import Graph, GraphBuilder
 from software.container import unpack, verify_vectors
 from software.container.execute import run_all
@@ -108,14 +110,42 @@ def test_four_bits_where_they_reach_the_ratio(
 
 
 def test_lengths_with_four_bits() -> None:
+    few = {4: [20.0, 10.0]}
+
     def bits(threshold: float, budget: int | None = None) -> tuple[int, ...]:
-        return choose_lengths([40.0, 30.0], [100, 100], threshold, budget, [20.0, 10.0]).bits
+        return choose_lengths([40.0, 30.0], [100, 100], threshold, budget, few).bits
 
     assert bits(35) == (8, 16)
     assert bits(35, 200) == (8, 8)
     assert bits(35, 150) == (4, 8)
     assert bits(35, 100) == (4, 4)
-    assert not choose_lengths([40.0], [100], 35, 49, [20.0]).fits
+    assert not choose_lengths([40.0], [100], 35, 49, {4: [20.0]}).fits
+
+
+def test_the_fewest_bits_that_reach_the_ratio_are_taken() -> None:
+    few = {4: [20.0, 10.0], 1: [1.0, math.inf], 2: [8.0, 0.0]}
+
+    def bits(threshold: float, budget: int | None = None) -> tuple[int, ...]:
+        return choose_lengths([40.0, 30.0], [80, 80], threshold, budget, few).bits
+
+    assert bits(35) == (8, 1) and bits(9) == (4, 1) and bits(5) == (2, 1)
+    assert bits(35, 30) == (2, 1) and bits(35, 20) == (1, 1)
+    assert not choose_lengths([40.0, 30.0], [80, 80], 35, 19, few).fits
+
+
+@pytest.mark.parametrize("bits", ["1", "2"])
+def test_one_and_two_bits_are_stored_as_such(
+    bits: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "digits.nnb"
+    line = [DIGITS, str(file), "--device", "FIXED", "--calib", "digits", "--calibration-samples",
+            "32", "--report-samples", "4", "--bits", bits]  # fmt: skip
+    assert quantize_fixed(line) == 0
+    container = unpack(file.read_bytes())
+    weights = [container.tensors[one.weights] for one in container.layers if one.constants]
+    assert {one.encoding for one in weights} == {SIGNED[int(bits)].identifier}
+    assert all(8 * one.size_bytes < int(bits) * one.elements + 32 * one.count for one in weights)
+    assert verify_vectors(container) == 1
 
 
 def test_pooling_with_padding_is_stored() -> None:

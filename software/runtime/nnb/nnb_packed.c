@@ -21,7 +21,11 @@ static int32_t value_of(uint32_t encoding, int32_t code)
         return code & 2 ? -(2 * (code & 1) + 1) : 2 * (code & 1) + 1;
     case 4:
         return code & 8 ? -(2 * (code & 7) + 1) : 2 * (code & 7) + 1;
-    case 12: /* two's complement */
+    case 9: /* two's complement, from here on */
+        return -code;
+    case 10:
+        return code & 2 ? code - 4 : code;
+    case 12:
         return code & 8 ? code - 16 : code;
     case 16:
         return code & 128 ? code - 256 : code;

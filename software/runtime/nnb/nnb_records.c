@@ -127,8 +127,10 @@ uint32_t nnb_code_bits(uint32_t encoding)
 {
     switch (encoding) {
     case 1:
+    case 9:
         return 1;
     case 2:
+    case 10:
     case 34:
         return 2;
     case 4:
