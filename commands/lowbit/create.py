@@ -13,8 +13,9 @@ from commands.loader.pages import report_files, write_pages
 from commands.lowbit.arguments import LowBitOptions
 from commands.same_files import refuse_overwriting, refuse_replacing
 from diagnostics import Diagnostic, DiagnosticError, Place
+from quantization.lowbit import packed_inputs
 from reading.npy import NpyError, read_array
-from software.lowbit.emit import Samples, beside, emit, sizes
+from software.lowbit.emit import Samples, beside, dense_layers, emit, sizes
 from software.lowbit.engine import Run, run
 from software.lowbit.header import read_header
 from software.lowbit.network import LowBitNetwork
@@ -56,10 +57,21 @@ def create_lowbit(options: LowBitOptions) -> int:
     _write_report(options, network, made, needs, profile)
     packed = f" (packed: {sizes(network)[0]:,})" if options.compress else ""
     print(f"Weights: {flash:,}{packed} bytes of flash; sums and activations: {ram:,} bytes of RAM")
+    for told in dict.fromkeys(_filled(network)):
+        print(told)
     print(f"Classes of the samples: {', '.join(map(str, classes[:16].tolist()))}"
           f"{', ...' if len(classes) > 16 else ''}")  # fmt: skip
     print(f"Wrote {len(files)} files to {options.folder}")
     return 0
+
+
+def _filled(network: LowBitNetwork) -> Iterator[str]:
+    """Yield which rows of weights are longer than their inputs."""
+    for layer in dense_layers(network):
+        filled = packed_inputs(layer.inputs, layer.encoding) - layer.inputs
+        if filled:
+            yield (f"L{layer.identifier}: {layer.inputs} inputs; each row is filled up with "
+                   f"{filled} codes to whole words")  # fmt: skip
 
 
 def _without_rounding(network: LowBitNetwork) -> LowBitNetwork:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -133,6 +133,16 @@ def _curves(results: Sequence[Result], labels: Mapping[str, str], most: float) -
     return drawn([panel], (680, 340), 1, [note, *([pale] if len(groups) < len(results) else [])])
 
 
+def _means(
+    group: Sequence[Result], size_of: Callable[[Result], float]
+) -> list[tuple[float, float]]:
+    """Return the sizes of trainings of a name with their mean error after the last epoch."""
+    found: dict[float, list[float]] = {}
+    for one in group:
+        found.setdefault(size_of(one), []).append(max(one.errors[-1], _LEAST))
+    return [(size, sum(errors) / len(errors)) for size, errors in sorted(found.items())]
+
+
 def _mean(runs: Sequence[Sequence[float]]) -> list[float]:
     """Return the mean error after each epoch that all trainings have."""
     return [sum(errors) / len(errors) for errors in zip(*runs, strict=False)]
@@ -146,20 +156,22 @@ def _up_to(most: float, errors: Sequence[float]) -> list[tuple[float, float]]:
 def _sizes(results: Sequence[Result], labels: Mapping[str, str]) -> str:
     """Return the picture of errors of the last epoch against bits and bytes."""
     errors = [max(one.errors[-1], _LEAST) for one in results]
+    sizes: tuple[tuple[str, Callable[[Result], float], bool], ...] = (
+        ("bits per weight", lambda one: one.bits / one.weights, False),
+        ("bytes of weights", lambda one: one.bits / 8, True),
+    )
     panels = []
-    for title, values, logarithmic in (
-        ("bits per weight", [one.bits / one.weights for one in results], False),
-        ("bytes of weights", [one.bits / 8 for one in results], True),
-    ):
+    for title, size_of, logarithmic in sizes:
+        values = [size_of(one) for one in results]
         series = [
             Series(labels[one.name], [(value, error)], joined=False)
             for one, value, error in zip(results, values, errors, strict=True)
         ]
-        panels.append(
-            Panel(
-                axis(title, values, logarithmic=logarithmic),
-                axis("test error (%)", errors, logarithmic=True),
-                series,
-            )
-        )
-    return drawn(panels, (320, 260), 2, ["A dot for each training, after its last epoch."])
+        for name, group in _groups(results).items():
+            line = _means(group, size_of)
+            if len(line) > 1:
+                series.append(Series(labels[name], line, dotted=False))
+        across = axis(title, values, logarithmic=logarithmic)
+        panels.append(Panel(across, axis("test error (%)", errors, logarithmic=True), series))
+    note = "A dot for each training, after its last epoch; lines join the means of a name."
+    return drawn(panels, (320, 260), 2, [note])

@@ -158,7 +158,7 @@ def _dense(header: _Header, number: str, inputs: int, sets: int = 1) -> Dense:
     if not (0 < outputs < _MAX_SIDE and 0 < inputs < _MAX_SIDE):
         raise header.refuse(f"L{number} has {inputs} inputs and {outputs} outputs")
     count = packed_words(inputs, outputs, encoding)
-    if count != packed_words(stated, outputs, encoding):
+    if stated < inputs or count != packed_words(stated, outputs, encoding):
         raise header.refuse(
             f"L{number}_incoming_weights is {stated}, but the layer in front has {inputs} outputs"
         )

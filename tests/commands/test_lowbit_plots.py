@@ -51,6 +51,10 @@ def test_trainings_of_a_name_have_a_line_each_and_one_of_their_mean(tmp_path: Pa
     curves, bits = (Path(f"{out}-{name}.svg") for name in ("curves", "bits"))
     assert names_of(curves).count("polyline") == 4 and names_of(bits).count("circle") == 2 * 3
     assert "4bitsym: 1.100 % (mean of 2)" in curves.read_text()
+    assert names_of(bits).count("polyline") == 0
+    larger = log(tmp_path / "four.log", Recipe(widths=(96, 96)), [99.2])
+    assert plot(parse_plots([*logs, larger, "--out", out])) == 0
+    assert names_of(bits).count("polyline") == 1, "of one name, with two sizes in bytes"
 
 
 def test_the_published_logs_are_read() -> None:

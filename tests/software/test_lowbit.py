@@ -272,6 +272,7 @@ def test_header_holds_the_whole_network(network: LowBitNetwork, tmp_path: Path) 
         ("L3_bitperweight 4", "L3_bitperweight 3", "is 3; known encodings are"),
         ("L3_outgoing_weights 7", "L3_outgoing_weights seven", "it must be a whole number"),
         ("L3_outgoing_weights 7", "L3_outgoing_weights 6", "its layer needs"),
+        ("L3_incoming_weights 40", "L3_incoming_weights 36", "is 36, but the layer in front"),
         ("_active", "_passive", "it has no layer"),
         ("L5_act_bits 8", "L5_act_bits 8", ""),
         ("L3_act_rule 0", "L3_act_rule 17", "0, 1 or 18 to 24"),
@@ -341,6 +342,16 @@ def test_rounding_is_left_out_to_compare(tmp_path: Path) -> None:
     assert "L3_act_round 0" in (folder / "model.h").read_text()
     folder = project(tmp_path, network, "--overwrite")
     assert "L3_act_round 1" in (folder / "model.h").read_text()
+
+
+def test_rows_that_are_filled_up_are_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    layers = (dense(3, "4bitsym", 250, 8), dense(5, "Ternary", 8, 3))
+    project(tmp_path, LowBitNetwork(None, layers, Rule(), Rule()))
+    printed = capsys.readouterr().out
+    assert "L3: 250 inputs; each row is filled up with 6 codes" in printed
+    assert "L5: 8 inputs; each row is filled up with 2 codes" in printed
 
 
 def test_compressed_weights_fit_where_packed_ones_do_not(
