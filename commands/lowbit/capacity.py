@@ -51,7 +51,8 @@ def draw(options: CapacityOptions) -> int:
         points.append(point)
         print(f"{point.encoding} {point.width}: {point.weights:,} weights, {point.bits:,.0f} bits, "
               f"loss {point.loss:.4f}, {point.accuracy:.2f} %", flush=True)  # fmt: skip
-    write(points, Path(f"{options.out}.csv"), Path(f"{options.out}.svg"))
+    note = f"Each network was trained for {options.epochs} epochs, without augmentation."
+    write(points, Path(f"{options.out}.csv"), Path(f"{options.out}.svg"), note)
     print(f"Wrote {options.out}.csv and {options.out}.svg")
     return 0
 
@@ -88,8 +89,8 @@ def measure(
                         last.loss, 100 * last.correct / last.total)  # fmt: skip
 
 
-def write(points: Sequence[Point], table: Path, picture: Path) -> None:
-    """Write the table (CSV) and the picture (SVG)."""
+def write(points: Sequence[Point], table: Path, picture: Path, note: str) -> None:
+    """Write the table (CSV) and the picture (SVG), below which the note stands."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow([field.name for field in fields(Point)])
@@ -102,7 +103,7 @@ def write(points: Sequence[Point], table: Path, picture: Path) -> None:
         "test error (%)": lambda point: 100 - point.accuracy, "loss": lambda point: point.loss
     }  # fmt: skip
     panels = [_panel(points, size, result) for result in results.items() for size in sizes.items()]
-    atomic.write_bytes(picture, drawn(panels, (320, 220), 2, ()).encode())
+    atomic.write_bytes(picture, drawn(panels, (320, 220), 2, [note]).encode())
 
 
 def _panel(

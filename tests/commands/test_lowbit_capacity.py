@@ -22,6 +22,7 @@ def test_each_network_has_a_line_and_a_dot(tmp_path: Path) -> None:
         ("2bitsym", "4"), ("2bitsym", "64"), ("8bit", "4"), ("8bit", "64")
     ]  # fmt: skip
     assert rows[1]["weights"] == str(64 * (256 + 64 + 64 + 10)) and rows[1]["bits"] == "50432.0"
+    assert "trained for 1 epochs, without augmentation" in Path(f"{out}.svg").read_text()
     picture = ElementTree.parse(f"{out}.svg")
     names = [element.tag.rpartition("}")[2] for element in picture.iter()]
     assert names.count("polyline") == 4 * 2 and names.count("circle") == 4 * 4
