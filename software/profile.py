@@ -265,8 +265,13 @@ class _Reader:
         if found.get("mul") in ("1cycle", "n") and not core.multiplier:
             self._complain(nodes["mul"], f"{core.name} has no multiplier")
         if found.get("stack", 0) >= found["l1"]:
-            self._complain(nodes["stack"], f"a stack of {found['stack']} bytes leaves nothing of "
-                           f"l1, {found['l1']} bytes")  # fmt: skip
+            stated = getattr(nodes.get("stack"), "value", found["stack"])
+            self._complain(
+                nodes["stack"],
+                f"a stack of {found['stack']} bytes (stack: {stated}) leaves nothing of l1, "
+                f"{found['l1']} bytes",
+                "State a smaller stack, or all bytes of l1.",
+            )
         for key, memory in (("bw21", "l2"), ("bw31", "l3"), ("l3_writable", "l3")):
             if key in found and not found.get(memory):
                 self._complain(nodes[key], f"{key} is said of {memory}, which has no bytes")

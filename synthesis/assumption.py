@@ -84,7 +84,9 @@ def _put_together(
     """
     try:
         parts = gather(description, chip, options)
-        if parts.sample is None or not parts.ordered or has_errors(parts.problems):
+        masks = _masks_of_sections(description)
+        problems = [p for p in parts.problems if p.place not in masks]
+        if parts.sample is None or not parts.ordered or has_errors(problems):
             return None
         layers, found = build_layers(parts)
     except DiagnosticError:
@@ -97,6 +99,12 @@ def _put_together(
         return None
     network = network_of(parts, layers, parts.order, parts.simulated)
     return network, layout_of(parts, layers)
+
+
+def _masks_of_sections(description: Description) -> set[Place]:
+    """Return the places of processors of data that is delivered or buffered: no layer's follow."""
+    sections = (*description.get("unload", ()), *description.get("data_buffer", ()))
+    return {section.place_of(_MASK) for section in sections}
 
 
 def _as_meant(reading: Reading) -> Iterator[Description]:

@@ -21,6 +21,7 @@ from synthesis.assumption import errors_as_meant
 from synthesis.check import CONSTRAINTS, check, check_network, errors_of_layer
 from synthesis.check.data import error_of_offset
 from synthesis.check.layout import error_of_processors
+from synthesis.excess import beyond_all_limits, with_judged_padding
 from synthesis.facts import Fact, blocked
 from synthesis.layout import Layout
 from synthesis.mapping import MappedLayer, map_layers
@@ -82,6 +83,7 @@ def recover(
     Raises DiagnosticError with everything that can be said of any other one.
     """
     reading = read_file(source, placed=chip is not None, limited=chip is not None)
+    reading = reading if chip is None else with_judged_padding(reading)
     part = _sound_part(*_usable(reading), chip, options)
     found = (*reading.problems, *part.problems)
     if part.is_whole:
@@ -93,6 +95,8 @@ def recover(
     said = dict.fromkeys((*_without_consequences(found, errors), *errors))
     if judged is not None and has_errors(reading.problems):
         said |= dict.fromkeys(errors_as_meant(reading, judged, options, said.keys()))
+    if judged is not None:
+        said |= dict.fromkeys(beyond_all_limits(reading.description, said.keys()))
     raise DiagnosticError(sorted(said, key=position))
 
 

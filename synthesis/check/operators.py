@@ -12,7 +12,7 @@ from diagnostics import Severity
 from synthesis.check.constraint import Finding, Kind, constraint, elsewhere, layer_constraint
 from synthesis.facts import Fact
 from synthesis.mapping import MappedLayer, MappedNetwork
-from synthesis.network import MAX_TAPS, Layer
+from synthesis.network import MAX_TAPS, Layer, Size
 
 MAX_SHIFT = 15
 MAX_PAD = 2
@@ -48,7 +48,7 @@ def pad_is_small(layer: MappedLayer, _: Chip) -> Iterator[Finding]:
     """The image is padded by at most two rows and columns, and by less than the kernel."""
     if not layer.has_weights or layer.operator.transposed:
         return
-    pad, limit = max(layer.pad), min(MAX_PAD, max(layer.kernel) - 1)
+    pad, limit = max(layer.pad), padding_limit(layer.kernel)
     if pad > limit:
         rows, columns = layer.kernel
         yield Finding(
@@ -56,6 +56,11 @@ def pad_is_small(layer: MappedLayer, _: Chip) -> Iterator[Finding]:
             ("pad", "kernel_size", "op"),
             f"The nearest valid value is {limit}.",
         )
+
+
+def padding_limit(kernel: Size) -> int:
+    """Return the largest padding of a kernel of (rows, columns) on the chips."""
+    return min(MAX_PAD, max(kernel) - 1)
 
 
 @layer_constraint("E303", Kind.NETWORK, blocks=Fact.SIZES)

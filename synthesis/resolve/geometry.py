@@ -84,6 +84,14 @@ def geometry(layer: LayerDescription, in_dim: Size, *, widened: bool) -> Geometr
     output_pad = layer.get("output_pad", (1, 1) if transposed else (0, 0))[0]
     size = (1, 1) if layer.get("flatten", False) else pooled
     out_dim = output_size(size, operator, taps, pad, stride, dilation, output_pad)
+    if min(out_dim) < 1 and transposed:
+        raise _nothing_left(
+            layer,
+            f"'pad' is {max(pad)}: a transposed {taps[0]}x{taps[1]} kernel leaves nothing of a "
+            f"{size[0]}x{size[1]} image",
+            ("pad", "kernel_size"),
+            f"Padding takes away from a transposed convolution: use pad: {max(taps) // 2}.",
+        )
     if min(out_dim) < 1:
         spread = f" with dilation {dilation}" if dilation > 1 else ""
         raise _nothing_left(

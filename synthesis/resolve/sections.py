@@ -26,10 +26,13 @@ def check_sections(description: Description, chip: Chip | None) -> Iterator[Diag
 
 
 def _processors(section: Section, key: str) -> Iterator[Diagnostic]:
-    """Each channel of a pass stands in the memory of a processor of its own."""
+    """Each channel of a pass stands in the memory of a processor of its own.
+
+    Of one pass, more processors than channels may be delivered, but not buffered.
+    """
     channels = section.get("channels")
     count, share = section.get("processors").bit_count(), channels_per_pass(channels)
-    if count < share or (count > share and passes(channels) > 1):
+    if count < share or (count > share and (passes(channels) > 1 or key == "data_buffer")):
         yield Diagnostic(
             "E228",
             f"{key}: 'processors' names {count}, {channels} channels need {share}",

@@ -289,21 +289,22 @@ def layer_twice(rng: Random, start: Start, text: str) -> Mistake | None:
 
 def wrong_mask(rng: Random, start: Start, text: str) -> Mistake | None:
     """A processor too many or too few."""
-    lines = [x for x in lines_of(text) if x.key == "processors" and x.value.startswith("0x")]
+    mask = re.compile("0x[0-9a-f.]+")
+    lines = [x for x in lines_of(text) if x.key == "processors" and mask.fullmatch(x.value)]
     if not lines:
         return None
     line = rng.choice(lines)
-    mask = int(line.value.replace(".", ""), 16)
-    bits = [b for b in range(64) if mask >> b & 1]
-    if len(bits) == 64 or len(bits) == 1:
+    number = int(line.value.replace(".", ""), 16)
+    bits = [b for b in range(number.bit_length()) if number >> b & 1]
+    if len(bits) > 62 or len(bits) < 2:
         return None
-    other = mask ^ (1 << rng.choice((bits[-1], bits[-1] + 1)))
+    other = number ^ (1 << rng.choice((bits[-1], bits[-1] + 1)))
     value = f"0x{other:016x}"
     changed = with_line(text, line.number, f"{line.lead}{line.key}: {value}")
     count = other.bit_count()
     return _description(start, changed)(
         "wrong mask", f"{line.key}: {value}", lines=(line.number,), key="processors",
-        value=f"\\b{count}\\b|0x{other:x}|{value}", remedy=f"\\b{mask.bit_count()}\\b|processors",
+        value=f"\\b{count}\\b|0x{other:x}|{value}", remedy=f"\\b{number.bit_count()}\\b|processors",
     )  # fmt: skip
 
 
@@ -369,7 +370,7 @@ def option_value(rng: Random, start: Start, text: str) -> Mistake | None:
         ("--device", "MAX78001", "MAX78000"), ("--timer", "x", "(?i)whole number|int|0"),
         ("--max-checklines", "many", "(?i)whole number|int"), ("--timer", "99", "[0-9]"),
         ("--start-layer", "-5", "[0-9]"), ("--input-split", "0", "[0-9]"),
-        ("--weight-start", "-1", "767"),
+        ("--weight-start", "-1", "767|4095"),
     ))  # fmt: skip
     args = list(start.args)
     if option == "--device":

@@ -226,6 +226,36 @@ def test_several_mistakes_are_told_in_one_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "changes", "messages"),
+    [
+        ("residual", {"pad: 1": "pad: 7", "    op: conv2d": "    op: Conv3d"},
+         ("'pad' is 7, the limit for a 3x3 kernel is 2", "is the text 'Conv3d'")),
+        ("classifier-78002", {"op: Conv2d": "op: Passthru", "output_shift: -2": "output_shift: 40"},
+         ("'output_shift' is 40, the limits are -22 and 15", "Did you mean passthrough?")),
+        ("upsampling", {"pad: 1": "pad: 7"}, ("'pad' is 7, the limit for a 3x3 kernel is 2",)),
+        ("rolling", {"0000.00f0\n    dim": "0000.01f0\n    dim"},
+         ("data_buffer: 'processors' names 5, 4 channels need 4",)),
+        ("rolling", {"0000.00f0\n    dim": "0000.0070\n    dim", "00f0\n    in_offset: 0x3000":
+                     "0070\n    in_offset: 0x3000", "frame\n    in": "fraem\n    in"},
+         ("'processors' names 3, 4 channels need 4", "names 3, 4 input channels need 4",
+          "names 'fraem'")),
+    ],
+)  # fmt: skip
+def test_no_mistake_hides_another(
+    tmp_path: Path, name: str, changes: dict[str, str], messages: tuple[str, ...]
+) -> None:
+    text = STARTS[name].files[DESCRIPTION].decode()
+    for old, new in changes.items():
+        assert old in text, text
+        text = text.replace(old, new, 1)
+    files = {**STARTS[name].files, DESCRIPTION: text.encode()}
+    found = [
+        f"{d.message} {d.remedy}" for d in said(Mistake("", "", STARTS[name].args, files), tmp_path)
+    ]
+    assert all(any(message in x for x in found) for message in messages), found
+
+
+@pytest.mark.parametrize(
     ("name", "changes", "message"),
     [
         ("conditional", {"op: conv2d": "op: Conv3d", "f0\n    op": "70\n    op"},

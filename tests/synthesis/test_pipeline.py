@@ -78,8 +78,9 @@ def test_damaged_layer_is_not_judged_but_others_are(tmp_path: Path) -> None:
         {**CONV, "max_pool": "two", "pad": 3},
         {**CONV, "pad": 4, "output_shift": 40},
     )
-    # behind layer 1 nothing is said that follows from its size or from the weights
-    assert found == [("E302", 0), ("E109", 1), ("E302", 2)]
+    # behind layer 1 nothing is said that follows from its size or from the weights; a padding of 3
+    # and a shift by 40 are wrong whatever these are
+    assert found == [("E302", 0), ("E302", 1), ("E109", 1), ("E302", 2), ("E301", 2)]
 
 
 def test_unknown_source_does_not_hide_other_errors(tmp_path: Path) -> None:
