@@ -38,6 +38,7 @@ _WORDS = {
 _REQUIRED = ("core", "flash", "l1")
 _STACK = 1 << 10
 _LARGEST = 1 << 32
+_SLOWEST, _FASTEST = 1e-6, 1e6
 _MAX_BYTES = 1 << 16
 _FURTHER = re.compile("l(0|[4-9]|[1-9][0-9]+)(_writable)?|bw[4-9][0-9]*")
 """Keys of levels behind the third."""
@@ -239,15 +240,20 @@ class _Reader:
             yield name, text
         elif name in _SIZES or name in _NUMBERS:
             number = _number(text)
-            if number is None or number > _LARGEST:
+            if number is None:
                 self._complain(node, f"{name} {text!r} is not a number such as 2048 or 64K")
+            elif number > _LARGEST:
+                self._complain(node, f"{name} is {text}; cores address {_LARGEST:,} bytes")
             elif number < 0 or (number == 0 and name in _REQUIRED):
                 self._complain(node, f"{name} is {number}; it must be positive")
             else:
                 yield name, number
         elif name in _RATES:
             rate = _rate(text)
-            if rate is None:
+            if rate is not None and rate > 0 and not _SLOWEST <= rate <= _FASTEST:
+                self._complain(node, f"{name} is {text}; it can be {_SLOWEST:g} to {_FASTEST:g}",
+                               "Write bytes per cycle, such as 4 or 0.5.")  # fmt: skip
+            elif rate is None:
                 self._complain(node, f"{name} {text!r} is not a number such as 4 or 0.5")
             elif rate <= 0:
                 self._complain(node, f"{name} is {text}; a memory has to give bytes",
@@ -303,7 +309,7 @@ def _unknown(name: str) -> tuple[str, str]:
             "to it.",
         )
     known = (*_SIZES, *_NUMBERS, *_RATES, *_WORDS)
-    near = get_close_matches(name, known, 1)
+    near = get_close_matches(name.lower(), known, 1)
     return (
         f"unknown key {name!r}",
         f"Did you mean {near[0]!r}?" if near else f"Keys are {', '.join(known)}.",

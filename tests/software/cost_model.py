@@ -169,6 +169,33 @@ def measured(
         yield total_work(made.graph.steps, made.kernels), *counted(made, network)
 
 
+def joined(core: str, count: int, seed: int) -> Iterator[tuple[dict[str, float], int, float]]:
+    """Yield the work of programs in which a pooling reads the results of two layers: copies."""
+    for number in range(seed, seed + count):
+        numbers = np.random.default_rng(number)
+        rows, columns = (int(n) for n in numbers.integers(6, 16, 2))
+        channels = int(numbers.choice((4, 8, 16)))
+        sample = numbers.integers(-128, 128, (channels, rows, columns)).astype(np.int64)
+        weights = numbers.integers(-30, 30, (2, channels, channels, 1, 1)).astype(np.int8)
+        size, half = (rows, columns), (rows // 2, columns // 2)
+        branches = [
+            Layer(index=index, operator=Operator.CONV2D, in_channels=channels,
+                  out_channels=channels, in_dim=size, pooled_dim=size, out_dim=size,
+                  weight_bits=8, weights=weights[index], sources=(-1,), shift=-3,
+                  activation=Activation.RELU)
+            for index in range(2)
+        ]  # fmt: skip
+        pooled = Layer(
+            index=2, operator=Operator.NONE, in_channels=2 * channels, out_channels=2 * channels,
+            in_dim=size, pooling=Pooling((2, 2), (2, 2)), pooled_dim=half, out_dim=half,
+            sources=(0, 1),
+        )  # fmt: skip
+        order = (0, 1, 2)
+        network = Network(layers=(*branches, pooled), order=order, simulated=order, sample=sample)
+        made = plan(fuse(lower(network)), CORES[core], Scheme.RESIDENT)
+        yield total_work(made.graph.steps, made.kernels), *counted(made, network)
+
+
 def planes(core: str, count: int, seed: int) -> Iterator[tuple[dict[str, float], int, float]]:
     """Yield the work of programs whose layers are all computed an input channel at a time."""
     profile = Profile("planes", CORES[core], 1 << 24, 1 << 22, dma=3)
@@ -233,7 +260,8 @@ def apart(seed: int) -> Network:
 def calibrate(core: str, count: int) -> dict[str, list[float]]:
     """Return instructions and cycles for each amount of work."""
     portable = measured(core, count // 4, 15_000, frozenset({"c"}))
-    found = coefficients_of([*measured(core, count, 10_000), *portable])
+    both = joined(core, count // 8, 40_000)
+    found = coefficients_of([*measured(core, count, 10_000), *portable, *both])
     found |= coefficients_of([*planes(core, count // 4, 20_000)])
     return found | coefficients_of([*stacks(core, count // 3, 30_000)])
 

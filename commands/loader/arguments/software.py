@@ -57,6 +57,7 @@ _QFORMAT = frozenset({
 })  # fmt: skip
 """Options that mean something for a checkpoint of 16 or 8 bits."""
 _UNITS = {"k": 1 << 10, "m": 1 << 20}
+_MOST = 1 << 32
 
 
 def target(text: str) -> Chip | str:
@@ -70,6 +71,8 @@ def size(text: str) -> int:
     digits = text[:-1] if unit > 1 else text
     if not digits.isdecimal() or not int(digits):
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of bytes such as 2048 or 64K")
+    if int(digits) * unit > _MOST:
+        raise argparse.ArgumentTypeError(f"{text} is more than cores address, {_MOST:,} bytes")
     return int(digits) * unit
 
 
