@@ -46,10 +46,14 @@ def make_sample(index: int, size: int) -> NDArray[np.int64]:
 
 
 def lowbit_samples() -> NDArray[np.int8]:
-    """Return the digits 0 to 3 as low-bit networks take them, int8 [4, 256]."""
+    """Return the digits 0 to 3 as low-bit networks take them, int8 [4, 256].
+
+    They fill 12 of 16 rows and columns, about as digits of MNIST do.
+    """
     from software.lowbit.engine import input_codes
 
-    pictures = [enlarge(image, 16) / WHITE for image in load_digits().images[:4]]
+    framed = (np.pad(enlarge(image, 12), 2) for image in load_digits().images[:4])
+    pictures = [picture / WHITE for picture in framed]
     return np.stack([input_codes((picture - 0.1307) / 0.3081).reshape(-1) for picture in pictures])
 
 

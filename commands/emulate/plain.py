@@ -192,11 +192,12 @@ def _report(program: PlainProgram, run: PlainRun) -> Iterator[str]:
         yield f"Arena: {run.arena_used} of {run.arena_bytes} bytes written"
     yield f"Stack: {run.stack_bytes} bytes at most"
     if run.functions is not None:
-        yield from _counts(run.functions, program.macs)
+        yield from _counts(run.functions, program.macs, run.inferences)
 
 
-def _counts(functions: dict[str, Cost], macs: int | None) -> Iterator[str]:
+def _counts(functions: dict[str, Cost], macs: int | None, inferences: int) -> Iterator[str]:
     """Yield the table of functions; cycles are called what they are."""
+    count = max(inferences, 1)
     total = sum(functions.values(), NOTHING)
     yield f"{'instructions':>14} {'share':>6} {'cycles (estimate)':>18}  function"
     shown = list(functions.items())[:_SHOWN]
@@ -207,9 +208,12 @@ def _counts(functions: dict[str, Cost], macs: int | None) -> Iterator[str]:
     if others:
         rest = sum(others, NOTHING)
         yield f"{rest.instructions:14} {'':6} {rest.cycles:18.0f}  {len(others)} others"
-    yield f"{total.instructions:14} {'':6} {total.cycles:18.0f}  all of an inference"
+    if count > 1:
+        yield f"{total.instructions:14} {'':6} {total.cycles:18.0f}  all of {count} inferences"
+    each, cycles = total.instructions / count, total.cycles / count
+    yield f"{each:14.0f} {'':6} {cycles:18.0f}  all of an inference"
     if macs:
         yield (
-            f"Per multiply-accumulate ({macs}): {total.instructions / macs:.2f} instructions, "
-            f"{total.cycles / macs:.2f} cycles (estimate)"
+            f"Per multiply-accumulate ({macs}): {each / macs:.2f} instructions, "
+            f"{cycles / macs:.2f} cycles (estimate)"
         )

@@ -89,10 +89,12 @@ class Counter:
     """Counts what a core executes, per function, from its making on.
 
     With `within` only what runs between the call of this function and its return is counted, the
-    functions that it calls included. Executing what the core does not have ends the program (E827).
+    functions that it calls included; `entries` is how often it was called. Executing what the core
+    does not have ends the program (E827).
     """
 
     def __init__(self, core: Core, within: str | None = None) -> None:
+        self.entries = 0
         self._core = core
         self._image = core.image
         self._executed: dict[tuple[int, int], int] = defaultdict(int)
@@ -123,6 +125,7 @@ class Counter:
         if self._entry is not None:
             if address == self._entry and not self._counting:
                 self._counting, self._back = True, self._core.return_address()
+                self.entries += 1
             elif address == self._back:
                 self._counting, self._back = False, None
         key = (address, size)

@@ -14,7 +14,7 @@ from emulator.plain.compiling import PlainProgram
 from emulator.plain.engine import CopyEngine
 from values import frozen
 
-NETWORK = "cnn_run"
+_NETWORKS = ("cnn_run", "Inference")
 """The function whose instructions are counted, with what it calls."""
 _ARENA = "cnn_arena"
 _PAINT = 0xA5
@@ -26,8 +26,8 @@ _PASS, _FAIL = "*** PASS ***", "FAIL"
 class PlainRun:
     """What a program printed and returned, and what it took.
 
-    `passed` is its own verdict, None if it has none. `functions` are what `cnn_run` executed, None
-    if not counted. Stack is measured in bytes from the top that the whole program used; of the
+    `passed` is its own verdict, None if it has none. `functions` are what `cnn_run` or `Inference`
+    executed in all `inferences`, None if not counted. Stack is measured in bytes from the top that the whole program used; of the
     arena, `arena_used` bytes of `arena_bytes` up to the last that was written. `flash_bytes` and
     `ram_bytes` are sizes of the program with its console; `code_bytes` those of the functions
     of the project without main().
@@ -37,6 +37,7 @@ class PlainRun:
     text: str
     passed: bool | None
     functions: dict[str, Cost] | None
+    inferences: int
     stack_bytes: int
     arena_bytes: int | None
     arena_used: int | None
@@ -79,7 +80,8 @@ def run_plain(
     core = Core(image, engine, observer=console, memory=memory)
     if engine is not None:
         engine.attach(core.read_memory, core.write_memory)
-    within = NETWORK if count and core.has(NETWORK) else None
+    networks = [name for name in _NETWORKS if core.has(name)]
+    within = networks[0] if count and networks else None
     counter = Counter(core, within)
     top = memory.sram_base + memory.sram_bytes
     free = min(_STACK_BYTES, memory.sram_bytes - memory.sram_use(image))
@@ -96,6 +98,7 @@ def run_plain(
         text=text,
         passed=_verdict(text, status),
         functions=counter.by_function() if count else None,
+        inferences=counter.entries,
         stack_bytes=len(core.read_memory(top - free, free).lstrip(bytes([_PAINT]))),
         arena_bytes=arena[1] if arena else None,
         arena_used=len(core.read_memory(*arena).rstrip(bytes([_PAINT]))) if arena else None,
