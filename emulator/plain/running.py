@@ -27,10 +27,10 @@ class PlainRun:
     """What a program printed and returned, and what it took.
 
     `passed` is its own verdict, None if it has none. `functions` are what `cnn_run` or `Inference`
-    executed in all `inferences`, None if not counted. Stack is measured in bytes from the top that the whole program used; of the
-    arena, `arena_used` bytes of `arena_bytes` up to the last that was written. `flash_bytes` and
-    `ram_bytes` are sizes of the program with its console; `code_bytes` those of the functions
-    of the project without main().
+    executed in all `inferences`, None if not counted. Stack is measured in bytes from the top that
+    the whole program used; of the arena, `arena_used` bytes of `arena_bytes` up to the last that
+    was written. `flash_bytes` and `ram_bytes` are sizes of the program with its console;
+    `code_bytes` those of the functions of the project without main().
     """
 
     status: int | None
