@@ -126,9 +126,12 @@ class _GraphReader:
         fields = self._decoder.fields(graph)
         self._tensors = TensorReader(self._decoder)
         self._nodes = [self._node(message) for message in pieces(fields, _NODES)]
-        self._constants = {
-            self._tensors.name(message): message for message in pieces(fields, _INITIALIZERS)
-        }
+        self._constants: dict[str, memoryview] = {}
+        for message in pieces(fields, _INITIALIZERS):
+            name = self._tensors.name(message)
+            if name in self._constants:
+                raise damaged(f"there are two constants '{printable(name)}'")
+            self._constants[name] = message
         self._producers = {name: node for node in self._nodes for name in node.outputs}
         self._layers: list[OnnxLayer] = []
         self._products: dict[str, int] = {}  # outputs of MatMul nodes: positions of their layers
@@ -155,11 +158,11 @@ class _GraphReader:
     def _node(self, message: memoryview) -> _Node:
         fields = self._decoder.fields(message)
         outputs = texts(fields, _OUTPUTS)
-        attributes = {
-            text(self._decoder.fields(piece), _ATTRIBUTE_NAME): piece
-            for piece in pieces(fields, _ATTRIBUTES)
-        }
+        given = pieces(fields, _ATTRIBUTES)
+        attributes = {text(self._decoder.fields(one), _ATTRIBUTE_NAME): one for one in given}
         name = text(fields, _NAME) or next(iter(outputs), "")
+        if len(attributes) < len(given):
+            raise damaged(f"node '{printable(name)}' has an attribute twice")
         return _Node(name, text(fields, _OPERATOR), texts(fields, _INPUTS), outputs, attributes)
 
     def _note_constant(self, node: _Node) -> None:

@@ -17,7 +17,17 @@ from checkpoint.errors import CheckpointError
 from checkpoint.known_objects import printable
 from checkpoint.onnx import file_bytes, graph_of
 from checkpoint.onnx_tensors import TensorReader
-from checkpoint.onnx_wire import Decoder, Fields, integer, integers, pieces, single, text, texts
+from checkpoint.onnx_wire import (
+    Decoder,
+    Fields,
+    damaged,
+    integer,
+    integers,
+    pieces,
+    single,
+    text,
+    texts,
+)
 from checkpoint.values import Array
 from values import frozen
 
@@ -89,6 +99,8 @@ class _Reader:
         constants = {}
         for message in pieces(self._fields, 5):
             name = self._tensors.name(message)
+            if name in constants:
+                raise damaged(f"there are two constants '{printable(name)}'")
             constants[name] = self._tensors.values(message, printable(name))
         nodes = tuple(map(self._node, pieces(self._fields, 1)))
         inputs = [self._value(m) for m in pieces(self._fields, 11)]
@@ -100,18 +112,21 @@ class _Reader:
                 remedy="Export a network with a single input.",
             )  # fmt: skip
         outputs = tuple(self._value(m)[0] for m in pieces(self._fields, 12))
-        _check_order(nodes, {data[0][0], "", *constants})
-        return OnnxGraph(nodes, constants, *data[0], outputs)
+        name, sizes = data[0]
+        _check_order(nodes, {name, "", *constants})
+        _check_outputs(nodes, outputs)
+        return OnnxGraph(nodes, constants, name, sizes, outputs)
 
     def _value(self, message: memoryview) -> tuple[str, tuple[int, ...]]:
-        """Return name and sizes of an input or output; 0 stands for a size that is not fixed."""
+        """Return name and sizes of an input or output; 0 stands for a size that is not fixed,
+        which some exporters write as -1."""
         fields = self._decoder.fields(message)
         sizes: list[int] = []
         for kind in pieces(fields, 2):
             for tensor in pieces(self._decoder.fields(kind), 1):
                 for shape in pieces(self._decoder.fields(tensor), 2):
                     dims = pieces(self._decoder.fields(shape), 1)
-                    sizes = [integer(self._decoder.fields(dim), 1) for dim in dims]
+                    sizes = [max(integer(self._decoder.fields(dim), 1), 0) for dim in dims]
         return text(fields, 1), tuple(sizes)
 
     def _node(self, message: memoryview) -> OnnxNode:
@@ -120,8 +135,11 @@ class _Reader:
         operator, domain = text(fields, 4), text(fields, 7)
         if domain not in _STANDARD:
             operator = f"{domain}.{operator}"
-        attributes = dict(map(self._attribute, pieces(fields, 5)))
         name = printable(text(fields, 3) or next(iter(outputs), operator))
+        pairs = [self._attribute(piece) for piece in pieces(fields, 5)]
+        attributes = dict(pairs)
+        if len(attributes) < len(pairs):
+            raise damaged(f"node '{name}' has an attribute twice")
         return OnnxNode(name, printable(operator), tuple(texts(fields, 1)), outputs, attributes)
 
     def _attribute(self, message: memoryview) -> tuple[str, Any]:
@@ -153,4 +171,19 @@ def _check_order(nodes: tuple[OnnxNode, ...], known: set[str]) -> None:
                 "E517", f"node '{node.name}' takes '{printable(missing[0])}', {why}",
                 remedy="Export it again.",
             )  # fmt: skip
+        twice = [name for name in node.outputs if name and name in known]
+        if twice:
+            raise damaged(
+                f"node '{node.name}' gives '{printable(twice[0])}', which is there before"
+            )
         known |= set(node.outputs)
+
+
+def _check_outputs(nodes: tuple[OnnxNode, ...], outputs: tuple[str, ...]) -> None:
+    """Refuse a graph whose outputs are not results of its nodes."""
+    given = {name for node in nodes for name in node.outputs}
+    if not outputs:
+        raise damaged("the graph has no output")
+    for name in outputs:
+        if name not in given:
+            raise damaged(f"no node gives the output '{printable(name)}'")

@@ -353,7 +353,7 @@ def takes_only(node: OnnxNode, shape: tuple[int, ...], constants: Mapping[str, A
     """Return whether a node is a Gather of the only row or column, which takes that axis away."""
     index = constants.get(node.inputs[1]) if len(node.inputs) > 1 else None
     axis = node.attributes.get("axis", 0) % (len(shape) + 1)
-    single = index is not None and index.ndim == 0 and int(index) in (0, -1)
+    single = index is not None and index.ndim == 0 and index in (0, -1)
     return node.operator == "Gather" and single and axis > 1 and shape[axis - 1] == 1
 
 

@@ -40,6 +40,9 @@ _INSTEAD = {
     "Div": "Use Add or Concat: the chip multiplies by weights only.",
 }  # fmt: skip
 
+_LEAST_AXES = 3
+"""Axes of the kernels of a convolution, at least."""
+
 
 class Follower(Maker):
     """Follows the nodes in order; `layers` and `tensors` (by layer) are what they say."""
@@ -78,14 +81,19 @@ class Follower(Maker):
             if all(not name or name in self._constants for name in node.inputs):
                 self._fold(node)
             return  # else it takes what has been refused
-        known = self._values.keys() | self._constants.keys()
-        if any(name and name not in known for name in node.inputs):
+        if any(n and n not in self._values and n not in self._constants for n in node.inputs):
             return  # so does this
         if node.operator == "Shape":
             sizes = (1, *self._values[data[0]].shape)
             self._constants[node.outputs[0]] = np.asarray(sizes, np.int64)
             return
-        found = self._step(node, data)
+        try:
+            found = self._step(node, data)
+        except (ArithmeticError, ValueError, IndexError, TypeError):
+            why = f"its constants or attributes are not those that {node.operator} takes"
+            found = Refusal(
+                node.name, why, "Export the graph again, or check it with onnx.checker."
+            )
         if isinstance(found, Refusal):
             self.refusals.append(found)
         elif found is not None:
@@ -212,6 +220,8 @@ class Follower(Maker):
         before = None if layer is None else Before(self.layers[layer], self.tensors[layer])
         if kind == "Clip":
             limits = bounds(node, self._constants_of(node.inputs))
+            if any(map(math.isnan, limits)):
+                return Refusal(node.name, "a limit is not a number", "Use Relu.")
             return clipped(node, value, limits, before)
         if kind in ("Mul", "Div", "Add", "Sub") and before is not None:
             (constant,) = (self._constants.get(n) for n in node.inputs if n not in self._values)
@@ -246,9 +256,12 @@ class Follower(Maker):
                 "Export the integers as weights, without quantize and dequantize nodes.",
             )  # fmt: skip
         weights = np.asarray(inputs[0], np.float64)
-        if node.operator in ("Gemm", "MatMul"):
-            transposed = node.attributes.get("transB", 0) and node.operator == "Gemm"
-            weights = weights if transposed or weights.ndim != 2 else weights.T
+        matrix = node.operator in ("Gemm", "MatMul")
+        if weights.ndim != 2 if matrix else weights.ndim < _LEAST_AXES:
+            return Refusal(node.name, f"its weights have {weights.ndim} axes",
+                           "Give weights the axes that ONNX has for them.")  # fmt: skip
+        if matrix and not (node.attributes.get("transB", 0) and node.operator == "Gemm"):
+            weights = weights.T
         node, weights = geometry.as_convolution(node, weights)
         found = geometry.operator(node, weights, value.shape, value.border)
         if isinstance(found, Refusal):

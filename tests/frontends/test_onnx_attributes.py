@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import itertools
+import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from checkpoint.errors import CheckpointError
+from checkpoint.onnx import read_onnx
 from checkpoint.onnx_graph import OnnxNode
 from frontends.layers import Refusal
 from frontends.onnx import geometry
 from frontends.onnx.constants import computed
+from frontends.onnx.network import describe_onnx
+from tests.checkpoint import onnx_writer as wire
 
 WEIGHTS = np.zeros((8, 1, 3, 3))
 
@@ -52,3 +59,84 @@ def test_constants_that_grow_without_end_are_not_computed() -> None:
     assert computed(node("Concat", axis=0), [large, large, large]) is None
     assert computed(node("Add"), [large[:, None], large[None]]) is None
     assert computed(node("Gather"), [large, np.zeros(1 << 20)]) is None
+
+
+KERNEL = wire.tensor("w", np.ones((4, 1, 3, 3), np.float32))
+CONV = wire.node("Conv", ["x", "w"], ["y"], "conv")
+
+
+def of_graph(name: str, sizes: tuple[int, ...]) -> bytes:
+    """Return an input or output of a graph."""
+    dims = b"".join(wire.field(1, wire.field(1, size)) for size in sizes)
+    kind = wire.field(1, wire.field(1, wire.FLOAT) + wire.field(2, dims))
+    return wire.field(1, name) + wire.field(2, kind)
+
+
+def written(
+    path: Path, nodes: list[bytes], constants: list[bytes], output: str = "y", batch: int = 1
+) -> str:
+    """Write a graph that takes `x` of 1x8x8; `output` names what it gives, if anything."""
+    graph = b"".join(wire.field(1, one) for one in nodes)
+    graph += b"".join(wire.field(5, one) for one in constants)
+    graph += wire.field(11, of_graph("x", (batch, 1, 8, 8)))
+    graph += wire.field(12, of_graph(output, (1, 4, 6, 6))) if output else b""
+    path.write_bytes(wire.field(1, 8) + wire.field(7, graph) + wire.field(8, wire.field(2, 17)))
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "constants", "output", "message"),
+    [
+        ([CONV], [KERNEL, KERNEL], "y", "there are two constants 'w'"),
+        ([CONV], [KERNEL], "", "the graph has no output"),
+        ([CONV], [KERNEL], "z", "no node gives the output 'z'"),
+        ([CONV], [KERNEL], "x", "no node gives the output 'x'"),
+        ([CONV, CONV], [KERNEL], "y", "node 'conv' gives 'y', which is there before"),
+        ([CONV + wire.field(5, wire.field(1, "group") + wire.field(3, 1)) * 2], [KERNEL], "y",
+         "node 'conv' has an attribute twice"),
+    ],
+)  # fmt: skip
+def test_graphs_that_say_two_things_are_refused(
+    nodes: list[bytes], constants: list[bytes], output: str, message: str, tmp_path: Path
+) -> None:
+    path = written(tmp_path / "net.onnx", nodes, constants, output)
+    with pytest.raises(CheckpointError, match=message):
+        describe_onnx(path, None, None)
+    if "two constants" in message or "attribute" in message:
+        with pytest.raises(CheckpointError, match=message):
+            read_onnx(path)
+
+
+def test_a_batch_of_minus_one_is_not_fixed(tmp_path: Path) -> None:
+    path = written(tmp_path / "net.onnx", [CONV], [KERNEL], batch=-1)
+    assert describe_onnx(path, None, None)[0].input_shape == (1, 8, 8)
+
+
+@pytest.mark.parametrize(
+    ("last", "constant", "why"),
+    [
+        (wire.node("Clip", ["c", "n"], ["y"], "end"), np.float32(np.nan), "is not a number"),
+        (wire.node("MatMul", ["c", "n"], ["y"], "end"), np.float32(2), "have 0 axes"),
+        (wire.node("Conv", ["c", "n"], ["y"], "end"), np.ones(4, np.float32), "have 1 axes"),
+        (wire.node("ConvTranspose", ["c", "n"], ["y"], "end"), np.ones((4, 4), np.float32),
+         "have 2 axes"),
+    ],
+)  # fmt: skip
+def test_operators_of_nonsense_are_refused_by_name(
+    last: bytes, constant: np.ndarray[Any, Any], why: str, tmp_path: Path
+) -> None:
+    first = wire.node("Conv", ["x", "w"], ["c"], "conv")
+    path = written(tmp_path / "net.onnx", [first, last], [KERNEL, wire.tensor("n", constant)])
+    with pytest.raises(Exception, match=why) as refused:
+        describe_onnx(path, None, None)
+    assert "end" in str(refused.value)
+
+
+def test_many_nodes_are_followed_in_time_that_grows_with_them(tmp_path: Path) -> None:
+    names = ["c", *(f"r{i}" for i in range(5000)), "y"]
+    nodes = [wire.node("Conv", ["x", "w"], ["c"], "conv")]
+    nodes += [wire.node("Relu", [a], [b], b) for a, b in itertools.pairwise(names)]
+    path = written(tmp_path / "net.onnx", nodes, [KERNEL])
+    begin = time.process_time()
+    describe_onnx(path, None, None)
+    assert time.process_time() - begin < 5
