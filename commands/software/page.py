@@ -103,7 +103,7 @@ def _json(shown: Shown, project: ProjectOptions, messages: Sequence[Diagnostic])
         ],
         "multiplications": sum(row.products for row in shown.rows),
         "cycles": shown.cycles,
-        "slowest_layer": max(shown.rows, key=lambda row: row.share).layer,
+        "slowest_layer": max(shown.rows, key=lambda row: row.share).layer if shown.rows else None,
         "steps": [_step(row) for row in shown.rows],
         "memory": [
             {"name": b.name, "bytes": b.size, "offset": b.offset, "first": b.first, "last": b.last}

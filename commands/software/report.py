@@ -168,6 +168,8 @@ def _rows(
 
 def _sentence(rows: Sequence[StepRow], cycles: int | None) -> str:
     """Say where most of the time goes."""
+    if not rows:
+        return "Nothing is computed: inputs are outputs."
     slowest = max(rows, key=lambda row: row.share)
     products = sum(row.products for row in rows)
     if cycles is None:

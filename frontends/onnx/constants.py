@@ -14,7 +14,11 @@ from checkpoint.onnx_tensors import MAX_ELEMENTS
 
 Value = NDArray[Any]
 _MOST = 1 << 20
-_TYPES = {1: np.float32, 6: np.int32, 7: np.int64, 9: np.bool_, 11: np.float64}
+_TYPES = {
+    1: np.float32, 2: np.uint8, 3: np.int8, 4: np.uint16, 5: np.int16, 6: np.int32, 7: np.int64,
+    9: np.bool_, 10: np.float16, 11: np.float64, 12: np.uint32, 13: np.uint64,
+}  # fmt: skip
+"""Types of elements by their numbers in onnx.proto; bfloat16 has none in numpy."""
 
 
 def computed(node: OnnxNode, values: Sequence[Value]) -> Value | None:
@@ -54,7 +58,7 @@ def computed(node: OnnxNode, values: Sequence[Value]) -> Value | None:
             low, high = bounds(node, [None, *values[1:]])
             return np.clip(values[0], low, high)
         case "Cast":
-            return values[0].astype(_TYPES.get(a.get("to", 1), np.float32))
+            return values[0].astype(_TYPES[a.get("to", 1)])
         case "Reshape":
             return values[0].reshape(tuple(map(int, values[1])))
         case "Transpose":

@@ -102,7 +102,8 @@ class Follower(Maker):
     def _fold(self, node: OnnxNode) -> None:
         """Compute a node of constants."""
         try:
-            value = computed(node, [self._constants[name] for name in node.inputs if name])
+            with np.errstate(divide="raise", invalid="raise"):
+                value = computed(node, [self._constants[name] for name in node.inputs if name])
         except (ArithmeticError, ValueError, IndexError, TypeError, KeyError):
             value = None
         if value is None:

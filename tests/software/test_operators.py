@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from commands.loader.arguments import parse
+from commands.software.report import report_of
 from emulator.cpu.architecture import ARCHITECTURES
 from emulator.plain import compile_plain, run_plain
 from software.build import build, stack_bytes
 from software.cores import CORES
-from software.emit.page import plan_page
 from software.emit.text import log_text
 from software.execute import Executor
 from software.fuse import fuse
@@ -56,7 +58,15 @@ def test_plans_of_the_smallest_networks_are_shown(name: str) -> None:
     """One of them has no steps at all."""
     profile = read_profile("ch32v003")
     built = build(network_of(NETWORKS[name]), profile)
-    assert "RAM: " in log_text(built, profile, "") and "<svg" in plan_page(built, profile, name)
+    assert "RAM: " in log_text(built, profile, "")
+    options = parse([
+        "--device", "MCU", "--mcu", "ch32v003", "--test-dir", "unused", "--prefix", "small",
+        "--config-file", "unused.yaml", "--checkpoint-file", "unused.pth.tar",
+    ])  # fmt: skip
+    page, facts = report_of(built, profile, network_of(NETWORKS[name]), options, [])
+    steps = len(built.plan.graph.steps)
+    assert len(json.loads(facts)["steps"]) == steps and "It fits." in page
+    assert ("<svg" in page) is ("where the time goes" in page.lower()) is (steps > 0)
 
 
 @pytest.mark.parametrize("scheme", Scheme)
