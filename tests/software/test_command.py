@@ -300,8 +300,12 @@ def test_options_that_only_place_are_accepted_with_a_notice(
         (["--device", "MCU", "--mcu", "rp2040", "--rtl"], "no RTL without the accelerator"),
         (["--device", "MCU"], "--mcu: is required"),
         (["--device", "MAX78000", "--mcu", "rp2040"], "--mcu: is for --device MCU"),
+        (["--device", "MCU", "--mcu", "rp2040", "--container", "n.nnb", "--report", "r.html"],
+         "argument --report: containers have none"),
+        (["--device", "MCU", "--mcu", "rp2040", "--container", "n.nnb", "--plan-report"],
+         "argument --plan-report: containers have none"),
     ],
-)
+)  # fmt: skip
 def test_wrong_usage(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
         parse([*words, *DIGITS, "--prefix", "net", "--test-dir", "out"])

@@ -132,6 +132,9 @@ def software_options(
     if args.container is None:
         for dest in sorted(names.keys() & _CONTAINER):
             parser.error(f"argument {names[dest]}: add --container FILE.nnb")
+    asked = {"--report": args.report is not None, "--plan-report": args.plan_report}
+    for name in (name for name, given in asked.items() if given and args.container is not None):
+        parser.error(f"argument {name}: containers have none; ask without --container")
     if args.device != MCU and not calls:
         own = names.keys() & _OWN
         for dest in sorted(own):
