@@ -100,8 +100,12 @@ def _products(step: Step) -> int:
 
 def _plan(built: Built, profile: Profile, rows: tuple[StepRow, ...]) -> Shown:
     plan, need = built.plan, built.need
-    whole = predicted(total_work(plan.graph.steps, plan.kernels), plan.core.name)
-    cycles = None if whole is None or plan.calls else round(whole.cycles)
+    whole = (
+        None
+        if plan.calls  # of functions that were not measured
+        else predicted(total_work(plan.graph.steps, plan.kernels), plan.core.name)
+    )
+    cycles = None if whole is None else round(whole.cycles)
     return Shown(
         core=plan.core.name,
         scheme=str(plan.scheme),

@@ -98,6 +98,20 @@ def test_plans_of_memory_levels_have_the_same_page_and_json(tmp_path: Path) -> N
     assert "It fits." in page and "Outputs for the sample" in page and "Copied: " in page
 
 
+def test_page_of_functions_that_are_called_has_no_cycles(tmp_path: Path) -> None:
+    words = ["--device", "CMSIS-NN", "--mcu", "stm32l4r5", "--prefix", "net",
+             "--config-file", str(ROOT / "networks/mnist-chw-ai85.yaml"),
+             "--checkpoint-file", str(ROOT / "trained/mnist-ai85net5-qat8-q.pth.tar"),
+             "--sample-input", str(ROOT / "tests/sample_mnist.npy")]  # fmt: skip
+    create_project(
+        parse([*words, "--test-dir", str(tmp_path), "--report", str(tmp_path / "r.html")])
+    )
+    facts = json.loads((tmp_path / "r.json").read_text())
+    assert facts["fits"] and facts["cycles"] is None
+    kernels = [row["kernel"] for row in facts["steps"] if row["layer"] == 1]
+    assert kernels == ["arm_maxpool_q7_HWC", "arm_convolve_HWC_q7_fast"]
+
+
 @pytest.mark.parametrize("name", ["net.yaml", "net.html"])
 def test_report_never_takes_the_place_of_an_input(name: str, tmp_path: Path) -> None:
     source = Path(DIGITS[1]).read_bytes()
