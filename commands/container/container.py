@@ -27,7 +27,7 @@ from software.container.cipher import NONCE_BYTES, check_tag, has_tag, read_key
 from software.container.execute import clear_data, constant_values, values_of
 from software.container.pack import pack
 from software.container.records import Element, Flag, Follow, Header, Layer, Op, Order, Tensor
-from software.container.soundness import arena_bytes, network_inputs, planned
+from software.container.soundness import arena_bytes, network_inputs, plain, planned
 from writing.folder import write_project
 
 _LARGEST_BYTES = 256 << 20
@@ -161,7 +161,8 @@ def _extracted(container: Container, key: bytes | None) -> Iterator[tuple[str, s
         ("inputs", given, container.vectors.inputs),
         ("outputs", made, container.vectors.outputs),
     ):
-        if all(len(one) == tensor.size_bytes for one in stored) and stored:
+        fits = plain(tensor) and all(len(one) == tensor.size_bytes for one in stored)
+        if fits and stored:
             yield f"{name}.npy", _npy(np.stack([values_of(tensor, one) for one in stored]))
 
 

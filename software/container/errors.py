@@ -7,6 +7,7 @@ from diagnostics.errors import InputError
 _REMEDIES = {
     "version": "Use a newer version of this tool.",
     "unsupported": "Only the layers listed in docs/container.md can be computed.",
+    "memory": "Only tensors and arenas that a computer of 32 bits addresses can be computed.",
     "key": "Name the 32-byte key file with which it was encrypted.",
     "tag": "Name the key with which it was encrypted, or copy the file again.",
     "vectors": "With an encrypted container: check the key. Otherwise write it again.",

@@ -33,6 +33,8 @@ _JOINS = {
 }  # fmt: skip
 _EXACT = 1 << 53
 """Integers up to it are exact in float64."""
+_MOST_VALUES = 1 << 27
+"""Of a tensor: a file of a few bytes can state four thousand million."""
 
 
 def run(container: Container, values: NDArray[np.integer], key: bytes | None = None) -> Int64:
@@ -97,6 +99,9 @@ def _run(container: Container, data: bytes, values: NDArray[np.integer]) -> Int6
 
 
 def _run_all(container: Container, data: bytes, values: NDArray[np.integer]) -> dict[int, Int64]:
+    largest = max(container.tensors[layer.output].elements for layer in container.layers)
+    if largest > _MOST_VALUES:
+        raise ContainerError("memory", f"a tensor of {largest:,} values")
     (source,) = network_inputs(container)
     given = container.tensors[source]
     low, high = _limits(given)

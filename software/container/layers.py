@@ -98,6 +98,8 @@ def shapes(layer: Layer, tensors: Sequence[Tensor], inputs: Sequence[int]) -> st
     weights = tensors[layer.weights]
     needed = (made.channels, *layer.kernel, given.channels // layer.groups)
     if layer.op == Op.FC:
+        if made.rows * made.columns > 1:
+            return f"its output has {made.rows}x{made.columns} pixels, not one"
         needed = (made.channels, 1, 1, given.rows * given.columns * given.channels)
     if (weights.count, *weights.shape) != needed:
         return f"its weights are {(weights.count, *weights.shape)}, not {needed}"

@@ -33,10 +33,11 @@ _JOINS = (Op.ADD, Op.SUB, Op.XOR, Op.OR)
 _SUMS = (Op.CONV, Op.DEPTHWISE, Op.FC, Op.CONV_TRANSPOSED)
 _PACKED_MAGNITUDE = 128
 _OPERANDS = 16
+_LARGEST_ARENA = (1 << 32) - 1
 
 
 def check_executable(container: Container) -> None:
-    """Raise ContainerError: unsupported, overflow or overlap."""
+    """Raise ContainerError: unsupported, overflow, overlap or memory."""
     if len(network_inputs(container)) != 1:
         count = len(network_inputs(container))
         raise ContainerError("unsupported", f"{count} tensors are inputs of the network, not 1")
@@ -48,6 +49,8 @@ def check_executable(container: Container) -> None:
             raise ContainerError("overflow", f"layer {number}: a sum can leave 64 bits")
     _check_lives(container)
     _check_places(container)
+    if arena_bytes(container) > _LARGEST_ARENA:
+        raise ContainerError("memory", f"an arena of {arena_bytes(container):,} bytes")
 
 
 def network_inputs(container: Container) -> tuple[int, ...]:
@@ -91,7 +94,7 @@ def _unsupported(layer: Layer, container: Container) -> str | None:
     tensors = container.tensors
     inputs = [tensors[number] for number in container.inputs_of(layer)]
     made = tensors[layer.output]
-    if any(not _plain(tensor) for tensor in (*inputs, made)):
+    if any(not plain(tensor) for tensor in (*inputs, made)):
         return "data in another order than HWC, packed, or more than one image"
     if layer.follow == Follow.SHIFT_NORM:
         shifted = layer.bias_shift or layer.out_shift
@@ -157,7 +160,7 @@ def _unsupported_sums(
     return shapes(layer, tensors, [container.inputs_of(layer)[0]])
 
 
-def _plain(tensor: Tensor) -> bool:
+def plain(tensor: Tensor) -> bool:
     """Whether activations stand as all kernels want them."""
     return tensor.type != Element.PACKED and tensor.count == 1 and _orderly(tensor, Order.CHW)
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from software.container import ContainerError
+from software.container import ContainerError, unpack, verify_vectors
 from software.container.cipher import check_tag, tagged
-from software.container.pack import Seal, seal_checksums
+from software.container.pack import Builder, Seal, pack, seal_checksums
+from software.container.records import Element, Op, Vectors
 from tests.software.compiled import compiler
 from tests.software.container_answers import variants
 from tests.software.container_fuzz import damaged
@@ -111,3 +113,62 @@ def test_known_answers(program: Path, tmp_path: Path, shared: Path) -> None:
 def test_wrong_key_is_told_by_the_test_vectors(program: Path, tmp_path: Path, shared: Path) -> None:
     blob = (shared / "kat-software" / "container" / "encrypted.nnb").read_bytes()
     assert statuses(program, [blob], tmp_path, KEY.hex()) == ["ok vectors"]
+
+
+def _spare(kind: int, encoding: int, shape: tuple[int, int, int, int], size: int) -> bytes:
+    """Return a copy of 12 values, and a tensor that no layer uses."""
+    builder = Builder()
+    given, made_ = (builder.activation(Element.INT8, one) for one in ((2, 2, 3), (1, 1, 12)))
+    builder.layer(Op.COPY, [given], made_)
+    builder.activation(Element.INT8, (1, 1, 1))
+    container = builder.container()
+    rows, columns, channels, count = shape
+    spare = replace(
+        container.tensors[-1], type=kind, encoding=encoding, rows=rows, columns=columns,
+        channels=channels, count=count, size_bytes=size,
+    )  # fmt: skip
+    return pack(replace(container, tensors=(*container.tensors[:-1], spare)))
+
+
+def _connected(pixels: tuple[int, int], vectors: Vectors | None = None) -> bytes:
+    """Return a fully connected layer of 4 filters, whose output states so many pixels."""
+    builder = Builder()
+    given = builder.activation(Element.INT8, (1, 1, 3))
+    weights = builder.weights(np.ones((4, 1, 1, 3), np.int64), 8, rows=True)
+    result = builder.activation(Element.INT8, (*pixels, 4))
+    builder.layer(Op.FC, [given], result, weights=weights)
+    return pack(builder.container(vectors))
+
+
+def _wide() -> bytes:
+    """Return three maps of 3.6 GB from one value."""
+    builder = Builder()
+    last = builder.activation(Element.INT8, (1, 1, 1))
+    for shape in (*[(60000, 60000, 1)] * 3, (1, 1, 1)):
+        weights = builder.weights(np.ones((1, 1, 1, 1), np.int64), 8)
+        result = builder.activation(Element.INT8, shape)
+        builder.layer(Op.CONV_TRANSPOSED, [last], result, weights=weights)
+        last = result
+    return pack(builder.container())
+
+
+HOSTILE = {
+    "number of values leaves 64 bits": (_spare(2, 0, (63490, 44606, 60093, 27098),
+                                               63490 * 44606 * 60093 * 27098 % (1 << 62) * 4),
+                                        "tensor"),
+    "ternary weights without a byte": (_spare(3, 64, (65535, 65535, 65535, 65535), 0), "tensor"),
+    "ternary weights of 3.4 GB": (_spare(3, 64, (65535, 65535, 4, 1), 3435868980), "ok"),
+    "many pixels of one fully connected layer": (_connected((2, 2)), "layer"),
+    "maps beyond 32 bits": (_wide(), "memory"),
+    "test vectors of another network": (_connected((1, 1), Vectors((b"12",), (b"1234",))),
+                                        "ok vectors"),
+}  # fmt: skip
+
+
+def test_tables_that_keep_to_their_checksums_only(program: Path, tmp_path: Path) -> None:
+    found = statuses(program, [blob for blob, _ in HOSTILE.values()], tmp_path)
+    for (name, (blob, expected)), told in zip(HOSTILE.items(), found, strict=True):
+        assert (name, *told.split())[: 1 + len(expected.split())] == (name, *expected.split())
+        assert opened(blob) == expected.split()[0], name
+    with pytest.raises(ContainerError, match="vectors"):
+        verify_vectors(unpack(HOSTILE["test vectors of another network"][0]))

@@ -101,7 +101,8 @@ uint32_t nnb_vectors(const nnb_model *model);
 const void *nnb_vector_input(const nnb_model *model, uint32_t number);
 const void *nnb_vector_output(const nnb_model *model, uint32_t number);
 
-/* Run all test vectors into `out`; NNB_VECTORS if a result differs, as it does with a wrong key. */
+/* Run all test vectors into `out`; NNB_VECTORS if a result differs, as it does with a wrong key, or
+ * if they are none of this network. */
 int nnb_verify(const nnb_model *model, void *out, void *arena, const nnb_hooks *hooks);
 
 #endif

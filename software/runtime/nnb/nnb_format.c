@@ -5,6 +5,8 @@
  */
 #include "nnb_records.h"
 
+#define MOST_ELEMENTS ((uint64_t)1 << 35) /* of one bit in a file of 2^32 bytes */
+
 static const uint32_t crc_of_nibble[16] = {
     0x00000000u, 0x1DB71064u, 0x3B6E20C8u, 0x26D930ACu, 0x76DC4190u, 0x6B6B51F4u, 0x4DB26158u,
     0x5005713Cu, 0xEDB88320u, 0xF00F9344u, 0xD6D6A3E8u, 0xCB61B38Cu, 0x9B64C2B0u, 0x86D3D2D4u,
@@ -91,6 +93,16 @@ static int sections_fit(const uint8_t *blob, const nnb_header *h)
     return !(h->flags & NNB_HAS_VECTORS) || vectors_fit(blob, h, end);
 }
 
+/* A number below 2^48 by ten, in 32 bits: cores divide those by themselves. */
+static uint64_t tenth(uint64_t number)
+{
+    uint32_t upper = (uint32_t)(number >> 16);
+    uint32_t lower = upper % 10 << 16 | (uint32_t)(number & 0xFFFFu);
+
+    return ((uint64_t)(upper / 10) << 16) + lower / 10;
+}
+
+/* The bytes that follow from a shape of at most MOST_ELEMENTS. */
 static uint64_t bytes_of(const nnb_tensor_record *t)
 {
     uint64_t one = (uint64_t)t->rows * t->columns * t->channels;
@@ -98,8 +110,8 @@ static uint64_t bytes_of(const nnb_tensor_record *t)
     if (t->type != NNB_PACKED) {
         return nnb_elements(t) << t->type;
     }
-    if (t->encoding == 64) { /* in 32 bits: cores divide those by themselves */
-        return one > 0xFFFFFFF0u ? 0 : (uint64_t)t->count * (((uint32_t)one + 9) / 10) * 2;
+    if (t->encoding == 64) {
+        return t->count * tenth(one + 9) * 2;
     }
     return t->count * ((one * nnb_code_bits(t->encoding) + 31) >> 5) * 4;
 }
@@ -110,7 +122,8 @@ static int tensor_is_sound(const uint8_t *blob, const nnb_header *h, uint32_t nu
     int reserved = nnb_read_tensor(blob, h, number, &t);
     uint64_t end = (uint64_t)h->data + h->data_bytes;
 
-    if (reserved || t.type > NNB_PACKED || t.order > 3 || nnb_elements(&t) == 0) {
+    if (reserved || t.type > NNB_PACKED || t.order > 3 || nnb_elements(&t) == 0
+        || nnb_elements(&t) > MOST_ELEMENTS) {
         return 0;
     }
     if ((t.type == NNB_PACKED) != (t.encoding != 0)

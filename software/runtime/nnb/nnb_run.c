@@ -274,18 +274,30 @@ static const uint8_t *vectors_of(const nnb_model *model)
     return nnb_blob(model) + header.data + header.data_bytes;
 }
 
+/* The number of test vectors that the file states; none without a byte. */
+static uint32_t stated_vectors(const nnb_model *model)
+{
+    const uint8_t *at = vectors_of(model);
+
+    if (!(nnb_read_header(nnb_blob(model)).flags & NNB_HAS_VECTORS)
+        || (nnb_u32(at + 4) | nnb_u32(at + 8)) == 0) {
+        return 0;
+    }
+    return nnb_u32(at);
+}
+
 uint32_t nnb_vectors(const nnb_model *model)
 {
-    nnb_header header = nnb_read_header(nnb_blob(model));
+    uint32_t stated = stated_vectors(model);
     nnb_tensor_info in, out;
 
     nnb_tensor(model, nnb_input(model), &in);
     nnb_tensor(model, nnb_output(model), &out);
-    if (!(header.flags & NNB_HAS_VECTORS) || nnb_u32(vectors_of(model) + 4) != in.bytes
+    if (stated == 0 || nnb_u32(vectors_of(model) + 4) != in.bytes
         || nnb_u32(vectors_of(model) + 8) != out.bytes) {
         return 0;
     }
-    return nnb_u32(vectors_of(model));
+    return stated;
 }
 
 const void *nnb_vector_input(const nnb_model *model, uint32_t number)
@@ -309,6 +321,9 @@ int nnb_verify(const nnb_model *model, void *out, void *arena, const nnb_hooks *
     nnb_tensor_info made;
     int status;
 
+    if (count != stated_vectors(model)) {
+        return NNB_VECTORS;
+    }
     nnb_tensor(model, nnb_output(model), &made);
     for (i = 0; i < count; i++) {
         status = nnb_run(model, nnb_vector_input(model, i), out, arena, hooks);

@@ -47,6 +47,9 @@ int nnb_shapes_fit(const uint8_t *blob, const nnb_header *header, const nnb_laye
     if (pools) {
         return x.channels == y.channels;
     }
+    if (l->op == NNB_FC && (y.rows != 1 || y.columns != 1)) {
+        return 0;
+    }
     return l->op > NNB_FC || nnb_weights_fit(blob, header, l);
 }
 
