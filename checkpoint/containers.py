@@ -7,6 +7,7 @@ Source: docs/checkpoints.md, "What is read".
 
 from __future__ import annotations
 
+import re
 import struct
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -29,6 +30,19 @@ MAX_UNPACKED_RATIO = 32
 FREE_UNPACKED_BYTES = 16 << 20
 MAX_ENTRIES = 100_000
 _ENTRY = b"PK\x01\x02"
+_OTHER_KINDS = (
+    (
+        re.compile(rb"\x08[\x01-\x7f]\x12"),  # its version and, next, its producer
+        "an ONNX model",
+        "Name the checkpoint of the PyTorch network; ai8xize.py --model takes graphs of "
+        "integer weights.",
+    ),
+    (
+        re.compile(rb"NNB1"),
+        "a container",
+        "Firmware runs it as it is, see docs/container.md; scripts/nnb.py shows what it holds.",
+    ),
+)
 
 
 def read_container(data: bytes) -> tuple[Value, Container]:
@@ -54,6 +68,9 @@ def read_container(data: bytes) -> tuple[Value, Container]:
             "the file is a tar archive, the layout of PyTorch before 0.1.10",
             remedy="Load and save it again with a newer PyTorch.",
         )
+    for start, what, remedy in _OTHER_KINDS:
+        if start.match(data):
+            raise CheckpointError("E502", f"the file is {what}", remedy=remedy)
     raise CheckpointError(
         "E502",
         f"the file is not a PyTorch checkpoint: it starts with {data[:4].hex(' ')} instead of "

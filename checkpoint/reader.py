@@ -82,11 +82,7 @@ def _entries(root: Value) -> dict[str, Value]:
         _check_name(key)
     state = root.get("state_dict")
     if state is None:
-        raise CheckpointError(
-            "E506",
-            "the file holds no state_dict" + (", it is one itself" if _is_state(root) else ""),
-            remedy='Save {"state_dict": model.state_dict(), "epoch": 0, "arch": "NAME"}.',
-        )
+        raise _without_state(root)
     if not isinstance(state, dict):
         raise _misused("state_dict is a dictionary of tensors", state)
     for name, tensor in state.items():
@@ -100,6 +96,20 @@ def _entries(root: Value) -> dict[str, Value]:
     if arch is not None and (len(arch) > MAX_NAME or not arch.isprintable()):
         raise CheckpointError("E506", f"arch is {printable(arch)!r}; names are short, plain text")
     return dict(root)
+
+
+def _without_state(root: dict[str, Value]) -> CheckpointError:
+    """Return the error about a file without state_dict, which names what seems to be one."""
+    what = "the file holds no state_dict"
+    remedy = 'Save {"state_dict": model.state_dict(), "epoch": 0, "arch": "NAME"}.'
+    inside = next((key for key, value in root.items() if _is_state(value)), None)
+    if _is_state(root):
+        what += ", it is one itself"
+        remedy += " quantize.py with --model FILE:CLASS and --import, or with --device Q15, takes "
+        remedy += "that of an ordinary PyTorch network as it is."
+    elif inside is not None:
+        what += f"; {printable(inside)!r} seems to be one"
+    return CheckpointError("E506", what, remedy=remedy)
 
 
 def _is_state(root: Value) -> bool:

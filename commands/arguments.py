@@ -16,6 +16,7 @@ _OPTION = r"(?<!\S)--?[A-Za-z0-9][\w-]*"
 _LONG_WORD = re.compile(r"(\S{100})\S{100,}")
 _UNKNOWN = "unrecognized arguments: "
 _REQUIRED = "the following arguments are required: "
+_INSTEAD = {"--config-file": "--model, which takes its place"}
 
 
 class Parser(argparse.ArgumentParser):
@@ -156,7 +157,9 @@ def _usages(message: str, typed: Container[str]) -> Iterator[Diagnostic]:
     """Yield what argparse says, for each option of which it says it, by the name that was typed."""
     if message.startswith(_REQUIRED):
         for names in message.removeprefix(_REQUIRED).split(", "):
-            yield _complain_of_usage("missing", names.split("/")[-1])
+            missing = names.split("/")[-1]
+            other = _INSTEAD.get(missing)
+            yield _complain_of_usage(f"missing, as is {other}" if other else "missing", missing)
         return
     found = re.match(r"argument (\S+): ", message)
     options = re.findall(_OPTION, (found[1] if found else message).replace("/", " "))
@@ -175,12 +178,26 @@ def _line(diagnostic: Diagnostic, found: Sequence[Diagnostic]) -> str:
     return f"argument{'s' * (len(names) > 1)} {', '.join(names)}: {diagnostic.message}"
 
 
+_FORMAT = "it is a format of quantize.py, whose result needs ai8xize.py --device MCU or CMSIS-NN"
+_PROGRAM = (
+    "programs without the accelerator take what quantize.py makes for these, or with Q15 or Q7"
+)
+_ELSEWHERE = {
+    **dict.fromkeys(("Q15", "Q7"), _FORMAT),
+    **dict.fromkeys(("MCU", "CMSIS-NN"), _PROGRAM),
+    "FIXED": "quantize.py --device FIXED writes containers, which firmware runs as they are",
+}
+"""What words mean that other tools take for --device."""
+
+
 def chip(text: str) -> Chip:
     """Convert the name of a device for argparse."""
     try:
         return chip_named(text)
     except UnknownDeviceError as exc:
-        raise argparse.ArgumentTypeError(str(exc)) from None
+        elsewhere = _ELSEWHERE.get(text.upper())
+        more = f"; {elsewhere}" if elsewhere else ""
+        raise argparse.ArgumentTypeError(f"{exc}{more}") from None
 
 
 def add_transposed(options: Any) -> None:

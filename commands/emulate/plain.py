@@ -88,6 +88,8 @@ def refuse_options(options: EmulateOptions, core: str | None) -> None:
     `core` runs a program without the accelerator; None stands for one with it.
     """
     if core is None:
+        if options.project is not None and not Path(options.project).is_dir():
+            return  # which is what has to be said
         given = {
             "--count": options.count,
             "--dma": options.dma,

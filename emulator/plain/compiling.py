@@ -57,7 +57,8 @@ def compile_plain(
     """
     sources = sorted(folder.glob("*.c")) if folder.is_dir() else []
     if not sources:
-        raise EmulatorError("E800", "there are no C files", str(folder))
+        message = "there are no C files" if folder.is_dir() else "no such folder"
+        raise EmulatorError("E800", message, str(folder), "Name a folder with a generated project.")
     check_sources(folder)
     if not any(re.search(r"\bmain\s*\(", source_text(path)) for path in sources):
         raise NoProgramError("E811", "no file defines main()", str(folder))

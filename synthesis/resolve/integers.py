@@ -45,6 +45,7 @@ def complain_unquantized(
 
     Fractions in all of them mean that the file was never quantized, which is an error. Fractions in
     some are dropped with a warning, as published checkpoints for the reference tool need it.
+    Kernels of zeros and ones are the same before and after, so they do not count.
     """
     fractional = [
         (layer, name)
@@ -57,7 +58,8 @@ def complain_unquantized(
             "Quantize the PyTorch network (quantize.py --import --calibrate), and name the "
             "result with --checkpoint-file."
         )
-    if fractional and len(fractional) == len(used):
+    telling = [values for *_, values in used if not np.isin(values, (0, 1)).all()]
+    if fractional and len(fractional) == len(telling):
         message = "the checkpoint is not quantized: its weights are fractions"
         cut_to_zeros = effects(blocks=Fact.WEIGHTS)
         yield Diagnostic("E219", message, place, remedy, effects=cut_to_zeros)

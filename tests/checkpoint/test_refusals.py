@@ -273,6 +273,24 @@ def test_bare_state_dict_is_explained(tmp_path: Path) -> None:
     torch.save({"conv1.weight": torch.ones(1)}, tmp_path / "bare.pth")
     exc = refusal(tmp_path, (tmp_path / "bare.pth").read_bytes())
     assert exc.code == "E506" and "it is one itself" in exc.message
+    assert "with --model FILE:CLASS and --import" in str(exc.remedy)
+
+
+def test_state_dict_under_another_name_is_named(tmp_path: Path) -> None:
+    torch.save({"epoch": 1, "model": {"conv1.weight": torch.ones(1)}}, tmp_path / "other.pth")
+    exc = refusal(tmp_path, (tmp_path / "other.pth").read_bytes())
+    assert (exc.code, exc.message) == (
+        "E506", "the file holds no state_dict; 'model' seems to be one",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("start", "what"),
+    [(b"\x08\x09\x12\x07pytorch", "an ONNX model"), (b"NNB1\x01\x00\x00\x00", "a container")],
+)
+def test_files_of_other_kinds_are_named(tmp_path: Path, start: bytes, what: str) -> None:
+    exc = refusal(tmp_path, start + bytes(64))
+    assert (exc.code, exc.message) == ("E502", f"the file is {what}")
 
 
 def test_truncation_at_every_byte_is_noticed(folder: Path, samples: list[bytes]) -> None:

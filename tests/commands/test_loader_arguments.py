@@ -104,3 +104,21 @@ def test_editors_get_wrong_usage_as_json(capsys: pytest.CaptureFixture[str]) -> 
     assert said == ""
     assert [d["option"] for d in found] == ["--test-bist", "--config-file", "--test-dir"]
     assert {d["code"] for d in found} == {"E070"} and found[0]["severity"] == "error"
+
+
+def test_description_or_model_is_missing(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        parse_words(["--device", "MAX78000", "--prefix", "b", "--test-dir", "c"])
+    said = capsys.readouterr().err
+    assert "argument --config-file: missing, as is --model, which takes its place" in said
+
+
+@pytest.mark.parametrize(
+    ("word", "said"), [("Q15", "it is a format of quantize.py"), ("FIXED", "writes containers")]
+)
+def test_words_for_other_tools_are_explained(
+    word: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        parse_words([*REQUIRED, "--device", word])
+    assert said in capsys.readouterr().err

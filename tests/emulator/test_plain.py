@@ -179,6 +179,13 @@ def test_options_without_accelerator_are_refused(words: list[str], tmp_path: Pat
     assert caught.value.code == "E805"
 
 
+def test_option_of_a_missing_project_is_not_the_mistake(tmp_path: Path) -> None:
+    with pytest.raises(EmulatorError, match="no such folder"):
+        emulate(parse([str(tmp_path / "missing"), "--count"]))
+    with pytest.raises(EmulatorError, match="no such folder"):
+        emulate(parse([str(tmp_path / "missing"), "--core", "cortex-m4"]))
+
+
 def test_only_programs_that_can_run_elsewhere_are_told_of_cores(tmp_path: Path) -> None:
     for text in (None, '#include "mxc.h"\n'):
         folder = project(tmp_path)

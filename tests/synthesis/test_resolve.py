@@ -421,6 +421,15 @@ def test_checkpoint_that_was_never_quantized_is_refused(tmp_path: Path) -> None:
     )
 
 
+def test_kernels_of_ones_do_not_make_a_checkpoint_quantized(tmp_path: Path) -> None:
+    state = {
+        "conv1.op.weight": weights(2, 3, 3, 3) / 128,
+        "fc.op.weight": np.eye(10, 2 * 4 * 4, dtype=np.float32),
+    }
+    text = describe(CONV, {**LINEAR, "processors": mask(2)}, arch="TinyNet")
+    assert refused(from_checkpoint, tmp_path, text, sample(3, 4, 4), state).code == "E219"
+
+
 def test_one_layer_with_fractions_is_a_warning(tmp_path: Path) -> None:
     state = {
         "conv1.op.weight": weights(2, 3, 3, 3),

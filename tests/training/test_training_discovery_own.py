@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from diagnostics.errors import InputError
-from training.catalog.discovery import find_models
+from training.catalog.discovery import choose, find_datasets, find_models
 
 Train = Callable[..., Any]
 
@@ -205,3 +205,9 @@ def test_modules_beside_the_folder_are_found(
     code = "import helpers_of_mine, torchvision.ops\n"
     (tmp_path / "models" / "own.py").write_text(code + MODEL)
     assert "ownnet" in find_models()
+
+
+def test_name_in_other_letters_is_recognized() -> None:
+    with pytest.raises(InputError) as caught:
+        choose(find_datasets(), "mnist", "--calibrate")
+    assert caught.value.remedy == "Perhaps you mean MNIST."
