@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 MAX_BYTES = 256 << 20
+MAX_PIXELS = 40_000_000
+"""A picture takes up to 11 bytes of memory for each pixel while it is converted."""
 _SUFFIXES = frozenset({".bmp", ".jpeg", ".jpg", ".png", ".ppm", ".webp"})
 
 
@@ -42,6 +44,10 @@ def opened(path: Path) -> Iterator[Image]:
     with open_file(path, MAX_BYTES) as stream:
         try:
             with Image.open(stream) as image:
+                if image.width * image.height > MAX_PIXELS:
+                    said = f"the picture has {image.width}x{image.height} pixels"
+                    limit = f"the limit is {MAX_PIXELS:,} in all"
+                    raise DatasetError("E613", f"{said}, {limit}", str(path), REPLACE)
                 yield image
         except DatasetError:
             raise

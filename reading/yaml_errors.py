@@ -7,6 +7,7 @@ from itertools import islice
 
 _LINE_BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 _ALIAS = re.compile(r"\*([^\s,\]}]+)")
+_ODD_SPACE = re.compile("[ ]*([\u00a0\u2000-\u200b\u202f\u3000])")
 _REMEDY = "Check indentation, colons and brackets on this line and the one before."
 _OF_LISTS = (
     "Check the indentation of this line and those before, and that each entry of a list, such as a "
@@ -25,6 +26,14 @@ def explained(problem: str, text: str, row: int, column: int) -> tuple[str, str]
             "a tab stands in front of the first key of the line",
             "Indent with spaces; YAML allows no tabs there.",
         )
+    lines = [*islice(_LINE_BREAK.split(text), row + 1)]
+    for number, line in reversed([*enumerate(lines, 1)]):
+        if found := _ODD_SPACE.match(line):
+            return (
+                f"line {number} begins with the character U+{ord(found[1]):04X}, which looks like "
+                "a space",
+                "Indent with ordinary spaces.",
+            )
     if "undefined alias" in problem:
         found = _ALIAS.match(content[column:])
         name = found[1][:80] if found else "..."
@@ -33,6 +42,15 @@ def explained(problem: str, text: str, row: int, column: int) -> tuple[str, str]
             f"Mark that value with &{name}, or put a text that begins with * in quotes.",
         )
     return None
+
+
+def context_of(error: object) -> str:
+    """Return what the library was reading, and where that began if it was another line."""
+    context, mark = getattr(error, "context", None) or "", getattr(error, "problem_mark", None)
+    began = getattr(error, "context_mark", None)
+    if context and began is not None and mark is not None and began.line != mark.line:
+        return f"{context} that begins in line {began.line + 1}, column {began.column + 1}"
+    return context
 
 
 def remedy_of(problem: str) -> str:

@@ -18,7 +18,7 @@ import yaml
 
 from diagnostics import Diagnostic, DiagnosticError, Place, refuse_errors
 from reading import read_text
-from reading.yaml_errors import explained, remedy_of
+from reading.yaml_errors import context_of, explained, remedy_of
 from software.cores import CORES
 from software.kernels import Core
 from values import frozen
@@ -150,7 +150,9 @@ def _parsed(path: Path, name: str) -> Profile:
         place = Place(str(path), mark.line + 1 if mark else None, mark.column + 1 if mark else None)
         problem = exc.problem or "it cannot be read"
         better = explained(problem, text, mark.line, mark.column) if mark else None
-        said, remedy = better or (problem, remedy_of(problem))
+        context = context_of(exc)
+        where = f" ({context})" if context else ""
+        said, remedy = better or (f"{problem}{where}", remedy_of(problem))
         raise DiagnosticError(
             Diagnostic("E904", f"it is not YAML: {said}", place, remedy)
         ) from None

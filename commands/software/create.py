@@ -7,6 +7,7 @@ from commands.loader.options import LoaderOptions, inputs
 from commands.loader.pages import check_report, pages, write_pages
 from commands.loader.recorded import with_recorded_data
 from commands.same_files import refuse_overwriting, refuse_replacing
+from commands.software.log import complaints_of_names, with_log
 from commands.software.options import SoftwareOptions
 from commands.software.planning import planned, understood, with_files
 from diagnostics import Diagnostic, refuse_errors
@@ -23,6 +24,7 @@ from writing.folder import check_folder, write_project
 def create_software(options: LoaderOptions, wanted: SoftwareOptions) -> int:
     """Write the project of --device MCU or CMSIS-NN; return the exit status."""
     check_report(options)
+    refuse_errors([*complaints_of_names(options.project)])
     container = None if wanted.container is None else wanted.container.file
     refuse_overwriting([*pages(options), ("--container", container)], inputs(options))
     if wanted.qformat:
@@ -91,9 +93,7 @@ def _finish(
     if options.output.check_only:
         print_line(f"No errors in {options.config_file}", options.messages)
         return
-    files = result.files
-    if (log := options.project.log_filename) is not None:
-        files = files | {log: result.log}
+    files = with_log(result.files, options.project.log_filename, result.log)
     refuse_replacing(options.folder, files, inputs(options), pages(options))
     write_project(files, options.folder, overwrite=options.overwrite)
     print_line(result.sentence, options.messages)

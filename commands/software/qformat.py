@@ -12,6 +12,7 @@ from commands.loader.messages import print_line, print_messages, visible
 from commands.loader.options import LoaderOptions, inputs
 from commands.q15.arrays import read_samples
 from commands.same_files import refuse_replacing
+from commands.software.log import with_log
 from commands.software.options import SoftwareOptions
 from diagnostics import refuse_errors
 from diagnostics.errors import InputError
@@ -52,10 +53,8 @@ def create_qformat(options: LoaderOptions, wanted: SoftwareOptions) -> int:
     if options.output.check_only:
         print_line(f"No errors in {options.resolve.checkpoint_file}", options.messages)
         return 0
-    files = built.files
-    if (log := options.project.log_filename) is not None:
-        head = f"{options.project.command_line}\n\n{profile.name} ({profile.core.name})\n\n"
-        files = files | {log: f"{head}{plan}\n"}
+    head = f"{options.project.command_line}\n\n{profile.name} ({profile.core.name})\n\n"
+    files = with_log(built.files, options.project.log_filename, f"{head}{plan}\n")
     refuse_replacing(options.folder, files, inputs(options))
     write_project(files, options.folder, overwrite=options.overwrite)
     need = built.need

@@ -229,12 +229,7 @@ def _names(options: ProjectOptions) -> Iterator[Diagnostic]:
     others = {"--prefix": options.name, "--board-name": options.board_name}
     for option, name in {**others, **file_names(options)}.items():
         if not is_plain(name):
-            yield Diagnostic(
-                "E071",
-                f"{name!r} is not a plain name",
-                Place(option=option),
-                "Use letters, digits and the characters . _ - only, without a folder.",
-            )
+            yield not_plain(option, name)
         elif option in others:
             continue
         elif name in taken or _is_debugging(name, options):
@@ -247,6 +242,16 @@ def _names(options: ProjectOptions) -> Iterator[Diagnostic]:
             )
         else:
             taken[name] = option
+
+
+def not_plain(option: str, name: str) -> Diagnostic:
+    """Return the complaint about a name that is not plain."""
+    return Diagnostic(
+        "E071",
+        f"{name!r} is not a plain name",
+        Place(option=option),
+        "Use letters, digits and the characters . _ - only, without a folder.",
+    )
 
 
 def _is_debugging(name: str, options: ProjectOptions) -> bool:

@@ -14,7 +14,7 @@ import yaml
 from diagnostics import NO_EFFECTS, Diagnostic, DiagnosticError, Effects, Place
 from reading import ForeignFileError, read_bytes, where_else
 from reading.text import line
-from reading.yaml_errors import explained, remedy_of
+from reading.yaml_errors import context_of, explained, remedy_of
 
 _CORE = "tag:yaml.org,2002:"
 _SCALAR_TAGS = {_CORE + kind for kind in ("null", "bool", "int", "float", "str", "timestamp")}
@@ -155,10 +155,7 @@ def _syntax_error(exc: yaml.YAMLError, text: str, file: str) -> Diagnostic:
     mark = getattr(exc, "problem_mark", None)
     problem = getattr(exc, "problem", None) or str(exc).splitlines()[0]
     place = Place(file, mark.line + 1, mark.column + 1) if mark else Place(file=file)
-    context = getattr(exc, "context", None)
-    began = getattr(exc, "context_mark", None)
-    if context and began is not None and mark is not None and began.line != mark.line:
-        context = f"{context} that begins in line {began.line + 1}, column {began.column + 1}"
+    context = context_of(exc)
     remedy = remedy_of(problem)
     better = explained(problem, text, mark.line, mark.column) if mark else None
     if better is not None:

@@ -21,6 +21,7 @@ from synthesis.parse.description import (
     Reading,
     Section,
 )
+from synthesis.parse.elsewhere import misplaced_or_foreign, remedy_of_comment
 from synthesis.parse.keys import (
     GLOBAL_KEYS,
     LAYER_KEYS,
@@ -281,8 +282,11 @@ class _Reader:
 
     def _unknown(self, key: str, node: yaml.Node, known: list[str], prefix: str) -> str | None:
         """Complain; return the key that was probably meant."""
-        near = closest(key.lower(), known)
-        remedy = f"Did you mean '{near}'?" if near else f"Known keys: {', '.join(sorted(known))}."
+        remedy, near = misplaced_or_foreign(key, known), None
+        if remedy is None:
+            near = closest(key.lower(), known)
+            listed = f"Known keys: {', '.join(sorted(known))}."
+            remedy = f"Did you mean '{near}'?" if near else listed
         place = place_of(node, self.file)
         self.problem("E105", f"{prefix}unknown key '{key}'", place, remedy, NO_EFFECTS)
         return near
@@ -303,6 +307,7 @@ class _Reader:
         except (KindError, ValueError) as exc:
             said = exc.message if isinstance(exc, KindError) else f"is {kind_of(node)}"
             remedy = exc.remedy if isinstance(exc, KindError) else None
+            remedy = remedy or remedy_of_comment(node)
             if isinstance(exc, KindError) and exc.meant is not None:
                 self.meant[place] = key.name, Entry(exc.meant, place)
             self.problem(

@@ -315,6 +315,9 @@ class LayerBuilder:
         channels, (rows, columns) = self._source_shape(self._default_source())
         if "in_dim" in layer and inputs == channels * rows * columns:
             return "Remove 'in_dim': the size is that of the layer before."
+        for one in self.description.layers[: layer.index + 1]:
+            if "pool_stride" not in one and ("max_pool" in one or "avg_pool" in one):
+                return f"{one} pools in steps of 1: give it a 'pool_stride'."
         shape = "x".join(map(str, self.sample.shape))
         return f"{remedy_of_flattened(inputs, channels, size)} The sample is {shape}."
 

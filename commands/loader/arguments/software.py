@@ -148,7 +148,12 @@ def software_options(
     if args.rtl or args.rtl_preload:
         parser.error("argument --rtl: there is no RTL without the accelerator")
     if args.mcu is None and not calls:
-        parser.error("argument --mcu: is required with --device MCU")
+        from software.profile import names as profiles
+
+        parser.error(
+            "argument --mcu: is required with --device MCU; choose "
+            f"{', '.join(profiles())}, or a file (.yaml)"
+        )
     from software.plan.plan import Scheme
 
     if calls and args.scheme not in ("auto", *Scheme):
