@@ -22,6 +22,8 @@ SIZE = (28, 28)
 MAX_BYTES = 640 << 20
 """The images of MNIST have 47 MB, those of EMNIST by class 547 MB."""
 CLASSES = 10
+_AXES = 3
+_MAX_LABELS = 1 << 21
 _PARTS = {True: "train", False: "t10k"}
 
 
@@ -49,7 +51,8 @@ def read_pair(
     Raises DatasetError, with this remedy, when they do not or are damaged.
     """
     try:
-        images, labels = map(read_idx, (image_path, label_path))
+        labels = read_idx(label_path)
+        images = read_idx(image_path, (label_path, labels.numel()))
         _check(images, labels, image_path, label_path, classes)
     except DatasetError as exc:
         exc.remedy = remedy
@@ -62,31 +65,46 @@ def find(folder: Path, name: str) -> Path | None:
     return next((p for p in (folder / name, folder / f"{name}.gz") if p.is_file()), None)
 
 
-def read_idx(path: Path) -> Tensor:
+def read_idx(path: Path, labels: tuple[Path, int] | None = None) -> Tensor:
     """Read a file in the IDX format of bytes, compressed or not, as a uint8 tensor.
 
-    Raises DatasetError when it is damaged.
+    Raises DatasetError when it is damaged. Of images whose number differs from that of their
+    `labels`, a file and how many it holds, no more than the header is unpacked.
     """
     try:
         with open_file(path, MAX_BYTES) as stream:
             file = gzip.GzipFile(fileobj=stream) if path.suffix == ".gz" else stream
-            data = file.read(MAX_BYTES + 1)
-        if len(data) > MAX_BYTES:
-            raise _damaged(path, f"it unpacks to more than {MAX_BYTES} bytes")
+            shape = _shape(file.read(4 + 4 * _AXES), path)
+            file.seek(4 + 4 * len(shape))
+            if labels is not None and shape[0] not in (0, labels[1]):
+                raise _damaged(labels[0], f"it holds {labels[1]} labels for {shape[0]} images")
+            size = math.prod(shape)
+            data = file.read(size + 1)
     except ForeignFileError as exc:
         raise _damaged(path, str(exc.strerror)) from exc
     except (gzip.BadGzipFile, EOFError, zlib.error) as exc:
         raise _damaged(path, f"the compressed data is damaged ({exc})") from exc
-    if len(data) < 4 or data[:3] != b"\0\0\x08":
+    if len(data) != size:
+        held = "more" if len(data) > size else f"{len(data)} values"
+        raise _damaged(path, f"it holds {held}, its header says {'x'.join(map(str, shape))}")
+    return torch.from_numpy(np.frombuffer(data, np.uint8).reshape(shape).copy())
+
+
+def _shape(header: bytes, path: Path) -> list[int]:
+    """Return what the first bytes of a file say of its shape; DatasetError for no possible one."""
+    if len(header) < 4 or header[:3] != b"\0\0\x08":
         raise _damaged(path, "it does not begin as an IDX file of bytes")
-    first = 4 + 4 * data[3]
-    if len(data) < first:
+    axes = header[3]
+    if not 1 <= axes <= _AXES:
+        raise _damaged(path, f"its header says {axes} axes; images have 3, labels 1")
+    if len(header) < 4 + 4 * axes:
         raise _damaged(path, "it ends within its header")
-    shape = np.frombuffer(data[4:first], dtype=">u4").astype(int)
-    if len(data) - first != math.prod(shape.tolist()):
-        stated = "x".join(map(str, shape)) or "1"
-        raise _damaged(path, f"it holds {len(data) - first} values, its header says {stated}")
-    return torch.from_numpy(np.frombuffer(data, np.uint8, offset=first).reshape(shape).copy())
+    shape = [int.from_bytes(header[n : n + 4], "big") for n in range(4, 4 + 4 * axes, 4)]
+    stated = "x".join(map(str, shape))
+    limit = MAX_BYTES if axes > 1 else _MAX_LABELS
+    if math.prod(n or 1 for n in shape) > limit:
+        raise _damaged(path, f"its header says {stated}, the limit is {limit} values")
+    return shape
 
 
 def _damaged(path: Path, what: str) -> DatasetError:

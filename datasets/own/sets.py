@@ -137,6 +137,11 @@ def _arrays(path: Path, settings: DataSettings) -> OwnData:
     else:
         x = found["x_train"], found["x_test"]
         y = found["y_train"], found["y_test"]
+    if not len(x[0]) or not len(x[1]):
+        raise DatasetError(
+            "E685", f"{len(x[0])} samples for training, {len(x[1])} for tests", str(path),
+            "Each needs one at least.",
+        )  # fmt: skip
     if x[0].shape[1:] != x[1].shape[1:] or x[0].dtype != x[1].dtype:
         raise DatasetError(
             "E685", f"x_test is {x[1].shape[1:]} of {x[1].dtype}, x_train {x[0].shape[1:]} of "

@@ -164,6 +164,7 @@ def bias_group_is_used(layer: MappedLayer, network: MappedNetwork) -> Iterator[F
             yield Finding(
                 f"'bias_group' names group {group}, used are {used}{lost}",
                 "bias_group",
+                f"Use one of {used}, or leave the key out.",
             )
 
 

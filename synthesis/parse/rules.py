@@ -293,11 +293,15 @@ def references_exist(layer: LayerDescription, whole: Description) -> Iterator[Di
                 names = [x.name for x in whole.layers if x.name]
                 names += filter(None, buffers) if key == "in_sequences" else ()
                 near = closest(reference, names)
+                remedy = f"Did you mean '{near}'?" if near else "Add name: to that layer."
+                parts = [part.strip() for part in reference.split(",")]
+                if key == "in_sequences" and len(parts) > 1 and {*parts} <= {*names}:
+                    remedy = f"Write a list: [{', '.join(parts)}]."
                 yield layer.error(
                     "E130",
                     f"'{key}' names '{reference}', but no layer has this name",
                     key,
-                    remedy=f"Did you mean '{near}'?" if near else "Add name: to that layer.",
+                    remedy=remedy,
                 )
 
 
@@ -308,7 +312,14 @@ def not_its_own_source(layer: LayerDescription, whole: Description) -> Iterator[
         value = layer.get(key, ())
         for reference in value if isinstance(value, tuple) else (value,):
             if layer_index(reference, whole) == layer.index:
-                yield layer.error("E131", f"'{key}' names the layer itself", key)
+                yield layer.error(
+                    "E131",
+                    f"'{key}' names the layer itself",
+                    key,
+                    remedy="Name an earlier layer, or input."
+                    if key == "in_sequences"
+                    else "Name another layer.",
+                )
 
 
 @rule()

@@ -134,6 +134,25 @@ def test_without_network_the_missing_file_is_named(
     assert info.value.place == str(tmp_path / "MNIST/raw/train-images-idx3-ubyte.gz")
 
 
+@pytest.mark.parametrize(
+    ("header", "message"),
+    [
+        (bytes((0, 0, 8, 255)) + bytes(8), "255 axes"),
+        (bytes((0, 0, 8, 3)) + b"\xff" * 12, "the limit is"),
+        (bytes((0, 0, 8, 1)) + b"\0\0\0\1" + bytes(9 << 20), "more, its header says 1"),
+    ],
+)
+def test_idx_headers_that_lie_are_refused_before_unpacking(
+    header: bytes, message: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "a.gz"
+    path.write_bytes(gzip.compress(header))
+    with pytest.raises(DatasetError) as info:
+        idx.read_idx(path)
+    assert info.value.place == str(path)
+    assert message in info.value.message
+
+
 @pytest.mark.parametrize("fault", ["cut", "header", "magic", "gzip"])
 def test_damaged_idx_files_are_refused(fault: str, tmp_path: Path) -> None:
     good = _idx(torch.zeros(3, 4, 4, dtype=torch.uint8))

@@ -284,6 +284,7 @@ X, Y = np.zeros((4, 3), np.float32), np.array([0, 0, 1, 1])
         (npz(x=X, y=np.array([0, None, "a", 1], object)), "x.npz", "Python objects"),
         (npz(x=np.array([[object()]] * 4), y=Y), "x.npz", "Python objects"),
         (npz(x=X), "x.npz", "there is no array y"),
+        (npz(x=X[:1], y=Y[:1]), "x.npz", "1 samples for training, 0 for tests"),
         (npz(x=X, y=Y[:3]), "x.npz", "one label for each sample"),
         (npz(x=X + np.nan, y=Y), "x.npz", "x[0, 0] is not finite"),
         (npz(x=X, y=Y / 2), "x.npz", "labels are float64"),

@@ -113,6 +113,25 @@ def test_unknown_microcontroller_names_the_nearest(tmp_path: Path) -> None:
     assert "stm32f103c8" in refusal(tmp_path, "--mcu", "stm32f103")
 
 
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (("--prefix", "../../x"), "E071"),
+        (("--log-filename", "../evil"), "E071"),
+        (("--log-filename", "main.c"), "E072"),
+        (("--log-filename", "Makefile"), "E072"),
+    ],
+)
+def test_names_that_lead_out_of_the_project_or_replace_its_files_are_refused(
+    words: tuple[str, ...], code: str, tmp_path: Path
+) -> None:
+    folder = tmp_path / "inner" / "project"
+    with pytest.raises(DiagnosticError) as refused:
+        create(folder, "--mcu", "rp2040", *words)
+    assert [d.code for d in refused.value.diagnostics] == [code]
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
 def strided(folder: Path) -> list[str]:
     """Return the options of a network with strides, a kernel of 5x4 and a large window."""
     made = Network("free", (1, 45, 9))

@@ -95,6 +95,8 @@ READS_RING: dict[str, Any] = {
     "in_channels": 3,
 }
 MADE = {"input_port": InputPort.FIFO, "synthesize_input": 1}
+UNUSED_GROUP = "Use one of 0, or leave the key out."
+
 VIOLATIONS = [
     # Operators
     Violation(
@@ -660,7 +662,7 @@ VIOLATIONS = [
         "E325",
         [{**CONV, "bias_group": (0, 3)}],
         [(2, 3, 3, 3)],
-        [(0, "bias_group", "'bias_group' names group 3, used are 0", None)],
+        [(0, "bias_group", "'bias_group' names group 3, used are 0", UNUSED_GROUP)],
     ),
     Violation(
         "E325",
@@ -671,7 +673,7 @@ VIOLATIONS = [
                 0,
                 "bias_group",
                 "'bias_group' names group 3, used are 0; a bias that stands there is not added",
-                None,
+                UNUSED_GROUP,
             )
         ],
         bias=2,

@@ -694,10 +694,16 @@ RULES = {
         "'next_sequence' names 'end', but no layer has this name [E130]\n"
         "  Add name: to that layer.",
     ),
+    "E130 list": (
+        'in_sequences: "first, first"',
+        "in_sequences",
+        "'in_sequences' names 'first, first', but no layer has this name [E130]\n"
+        "  Write a list: [first, first].",
+    ),
     "E131": (
         "in_sequences: 1",
         "in_sequences",
-        "'in_sequences' names the layer itself [E131]",
+        "'in_sequences' names the layer itself [E131]\n  Name an earlier layer, or input.",
     ),
     "E134": (
         "op: none, weights: conv1",
@@ -722,7 +728,7 @@ RULES = {
     "E131 weights": (
         "weight_source: 1",
         "weight_source",
-        "'weight_source' names the layer itself [E131]",
+        "'weight_source' names the layer itself [E131]\n  Name another layer.",
     ),
 }
 
