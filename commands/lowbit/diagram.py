@@ -16,7 +16,8 @@ _LEFT, _TOP, _BELOW, _GAP = 62, 14, 50, 30
 _KEY_LINE = 20
 _CHARACTER = 6.4
 """Width of a letter of the key in pixels, generously."""
-_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#333333")
+_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#333333",
+            "#882255", "#999933", "#44aa99")  # fmt: skip
 
 
 @frozen

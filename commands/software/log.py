@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from diagnostics import Diagnostic, DiagnosticError, Place
-from synthesis.emit.options import ProjectOptions, is_plain, not_plain
+from diagnostics import Diagnostic, DiagnosticError
+from synthesis.emit.options import ProjectOptions, is_plain, name_taken, not_plain
 from writing.manifest import MANIFEST
 
 
@@ -24,12 +24,5 @@ def with_log(files: Mapping[str, str], name: str | None, text: str) -> dict[str,
     if name is None:
         return dict(files)
     if name in files or name == MANIFEST:
-        raise DiagnosticError(
-            Diagnostic(
-                "E072",
-                f"file name {name!r} is that of another generated file",
-                Place(option="--log-filename"),
-                "Give every file its own name.",
-            )
-        )
+        raise DiagnosticError(name_taken("--log-filename", name))
     return {**files, name: text}

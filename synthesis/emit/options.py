@@ -22,6 +22,9 @@ _UNROLLED = 8
 """How many reads of the transposing port follow each other unless the options say."""
 
 
+ANOTHER_FILE = "another generated file"
+
+
 @frozen
 class ProjectOptions:
     """How the project is written.
@@ -225,7 +228,7 @@ def _names(options: ProjectOptions) -> Iterator[Diagnostic]:
     fixed = ["cnn.h", "softmax.c", "Makefile", FILE_NAME, "dataset.json"]
     if options.riscv:
         fixed += ["Makefile.ARM", "Makefile.RISCV", options.main_filename]
-    taken = dict.fromkeys(fixed, "another generated file")
+    taken = dict.fromkeys(fixed, ANOTHER_FILE)
     others = {"--prefix": options.name, "--board-name": options.board_name}
     for option, name in {**others, **file_names(options)}.items():
         if not is_plain(name):
@@ -233,13 +236,7 @@ def _names(options: ProjectOptions) -> Iterator[Diagnostic]:
         elif option in others:
             continue
         elif name in taken or _is_debugging(name, options):
-            whose = taken.get(name, "another generated file")
-            yield Diagnostic(
-                "E072",
-                f"file name {name!r} is that of {whose}",
-                Place(option=option),
-                "Give every file its own name.",
-            )
+            yield name_taken(option, name, taken.get(name, ANOTHER_FILE))
         else:
             taken[name] = option
 
@@ -251,6 +248,16 @@ def not_plain(option: str, name: str) -> Diagnostic:
         f"{name!r} is not a plain name",
         Place(option=option),
         "Use letters, digits and the characters . _ - only, without a folder.",
+    )
+
+
+def name_taken(option: str, name: str, whose: str = ANOTHER_FILE) -> Diagnostic:
+    """Return the complaint about the name of a file that is that of another one."""
+    return Diagnostic(
+        "E072",
+        f"file name {name!r} is that of {whose}",
+        Place(option=option),
+        "Give every file its own name.",
     )
 
 

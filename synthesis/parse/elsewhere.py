@@ -36,7 +36,7 @@ def misplaced_or_foreign(key: str, known: Container[str]) -> str | None:
 
 def remedy_of_comment(node: yaml.Node) -> str | None:
     """Return the remedy for a plain value that ends in what looks like a comment, or in `;`."""
-    if not isinstance(node, yaml.ScalarNode) or node.style is not None:
+    if not isinstance(node, yaml.ScalarNode) or node.style:
         return None
     found = _COMMENT.match(str(node.value))
     if found is None:

@@ -14,6 +14,7 @@ import torch
 from PIL import Image
 
 from datasets.errors import DatasetError
+from datasets.image_files import opened as opened_file
 from datasets.own.folders import class_files
 from datasets.own.preparation import PICTURES, Preparation, integers, read_sound
 from datasets.own.sets import LazyPictures, load, open_data
@@ -306,3 +307,13 @@ def test_names_of_files_become_names_of_projects() -> None:
     assert plain_name("folder:/tmp/My Ünits/") == "My__nits"
     assert plain_name("csv:data/iris.csv") == "iris" and plain_name("MNIST") == "MNIST"
     assert plain_name("folder:..") == "folder"
+
+
+def test_pictures_of_too_many_pixels_are_refused_before_they_are_unpacked(tmp_path: Path) -> None:
+    path = tmp_path / "large.png"
+    Image.new("1", (8000, 5001)).save(path)
+    with (
+        pytest.raises(DatasetError, match="8000x5001 pixels, the limit is 40,000,000"),
+        opened_file(path),
+    ):
+        pass

@@ -926,3 +926,19 @@ def test_pair_with_a_number_that_cannot_be_used_is_meant_as_a_pair() -> None:
     with pytest.raises(KindError) as refused:
         Pair(1, 16).read(yaml.compose("[0, 2]"))
     assert refused.value.meant == (1, 2) and refused.value.message == "is 0"
+
+
+@pytest.mark.parametrize(
+    ("text", "remedy"),
+    [
+        (f"kernel_size: 3x3\n{HEAD}{LAYER}", "It is a key of layers"),
+        (f"{HEAD}{LAYER}  arch: other\n", "It is a key of the whole network"),
+        (f"{HEAD}{LAYER}  depthwise: true\n", "Use groups"),
+        (f"{HEAD}{LAYER}  filters: 4\n", "Use out_channels"),
+        (f"{HEAD}{LAYER}  pad: 1# one\n", "A comment begins with # behind a space."),
+        (f"{HEAD}{LAYER}  pad: 1;\n", "Remove the semicolon."),
+        (f"{HEAD}{LAYER} \u00a0pad: 1\n", "Indent with ordinary spaces."),
+    ],
+)
+def test_remedies_of_misplaced_keys_comments_and_odd_spaces(text: str, remedy: str) -> None:
+    assert any(remedy in found for found in complaints(text)), complaints(text)

@@ -9,7 +9,7 @@ import string
 from collections.abc import Iterator
 
 from diagnostics import Diagnostic, Place, Severity
-from synthesis.emit.options import ProjectOptions, file_names, is_plain
+from synthesis.emit.options import ProjectOptions, file_names, is_plain, name_taken, not_plain
 from synthesis.emit.rtl.camera import Camera, camera_problems
 from synthesis.program import Program
 from synthesis.summary import Summary
@@ -117,19 +117,9 @@ def _names(options: RtlOptions) -> Iterator[Diagnostic]:
     for option, name in _given_names(options).items():
         is_file = option in _FILES
         if not is_plain(name) or (option in _LISTED and not set(name) <= _LISTED_CHARACTERS):
-            yield Diagnostic(
-                "E071",
-                f"{name!r} is not a plain name",
-                Place(option=option),
-                "Use letters, digits and the characters . _ - only, without a folder.",
-            )
+            yield not_plain(option, name)
         elif is_file and name in taken:
-            yield Diagnostic(
-                "E072",
-                f"file name {name!r} is that of another generated file",
-                Place(option=option),
-                "Give every file its own name.",
-            )
+            yield name_taken(option, name)
         elif is_file:
             taken.add(name)
 
