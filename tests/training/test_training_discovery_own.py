@@ -207,7 +207,8 @@ def test_modules_beside_the_folder_are_found(
     assert "ownnet" in find_models()
 
 
-def test_name_in_other_letters_is_recognized() -> None:
+@pytest.mark.parametrize("name", ["mnist", "mnits"])
+def test_name_in_other_letters_is_recognized(name: str) -> None:
     with pytest.raises(InputError) as caught:
-        choose(find_datasets(), "mnist", "--calibrate")
+        choose(find_datasets(), name, "--calibrate")
     assert caught.value.remedy == "Perhaps you mean MNIST."

@@ -118,8 +118,9 @@ def choose(entries: Mapping[str, Entry], name: str, option: str) -> Entry:
     """Return the entry `name`; InputError with the nearest names when there is none."""
     if name in entries:
         return entries[name]
-    near = [known for known in entries if known.lower() == name.lower()]
-    near = near or difflib.get_close_matches(name, entries, n=3)
+    lower = {known.lower(): known for known in entries}
+    same = [name.lower()] if name.lower() in lower else None
+    near = [lower[word] for word in same or difflib.get_close_matches(name.lower(), lower, n=3)]
     known = f"Perhaps you mean {' or '.join(near)}." if near else f"Known: {', '.join(entries)}."
     what = f"{name!r} is not known"
     if _OF_THE_VENDOR.fullmatch(name):
