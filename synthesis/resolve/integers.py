@@ -44,7 +44,8 @@ def complain_unquantized(
     """Complain about weights with fractions: (layer, name, values) of all tensors that are used.
 
     Fractions in all of them mean that the file was never quantized, which is an error. Fractions in
-    some are dropped with a warning, as published checkpoints for the reference tool need it.
+    some are dropped with a warning, as published checkpoints for the reference tool need it; no
+    graph (ONNX) does, where they are an error as well.
     Kernels of zeros and ones are the same before and after, so they do not count.
     """
     fractional = [
@@ -53,13 +54,14 @@ def complain_unquantized(
         if values.dtype.kind == "f" and np.isfinite(values).all() and (values % 1).any()
     ]
     remedy = "Quantize the checkpoint with quantize.py and give the result."
-    if str(place.file).lower().endswith(".onnx"):
+    graph = str(place.file).lower().endswith(".onnx")
+    if graph:
         remedy = (
             "Quantize the PyTorch network (quantize.py --import --calibrate), and name the "
             "result with --checkpoint-file."
         )
     telling = [values for *_, values in used if not np.isin(values, (0, 1)).all()]
-    if fractional and len(fractional) == len(telling):
+    if fractional and (graph or len(fractional) == len(telling)):
         message = "the checkpoint is not quantized: its weights are fractions"
         cut_to_zeros = effects(blocks=Fact.WEIGHTS)
         yield Diagnostic("E219", message, place, remedy, effects=cut_to_zeros)

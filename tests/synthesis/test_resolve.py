@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,13 +14,14 @@ from numpy.typing import NDArray
 
 from device import MAX78000, MAX78002, Chip
 from device.channels import channels_per_pass
-from diagnostics import Diagnostic, DiagnosticError, Severity
+from diagnostics import Diagnostic, DiagnosticError, Place, Severity
 from synthesis.layout import InputPort
 from synthesis.mapping import MappedNetwork
 from synthesis.network import Activation
 from synthesis.options import ResolveOptions
 from synthesis.parse import parse
 from synthesis.resolve import resolve
+from synthesis.resolve.integers import complain_unquantized
 from tests.synthesis.networks import (
     build,
     describe,
@@ -428,6 +430,15 @@ def test_kernels_of_ones_do_not_make_a_checkpoint_quantized(tmp_path: Path) -> N
     }
     text = describe(CONV, {**LINEAR, "processors": mask(2)}, arch="TinyNet")
     assert refused(from_checkpoint, tmp_path, text, sample(3, 4, 4), state).code == "E219"
+
+
+@pytest.mark.parametrize(("file", "codes"), [("net.onnx", ["E219"]), ("net.pth.tar", ["W220"])])
+def test_only_checkpoints_may_have_fractions_beside_integers(file: str, codes: list[str]) -> None:
+    layer: Any = SimpleNamespace(
+        error=lambda code, message, *_, remedy: Diagnostic(code, message, remedy=remedy)
+    )
+    used = [(layer, "whole", np.full(9, 2.0)), (layer, "broken", np.full(9, 0.3))]
+    assert [d.code for d in complain_unquantized(used, Place(file))] == codes
 
 
 def test_one_layer_with_fractions_is_a_warning(tmp_path: Path) -> None:
