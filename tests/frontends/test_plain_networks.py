@@ -237,6 +237,8 @@ MODULES: list[tuple[nn.Module, str, nn.Module]] = [
     (nn.MaxPool2d(3, 2, 1), "0: its padding is 1x1, and negative values come into it",
      nn.Sequential(nn.ReLU(), nn.MaxPool2d(3, 2, 1))),
     (nn.MaxPool2d(5, 2, 2), "0: its padding is 2x2, pooling has none", nn.MaxPool2d(2, 2)),
+    (nn.AvgPool2d(2, divisor_override=3), "0: its average divides by 3, not by its window",
+     nn.AvgPool2d(2)),
     (nn.AvgPool2d(3, 2, 1, count_include_pad=False), "0: its average leaves out the padding",
      nn.AvgPool2d(3, 2, 1, count_include_pad=True)),
     (nn.MaxPool2d(3, 2, ceil_mode=True), "0: ceil_mode makes 8x8 of what is 7x7",

@@ -5,6 +5,7 @@ Source: docs/own-models.md, "An ordinary PyTorch network".
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -63,8 +64,11 @@ def pooling(
             path_of(node), f"its padding is {times(padding)}, pooling has none on the accelerator",
             "Use padding=0, such as a window of 2 with stride 2, or padding=1.",
         )  # fmt: skip
-    left_out = not arguments.get("count_include_pad", True) or arguments.get("divisor_override")
-    if average and any(padding) and left_out:
+    divided_by = arguments.get("divisor_override")
+    if average and divided_by and divided_by != math.prod(window):
+        return Refusal(path_of(node), f"its average divides by {divided_by}, not by its window",
+                       "Remove divisor_override.")  # fmt: skip
+    if average and any(padding) and not arguments.get("count_include_pad", True):
         return Refusal(path_of(node), "its average leaves out the padding",
                        "Use count_include_pad=True, or padding=0.")  # fmt: skip
     fitting = tuple(
