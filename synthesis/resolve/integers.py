@@ -44,12 +44,12 @@ def complain_unquantized(
     """Complain about weights with fractions: (layer, name, values) of all tensors that are used.
 
     Fractions in all of them mean that the file was never quantized, which is an error. Fractions in
-    some are dropped with a warning, as published checkpoints for the reference tool need it; no
-    graph (ONNX) does, where they are an error as well.
+    some are dropped with a warning, as published checkpoints for the reference tool need it; in a
+    graph (ONNX) they are an error as well if nothing of a tensor but zeros would be left.
     Kernels of zeros and ones are the same before and after, so they do not count.
     """
     fractional = [
-        (layer, name)
+        (layer, name, values)
         for layer, name, values in used
         if values.dtype.kind == "f" and np.isfinite(values).all() and (values % 1).any()
     ]
@@ -61,12 +61,13 @@ def complain_unquantized(
             "result with --checkpoint-file."
         )
     telling = [values for *_, values in used if not np.isin(values, (0, 1)).all()]
-    if fractional and (graph or len(fractional) == len(telling)):
+    lost = graph and any((np.abs(values) < 1).all() for *_, values in fractional)
+    if fractional and (lost or len(fractional) == len(telling)):
         message = "the checkpoint is not quantized: its weights are fractions"
         cut_to_zeros = effects(blocks=Fact.WEIGHTS)
         yield Diagnostic("E219", message, place, remedy, effects=cut_to_zeros)
         return
-    for layer, name in fractional:
+    for layer, name, _ in fractional:
         message = f"the fractions of the weights are dropped (tensor '{name}' of {place})"
         found = layer.error("W220", message, "op", remedy=remedy)
         yield replace(found, severity=Severity.WARNING)
