@@ -16,12 +16,14 @@ class CleanStream:
     """A text stream that cleans what is written to it; all else is that of the stream behind.
 
     With `forgiving`, text that cannot be written is dropped: messages about a result are worth
-    less than the result.
+    less than the result. Without, a write that failed makes every later `flush` fail as well:
+    argparse drops the error when it prints help.
     """
 
     def __init__(self, stream: TextIO, *, forgiving: bool = False) -> None:
         self.behind = stream
         self._forgiving = forgiving
+        self._lost: OSError | None = None
 
     def write(self, text: str) -> int:
         """Write a text cleaned, with escapes for what the stream's encoding does not have."""
@@ -41,6 +43,8 @@ class CleanStream:
     def flush(self) -> None:
         """Hand what was written to the system."""
         with self._forgiven():
+            if self._lost is not None:
+                raise self._lost
             self.behind.flush()
 
     def __getattr__(self, name: str) -> Any:
@@ -50,8 +54,9 @@ class CleanStream:
     def _forgiven(self) -> Iterator[None]:
         try:
             yield
-        except OSError:
+        except OSError as exc:
             if not self._forgiving:
+                self._lost = exc
                 raise
             silence(self.behind)
 

@@ -20,6 +20,7 @@ import numpy as np
 from device import CHIPS, Chip
 from device.chip import DEFAULT_APB_BASE, STREAM_REGISTERS, WORD_BYTES
 from device.registers import Register
+from diagnostics import run
 from emulator import Accelerator, EmulatorError, LayerFinding, Writes, run_loader
 from emulator.checks.finding import Severity
 from emulator.checks.registers import UNKNOWN_BITS, check_layer, layer_facts
@@ -285,4 +286,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run(main))

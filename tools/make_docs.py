@@ -368,5 +368,4 @@ def arguments() -> argparse.ArgumentParser:
 
 
 if __name__ == "__main__":
-    parsed = arguments().parse_args()
-    sys.exit(run(lambda: make_docs(parsed.check)))
+    sys.exit(run(lambda: make_docs(arguments().parse_args().check)))

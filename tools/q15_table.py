@@ -25,6 +25,7 @@ from commands.fixed.quantize import map_ranges  # noqa: E402
 from commands.q15.arguments import BITS, parse  # noqa: E402
 from commands.q15.network import Case, read_case  # noqa: E402
 from commands.q15.samples import as_maps  # noqa: E402
+from diagnostics import run  # noqa: E402
 from quantization.fixed.division import Division  # noqa: E402
 from quantization.fixed.network import FixedRules, fix_network  # noqa: E402
 from quantization.fixed.ranges import Rule  # noqa: E402
@@ -152,4 +153,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run(main))

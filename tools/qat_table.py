@@ -39,6 +39,7 @@ import ai8x
 from datasets.idx import read_collection
 from datasets.images import train_and_test
 from datasets.mnist import ADDRESS, DIGESTS, mnist_get_datasets
+from diagnostics import run
 from models.ai85net import ai85net5, ai85netextrasmall
 from training.saving import checkpoints
 
@@ -338,8 +339,8 @@ def main() -> None:
         if asdict(run) not in done and (options.bits is None or run.bits in options.bits)
     ]
     data = EXPERIMENTS[options.experiment].data(options.data)
-    for run in missing[: options.runs]:
-        found.append(measure(run, data, options))
+    for missed in missing[: options.runs]:
+        found.append(measure(missed, data, options))
         print(json.dumps(found[-1]), flush=True)
         with log.open("a") as file:
             file.write(json.dumps(found[-1]) + "\n")
@@ -347,4 +348,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(run(main))

@@ -20,6 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from device import Chip, chip_named
 from device.chip import DEFAULT_APB_BASE
+from diagnostics import run
 from emulator import Accelerator, EmulatorError, Writes
 from emulator.report.cycles import STARTUP_CYCLES, network_cycles
 
@@ -100,4 +101,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run(main))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -25,14 +27,38 @@ def test_printed_lines_arrive(status: int) -> None:
     assert (ended.returncode, ended.stdout, ended.stderr) == (status, b"done\n", b"")
 
 
-def test_full_disk_is_told_in_one_message() -> None:
+@pytest.fixture
+def full_device() -> Iterator[int]:
+    """A device that is always full."""
     if not Path("/dev/full").exists():
         pytest.skip("the system has no /dev/full")
     with open("/dev/full", "wb") as full:
-        ended = end("print('done')", stdout=full.fileno())
+        yield full.fileno()
+
+
+def test_full_disk_is_told_in_one_message(full_device: int) -> None:
+    ended = end("print('done')", stdout=full_device)
     assert ended.returncode == 1
     assert b"[E002]" in ended.stderr
     assert b"Exception ignored" not in ended.stderr
+
+
+def test_help_that_does_not_arrive_is_a_failure(full_device: int) -> None:
+    """argparse itself drops the error; where nothing is buffered, nobody else would see it."""
+    tools = [
+        p for p in (*ROOT.glob("*.py"), *ROOT.glob("scripts/*.py")) if "run(main" in p.read_text()
+    ]
+    assert len(tools) > 4
+    began = {
+        (tool.name, unbuffered): subprocess.Popen(
+            [sys.executable, tool, "--help"], stdout=full_device, stderr=subprocess.PIPE,
+            env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
+        )
+        for tool in tools for unbuffered in ("", "1")
+    }  # fmt: skip
+    for which, process in began.items():
+        _, errors = process.communicate(timeout=60)
+        assert (process.returncode, errors.count(b"[E002]")) == (1, 1), which
 
 
 def test_closed_output_is_no_failure() -> None:
