@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import glob
 import os
 import shutil
@@ -14,6 +13,8 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
+
+from reading import system
 
 _WRITING = ".writing-"
 _MOST_LINKS = 40  # as Linux follows
@@ -45,6 +46,8 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             file.flush()
             os.fsync(file.fileno())
             os.chmod(name, 0o666 & ~umask())
+            if not system.UNIX:
+                file.close()  # Windows does not rename open files
             os.replace(name, target)
         sync_folder(target.parent)
     except BaseException as exc:
@@ -69,17 +72,12 @@ def remove_litter(folder: Path, name: str | None = None, staging: str | None = N
     prefix = temporary_prefix("*") if name is None else glob.escape(temporary_prefix(name))
     pattern = prefix + "????????*" if staging is None else glob.escape(staging)
     for path in folder.glob(pattern):
-        with contextlib.suppress(OSError):
-            handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                if stat.S_ISDIR(os.fstat(handle).st_mode):
-                    settle(path)
-                    shutil.rmtree(path, ignore_errors=True)
-                else:
-                    os.unlink(path)
-            finally:
-                os.close(handle)
+        with contextlib.suppress(OSError), system.unheld(path) as is_folder:
+            if is_folder:
+                settle(path)
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                os.unlink(path)
 
 
 OLD, NEW, NOW = "old", "new", "now"
@@ -145,7 +143,7 @@ def alone_in(folder: Path) -> Iterator[None]:
     """
     try:
         handle = os.open(folder, os.O_RDONLY)
-    except OSError:  # a folder that may be written, but not read
+    except OSError:  # a folder that may be written, but not read; Windows opens none
         yield
         return
     held: set[tuple[int, int]] = vars(_of_thread).setdefault("held", set())
@@ -155,7 +153,7 @@ def alone_in(folder: Path) -> Iterator[None]:
     try:
         if not again:
             with contextlib.suppress(OSError):  # of a file system without locks
-                fcntl.flock(handle, fcntl.LOCK_EX)
+                system.lock(handle, alone=True, wait=True)
             held.add(place)
         yield
     finally:
@@ -171,7 +169,7 @@ def _temporary(target: Path) -> tuple[int, str]:
         prefix = temporary_prefix(target.name)
         handle, name = tempfile.mkstemp(prefix=prefix, dir=target.parent)
         with contextlib.suppress(OSError):
-            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            system.lock(handle)
     return handle, name
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import os
 import shutil
 import tempfile
@@ -33,6 +32,7 @@ from checkpoint.atomic import (
     umask,
     write_bytes,
 )
+from reading import system
 
 _WITHOUT_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS)
 
@@ -52,7 +52,8 @@ def write_pair(
     try:
         for path in paths:
             path.parent.mkdir(parents=True, exist_ok=True)
-        if paths[0].parent != paths[1].parent or not _change(contents):
+        beside = system.UNIX and paths[0].parent == paths[1].parent
+        if not beside or not _change(contents):
             _one_after_the_other(contents)
     except OSError as exc:
         exc.filename = os.fspath(first)
@@ -106,7 +107,7 @@ def _link(source: Path, target: Path) -> None:
 
 
 def _write(path: Path, data: bytes) -> None:
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    handle = os.open(path, system.CREATE, 0o600)
     with os.fdopen(handle, "wb") as file:
         file.write(data)
         file.flush()
@@ -121,9 +122,7 @@ def _staging(first: Path) -> Iterator[Path]:
         remove_litter(first.parent, first.name)
         prefix = temporary_prefix(first.name)
         staging = Path(tempfile.mkdtemp(prefix=prefix, dir=first.parent))
-        handle = os.open(staging, os.O_RDONLY)
-        with contextlib.suppress(OSError):  # of a file system without locks
-            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        release = system.hold(staging)
     try:
         staging.chmod(0o777 & ~umask())
         yield staging
@@ -133,7 +132,7 @@ def _staging(first: Path) -> Iterator[Path]:
                 settle(staging)
                 shutil.rmtree(staging, ignore_errors=True)
         finally:
-            os.close(handle)
+            release()
 
 
 def _one_after_the_other(contents: dict[Path, bytes]) -> None:

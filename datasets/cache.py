@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import math
-import os
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -24,6 +23,7 @@ from checkpoint.atomic import atomic_file
 from checkpoint.errors import CheckpointError, UnreadableFileError
 from checkpoint.mapped import map_tensors
 from datasets.errors import DatasetError
+from reading.system import reserve
 
 Kind = tuple[torch.dtype, tuple[int, ...]]
 """Type of a tensor, and its shape without the first dimension."""
@@ -38,12 +38,11 @@ def bytes_on_disk(folder: Path, shape: tuple[int, ...]) -> Iterator[np.memmap[An
     """
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile(dir=folder, prefix=".prepare.") as scratch:
-        if hasattr(os, "posix_fallocate"):
-            try:
-                os.posix_fallocate(scratch.fileno(), 0, math.prod(shape))
-            except OSError as exc:
-                exc.filename = str(folder)
-                raise
+        try:
+            reserve(scratch.fileno(), math.prod(shape))
+        except OSError as exc:
+            exc.filename = str(folder)
+            raise
         yield np.memmap(scratch, np.uint8, "w+", shape=shape)
 
 

@@ -8,7 +8,7 @@ import signal
 from collections.abc import Iterator
 from types import FrameType
 
-_ENDING = (signal.SIGTERM, signal.SIGHUP)
+from reading.system import ending_signals
 
 
 class Terminated(KeyboardInterrupt):
@@ -17,7 +17,7 @@ class Terminated(KeyboardInterrupt):
 
 @contextlib.contextmanager
 def ending_as_interrupts() -> Iterator[None]:
-    """Raise Terminated for SIGTERM and SIGHUP, KeyboardInterrupt for SIGINT, within the block.
+    """Raise Terminated for SIGTERM and its like, KeyboardInterrupt for SIGINT, within the block.
 
     A signal that was to be ignored (nohup) stays ignored. Processes that the block starts by
     forking end at once, as they would without it.
@@ -35,7 +35,7 @@ def ending_as_interrupts() -> Iterator[None]:
     except ValueError:  # only the main thread has signals
         yield
         return
-    handled = {number: signal.getsignal(number) for number in _ENDING}
+    handled = {number: signal.getsignal(number) for number in ending_signals()}
     before = {n: handler for n, handler in handled.items() if handler == signal.SIG_DFL}
     interrupt = signal.getsignal(signal.SIGINT)
     if interrupt == signal.SIG_DFL:  # the scripts ask for it while they import

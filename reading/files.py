@@ -10,6 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
 
+from reading import system
 from reading.text import line
 
 MIB = 1 << 20
@@ -48,7 +49,7 @@ def open_file(path: str | os.PathLike[str], limit: int) -> BinaryIO:
     name = os.fspath(path)
     try:
         _check(os.stat(name), name, limit)  # noqa: PTH116 - opening a device can have effects
-        handle = os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        handle = os.open(name, system.READ)
     except ValueError:  # a zero byte in the name
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name) from None
     try:

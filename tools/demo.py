@@ -9,7 +9,6 @@ later stages take seconds and run each time. Everything is written below one fol
 from __future__ import annotations
 
 import argparse
-import fcntl
 import hashlib
 import json
 import os
@@ -29,6 +28,7 @@ sys.path.insert(0, str(ROOT))  # started as a script, Python looks beside this f
 
 from device import MAX78000  # noqa: E402
 from diagnostics import Diagnostic, DiagnosticError, run  # noqa: E402
+from reading.system import lock  # noqa: E402
 
 TRAIN = "scripts/train_digits.sh"
 TRAINING_SOURCES = (
@@ -134,7 +134,7 @@ def alone(output: Path) -> Iterator[None]:
     output.mkdir(parents=True, exist_ok=True)
     with (output / ".lock").open("w") as file:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock(file.fileno(), alone=True)
         except BlockingIOError:
             raise failure(
                 f"another demo is writing to {output}",

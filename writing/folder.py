@@ -6,7 +6,6 @@ Source: docs/generated-project.md, "Files".
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import shutil
 import tempfile
@@ -21,6 +20,7 @@ from checkpoint.atomic import (
     umask,
 )
 from diagnostics import Diagnostic, DiagnosticError, Place
+from reading import system
 from writing.exchange import can_exchange, carry_over, exchange
 from writing.manifest import MANIFEST, manifest, stale_files
 
@@ -206,9 +206,7 @@ def _staging(target: Path) -> Iterator[Path]:
             remove_litter(parent, target.name)
             prefix = temporary_prefix(target.name)
             staging = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
-            handle = os.open(staging, os.O_RDONLY)
-            with contextlib.suppress(OSError):  # of a file system without locks
-                fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            release = system.hold(staging)
     except OSError as exc:
         exc.filename = str(target)  # name the folder the user asked for
         raise
@@ -220,7 +218,7 @@ def _staging(target: Path) -> Iterator[Path]:
             exc.filename = str(target)
         raise
     finally:
-        os.close(handle)
+        release()
         shutil.rmtree(staging, ignore_errors=True)
 
 
@@ -229,7 +227,7 @@ def _fill(staging: Path, contents: Mapping[str, bytes], executables: Collection[
         parent.mkdir(parents=True, exist_ok=True)
     for name, content in contents.items():
         mode = 0o777 if name in executables else 0o666
-        handle = os.open(staging / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+        handle = os.open(staging / name, system.CREATE, mode)
         with os.fdopen(handle, "wb") as file:
             file.write(content)
             file.flush()

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import resource
 import shutil
 import subprocess
 import sys
@@ -21,9 +20,10 @@ from emulator.cpu.architecture import Architecture
 from emulator.cpu.elf import Image, read_image
 from emulator.errors import EmulatorError
 from reading import real_path
+from reading.system import limiting
 
 _COMPILER_BYTES = 8 << 30
-"""Address space; a usual program takes one gibibyte of it."""
+"""Address space, for a source whose macros grow without end; a usual program takes a gibibyte."""
 COMPILE_SECONDS = 120
 PREFERENCE = "AI8X_COMPILER"
 """Variable of the environment."""
@@ -134,18 +134,13 @@ def run_compiler(
             text=True,
             errors="replace",
             timeout=COMPILE_SECONDS,
-            preexec_fn=_limit_memory,
+            preexec_fn=limiting(AS=_COMPILER_BYTES),
             check=False,
         )
     except subprocess.TimeoutExpired:
         message = f"the compiler does not finish within {COMPILE_SECONDS} s"
         raise EmulatorError("E811", message, str(place)) from None
     return result.returncode, result.stderr
-
-
-def _limit_memory() -> None:
-    """Keep a source whose macros grow without end from taking all memory; runs in the child."""
-    resource.setrlimit(resource.RLIMIT_AS, (_COMPILER_BYTES, _COMPILER_BYTES))
 
 
 def _first_error(messages: str) -> str:

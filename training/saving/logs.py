@@ -14,7 +14,7 @@ from typing import Any
 
 from checkpoint import atomic
 from diagnostics.errors import InputError
-from reading import MIB, read_bytes
+from reading import MIB, read_bytes, system
 from training.loop.metrics import OBJECTIVE, OVERALL, Scores
 
 DETAIL = (
@@ -54,8 +54,9 @@ class Log:
             setattr(handler, "handleError", _raise)  # noqa: B010 - a method of this one object
             self._logger.addHandler(handler)
         for link, target in (("latest_log_dir", self.folder), ("latest_log_file", self.file)):
-            if not _point(link, target):
-                self.warn(f"{link} is not a symbolic link; it stays as it is")
+            reason = _point(link, target)
+            if reason:
+                self.warn(f"{link} {reason}")
         if tensorboard:
             from torch.utils.tensorboard import SummaryWriter
 
@@ -141,24 +142,26 @@ def _new_folder(parent: Path, name: str | None) -> Path:
             time.sleep(0.1)
 
 
-def _point(link: str, target: Path) -> bool:
+def _point(link: str, target: Path) -> str | None:
     """Point the symbolic link `link` of the working directory to `target` where possible.
 
-    Returns False when a file or folder of the user has this name.
+    Returns why not: a file or folder of the user has this name, or the system refuses links.
     """
     path = Path(link)
     try:
         if path.exists() and not path.is_symlink():
-            return False
+            return "is not a symbolic link; it stays as it is"
         atomic.remove_litter(path.parent, link)
+        if not system.UNIX:
+            path.unlink(missing_ok=True)  # Windows replaces no link to a folder
         prefix = atomic.temporary_prefix(link)
         with tempfile.TemporaryDirectory(prefix=prefix, dir=path.parent) as scratch:
             made = Path(scratch, link)
             made.symlink_to(target)
             made.replace(path)
-    except OSError:  # a file system without links: the logged file name has to suffice
-        return True
-    return True
+    except OSError as exc:  # such as a file system without links
+        return f"was not made ({exc.strerror}); this run is in {target}"
+    return None
 
 
 def batch_line(phase: str, step: int, steps: int, values: dict[str, float]) -> str:

@@ -1,0 +1,119 @@
+"""What differs between Linux, macOS and Windows, so that no other module has to know it.
+
+What only some systems have (locks, limits, hang-up signals, folders that can be opened) is looked
+for, not concluded from the name of the system. No result depends on it: without locks two runs that
+write to one place are not kept apart, without limits a compiler may take all memory.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import os
+import stat
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+
+def _module(name: str) -> Any:
+    """Return a module that only some systems have, else None."""
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        return None
+
+
+_fcntl = _module("fcntl")
+UNIX = _fcntl is not None
+"""Files may be renamed and removed while they are open, and links replaced in one step."""
+_COMMON = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | _COMMON
+"""How files of others are opened: without waiting for a pipe."""
+CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _COMMON
+"""How files are created that must not exist yet."""
+_ITSELF = READ | getattr(os, "O_NOFOLLOW", 0)
+
+
+def lock(handle: int, *, alone: bool = False, wait: bool = False) -> None:
+    """Hold an open file or folder until it is closed; others may hold it too, unless `alone`.
+
+    Raises BlockingIOError if another process holds it and nobody is to `wait`, and OSError where
+    the file system has no locks. Windows only locks files that somebody wants alone.
+    """
+    if _fcntl is not None:
+        kind = _fcntl.LOCK_EX if alone else _fcntl.LOCK_SH
+        _fcntl.flock(handle, kind if wait else kind | _fcntl.LOCK_NB)
+    elif alone and (windows := _module("msvcrt")) is not None:
+        try:
+            windows.locking(handle, windows.LK_LOCK if wait else windows.LK_NBLCK, 1)
+        except PermissionError as exc:
+            raise BlockingIOError(exc.errno, exc.strerror) from None
+
+
+def hold(folder: Path) -> Callable[[], None]:
+    """Hold a folder of this process, so that no other run removes it; return what lets go of it.
+
+    Raises OSError if the folder cannot be opened. Windows cannot open folders: see `unheld`.
+    """
+    if not UNIX:
+        return lambda: None
+    handle = os.open(folder, os.O_RDONLY)
+    with contextlib.suppress(OSError):  # of a file system without locks
+        lock(handle)
+    return lambda: os.close(handle)
+
+
+@contextlib.contextmanager
+def unheld(path: Path) -> Iterator[bool]:
+    """Run the block while no other process holds a file or folder; give whether it is a folder.
+
+    Raises OSError if one does or `path` is a link. Windows itself refuses to remove a file that is
+    open, and nobody can tell whether a folder is in use: it raises OSError for each.
+    """
+    if not UNIX:
+        if path.is_symlink() or path.is_dir():
+            raise PermissionError(f"nobody knows whether {path} is in use")
+        yield False
+        return
+    handle = os.open(path, _ITSELF)
+    try:
+        lock(handle, alone=True)
+        yield stat.S_ISDIR(os.fstat(handle).st_mode)
+    finally:
+        os.close(handle)
+
+
+def limiting(**limits: int) -> Callable[[], None] | None:
+    """Return what sets limits of a process, for `preexec_fn`; None where there are no limits.
+
+    They are named as in the module resource: `limiting(AS=1 << 30)`. One that the system does not
+    have or refuses, as macOS refuses AS, is left out; a lower one that exists already stays.
+    """
+    resource = _module("resource")
+    if resource is None:
+        return None
+
+    def limit() -> None:
+        for name, value in limits.items():
+            with contextlib.suppress(AttributeError, OSError, ValueError):
+                kind = getattr(resource, f"RLIMIT_{name}")
+                hard = resource.getrlimit(kind)[1]
+                least = value if hard == resource.RLIM_INFINITY else min(value, hard)
+                resource.setrlimit(kind, (least, least))
+
+    return limit
+
+
+def reserve(handle: int, count: int) -> None:
+    """Let an open file have room for `count` bytes, where the system can tell. Raises OSError."""
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(handle, 0, count)
+
+
+def ending_signals() -> tuple[int, ...]:
+    """Return the signals that ask a program to end, besides Ctrl-C, as far as there are any."""
+    import signal  # takes time to load
+
+    names = ("SIGTERM", "SIGHUP", "SIGBREAK")
+    return tuple(getattr(signal, name) for name in names if hasattr(signal, name))

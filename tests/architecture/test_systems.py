@@ -1,0 +1,94 @@
+"""What only some systems have is used in `reading/system.py` alone, which knows what to do without.
+
+What the tools do without it is tried in tests/systems.
+"""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+from collections.abc import Iterator
+from functools import cache
+
+import pytest
+
+from tests.conftest import ROOT
+
+KNOWING = "reading/system.py"
+MODULES = {
+    "fcntl", "resource", "pwd", "grp", "termios", "tty", "pty", "posix", "readline", "syslog",
+    "curses", "crypt", "msvcrt", "winreg", "nt", "_winapi",
+}  # fmt: skip
+OF_MODULES = {
+    "os": {
+        "O_CLOEXEC", "O_DIRECTORY", "O_NOFOLLOW", "O_NONBLOCK", "O_BINARY", "O_SYNC", "chown",
+        "chroot", "fchmod", "fchown", "fork", "forkpty", "geteuid", "getegid", "getgid",
+        "getgroups", "getloadavg", "getpgid", "getpgrp", "getpriority", "getresuid", "getsid",
+        "getuid", "initgroups", "killpg", "lchown", "lockf", "major", "mkfifo", "mknod", "nice",
+        "openpty", "pathconf", "posix_fallocate", "posix_spawn", "pread", "pwrite",
+        "sched_getaffinity", "sched_setaffinity", "sendfile", "setpgid", "setpriority",
+        "setsid", "setuid", "statvfs", "sync", "sysconf", "tcgetpgrp", "ttyname", "uname",
+        "wait", "wait3", "wait4", "waitid", "fdatasync", "startfile", "register_at_fork",
+        "confstr",
+    },
+    "signal": {
+        "SIGALRM", "SIGBUS", "SIGCHLD", "SIGCONT", "SIGHUP", "SIGIO", "SIGKILL", "SIGPIPE",
+        "SIGPROF", "SIGQUIT", "SIGSTOP", "SIGTSTP", "SIGUSR1", "SIGUSR2", "SIGWINCH", "SIGXCPU",
+        "SIGXFSZ", "SIGBREAK", "alarm", "setitimer", "pause", "pthread_kill", "pthread_sigmask",
+        "sigwait", "siginterrupt", "set_wakeup_fd",
+    },
+    "sys": {"platform", "getwindowsversion"},
+    "time": {"tzset", "clock_gettime"},
+}  # fmt: skip
+WORDS = {"preexec_fn", "pass_fds", "process_group"}
+"""Arguments of subprocess that Windows refuses."""
+ALLOWED = {
+    ("emulator/cpu/compiler.py", "preexec_fn"): "what `limiting` returns: None where it must be",
+    ("benchmarks/emulator.py", "resource"): "measures on Linux",
+    ("benchmarks/emulator.py", "os.sched_setaffinity"): "measures on Linux",
+    ("benchmarks/emulator.py", "os.sched_getaffinity"): "measures on Linux",
+    ("benchmarks/loader_cost.py", "os.wait4"): "measures on Linux",
+}  # fmt: skip
+
+
+@cache
+def _product() -> tuple[str, ...]:
+    tracked = subprocess.run(
+        ["git", "ls-files", "*.py"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    return tuple(name for name in tracked.stdout.splitlines() if not name.startswith("tests/"))
+
+
+def findings(source: str) -> Iterator[str]:
+    """Yield what a module uses that some system does not have."""
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.Import(names):
+                yield from (one.name for one in names if one.name.split(".")[0] in MODULES)
+            case ast.ImportFrom(module=str(module), names=names):
+                if module in MODULES:
+                    yield module
+                rare = OF_MODULES.get(module, set())
+                yield from (f"{module}.{one.name}" for one in names if one.name in rare)
+            case ast.Attribute(value=ast.Name(module), attr=attribute):
+                if attribute in OF_MODULES.get(module, set()):
+                    yield f"{module}.{attribute}"
+            case ast.keyword(arg=str(word)) if word in WORDS:
+                yield word
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["import fcntl", "from resource import setrlimit", "import os\nos.fork()", "run(preexec_fn=f)",
+     "def f():\n    import pwd", "from os import mkfifo", "import signal\nx = signal.SIGHUP"],
+)  # fmt: skip
+def test_what_some_systems_lack_is_found(source: str) -> None:
+    assert list(findings(source))
+
+
+def test_only_one_module_knows_the_differences_between_systems() -> None:
+    names = [name for name in _product() if name != KNOWING]
+    found = {
+        (name, use) for name in names for use in findings((ROOT / name).read_text(encoding="utf-8"))
+    }
+    assert found == set(ALLOWED), "ask reading/system.py instead"
