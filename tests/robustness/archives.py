@@ -16,10 +16,7 @@ def bomb(*, gzipped: bool = False) -> bytes:
     file = io.BytesIO()
     part = bytes(1 << 24)
     if gzipped:
-        with gzip.GzipFile(fileobj=file, mode="wb", mtime=0, compresslevel=6) as packed:
-            for _ in range(_BYTES // len(part)):
-                packed.write(part)
-        return file.getvalue()
+        return gzip.compress(part, compresslevel=6, mtime=0) * (_BYTES // len(part))
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as archive:
         for name in ("archive/data.pkl", "x.npy", "addr.npy"):
             with archive.open(name, "w", force_zip64=True) as member:

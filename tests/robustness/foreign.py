@@ -88,8 +88,8 @@ FILES: dict[str, Callable[[Path], None]] = {
     "Latin-1": _bytes(b"# gr\xfc\xdfe\nlayers:\n"),
     "10 MB of YAML": _bytes(_SLOPPY),
     "hole": _with_hole,
-    "zip bomb": _bytes(bomb()),
-    "gzip bomb": _bytes(bomb(gzipped=True)),
+    "zip bomb": lambda path: _bytes(bomb())(path),
+    "gzip bomb": lambda path: _bytes(bomb(gzipped=True))(path),
     "npy of objects": _bytes(_array("{'descr': '|O', 'fortran_order': False, 'shape': (3,)}")),
     "npy of exabytes": _bytes(
         _array(f"{{'descr': '<f4', 'fortran_order': False, 'shape': ({1 << 60}, 4)}}\n")

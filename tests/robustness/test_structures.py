@@ -161,7 +161,7 @@ SOUNDS = {
     + struct.pack("<HHIIHH", 1, 65535, 1, 1, 65535, 32) + b"data\x04\x00\x00\x00" + bytes(4),
     "c.wav": b"RIFF\x24\x00\x00\x00WAVEfmt \x10\x00\x00\x00"
     + struct.pack("<HHIIHH", 1, 1, 0, 0, 2, 16) + b"data\x04\x00\x00\x00" + bytes(4),
-    "d.wav": bomb(),
+    "d.wav": None,
     "e.flac": _flac((1 << 36) - 1),
 }  # fmt: skip
 
@@ -169,7 +169,7 @@ SOUNDS = {
 @pytest.mark.parametrize("name", SOUNDS)
 def test_sounds_whose_headers_lie_are_refused(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
-    path.write_bytes(SOUNDS[name])
+    path.write_bytes(SOUNDS[name] or bomb())
     start = time.process_time()
     with pytest.raises(DatasetError):
         read_sound(path, Preparation("sound", (128, 128, 1), rate=16000))
@@ -182,13 +182,13 @@ def test_sounds_whose_headers_lie_are_refused(tmp_path: Path, name: str) -> None
         b"\x89PNG\r\n\x1a\n" + struct.pack(">I", 13) + b"IHDR" + b"\xff" * 8 + b"\x08\x02\0\0\0",
         b"BM" + b"\xff" * 60, b"GIF89a\xff\xff\xff\xff" + bytes(20), b"P6 99999999 99999999 255 ",
         b"II*\x00\x08\x00\x00\x00" + b"\xff" * 60, b"RIFF\xff\xff\xff\xffWEBPVP8 " + b"\xff" * 40,
-        bomb(gzipped=True),
+        None,
     ],
     ids=["png", "bmp", "gif", "ppm", "tiff", "webp", "gzip"],
 )  # fmt: skip
-def test_pictures_whose_headers_lie_are_refused(tmp_path: Path, content: bytes) -> None:
+def test_pictures_whose_headers_lie_are_refused(tmp_path: Path, content: bytes | None) -> None:
     path = tmp_path / "x.png"
-    path.write_bytes(content)
+    path.write_bytes(content or bomb(gzipped=True))
     with pytest.raises(DatasetError), warnings.catch_warnings(action="ignore"):
         read_picture(path, Preparation("picture", (3, 8, 8)))
 

@@ -42,20 +42,31 @@ def _changed(kind: type[Optimizer], key: str, value: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("kind", "state", "message"),
+    ("kind", "key", "shape", "message"),
+    [(SGD, "momentum_buffer", (3,), "of parameter 0 has shape .3."),
+     (Adam, "exp_avg", (3, 2), "not .2, 3.")],
+)  # fmt: skip
+def test_state_of_another_shape_is_refused(
+    kind: type[Optimizer], key: str, shape: tuple[int, ...], message: str
+) -> None:
+    refused(kind, _changed(kind, key, torch.zeros(shape)), message)
+
+
+@pytest.mark.parametrize(
+    ("state", "message"),
     [
-        (SGD, _changed(SGD, "momentum_buffer", torch.zeros(3)), "of parameter 0 has shape .3."),
-        (Adam, _changed(Adam, "exp_avg", torch.zeros(3, 2)), "not .2, 3."),
-        (SGD, [1], "TypeError"),
-        (SGD, {}, "KeyError"),
-        (SGD, {"state": {}, "param_groups": []}, "ValueError: loaded state dict"),
-        (SGD, {"state": {}, "param_groups": [3]}, "TypeError"),
-        (SGD, {"state": 3, "param_groups": [{"params": [0, 1]}]}, "AttributeError"),
+        ([1], "TypeError"),
+        ({}, "KeyError"),
+        ({"state": {}, "param_groups": []}, "ValueError: loaded state dict"),
+        ({"state": {}, "param_groups": [3]}, "TypeError"),
+        ({"state": 3, "param_groups": [{"params": [0, 1]}]}, "AttributeError"),
     ],
 )
-def test_state_that_does_not_fit_is_refused(
-    kind: type[Optimizer], state: Any, message: str
-) -> None:
+def test_state_that_does_not_fit_is_refused(state: Any, message: str) -> None:
+    refused(SGD, state, message)
+
+
+def refused(kind: type[Optimizer], state: Any, message: str) -> None:
     _, optimizer = _stepped(kind)
     with pytest.raises(InputError, match=message) as info:
         take_optimizer(optimizer, state, "file")
