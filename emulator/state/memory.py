@@ -132,9 +132,8 @@ class Memory:
 
     def _check_registers(self, writes: Writes) -> None:
         """Refuse values for registers that do not exist; zeros have no effect."""
-        names = self.addresses.register_names
         for address in np.unique(word_address(writes.address[writes.value != 0])).tolist():
-            if address not in names:
+            if self.addresses.register_name(address) is None:
                 self._refuse(address, "the accelerator has no register there")
 
     def _control(self, control: list[tuple[int, int]]) -> None:

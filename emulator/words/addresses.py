@@ -110,8 +110,26 @@ class AddressMap:
     @cached_property
     def register_names(self) -> dict[int, str]:
         """Address of every register in words, such as `group 0 layer 3 POST`."""
-        chip, base = self.chip, self.apb_base
-        names = {
+        names = dict(self._names_outside)
+        for group in range(GROUPS):
+            start = self.apb_base + self.chip.group(group)
+            for offset, name in self._names_in_group.items():
+                names.setdefault(start + offset, f"group {group} {name}")
+        return names
+
+    def register_name(self, word: int) -> str | None:
+        """Return the name of a register by its address; None if there is none."""
+        group, offset = divmod(word - self.apb_base - self.chip.cnn_offset, self.chip.group_stride)
+        if word in self._names_outside or not 0 <= group < GROUPS:
+            return self._names_outside.get(word)
+        name = self._names_in_group.get(offset)
+        return name and f"group {group} {name}"
+
+    @cached_property
+    def _names_outside(self) -> dict[int, str]:
+        """Names of the registers that groups share, by address."""
+        base = self.apb_base
+        return {
             base + FIFO_CONTROL: "FIFO control",
             base + FIFO_STATUS: "FIFO status",
             base + AON_CONTROL: "always-on control",
@@ -119,23 +137,26 @@ class AddressMap:
             FAST_FIFO_STATUS: "fast FIFO status",
             FAST_FIFO_INTERRUPT: "fast FIFO interrupt enable",
             FAST_FIFO_DATA: "fast FIFO data",
+            **{base + FIFO_DATA + 4 * i: f"FIFO {i} data" for i in range(FIFOS)},
+            **{POWER_CONTROL + 4 * i: f"power register {i}" for i in range(POWER_REGISTERS)},
         }
-        names |= {base + FIFO_DATA + 4 * i: f"FIFO {i} data" for i in range(FIFOS)}
-        names |= {POWER_CONTROL + 4 * i: f"power register {i}" for i in range(POWER_REGISTERS)}
-        for group in range(GROUPS):
-            for layer in range(chip.max_layers):
-                for name in chip.layer_registers:
-                    address = base + chip.layer_address(group, layer, name)
-                    names.setdefault(address, f"group {group} layer {layer} {name}")
-            for name in chip.control_registers:
-                names[base + chip.control_address(group, name)] = f"group {group} {name}"
-        return names
+
+    @cached_property
+    def _names_in_group(self) -> dict[int, str]:
+        """Names of the registers that each group has, by their offset in the group."""
+        chip, start = self.chip, self.chip.group(0)
+        names: dict[int, str] = {}
+        for layer in range(chip.max_layers):
+            for name in chip.layer_registers:
+                address = chip.layer_address(0, layer, name)
+                names.setdefault(address - start, f"layer {layer} {name}")
+        return names | {chip.control_address(0, n) - start: n for n in chip.control_registers}
 
     def describe(self, address: int) -> str:
         """Say in words what stands at an address; the empty string if nothing does."""
         word = word_address(address)
-        if word in self.register_names:
-            return self.register_names[word]
+        if name := self.register_name(word):
+            return name
         group, area, offset = (int(part[0]) for part in self.split(np.array([word])))
         if area == OUTSIDE:
             return ""
@@ -158,7 +179,7 @@ class AddressMap:
     def has_something_at(self, address: int) -> bool:
         """Tell whether a register or a memory of the accelerator stands at an address."""
         word = word_address(address)
-        if word in self.register_names:
+        if self.register_name(word):
             return True
         chip = self.chip
         group, offset = divmod(word - self.apb_base - chip.cnn_offset, chip.group_stride)
