@@ -32,6 +32,7 @@ READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | _COMMON
 """How files of others are opened: without waiting for a pipe."""
 CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _COMMON
 """How files are created that must not exist yet."""
+_LONGEST, _AGAIN_SECONDS = 1e8, 5.0
 _ITSELF = READ | getattr(os, "O_NOFOLLOW", 0)
 
 
@@ -84,25 +85,48 @@ def unheld(path: Path) -> Iterator[bool]:
         os.close(handle)
 
 
-def limiting(**limits: int) -> Callable[[], None] | None:
-    """Return what sets limits of a process, for `preexec_fn`; None where there are no limits.
+SHELL = next(filter(os.path.exists, ("/bin/sh",)), None)
+"""A shell that knows `ulimit` and `trap`; None where there is none."""
 
-    They are named as in the module resource: `limiting(AS=1 << 30)`. One that the system does not
-    have or refuses, as macOS refuses AS, is left out; a lower one that exists already stays.
+
+def grouped(leader: int = 0) -> dict[str, Any]:
+    """Return arguments for subprocess that put a program into a process group.
+
+    It is that of the process `leader`, or a new one. No arguments where there are no groups.
     """
-    resource = _module("resource")
-    if resource is None:
-        return None
+    return {"process_group": leader} if hasattr(os, "setpgid") else {}
 
-    def limit() -> None:
-        for name, value in limits.items():
-            with contextlib.suppress(AttributeError, OSError, ValueError):
-                kind = getattr(resource, f"RLIMIT_{name}")
-                hard = resource.getrlimit(kind)[1]
-                least = value if hard == resource.RLIM_INFINITY else min(value, hard)
-                resource.setrlimit(kind, (least, least))
 
-    return limit
+def end_group(leader: int) -> None:
+    """Ask all programs of a process group to end, also those that stand still."""
+    import signal  # takes time to load
+
+    with contextlib.suppress(OSError):  # they have ended
+        os.killpg(leader, signal.SIGTERM)
+        os.killpg(leader, signal.SIGCONT)
+
+
+@contextlib.contextmanager
+def alarm(seconds: float, end: Callable[[], None]) -> Iterator[None]:
+    """Call `end`, which raises, when the block takes longer; again if nothing comes of it.
+
+    Nothing happens where the system has no timers, outside the main thread, or if the timer is in
+    use.
+    """
+    import signal  # takes time to load
+    import threading
+
+    able = hasattr(signal, "setitimer") and threading.current_thread() is threading.main_thread()
+    if not able or signal.getsignal(signal.SIGALRM) is not signal.SIG_DFL:
+        yield
+        return
+    signal.signal(signal.SIGALRM, lambda *_: end())
+    signal.setitimer(signal.ITIMER_REAL, min(seconds, _LONGEST), _AGAIN_SECONDS)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
 
 
 def reserve(handle: int, count: int) -> None:

@@ -28,6 +28,10 @@ DEFAULT_LEVEL = "3"
 """Level of the compiler for programs without accelerator, unless an option tells."""
 
 
+LEAST_READING_SECONDS = 10.0
+"""For reading and compiling a project, however little time its program gets."""
+
+
 _LARGEST_PORT = 65535
 
 
@@ -107,6 +111,7 @@ def parse(words: Sequence[str] | None = None) -> EmulateOptions:
             include=tuple(Path(folder) for folder in args.include),
             exclude=tuple(args.exclude),
             shorten_loops=args.shorten_loops,
+            seconds=max(args.time_limit, LEAST_READING_SECONDS),
         ),
     )
 
@@ -187,7 +192,8 @@ def arguments() -> Parser:
         "--apb-base", type=base_address, default=DEFAULT_APB_BASE, metavar="N", help="base address"
     )
     option("--time-limit", type=seconds, default=60.0, metavar="S",
-           help="end the program after S seconds (default: 60)")  # fmt: skip
+           help="end the program after S seconds, and reading and compiling it "
+           f"(at least {LEAST_READING_SECONDS:g}) likewise (default: 60)")  # fmt: skip
     option("--accelerator-only", action="store_true",
            help="run the network of cnn.c without main(), and print its output")  # fmt: skip
     option("--input", metavar="FILE",

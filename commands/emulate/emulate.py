@@ -34,6 +34,7 @@ from emulator import (
     NetworkRun,
     Writes,
 )
+from emulator.cpu.deadline import within
 from emulator.errors import NoProgramError, StoppedError
 from emulator.report.departure import departure_of_words, outputs_at
 from emulator.report.describe import (
@@ -61,8 +62,9 @@ def emulate(options: EmulateOptions) -> int:
     if options.words is not None:
         return emulate_words(Path(options.words), options)
     assert options.project is not None, "the command line names one of both"
-    core = core_of(options)
-    refuse_options(options, core)
+    with within(options.tree.seconds, options.project):
+        core = core_of(options)
+        refuse_options(options, core)
     if core is not None:
         return emulate_plain(Path(options.project), core, options)
     if options.accelerator_only:

@@ -21,7 +21,8 @@ _PLAN = "plan.json"
 _SLOT = "nnb_slot"
 _LARGEST_CONTAINER = 64 << 20
 _SDK = re.compile(
-    r'^\s*#\s*include\s*[<"]((?:mxc|mxc_\w+|tornadocnn|gcfr_regs)\.h)[>"]', re.MULTILINE
+    r'^[^\S\n]*+#[^\S\n]*+include[^\S\n]*+[<"]((?:mxc|mxc_\w+|tornadocnn|gcfr_regs)\.h)[>"]',
+    re.MULTILINE,
 )
 _SHOWN = 12
 
@@ -149,8 +150,9 @@ def emulate_plain(project: Path, core: str, options: EmulateOptions) -> int:
     level = options.optimization or DEFAULT_LEVEL
     sources, flags = library_of(project)
     program = compile_plain(
-        project, ARCHITECTURES[core], f"-O{level}", flags, sources, engine=options.dma
-    )
+        project, ARCHITECTURES[core], f"-O{level}", flags, sources, engine=options.dma,
+        seconds=options.tree.seconds,
+    )  # fmt: skip
     engine = CopyEngine() if options.dma else None
     try:
         run = run_plain(

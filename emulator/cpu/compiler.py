@@ -11,20 +11,16 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
 from emulator.cpu.architecture import Architecture
 from emulator.cpu.elf import Image, read_image
+from emulator.cpu.workshop import Workshop
 from emulator.errors import EmulatorError
 from reading import real_path
-from reading.system import limiting
 
-_COMPILER_BYTES = 8 << 30
-"""Address space, for a source whose macros grow without end; a usual program takes a gibibyte."""
-COMPILE_SECONDS = 120
 PREFERENCE = "AI8X_COMPILER"
 """Variable of the environment."""
 
@@ -89,58 +85,44 @@ def compile_program(
     """Compile and link C files with additional compiler flags; nothing is left behind.
 
     `place` is what messages name. Raises EmulatorError: no compiler (E810), the compiler refuses
-    the program or takes too long (E811, with its first error).
+    the program or takes too much (E811, with its first error).
     """
-    with tempfile.TemporaryDirectory(prefix="emulator-") as folder:
-        program = Path(folder) / "program.elf"
-        files = (str(real_path(source)) for source in sources)
-        arguments = [*flags, "-o", str(program), *files]
-        status, output = run_compiler(arguments, core, Path(folder), place)
-        if status:
-            raise EmulatorError(
-                "E811",
-                f"the program does not compile: {_first_error(output)}",
-                str(place),
-                "Correct this error first.",
-            )
-        return read_image(program, core)
+    with Workshop(place) as workshop:
+        return compile_in(workshop, sources, flags, core)
+
+
+def compile_in(
+    workshop: Workshop, sources: Sequence[Path], flags: Sequence[str], core: Architecture
+) -> Image:
+    """Compile and link in a workshop, as `compile_program` does."""
+    program = workshop.folder / "program.elf"
+    files = (str(real_path(source)) for source in sources)
+    status, output = run_compiler([*flags, "-o", str(program), *files], core, workshop)
+    if status:
+        raise EmulatorError(
+            "E811",
+            f"the program does not compile: {_first_error(output)}",
+            str(workshop.place),
+            "Correct this error first.",
+        )
+    return read_image(program, core)
 
 
 def run_compiler(
-    arguments: Sequence[str],
-    core: Architecture,
-    folder: Path,
-    place: Path,
-    *,
-    keep: bool = False,
+    arguments: Sequence[str], core: Architecture, workshop: Workshop, *, keep: bool = False
 ) -> tuple[int, str]:
-    """Run the compiler for a core in `folder`; return its status and what it prints.
+    """Run the compiler for a core in a workshop; return its status and what it prints.
 
-    `place` is what messages name. With `keep` the result may be kept in the user's cache. Raises
-    EmulatorError: no compiler (E810), it takes too long (E811).
+    With `keep` the result may be kept in the user's cache. Raises EmulatorError: no compiler
+    (E810), it takes too much time, memory or room (E811).
     """
+    folder = workshop.folder
     environment = {**os.environ, "LC_ALL": "C", "TMPDIR": str(folder)}
     if not keep:
         environment["ZIG_LOCAL_CACHE_DIR"] = str(folder / "local")
     if not os.access(os.environ.get("HOME", ""), os.W_OK):  # where the compiler's cache would be
         environment.setdefault("ZIG_GLOBAL_CACHE_DIR", str(folder / "global"))
-    try:
-        result = subprocess.run(
-            [*compiler(core), *arguments],
-            cwd=folder,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=COMPILE_SECONDS,
-            preexec_fn=limiting(AS=_COMPILER_BYTES),
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        message = f"the compiler does not finish within {COMPILE_SECONDS} s"
-        raise EmulatorError("E811", message, str(place)) from None
-    return result.returncode, result.stderr
+    return workshop.run([*compiler(core), *arguments], environment)
 
 
 def _first_error(messages: str) -> str:

@@ -6,11 +6,13 @@ Source: docs/emulator.md, "The core and its peripherals".
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import replace
 from pathlib import Path
 
 from device import Chip
 from emulator.cpu.architecture import CORTEX_M4
+from emulator.cpu.deadline import within
 from emulator.cpu.elf import Image
 from emulator.errors import EmulatorError
 from emulator.project.building import Build, build_program
@@ -45,9 +47,10 @@ def compile_firmware(project: Path, options: TreeOptions | None = None) -> Firmw
     EmulatorError: no such folder or no C files (E800), no compiler (E810), the compiler refuses the
     program (E811, with the compiler's first error).
     """
-    tree = read_tree(project, options)
-    program = _network_program(tree)
-    wrapper = build_program(tree, tree.wrappers, CORTEX_M4) if tree.wrappers else None
+    with _reading(project, options):
+        tree = read_tree(project, options)
+        program = _network_program(tree)
+        wrapper = build_program(tree, tree.wrappers, CORTEX_M4) if tree.wrappers else None
     notes = (*program.notes, *(wrapper.notes if wrapper else ()))
     return Firmware(
         program.image,
@@ -66,21 +69,23 @@ def compile_network(
     With them comes what of the program loads the sample and checks the output, if that compiles.
     Raises EmulatorError as `compile_firmware`, and if there is no network, or several (E814).
     """
-    tree = read_tree(project, options)
-    sources = network_sources(tree)
-    try:
-        build = build_program(tree, [*sources.files, *sources.program], tree.core, alone=True)
-    except EmulatorError:
-        if not sources.program:
-            raise
-        sources = replace(sources, program=())
-        build = build_program(tree, sources.files, tree.core, alone=True)
+    with _reading(project, options):
+        tree = read_tree(project, options)
+        sources = network_sources(tree)
+        try:
+            build = build_program(tree, [*sources.files, *sources.program], tree.core, alone=True)
+        except EmulatorError:
+            if not sources.program:
+                raise
+            sources = replace(sources, program=())
+            build = build_program(tree, sources.files, tree.core, alone=True)
     return Firmware(build.image, None, tree.chip, build.notes, ()), sources
 
 
 def compile_project(project: Path) -> Image:
     """Compile and link the program that runs the network, as `compile_firmware` does."""
-    return _network_program(read_tree(project)).image
+    with _reading(project):
+        return _network_program(read_tree(project)).image
 
 
 def compile_wrapper(project: Path) -> Image | None:
@@ -88,13 +93,20 @@ def compile_wrapper(project: Path) -> Image | None:
 
     Raises EmulatorError as `compile_firmware` does.
     """
-    tree = read_tree(project)
-    return build_program(tree, tree.wrappers, CORTEX_M4).image if tree.wrappers else None
+    with _reading(project):
+        tree = read_tree(project)
+        return build_program(tree, tree.wrappers, CORTEX_M4).image if tree.wrappers else None
 
 
 def target_of(project: Path) -> Chip | None:
     """Return the chip that the project's makefile is for; None if it does not tell."""
     return chip_of(project)
+
+
+def _reading(
+    project: Path, options: TreeOptions | None = None
+) -> contextlib.AbstractContextManager[None]:
+    return within((options or TreeOptions()).seconds, project)
 
 
 def _network_program(tree: ProjectTree) -> Build:

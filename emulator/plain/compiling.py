@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 from emulator.cpu.architecture import Architecture
-from emulator.cpu.compiler import compile_program, run_compiler
+from emulator.cpu.compiler import compile_in, run_compiler
+from emulator.cpu.deadline import READING_SECONDS, within
 from emulator.cpu.elf import Image, function_names
+from emulator.cpu.workshop import Workshop
 from emulator.errors import EmulatorError, NoProgramError
 from reading import check_sources, real_path, source_text
 from values import frozen
@@ -23,7 +24,10 @@ _FLAGS = (
     *("-ffunction-sections", "-fdata-sections", "-fno-asynchronous-unwind-tables"),
 )
 _LINKING = ("-nostdlib", "-Wl,--gc-sections", "-Wl,--entry=reset_handler")
-_MACS = re.compile(r"^\s*#\s*define\s+CNN_MACS\s+(\d+)", re.MULTILINE)
+_MACS = re.compile(
+    r"^[^\S\n]*+#[^\S\n]*+define[^\S\n]++CNN_MACS[^\S\n]++(\d{1,18})\b", re.MULTILINE
+)
+_MAIN = re.compile(r"\bmain\s*+\(")
 
 
 @frozen
@@ -46,6 +50,7 @@ def compile_plain(
     more: Sequence[Path] = (),
     *,
     engine: bool = False,
+    seconds: float = READING_SECONDS,
 ) -> PlainProgram:
     """Compile and link the C files of a folder, and `more` files; nothing is written into it.
 
@@ -53,41 +58,51 @@ def compile_plain(
     made by a `CopyEngine`.
 
     Raises EmulatorError: no C files (E800), no compiler (E810), the compiler refuses the program,
-    or it has no main() (E811).
+    it has no main(), or all this takes more than `seconds` (E811).
     """
-    sources = sorted(folder.glob("*.c")) if folder.is_dir() else []
-    if not sources:
-        message = "there are no C files" if folder.is_dir() else "no such folder"
-        raise EmulatorError("E800", message, str(folder), "Name a folder with a generated project.")
-    check_sources(folder)
-    if not any(re.search(r"\bmain\s*\(", source_text(path)) for path in sources):
-        raise NoProgramError("E811", "no file defines main()", str(folder))
-    includes = (f"-I{real_path(folder)}", f"-I{PLAIN / 'include'}")
-    with tempfile.TemporaryDirectory(prefix="emulator-") as name:
-        run_time = _run_time(core, Path(name), folder, (*_RUN_TIME, *(_ENGINE,) * engine))
-        link = (*_LINKING, "-T", str(PLAIN / "link.ld"))
+    with within(seconds, folder):
+        sources = sorted(folder.glob("*.c")) if folder.is_dir() else []
+        if not sources:
+            message = "there are no C files" if folder.is_dir() else "no such folder"
+            remedy = "Name a folder with a generated project."
+            raise EmulatorError("E800", message, str(folder), remedy)
+        check_sources(folder)
+        if not any(_MAIN.search(source_text(path)) for path in sources):
+            raise NoProgramError("E811", "no file defines main()", str(folder))
         own = [path for path in sources if not engine or path.name != _COPIES]
-        image = compile_program(
-            [*own, *more, *run_time],
-            [optimization, *_FLAGS, *flags, *includes, *link],
-            core,
-            folder,
-        )
-        run_time_names = frozenset[str]().union(*map(function_names, run_time))
-    headers = (source_text(path) for path in sorted(folder.glob("*.h")))
-    found = next(filter(None, map(_MACS.search, headers)), None)
-    names = frozenset(name for _, name in image.functions)
-    return PlainProgram(image, int(found[1]) if found else None, names - run_time_names)
+        options = [optimization, *_FLAGS, *flags, f"-I{real_path(folder)}"]
+        names = (*_RUN_TIME, *(_ENGINE,) * engine)
+        image, of_run_time = _compiled([*own, *more], options, core, folder, names)
+        headers = (source_text(path) for path in sorted(folder.glob("*.h")))
+        found = next(filter(None, map(_MACS.search, headers)), None)
+        defined = frozenset(name for _, name in image.functions)
+        macs = int(found[1]) if found else None
+    return PlainProgram(image, macs, defined - of_run_time)
 
 
-def _run_time(core: Architecture, folder: Path, place: Path, names: Sequence[str]) -> list[Path]:
+def _compiled(
+    sources: Sequence[Path],
+    flags: Sequence[str],
+    core: Architecture,
+    place: Path,
+    run_time_names: Sequence[str],
+) -> tuple[Image, frozenset[str]]:
+    """Compile sources with the run time; return the program, and the functions of the latter."""
+    with Workshop(place) as workshop:
+        run_time = _run_time(core, workshop, run_time_names)
+        link = (f"-I{PLAIN / 'include'}", *_LINKING, "-T", str(PLAIN / "link.ld"))
+        image = compile_in(workshop, [*sources, *run_time], [*flags, *link], core)
+        return image, frozenset[str]().union(*map(function_names, run_time))
+
+
+def _run_time(core: Architecture, workshop: Workshop, names: Sequence[str]) -> list[Path]:
     """Compile the run time, always with the same options."""
     objects = []
     for name in names:
-        source, compiled = PLAIN / "source" / name, folder / Path(name).with_suffix(".o")
+        source, compiled = PLAIN / "source" / name, workshop.folder / Path(name).with_suffix(".o")
         arguments = ["-c", "-O2", "-fno-builtin", *_FLAGS, f"-I{PLAIN / 'include'}"]
         arguments += ["-o", str(compiled), str(source)]
-        status, output = run_compiler(arguments, core, folder, place)
+        status, output = run_compiler(arguments, core, workshop)
         if status:
             raise EmulatorError("E811", f"the run time does not compile: {output}", str(source))
         objects.append(compiled)

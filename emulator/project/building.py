@@ -7,13 +7,13 @@ emulator's run time and in the compiler's; functions of boards and drivers get s
 from __future__ import annotations
 
 import re
-import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from emulator.cpu.architecture import RISCV, Architecture
 from emulator.cpu.compiler import is_clang, run_compiler
 from emulator.cpu.elf import Image, ObjectSymbols, read_image, read_object
+from emulator.cpu.workshop import Workshop
 from emulator.errors import EmulatorError, NoProgramError
 from emulator.project.headers import SDK
 from emulator.project.sources import SourceCompiler
@@ -59,9 +59,9 @@ def build_program(
     Raises EmulatorError: no compiler (E810), the compiler refuses a source, or the sources do not
     make up a program (E811, with the first error).
     """
-    with tempfile.TemporaryDirectory(prefix="emulator-") as name:
-        folder = Path(name)
-        compiler = SourceCompiler(tree, core, folder, alone=alone)
+    with Workshop(tree.root) as workshop:
+        folder = workshop.folder
+        compiler = SourceCompiler(tree, core, workshop, alone=alone)
         own = ("runtime.c", "alone.c") if alone else ("runtime.c",)
         runtime = [compiler.compile_own(SDK / "source" / name) for name in own]
         compiler.compile_all(sources)
@@ -73,7 +73,7 @@ def build_program(
             stand_ins.write_text(stand_in_functions(missing))
             flag = f'-DEMULATOR_STAND_INS="{stand_ins}"'
             runtime.append(compiler.compile_own(SDK / "source" / "stand_ins.c", flag))
-        image = _link([*runtime, *compiler.objects.values()], compiler, folder)
+        image = _link([*runtime, *compiler.objects.values()], compiler)
         notes = (*tree.notes, *added, *compiler.notes())
         return Build(image, notes, tuple(compiler.repetitions))
 
@@ -151,18 +151,19 @@ def _definitions(compiler: SourceCompiler, names: Iterable[str]) -> list[Path]:
     return [path for resolved, path in found.items() if resolved not in known]
 
 
-def _link(objects: Sequence[Path], compiler: SourceCompiler, folder: Path) -> Image:
+def _link(objects: Sequence[Path], compiler: SourceCompiler) -> Image:
     """Link; the compiler's own run time, which takes time to build, only if it is needed."""
-    program, core, root = folder / "program.elf", compiler.core, compiler.tree.root
+    workshop, core = compiler.workshop, compiler.core
+    program = workshop.folder / "program.elf"
     command = [*_LINK_FLAGS, "-o", str(program), *(str(path) for path in objects)]
     further = () if is_clang(core) else ("-nostdlib", "-lgcc")
     for run_time in (("-nostdlib",), further):
-        status, output = run_compiler([*command, *run_time], core, folder, root)
+        status, output = run_compiler([*command, *run_time], core, workshop)
         if not status:
             return read_image(program, core)
     lines = [line for line in output.splitlines() if "error:" in line or "undefined" in line]
     first = (lines or output.splitlines() or ["no message"])[0]
-    raise EmulatorError("E811", f"the project cannot be linked: {first}", str(root))
+    raise EmulatorError("E811", f"the project cannot be linked: {first}", str(workshop.place))
 
 
 def _linker_symbols() -> frozenset[str]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from emulator.cpu.architecture import Architecture
 from emulator.cpu.compiler import compiler, compiler_headers, is_clang, run_compiler
 from emulator.cpu.port import PORT
+from emulator.cpu.workshop import Workshop
 from emulator.errors import EmulatorError
 from emulator.project.headers import SDK, Headers
 from emulator.project.loops import repeated_calls, shorten_loops
@@ -41,7 +42,7 @@ _COMPILED: dict[tuple[object, ...], bytes] = {}
 
 
 class SourceCompiler:
-    """Compiles sources of a tree for a core into `folder`.
+    """Compiles sources of a tree for a core in a workshop.
 
     `objects` are the results by source, `standins` what was made up for each. `common` allows
     variables that several files define, as older compilers do. With `alone`, only functions are
@@ -49,9 +50,10 @@ class SourceCompiler:
     """
 
     def __init__(
-        self, tree: ProjectTree, core: Architecture, folder: Path, *, alone: bool = False
+        self, tree: ProjectTree, core: Architecture, workshop: Workshop, *, alone: bool = False
     ) -> None:
         self.tree, self.core, self.alone = tree, core, alone
+        self.workshop, folder = workshop, workshop.folder
         self.headers = Headers(tree, folder / "headers")
         self.objects: dict[Path, Path] = {}
         self.standins: dict[Path, StandIns] = {}
@@ -66,7 +68,11 @@ class SourceCompiler:
     def compile_all(self, sources: Iterable[Path]) -> None:
         """Compile sources. Raises EmulatorError (E810, E811) at the first that is refused."""
         with ThreadPoolExecutor(_WORKERS) as pool:
-            list(pool.map(self.compile, sources))
+            try:
+                list(pool.map(self.compile, sources))
+            except BaseException:
+                self.workshop.end()  # or the workers would still be waited for
+                raise
 
     def compile(self, source: Path) -> None:
         """Compile one source. Raises EmulatorError (E810, E811) if it is refused."""
@@ -100,9 +106,7 @@ class SourceCompiler:
             return target
         system = compiler_headers(self.core)
         command = [*_COMMON_FLAGS, *_SDK_FLAGS, *system, *flags, "-o", str(target), str(source)]
-        status, output = run_compiler(
-            command, self.core, self._folder, self.tree.root, keep=not flags
-        )
+        status, output = run_compiler(command, self.core, self.workshop, keep=not flags)
         if status:
             raise EmulatorError("E811", f"{source.name} of the run time: {output[:300]}")
         if not flags:
@@ -142,7 +146,7 @@ class SourceCompiler:
         return copy
 
     def _run(self, *arguments: str) -> tuple[int, str]:
-        return run_compiler(arguments, self.core, self._folder, self.tree.root)
+        return run_compiler(arguments, self.core, self.workshop)
 
     def _flags(self, source: Path) -> list[str]:
         chip = [f"-DTARGET_{self.tree.chip.name}"] if self.tree.chip else []

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from device import Chip, UnknownDeviceError, chip_named
 from emulator.cpu.architecture import CORTEX_M4, RISCV, Architecture
+from emulator.cpu.deadline import READING_SECONDS
 from emulator.errors import EmulatorError
 from emulator.project.makefile import Makefile, MakefileError
 from reading import check_sources, real_path, source_text
@@ -40,13 +41,15 @@ class TreeOptions:
     """What the user says about a tree: more folders of headers, files that do not belong to it.
 
     `exclude` holds names or patterns of C files. With `shorten_loops`, loops that repeat parts of
-    an inference run twice. `flags` are further options of the compiler.
+    an inference run twice. `flags` are further options of the compiler. Reading and compiling may
+    take `seconds`.
     """
 
     include: tuple[Path, ...] = ()
     exclude: tuple[str, ...] = ()
     shorten_loops: bool = False
     flags: tuple[str, ...] = ()
+    seconds: float = READING_SECONDS
 
 
 @frozen

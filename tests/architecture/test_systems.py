@@ -43,7 +43,6 @@ OF_MODULES = {
 WORDS = {"preexec_fn", "pass_fds", "process_group"}
 """Arguments of subprocess that Windows refuses."""
 ALLOWED = {
-    ("emulator/cpu/compiler.py", "preexec_fn"): "what `limiting` returns: None where it must be",
     ("benchmarks/emulator.py", "resource"): "measures on Linux",
     ("benchmarks/emulator.py", "os.sched_setaffinity"): "measures on Linux",
     ("benchmarks/emulator.py", "os.sched_getaffinity"): "measures on Linux",
