@@ -33,7 +33,7 @@ ifneq ($(shell $(PYTHON) -c 'print("runs")' 2>/dev/null),runs)
 .PHONY: $(RUNTIME)
 endif
 
-.PHONY: faults mistakes help setup demo rtl-demo test test-fast properties lint format docs kat kat-selection qat-kat qat-table emulator-kat bit-flips core-memory fault-table c-faults fuzz benchmarks clean recipes arrange-table arrange-loads arrange-properties software-kat software-images cmsis-images cmsis-operators cmsis-benchmarks software-cores software-compilers software-mutations software-operators software-properties software-levels software-schemes software-benchmarks software-mlperf software-demo lowbit-images qformat-benchmarks qformat-guard qformat-table container-fuzz cost-model
+.PHONY: faults mistakes help setup demo rtl-demo test test-fast properties lint format docs kat kat-selection qat-kat qat-table emulator-kat bit-flips core-memory fault-table c-faults fuzz benchmarks clean recipes arrange-table arrange-loads arrange-properties software-kat software-images cmsis-images cmsis-operators cmsis-benchmarks software-cores software-compilers mutants software-operators software-properties software-levels software-schemes software-benchmarks software-mlperf software-demo lowbit-images qformat-benchmarks qformat-guard qformat-table container-fuzz cost-model
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -134,9 +134,6 @@ software-cores: $(DEVELOPMENT) ## the same results on four cores: trained networ
 software-compilers: $(DEVELOPMENT) ## the same bytes with gcc, clang and zig cc at -O0, -Os, -O3 and with sanitizers
 	@$(PYTHON) -m tests.software.compilers $(ARGS)
 
-software-mutations: $(DEVELOPMENT) ## one constant broken at a time in the kernels: how many the tests notice
-	@$(PYTHON) -m tests.software.mutations $(ARGS)
-
 software-operators: $(DEVELOPMENT) ## every operator and key in C against the simulation, with sanitizers
 	@$(PYTHON) -m tests.software.against_simulation $(ARGS)
 
@@ -181,6 +178,9 @@ faults: $(DEVELOPMENT) ## a kill, a full disk and an I/O error at every step of 
 
 container-fuzz: $(DEVELOPMENT) ## damage every byte of three containers, and 10,000 in other ways, in Python and C
 	@$(PYTHON) -m tests.software.container_fuzz $(ARGS)
+
+mutants: $(DEVELOPMENT) ## plant defects one at a time in what computes: how many the nearest tests notice
+	@$(PYTHON) -m tests.mutants --jobs $(JOBS) $(ARGS)
 
 fuzz: $(DEVELOPMENT) ## the loader on thousands of damaged inputs, the readers on 100,000 hostile files, every option on 18
 	@$(PYTHON) -m tests.robustness --jobs $(JOBS) $(ARGS)
