@@ -15,12 +15,14 @@ from answer import Answer, HashedWords, LayerAnswer, LayerForm, Registers, Store
 from answer.content import grid_width, hashed_channels, hashed_columns, hashed_rows
 from answer.hashes import run_hashes
 from device.chip import KERNEL_COLUMN_BYTES
+from synthesis.encode.data import loaded_input
 from synthesis.encode.numbering import Numbering
 from synthesis.mapping import MappedLayer
 from synthesis.network import Tensor
 from synthesis.pipeline import Synthesis
 from synthesis.place.outputs import delivery_of, pieces_of, pixel_step
 from synthesis.program import Program, Words
+from synthesis.simulate import simulate
 from synthesis.words import final_registers, pushes
 
 LARGEST_BYTES = 300_000
@@ -32,14 +34,28 @@ _WORDS_PER_COLUMN = 4
 
 
 def build_answer(
-    result: Synthesis, name: str, repeat: int, project_bytes: int, *, fixed_input: bool
+    result: Synthesis,
+    name: str,
+    repeat: int,
+    project_bytes: int,
+    *,
+    fixed_input: bool,
+    average_rounding: bool = False,
 ) -> Answer:
     """Return the answer of a program; `project_bytes` is the size of its other files.
 
     `repeat` is how many times the layers are configured. With `fixed_input` the program loads
-    another input than the simulation had, and the layers are left out.
+    another input than the simulation had, for which the layers are simulated again.
     """
     program = result.program
+    simulated = result
+    if fixed_input:
+        loaded = loaded_input(result.mapped, program)
+        fixed_input = loaded is None
+        if loaded is not None:
+            network = replace(result.network, sample=loaded)
+            activations = simulate(network, average_rounding=average_rounding)
+            simulated = replace(result, network=network, activations=activations)
     left_out = tuple(_left_out(result, repeat, fixed_input=fixed_input))
     answer = Answer(
         chip=program.chip.name,
@@ -60,12 +76,12 @@ def build_answer(
         return answer
     largest = max(LARGEST_BYTES, project_bytes // LARGEST_SHARE) * _FOR_HASHES // 100
     used = sum(8 * len(w.hashes) for w in (answer.kernels, answer.inputs, answer.pushes))
-    return replace(answer, layers=tuple(_layers(result, largest - used)))
+    return replace(answer, layers=tuple(_layers(simulated, largest - used)))
 
 
 def _left_out(result: Synthesis, repeat: int, *, fixed_input: bool) -> Iterator[str]:
     if fixed_input:
-        yield "the layers: the program loads a pattern instead of the sample"
+        yield "the layers: no sample leads to the pattern that the program loads"
         return
     if repeat > 1:
         yield f"repetitions 2 to {repeat} of the layers: they read what the first has overwritten"

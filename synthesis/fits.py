@@ -15,6 +15,7 @@ from device.channels import passes
 from device.chip import WORD_BYTES
 from diagnostics import DiagnosticError, Severity
 from synthesis.emit import ProjectOptions
+from synthesis.emit.fitting import fitted
 from synthesis.emit.footprint import footprint
 from synthesis.encode import encode
 from synthesis.mapping import MappedLayer, map_network
@@ -172,7 +173,8 @@ def _memories(
         where = placement.layout.layers[layer.index]
         gaps = (where.write_gap or 0) + 1
         ends.append((where.out_offset or 0) + _result_bytes(layer) * gaps)
-    project_use = footprint(program, project)
+    fitting = fitted(program, project)
+    project_use = footprint(fitting.program, fitting.options)
     return {
         "kernel columns": Use(columns, chip.kernel_columns),
         "data": Use(min(max(ends), chip.instance_bytes), chip.instance_bytes),

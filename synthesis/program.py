@@ -10,7 +10,7 @@ docs/generated-project.md.
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Literal
 
 import numpy as np
@@ -20,6 +20,9 @@ from device import Chip
 from values import frozen
 
 Words = NDArray[np.uint32]
+
+_ALTERNATING = (0x55555555, 0xAAAAAAAA)
+_FEW_WORDS = 256
 
 
 @frozen
@@ -278,3 +281,23 @@ class Program:
     def master_control(self) -> int:
         """Address of the control register that starts the network."""
         return self.control_addresses[0]
+
+
+def pattern(count: int) -> Words:
+    """Return so many words of alternating bits, which need no array in a program."""
+    return np.resize(np.array(_ALTERNATING, np.uint32), count)
+
+
+def with_pattern(program: Program) -> Program:
+    """Return a program that takes no sample: memory gets a pattern, FIFOs a few words repeatedly.
+
+    These are the first words of the sample, so many that all rounds are equal.
+    """
+
+    def repeated(stream: FifoStream) -> FifoStream:
+        count = next(n for n in range(_FEW_WORDS, 0, -1) if len(stream.words) % n == 0)
+        words = np.resize(stream.words[:count], len(stream.words))
+        return replace(stream, words=words, stored_words=count, step=0, mask=0xFFFFFFFF)
+
+    inputs = tuple(replace(b, words=pattern(len(b.words))) for b in program.inputs)
+    return replace(program, inputs=inputs, fifo=tuple(map(repeated, program.fifo)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,11 +24,11 @@ from diagnostics import (
 from synthesis.answer import build_answer
 from synthesis.emit import (
     ProjectOptions,
-    check_footprint,
     check_options,
     check_outputs,
     emit_arrays,
     emit_project,
+    fitted,
     footprint,
     format_footprint,
     format_resources,
@@ -114,10 +114,14 @@ def complaints_of_folder(options: LoaderOptions) -> list[Diagnostic]:
 
 def write_embedded(options: LoaderOptions, result: Synthesis) -> None:
     """Write the project and its report, print what there is to say, and verify it if asked to."""
-    text, folder, messages = options.project, options.folder, options.messages
-    found = complaints_of_project(options, result)
+    folder, messages = options.folder, options.messages
+    warned = complaints_of_project(options, result)
+    options, result, left_out = reduced(options, result)
+    found = [*warned, *left_out, *result.warnings]
+    refuse_too_large(options, result, found)
+    text = options.project
     shown = visible(found, messages)
-    doubts = tuple(map(sentence, unsound(found)))
+    doubts = tuple(map(sentence, dict.fromkeys((*unsound(found), *left_out))))
     text = replace(text, messages=tuple(map(str, shown)), doubts=doubts)
     texts = emit_project(result.program, result.summary, text)
     files = texts | emit_arrays(result.summary, text)
@@ -149,28 +153,47 @@ def write_embedded(options: LoaderOptions, result: Synthesis) -> None:
 
 
 def complaints_of_project(options: LoaderOptions, result: Synthesis) -> list[Diagnostic]:
-    """Return all warnings about a project; raise DiagnosticError where it must not be written.
-
-    Of a project that only needs too much memory the report is written first.
-    """
+    """Return the warnings about the options; raise DiagnosticError where they are refused."""
     text = options.project
     found = [*check_options(text), *check_outputs(text, result.program, result.summary)]
     refuse_errors(found)
-    wide = wide_share(result.mapped)
-    found += [*check_footprint(result.program, text, wide), *result.warnings]
+    return found
+
+
+def reduced(
+    options: LoaderOptions, result: Synthesis
+) -> tuple[LoaderOptions, Synthesis, tuple[Diagnostic, ...]]:
+    """Return what is written of a project that exceeds flash or SRAM, and what is said of it."""
+    fitting = fitted(result.program, options.project, wide_share(result.mapped))
+    return (
+        replace(options, project=fitting.options),
+        replace(result, program=fitting.program),
+        fitting.complaints,
+    )
+
+
+def refuse_too_large(
+    options: LoaderOptions, result: Synthesis, found: Sequence[Diagnostic]
+) -> None:
+    """Raise DiagnosticError if a project must not be written.
+
+    Of a project that only needs too much memory the report is written first.
+    """
     if has_errors(found):
         write_report(options, result.network, result.placement, found, result)
     refuse_errors(found)
     if options.output.strict:
         refuse_unsound(found)
-    return found
 
 
 def compare_project(options: LoaderOptions, folder: Path, result: Synthesis) -> int:
     """Compare an existing project with what the options give; return the exit status."""
     from commands.loader.verify_project import verify_project
 
-    print_messages(visible(result.warnings, options.messages), options.messages)
+    options, result, left_out = reduced(options, result)
+    found = (*left_out, *result.warnings)
+    refuse_errors(found)
+    print_messages(visible(found, options.messages), options.messages)
     for line in verify_project(
         result,
         folder,
@@ -192,6 +215,7 @@ def answer_file(
         options.encode.repeat_layers,
         sum(map(len, files.values())),
         fixed_input=options.project.fixed_input,
+        average_rounding=options.encode.average_rounding,
     )
     return write_answer(answer)
 

@@ -5,7 +5,7 @@ per output. Nothing here knows networks or touches the disk; `writing.folder` wr
 Source: docs/generated-project.md.
 """
 
-from synthesis.emit.fitting import check_footprint
+from synthesis.emit.fitting import fitted
 from synthesis.emit.footprint import Footprint, footprint, format_footprint
 from synthesis.emit.log import log_text
 from synthesis.emit.options import ProjectOptions, check_options
@@ -16,11 +16,11 @@ from synthesis.emit.statistics import format_latency, format_resources, format_s
 __all__ = [
     "Footprint",
     "ProjectOptions",
-    "check_footprint",
     "check_options",
     "check_outputs",
     "emit_arrays",
     "emit_project",
+    "fitted",
     "footprint",
     "format_footprint",
     "format_latency",

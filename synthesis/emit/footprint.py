@@ -112,7 +112,7 @@ def _sram(program: Program, options: ProjectOptions) -> Iterable[Part]:
     pins = _PIN_BYTES if options.energy and program.chip.has_trigger_pins else 0
     second = _RISCV_VARIABLES if options.riscv else 0
     yield Part("variables", _VECTORS_AND_VARIABLES + pins + second)
-    if options.uses_unload:
+    if options.unloads:
         *_, size = layer_offsets(delivered(program, options))
         words = -(-size // WORD_BYTES) * WORD_BYTES
         softmax = _SOFTMAX_BYTES * program.output_count if options.softmax else 0

@@ -36,7 +36,9 @@ class ProjectOptions:
     `log_filename` None writes no log; `kernel_format` is how it prints a weight (None: aligned).
     `sample_numpy_filename` adds the output of the simulation, `log_intermediate` the files named
     `output_...` (without their suffix; `output_pass_filename` may be missing or `none`), `messages`
-    are repeated in the verbose log, `doubts` (why it is not expected to work) in the main program.
+    are repeated in the verbose log, `doubts` (why it is not expected to work, what is left out) in
+    the main program.
+    `result_buffer` tells whether the main program has one, and unloads the result into it.
     `labels` are the names of the classes for the output of the softmax. `riscv` lets the RISC-V
     core run the network, started by a program of the Arm core.
     """
@@ -62,6 +64,7 @@ class ProjectOptions:
     output_bias_filename: str = "bias"
 
     softmax: bool = False
+    result_buffer: bool = True
     labels: tuple[str, ...] = ()
     unload: bool = True
     scale_output: bool = True
@@ -149,6 +152,11 @@ class ProjectOptions:
     def uses_unload(self) -> bool:
         """Whether `cnn_unload` exists; softmax needs it."""
         return self.unload or self.softmax
+
+    @property
+    def unloads(self) -> bool:
+        """Whether the main program calls `cnn_unload`."""
+        return self.uses_unload and self.result_buffer
 
     @property
     def inference_timer(self) -> int | None:

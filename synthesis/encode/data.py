@@ -5,11 +5,12 @@ Source: docs/hardware/memory.md, "Data memory"; docs/generated-project.md, "The 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import assert_never
 
 import numpy as np
+from numpy.typing import NDArray
 
 from device import Chip
 from device.chip import (
@@ -36,13 +37,13 @@ from synthesis.program import (
     ExpectedOutput,
     FifoStream,
     InputBlock,
+    Program,
     TransposedChannel,
     UnloadLayer,
     UnloadPiece,
     Words,
+    pattern,
 )
-
-_ALTERNATING = (0x55555555, 0xAAAAAAAA)
 
 
 def input_blocks(network: MappedNetwork, apb_base: int, *, fixed: bool) -> Iterator[InputBlock]:
@@ -50,16 +51,48 @@ def input_blocks(network: MappedNetwork, apb_base: int, *, fixed: bool) -> Itera
     layer = network.first
     if network.layout.input_parts > 1:
         for block in _split_input(network, apb_base):
-            pattern = np.resize(np.array(_ALTERNATING, np.uint32), len(block.words))
-            yield replace(block, words=pattern) if fixed else block
+            yield replace(block, words=pattern(len(block.words))) if fixed else block
         return
     blocks = _planar_input if layer.channels_first else _interleaved_input
     for number, words in blocks(layer, network.sample):
         instance = number // PROCESSORS_PER_INSTANCE
         address = apb_base + network.chip.data_address(instance, layer.in_offset)
         if fixed:
-            words = np.resize(np.array(_ALTERNATING, np.uint32), len(input_words(layer)))
+            words = pattern(len(input_words(layer)))
         yield InputBlock(number, address, words)
+
+
+def loaded_input(network: MappedNetwork, program: Program) -> Tensor | None:
+    """Return the sample of which a program loads every word; None if there is none.
+
+    Which byte is which value follows from loading the values' numbers, a byte at a time.
+    """
+    sample = network.network.sample
+    numbers = np.arange(1, sample.size + 1, dtype=np.int32)
+    digits = numbers.view(np.int8).reshape(*sample.shape, -1).astype(np.int64)
+    loaded_digits = []
+    for plane in np.moveaxis(digits, -1, 0):
+        numbered = replace(network, network=replace(network.network, sample=plane))
+        loaded_digits.append(_input_bytes(numbered, program.apb_base))
+    places = np.stack(loaded_digits, axis=-1).view(np.int32)[:, 0]
+    used = places > 0
+    loaded = _bytes_of((*program.inputs, *program.fifo))
+    if len(loaded) != len(places):
+        return None
+    values = loaded[used].view(np.int8).astype(np.int64)
+    found = np.zeros(sample.size, np.int64)
+    found[places[used] - 1] = values
+    return found.reshape(sample.shape) if np.array_equal(found[places[used] - 1], values) else None
+
+
+def _input_bytes(network: MappedNetwork, apb_base: int) -> NDArray[np.uint8]:
+    if network.input_port.is_fifo:
+        return _bytes_of(fifo_streams(network, apb_base))
+    return _bytes_of(input_blocks(network, apb_base, fixed=False))
+
+
+def _bytes_of(blocks: Iterable[InputBlock | FifoStream]) -> NDArray[np.uint8]:
+    return np.concatenate([block.words.astype("<u4") for block in blocks]).view(np.uint8)
 
 
 def _planar_input(layer: MappedLayer, sample: Tensor) -> Iterator[tuple[int, Words]]:

@@ -25,8 +25,6 @@ HELPERS = {
 """Modules whose subject is the arithmetic on bits."""
 
 ALLOWED = {
-    ("synthesis/encode/data.py", "0x55555555"): "fixed pattern of data memory, no register",
-    ("synthesis/encode/data.py", "0xAAAAAAAA"): "fixed pattern of data memory, no register",
     ("emulator/cpu/core.py", "UC_PROT_READ | UC_PROT_EXEC"): "flags of unicorn",
     ("emulator/cpu/core.py", "back | core.code_bit"): "Thumb addresses are odd",
     ("emulator/cpu/gdb/packets.py", "byte ^ _ESCAPED_BY"): "so gdb's protocol escapes bytes",

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from answer import FILE_NAME, read_answer
 from commands.loader.arguments import parse
 from commands.loader.create import create_project
 from diagnostics import run
@@ -100,3 +101,23 @@ def test_the_line_does_not_stand_between_messages_for_an_editor(
     output = capsys.readouterr()
     assert [found["code"] for found in json.loads(output.out)].count("W371") == 1
     assert output.err.endswith(LAST)
+
+
+def test_a_network_without_room_for_its_self_test_is_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    np.save(tmp_path / "sample.npy", sample(64, 90, 90))
+    layer = {
+        "processors": 2**64 - 1, "op": "Conv2d", "kernel_size": "3x3", "pad": 1, "max_pool": 2,
+        "pool_stride": 2, "activate": "none", "quantization": 8,
+    }  # fmt: skip
+    (tmp_path / "net.yaml").write_text(describe(layer))
+    words = ["--device", "MAX78000", "--config-file", str(tmp_path / "net.yaml")]
+    words += ["--sample-input", str(tmp_path / "sample.npy"), "--strict", "--overlap-data"]
+    words += ["--weight-input", save(tmp_path / "weights.npy", [weights(64, 64, 3, 3)])]
+    words += ["--test-dir", str(tmp_path), "--prefix", "made"]
+    assert run(lambda: create_project(parse(words))) == 0
+    assert "[W414]" in capsys.readouterr().err
+    assert "[W414]" in (tmp_path / "made" / "main.c").read_text()
+    answer = read_answer(tmp_path / "made" / FILE_NAME)
+    assert len(answer.layers) == 1 and not answer.left_out

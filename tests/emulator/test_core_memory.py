@@ -1,4 +1,7 @@
-"""What the loader says of flash and SRAM is what the compiled and linked project takes."""
+"""What the loader says of flash and SRAM is what the compiled and linked project takes.
+
+What does not fit is left out of the self-test, never of the network.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,9 @@ from typing import Any
 import pytest
 
 from device import MAX78000
-from synthesis.emit import ProjectOptions, check_footprint, footprint
+from diagnostics import Diagnostic
+from synthesis.emit import ProjectOptions, emit_project, fitted, footprint
+from synthesis.emit.fitting import Fitting
 from synthesis.options import EncodeOptions, ResolveOptions
 from synthesis.pipeline import Synthesis, synthesize
 from tests.conftest import ROOT
@@ -82,61 +87,135 @@ def shrunk(made: Synthesis, flash: int = 1 << 19, sram: int = 1 << 17) -> Any:
     return replace(made.program, chip=replace(MAX78000, flash_bytes=flash, sram_bytes=sram))
 
 
-def test_a_project_that_fits_draws_no_complaint(mnist: Synthesis) -> None:
-    assert [*check_footprint(mnist.program, OPTIONS)] == []
+def complaint(found: Fitting) -> Diagnostic:
+    """Return the only complaint about a project."""
+    (only,) = found.complaints
+    return only
+
+
+def with_options(options: ProjectOptions, text: str) -> ProjectOptions:
+    """Return the options as a command line changes them."""
+    words = iter(text.split())
+    for word in words:
+        match word:
+            case "--max-checklines":
+                options = replace(options, max_checklines=int(next(words)))
+            case "--no-kat":
+                options = replace(options, kat=False)
+            case "--fixed-input":
+                options = replace(options, fixed_input=True)
+            case "--no-unload":
+                options = replace(options, unload=False)
+            case _:
+                raise AssertionError(word)
+    return options
+
+
+def test_a_project_that_fits_is_written_whole(mnist: Synthesis) -> None:
     flash = footprint(mnist.program, OPTIONS).flash.used
-    assert [*check_footprint(shrunk(mnist, flash), OPTIONS)] == []
-    (found,) = check_footprint(shrunk(mnist, flash - 1), OPTIONS)
-    assert found.code == "E414"
+    for program in (mnist.program, shrunk(mnist, flash)):
+        assert fitted(program, OPTIONS) == Fitting(program, OPTIONS)
+    assert complaint(fitted(shrunk(mnist, flash - 1), OPTIONS)).code == "W414"
 
 
-def test_what_is_recommended_makes_the_project_fit(mnist: Synthesis) -> None:
-    needed = footprint(mnist.program, OPTIONS).flash
-    answer = next(part.size for part in needed.parts if part.role == "known answer")
-    program = shrunk(mnist, needed.used - answer)
-    (found,) = check_footprint(program, OPTIONS, 1.0)
-    assert found.remedy is not None and found.message.startswith("the program needs ")
-    fitting, _, short = found.remedy.partition("Not enough alone: ")
-    assert "--no-kat" in fitting and "--no-kat --fixed-input" in fitting
-    assert "quantization: 4" in fitting
-    assert not short
-    assert [*check_footprint(program, replace(OPTIONS, kat=False))] == []
-    assert "weights" in found.message and f"{answer}" in found.message
+@pytest.fixture(scope="module")
+def wide(tmp_path_factory: pytest.TempPathFactory) -> Synthesis:
+    """Return a network with many results: a sample and a known answer of the same size."""
+    folder = tmp_path_factory.mktemp("wide")
+    checkpoint, _ = with_random_weights(BY_FILE["bayer2rgb-hwc-ai85"], folder)
+    return BY_FILE["bayer2rgb-hwc-ai85"].synthesized(folder, checkpoint)
+
+
+def test_parts_of_the_self_test_are_left_out_in_order_and_the_network_last(
+    wide: Synthesis,
+) -> None:
+    whole = footprint(wide.program, OPTIONS).flash
+    parts = {part.role: part.size for part in whole.parts}
+    network = whole.used - parts["sample"] - parts["known answer"]
+    plain = emit_project(wide.program, wide.summary, OPTIONS)
+    seen = []
+    for size in range(whole.used, network - 4096, -4096):
+        program = shrunk(wide, size)
+        found = fitted(program, OPTIONS)
+        options = found.options
+        all_words = options.kat and options.max_checklines is None
+        left = (all_words, options.kat, not options.fixed_input, True)
+        if any(c.code == "E414" for c in found.complaints):
+            left = (False, False, False, False)
+            smallest = replace(OPTIONS, kat=False, fixed_input=True)
+            assert size < footprint(found.program, smallest).flash.used
+        else:
+            assert footprint(found.program, options).flash.fits
+            files = emit_project(found.program, wide.summary, options)
+            assert files["weights.h"] == plain["weights.h"]
+            assert ("sampleoutput.h" in files) == options.kat
+        seen.append(left)
+    assert seen == sorted(seen, reverse=True)
+    assert len(set(seen)) == 5
+
+
+@pytest.mark.parametrize("left", [0.7, 0.4, 0.1])
+def test_options_that_ask_for_what_was_left_out_end_the_complaint(
+    wide: Synthesis, left: float
+) -> None:
+    whole = footprint(wide.program, OPTIONS).flash
+    self_test = sum(p.size for p in whole.parts if p.role in ("sample", "known answer"))
+    program = shrunk(wide, round(whole.used - self_test * (1 - left)))
+    found = fitted(program, OPTIONS)
+    said = complaint(found)
+    assert (said.code, said.severity, said.effects.unsound) == ("W414", "warning", False)
+    assert said.remedy is not None
+    asked, _, _ = said.remedy.partition(" asks for that")
+    options = with_options(OPTIONS, asked)
+    again = fitted(found.program, options)
+    assert again.complaints == ()
+    assert replace(again.options, kat=options.kat) == found.options
+    assert "a MAX78002" in said.remedy
+
+
+def test_as_many_words_of_the_known_answer_are_kept_as_surely_fit(wide: Synthesis) -> None:
+    limit = footprint(wide.program, replace(OPTIONS, max_checklines=5000)).flash.used
+    count = fitted(shrunk(wide, limit), OPTIONS).options.max_checklines
+    assert count is not None and 3000 < count < 5000
+
+
+def test_the_frame_of_a_program_keeps_a_sample_that_is_too_large(mnist: Synthesis) -> None:
+    options = replace(OPTIONS, kat=False)
+    needed = footprint(mnist.program, options).flash
+    found = fitted(shrunk(mnist, needed.used - 28 * 28), options)
+    said = complaint(found)
+    assert (said.code, said.severity, said.effects.unsound) == ("W414", "warning", True)
+    assert found.options == options
+    said = complaint(fitted(shrunk(mnist, needed.used - 28 * 28 - 1), options))
+    assert (said.code, said.severity) == ("E414", "error")
+    assert said.remedy is not None and "--fixed-input" in said.remedy
 
 
 def test_what_does_not_help_enough_is_said_with_what_is_needed_then(mnist: Synthesis) -> None:
-    (found,) = check_footprint(shrunk(mnist, 60_000), OPTIONS, 1.0)
+    said = complaint(fitted(shrunk(mnist, 60_000), OPTIONS, 1.0))
     rest = footprint(mnist.program, replace(OPTIONS, kat=False)).flash.used
-    assert found.remedy is not None
-    assert f"--no-kat ({rest:,} bytes)" in found.remedy.partition("Not enough alone: ")[2]
+    assert said.code == "E414" and said.remedy is not None
+    short = said.remedy.partition("Not enough alone: ")[2]
+    assert f"--no-kat ({rest:,} bytes)" in short and "quantization: 4" in said.remedy
 
 
-def test_the_number_of_words_that_fit_is_the_largest(tmp_path: Path) -> None:
-    name = "bayer2rgb-hwc-ai85"
-    checkpoint, _ = with_random_weights(BY_FILE[name], tmp_path)
-    made = BY_FILE[name].synthesized(tmp_path, checkpoint)
-    limit = footprint(made.program, replace(OPTIONS, max_checklines=1234)).flash.used
-    program = shrunk(made, limit)
-    (found,) = check_footprint(program, OPTIONS)
-    assert found.remedy is not None and "--max-checklines 1200;" in found.remedy
-    assert footprint(program, replace(OPTIONS, max_checklines=1200)).flash.fits
-    assert not footprint(program, replace(OPTIONS, max_checklines=1300)).flash.fits
-
-
-def test_without_a_known_answer_a_sample_that_is_too_large_is_a_warning(mnist: Synthesis) -> None:
-    options = replace(OPTIONS, kat=False)
-    needed = footprint(mnist.program, options).flash
-    (found,) = check_footprint(shrunk(mnist, needed.used - 28 * 28), options)
-    assert (found.code, found.severity, found.effects.unsound) == ("W414", "warning", True)
-    (found,) = check_footprint(shrunk(mnist, needed.used - 28 * 28 - 1), options)
-    assert (found.code, found.severity) == ("E414", "error")
-
-
-def test_a_result_that_is_too_large_for_the_sram_is_refused(mnist: Synthesis) -> None:
-    (found,) = check_footprint(shrunk(mnist, sram=800), OPTIONS)
-    assert found.code == "E415"
-    assert found.remedy is not None and "--no-unload" in found.remedy
-    assert [*check_footprint(shrunk(mnist, sram=800), replace(OPTIONS, unload=False))] == []
+@pytest.mark.parametrize("softmax", [False, True])
+def test_a_result_that_is_too_large_for_the_sram_is_left_to_the_program(
+    mnist: Synthesis, softmax: bool
+) -> None:
+    options = replace(OPTIONS, softmax=softmax)
+    program = shrunk(mnist, sram=800)
+    found = fitted(program, options)
+    said = complaint(found)
+    assert (said.code, said.severity, said.effects.unsound) == ("W415", "warning", False)
+    assert footprint(program, found.options).sram.fits
+    files = emit_project(program, mnist.summary, found.options)
+    plain = emit_project(mnist.program, mnist.summary, options)
+    assert {name for name in plain if files[name] != plain[name]} == {"main.c", "log.txt"}
+    assert "cnn_unload" not in files["main.c"] and "softmax" not in files["main.c"]
+    assert said.remedy is not None and "--no-unload asks for that" in said.remedy
+    assert fitted(program, with_options(OPTIONS, "--no-unload")).complaints == ()
+    assert complaint(fitted(shrunk(mnist, sram=700), options)).code == "E415"
 
 
 @pytest.mark.parametrize("old", [False, True])
@@ -144,7 +223,7 @@ def test_packed_weights_are_offered_where_they_are_not_used(mnist: Synthesis, ol
     made = synthesized(express=False, old_kernel_loader=old)
     options = replace(OPTIONS, old_kernel_loader=old)
     packed = footprint(mnist.program, OPTIONS).flash.used
-    (found,) = check_footprint(shrunk(made, packed), options)
-    assert found.remedy is not None and "--mexpress" in found.remedy.partition("Not enough")[0]
-    (found,) = check_footprint(shrunk(made, packed - 100), options)  # some registers less to set
-    assert found.remedy is not None and "--mexpress" in found.remedy.partition("Not enough")[2]
+    said = complaint(fitted(shrunk(made, packed), options))
+    assert said.remedy is not None and "--mexpress" in said.remedy
+    said = complaint(fitted(shrunk(made, packed // 2), options))
+    assert said.remedy is not None and "--mexpress" in said.remedy.partition("Not enough")[2]

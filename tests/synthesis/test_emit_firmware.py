@@ -31,6 +31,7 @@ from synthesis.program import (
     UnloadPiece,
     Wait,
     Write,
+    with_pattern,
 )
 from synthesis.words import phase_words
 from tests.synthesis.programs import DATA, WIDE, emit, planar, program, store, words
@@ -55,6 +56,13 @@ PLAIN = replace(
 FIFO = program(
     inputs=(), fifo=(FifoStream(0, 0x50000008, 0x50000004, 1, words(1, 2, 3)),)
 )  # fmt: skip
+FIFOS = program(
+    inputs=(),
+    fifo=tuple(
+        FifoStream(n, 0x50000008 + 4 * n, 0x50000004, 1 << n, words(*range(n, n + 514)))
+        for n in range(2)
+    ),
+)
 
 VARIANTS: dict[str, tuple[Program, dict[str, Any]]] = {
     "plain": (program(), {}),
@@ -68,7 +76,9 @@ VARIANTS: dict[str, tuple[Program, dict[str, Any]]] = {
     ),
     "forever": (program(), {"forever": True, "no_wfi": True, "stop_start": True, "kat": False}),
     "old loader": (program(), {"old_kernel_loader": True, "verify_kernels": True}),
-    "plain kernels": (PLAIN, {"verify_kernels": True, "fixed_input": True}),
+    "plain kernels": (PLAIN, {"verify_kernels": True}),
+    "pattern": (with_pattern(program()), {"kat": False, "fixed_input": True}),
+    "no buffer": (program(), {"result_buffer": False}),
     "old loader, plain kernels": (PLAIN, {"old_kernel_loader": True, "verify_kernels": True}),
     "single file": (program(), {"api_filename": "none", "sample_output_filename": "none"}),
     "bytes and words": (
@@ -84,6 +94,7 @@ VARIANTS: dict[str, tuple[Program, dict[str, Any]]] = {
         {"mlator": True, "unroll_mlator": 2},
     ),
     "FIFO": (FIFO, {"one_shot": True}),
+    "FIFOs, few words": (with_pattern(FIFOS), {"kat": False, "fixed_input": True}),
     "MAX78002": (
         program(chip=MAX78002, power=Power(1, 10, "IPLL", 4, 1, 50.0), kernels=()),
         {"energy": True, "unload": False},
@@ -130,11 +141,14 @@ def test_compiles_without_warnings(variant: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "variant", ["plain", "old loader", "plain kernels", "old loader, plain kernels", "FIFO"]
-)
+    "variant",
+    [
+        "plain", "old loader", "plain kernels", "old loader, plain kernels", "FIFO", "pattern",
+        "FIFOs, few words",
+    ],
+)  # fmt: skip
 def test_loader_writes_the_words_of_the_program(variant: str, tmp_path: Path) -> None:
     made, changes = VARIANTS[variant]
-    changes = {**changes, "fixed_input": False}
     record = run_loader(store(emit(made, **changes), tmp_path / "net"), "MAX78000")
     wanted = {k: (w.words, w.control, w.pushes) for k, w in phase_words(made).items()}
     assert compare(record.effect(), wanted, record.addresses) == []

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,11 +21,12 @@ import ai8x
 from diagnostics import DiagnosticError, Severity
 from synthesis import simulate as stages
 from synthesis.check import CONSTRAINTS
-from synthesis.mapping import MappedLayer, MappedNetwork
+from synthesis.encode.data import loaded_input
+from synthesis.mapping import MappedLayer, MappedNetwork, map_network
 from synthesis.network import Operator
 from synthesis.options import EncodeOptions
 from synthesis.place import Placement, PlaceOptions, check_streams
-from synthesis.program import Program
+from synthesis.program import Program, with_pattern
 from synthesis.simulate import Activations
 from tests.synthesis import ai8x_reference, decoder, reference
 from tests.synthesis.counterexamples import COUNTEREXAMPLES
@@ -199,6 +201,25 @@ def test_the_words_alone_lead_to_the_expected_output(tmp_path: Path, drawn: Rand
         harmless.append("overwrites the layer's own input")
     others = [finding for finding in findings if finding not in shared]
     assert [f for f in others if not any(text in f for text in harmless)] == []
+
+
+@trying(15)
+@given(drawn=random_networks())
+def test_a_pattern_in_place_of_the_sample_leads_to_what_is_simulated_for_it(
+    tmp_path: Path, drawn: RandomNetwork
+) -> None:
+    network, placement, _, program = encoded(drawn, tmp_path)
+    told = loaded_input(network, program)
+    assert told is not None
+    np.testing.assert_array_equal(told, network.network.sample)
+    pattern = with_pattern(program)
+    told = loaded_input(network, pattern)
+    assert told is not None
+    changed = map_network(replace(network.network, sample=told), network.layout, network.chip)
+    activations = simulate(changed, average_rounding=drawn.rounding)
+    options = EncodeOptions(average_rounding=drawn.rounding)
+    wanted = encode(changed, placement, activations, options).expected
+    assert emulated(replace(pattern, expected=wanted)).wrong == []
 
 
 @trying(150)
