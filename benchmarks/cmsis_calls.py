@@ -74,7 +74,7 @@ def _cells(network: Network, core: str, library: str | None) -> tuple[str, str, 
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for path, text in _files(network, core, library).items():
-            (folder / path).write_text(text)
+            (folder / path).write_text(text, encoding="utf-8")
         sources, flags = library_of(folder)
         program = compile_plain(folder, ARCHITECTURES[core], flags=flags, more=sources)
         run = run_plain(program, count=True, time_limit=_SECONDS)

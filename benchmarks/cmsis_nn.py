@@ -82,7 +82,9 @@ def depthwise_program(
     if not wrapper.is_file():
         raise FileNotFoundError(f"{wrapper} is not there: name a copy of CMSIS-NN 4 or later")
     files = {
-        path.name: path.read_text() for part in _PARTS for path in (sources / part).glob("*.c")
+        path.name: path.read_text(encoding="utf-8")
+        for part in _PARTS
+        for path in (sources / part).glob("*.c")
     }
     half = (1 << conv.right) >> 1
     main = _MAIN.format(

@@ -119,7 +119,7 @@ _SHOWN = 4
 
 def compare(folder: Path, name: str, rounds: int) -> Comparison:
     """Measure a case of the known-answer suite beside the reference tool's recorded cost."""
-    case = json.loads((folder / name / "case.json").read_text())
+    case = json.loads((folder / name / "case.json").read_text(encoding="utf-8"))
     with tempfile.TemporaryDirectory() as scratch:
         for target, source in case["inputs"].items():
             data = (folder / name / source).read_bytes()
@@ -137,7 +137,7 @@ def accepted(folder: Path) -> list[str]:
     return sorted(
         path.parent.name
         for path in folder.glob("*/case.json")
-        if json.loads(path.read_text())["kind"] == "image"
+        if json.loads(path.read_text(encoding="utf-8"))["kind"] == "image"
     )
 
 

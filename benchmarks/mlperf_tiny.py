@@ -115,7 +115,7 @@ class Network:
         """Write description, checkpoint and sample; return the options that name them."""
         description, checkpoint = folder / "net.yaml", folder / "net.pth.tar"
         text = {"arch": self.name, "dataset": "random", "layers": self.layers}
-        description.write_text(yaml.safe_dump(text, sort_keys=False))
+        description.write_text(yaml.safe_dump(text, sort_keys=False), encoding="utf-8")
         write_checkpoint(checkpoint, Checkpoint({"arch": self.name, "state_dict": self.state}))
         sample = folder / "sample.npy"
         np.save(sample, self.random.integers(-128, 128, self.sample))
@@ -187,7 +187,7 @@ def _measured(network: Network, published: float, scheme: str) -> tuple[str, boo
         words += ["--device", "MCU", "--mcu", _MCU, "--scheme", scheme]
         with contextlib.redirect_stdout(io.StringIO()):
             create_project(parse(words))
-        header = (folder / "net" / "cnn.h").read_text()
+        header = (folder / "net" / "cnn.h").read_text(encoding="utf-8")
         compiled = compile_plain(folder / "net", ARCHITECTURES[_CORE])
         run = run_plain(compiled, count=True, time_limit=_SECONDS)
     total = sum((run.functions or {}).values(), NOTHING)

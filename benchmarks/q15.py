@@ -73,7 +73,7 @@ def main() -> int:
         files = emit(network, Sample(given[0], made[0]), "layer", "a benchmark", core)
         with tempfile.TemporaryDirectory() as folder:
             for path, text in files.items():
-                (Path(folder) / path).write_text(text)
+                (Path(folder) / path).write_text(text, encoding="utf-8")
             compiled = compile_plain(Path(folder), ARCHITECTURES[core])
             run = run_plain(compiled, count=True, time_limit=300)
         total = sum((run.functions or {}).values(), NOTHING)

@@ -73,7 +73,7 @@ _BOUNDS = {
 def _measure(files: Mapping[str, str], core: str, flags: Sequence[str] = ()) -> PlainRun:
     with tempfile.TemporaryDirectory() as name:
         for path, text in files.items():
-            (Path(name) / path).write_text(text)
+            (Path(name) / path).write_text(text, encoding="utf-8")
         compiled = compile_plain(Path(name), ARCHITECTURES[core], flags=flags)
         return run_plain(compiled, count=True, time_limit=_SECONDS)
 
@@ -134,7 +134,7 @@ def _networks(folders: list[Path]) -> bool:
     print("|---|---|---|---|---|---|---|---|---|")
     good = True
     for folder in folders:
-        core = json.loads((folder / "plan.json").read_text())["core"]
+        core = json.loads((folder / "plan.json").read_text(encoding="utf-8"))["core"]
         compiled = compile_plain(folder, ARCHITECTURES[core])
         run = run_plain(compiled, count=True, time_limit=_SECONDS)
         small = run_plain(compile_plain(folder, ARCHITECTURES[core], "-Os"), time_limit=_SECONDS)

@@ -103,7 +103,7 @@ def _counted(known: Known, network: Network, made: Plan) -> tuple[tuple[str, str
     sample = Sample(network.sample, tuple(outputs[one.index] for one in network.outputs()))
     with tempfile.TemporaryDirectory() as folder:
         for path, text in emit(made, sample, known.file, "").items():
-            (Path(folder) / path).write_text(text)
+            (Path(folder) / path).write_text(text, encoding="utf-8")
         fast = compile_plain(Path(folder), ARCHITECTURES[core])
         run = run_plain(fast, count=True, time_limit=_SECONDS)
         small = run_plain(compile_plain(Path(folder), ARCHITECTURES[core], "-Os"),

@@ -23,7 +23,7 @@ def refuse_overwriting(
     stands for what is not given. Links are followed.
     """
     read = {_identity(os.fspath(path)): os.fspath(path) for path in inputs if path is not None}
-    written: dict[_Identity, str] = {}
+    written: dict[_Identity, tuple[str, str]] = {}
     for option, path in outputs:
         if path is None:
             continue
@@ -32,8 +32,10 @@ def refuse_overwriting(
             lost = f"input and output are the same file; {read[identity]} would be lost"
             raise _refused(lost, option)
         if identity in written:
-            raise _refused(f"{path} is what {written[identity]} writes, too", option)
-        written[identity] = option
+            other, name = written[identity]
+            case = "" if name == path else f" ({name}), where case tells no names apart"
+            raise _refused(f"{path} is what {other} writes, too{case}", option)
+        written[identity] = option, path
 
 
 def refuse_replacing(
@@ -74,7 +76,8 @@ def _identity(path: str) -> _Identity:
     try:
         status = os.stat(path)  # noqa: PTH116 - a name may be anything
     except (OSError, ValueError):
-        return os.path.realpath(path) if "\0" not in path else path
+        # two files that do not exist yet would be one where the system knows no case
+        return os.path.realpath(path).casefold() if "\0" not in path else path
     return status.st_dev, status.st_ino
 
 

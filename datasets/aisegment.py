@@ -20,6 +20,7 @@ from torch.utils.data import Dataset
 import ai8x
 from datasets.errors import REPLACE, DatasetError
 from datasets.image_files import as_tensor, opened
+from reading.system import in_order
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -91,7 +92,7 @@ def _pairs(folder: Path) -> list[tuple[Path, Path]]:
     if not clips.is_dir():
         raise DatasetError("E620", "the folder is missing", str(clips), _LAYOUT)
     found = []
-    for picture in sorted(clips.glob("*/clip_*/*.jpg")):
+    for picture in in_order(clips.glob("*/clip_*/*.jpg")):
         if picture.name.startswith("."):
             continue  # left behind by archives of macOS
         number, clip = picture.parts[-3:-1]

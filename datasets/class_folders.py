@@ -11,6 +11,7 @@ from torch import Tensor
 
 from datasets.errors import DatasetError
 from datasets.image_files import as_tensor, image_files, opened
+from reading.system import in_order
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -27,7 +28,7 @@ def class_folders(folder: Path, classes: int, layout: str) -> list[Sample]:
     """
     if not folder.is_dir():
         raise DatasetError("E620", "the folder is missing", str(folder), layout)
-    found = sorted(p for p in folder.iterdir() if p.is_dir() and not p.name.startswith("."))
+    found = in_order(p for p in folder.iterdir() if p.is_dir() and not p.name.startswith("."))
     if len(found) != classes:
         raise DatasetError(
             "E625",

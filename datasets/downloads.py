@@ -16,12 +16,13 @@ import urllib.request
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import IO, Any, cast
 
 from checkpoint.atomic import atomic_file
 from datasets.errors import ANEW, DatasetError
 from datasets.progress import progress
+from reading.system import stays_below
 
 _TIMEOUT_SECONDS = 30
 _BLOCK_BYTES = 1 << 18
@@ -207,15 +208,14 @@ def _rename(found: Path, target: Path) -> None:
 
 def _extract(tar: tarfile.TarFile, member: tarfile.TarInfo, folder: Path, archive: Path) -> None:
     """Write one member of an archive below `folder`."""
-    name = PurePosixPath(member.name)
-    if name.is_absolute() or ".." in name.parts or not (member.isfile() or member.isdir()):
+    if not stays_below(member.name) or not (member.isfile() or member.isdir()):
         raise DatasetError(
             "E623",
             f"the archive is refused: {member.name!r} leads out of it or is no plain file",
             str(archive),
             "Nothing was unpacked. Get the archive from its publisher.",
         )
-    path = folder / name
+    path = folder / member.name
     if member.isdir():
         path.mkdir(parents=True, exist_ok=True)
         return

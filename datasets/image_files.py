@@ -13,6 +13,7 @@ from torch import Tensor
 
 from datasets.errors import REPLACE, DatasetError
 from reading import open_file
+from reading.system import in_order
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -30,7 +31,7 @@ def image_files(folder: Path, layout: str) -> list[Path]:
     """
     if not folder.is_dir():
         raise DatasetError("E620", "the folder is missing", str(folder), layout)
-    files = sorted(p for p in folder.iterdir() if p.suffix.lower() in _SUFFIXES)
+    files = in_order(p for p in folder.iterdir() if p.suffix.lower() in _SUFFIXES)
     if not files:
         raise DatasetError("E621", "the folder has no pictures", str(folder), layout)
     return files

@@ -23,6 +23,7 @@ from datasets.errors import REPLACE, DatasetError, library
 from datasets.image_files import as_tensor, image_files, opened
 from datasets.images import fold_batch
 from datasets.progress import progress
+from reading.system import in_order
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -97,7 +98,9 @@ def _clips(folder: Path) -> Iterator[tuple[Path, int]]:
 def _prepared(folder: Path, part: str) -> tuple[Tensor, Tensor]:
     """Return frames and classes of a part; prepare them if need be."""
     clips = list(_clips(folder / "raw" / part))
-    files = [f for clip, _ in clips for f in (sorted(clip.iterdir()) if clip.is_dir() else [clip])]
+    files = [
+        f for clip, _ in clips for f in (in_order(clip.iterdir()) if clip.is_dir() else [clip])
+    ]
     digest = cache.listing_digest(files)
     path = folder / "processed" / f"{part}.pt"
     kinds = (  # frames, classes, digest of the files

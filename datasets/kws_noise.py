@@ -17,6 +17,7 @@ from torch import Tensor
 from datasets.audio import LENGTH, read_wav
 from datasets.errors import DatasetError
 from datasets.kws import TWENTY, KeywordDataset, Selection, kws_get_datasets, record
+from reading.system import in_order
 
 LAYOUT = (
     "Expected in the folder MSnoise/raw of --data: noise_train and noise_test, full of WAV files "
@@ -72,7 +73,7 @@ def read_noises(folder: Path) -> tuple[Tensor, ...]:
     """
     if not folder.is_dir():
         raise DatasetError("E620", "the folder of noises is missing", str(folder), LAYOUT)
-    files = sorted(folder.glob("*.wav"))
+    files = in_order(folder.glob("*.wav"))
     if not files:
         raise DatasetError("E621", "the folder has no WAV files", str(folder), LAYOUT)
     noises = []

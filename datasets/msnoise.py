@@ -21,6 +21,7 @@ from datasets.audio import LENGTH
 from datasets.errors import DatasetError
 from datasets.kws_noise import LAYOUT, read_noises
 from datasets.sounds import as_item
+from reading.system import in_order
 
 _CUTS = 20  # of each recording in an epoch
 
@@ -63,7 +64,7 @@ class NoiseDataset(Dataset[tuple[Tensor, int]]):
 def _read(folder: Path) -> tuple[list[str], list[Tensor]]:
     """Return the classes and the recordings of a folder."""
     recordings = read_noises(folder)
-    names = [path.stem.rpartition("_")[0] or path.stem for path in sorted(folder.glob("*.wav"))]
+    names = [path.stem.rpartition("_")[0] or path.stem for path in in_order(folder.glob("*.wav"))]
     return names, list(recordings)
 
 

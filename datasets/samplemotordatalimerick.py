@@ -24,6 +24,7 @@ import ai8x
 from datasets.errors import REPLACE, DatasetError, library
 from datasets.progress import progress
 from reading import read_text
+from reading.system import in_order
 
 MAX_BYTES = 256 << 20
 _FOLDER = Path("SampleMotorDataLimerick", "SpectraQuest_Rig_Data_Voyager_3", "Data_ADXL356C")
@@ -125,7 +126,7 @@ def spectra(acceleration: Values) -> npt.NDArray[np.float32]:
 
 def _read(folder: Path) -> tuple[Recordings, Recordings]:
     """Return the recordings that train, of the healthy motor alone, and those that test."""
-    files = sorted((folder / _FOLDER).glob("*.csv"))
+    files = in_order((folder / _FOLDER).glob("*.csv"))
     healthy = [path for path in files if _HEALTHY in path.name]
     if not healthy:
         raise DatasetError(

@@ -22,6 +22,7 @@ from datasets.downloads import Download, fetch, unpack
 from datasets.errors import DatasetError
 from datasets.progress import progress
 from reading import MIB, read_text
+from reading.system import in_order
 
 COMMANDS = Download(
     "http://download.tensorflow.org/data/speech_commands_v0.02.tar.gz",
@@ -95,7 +96,7 @@ def _provide(target: Path, source: Download, inner: str) -> None:
 
 def _files(folder: Path) -> list[Path]:
     """Return the WAV files of a class in the order of their names."""
-    files = sorted(folder.glob("*.wav"))
+    files = in_order(folder.glob("*.wav"))
     if not files:
         raise DatasetError("E621", "the folder has no WAV files", str(folder), _LAYOUT)
     return files
@@ -151,7 +152,7 @@ def _cut_silence(raw: Path) -> None:
 
 def _cut_speech(source: Path, target: Path) -> None:
     """Fill raw/librispeech with cuts of what is read aloud in LibriSpeech."""
-    files = sorted(source.rglob("*.flac"))
+    files = in_order(source.rglob("*.flac"))
     if not files:
         raise DatasetError(
             "E621",

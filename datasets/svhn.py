@@ -27,6 +27,7 @@ from datasets.errors import DatasetError, library
 from datasets.image_files import as_tensor, opened
 from datasets.progress import progress
 from reading import open_file
+from reading.system import in_order
 
 _SIZE = 74
 _MARGIN = 1.3  # side of the square, relative to that around the boxes alone
@@ -101,7 +102,7 @@ def _prepared(folder: Path, part: str) -> tuple[Tensor, ...]:
     annotations = folder / part / "digitStruct.mat"
     if not annotations.is_file():
         raise DatasetError("E620", "the annotations are missing", str(annotations), _LAYOUT)
-    digest = cache.listing_digest([annotations, *sorted((folder / part).glob("*.png"))])
+    digest = cache.listing_digest([annotations, *in_order((folder / part).glob("*.png"))])
     path = folder / "processed" / f"{part}.pt"
     source = "the pictures and their annotations"
     if path.is_file():

@@ -10,9 +10,10 @@ from __future__ import annotations
 import contextlib
 import importlib
 import os
+import re
 import stat
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
 
@@ -133,6 +134,38 @@ def reserve(handle: int, count: int) -> None:
     """Let an open file have room for `count` bytes, where the system can tell. Raises OSError."""
     if hasattr(os, "posix_fallocate"):
         os.posix_fallocate(handle, 0, count)
+
+
+def in_order(paths: Iterable[Path]) -> list[Path]:
+    """Return paths by their names, the same everywhere: Windows would take `B` and `b` for one."""
+    return sorted(paths, key=lambda path: path.parts)
+
+
+def relative(path: Path, start: Path) -> str:
+    """Return where a path leads from a folder; the path itself where no way leads there.
+
+    So it is between two drives of Windows.
+    """
+    try:
+        return os.path.relpath(path, start)
+    except ValueError:
+        return str(path)
+
+
+def stays_below(name: str) -> bool:
+    """Whether a relative path from a file leads to no place outside its folder, on any system."""
+    return "\0" not in name and not any(
+        path.drive or path.root or ".." in path.parts
+        for path in (PurePosixPath(name), PureWindowsPath(name))
+    )
+
+
+_RESERVED = re.compile(r"(con|prn|aux|nul|com[1-9]|lpt[1-9])( *\.| *$)", re.IGNORECASE)
+
+
+def is_reserved(name: str) -> bool:
+    """Whether Windows takes the name of a file for a device, whatever ending it has."""
+    return bool(_RESERVED.match(name))
 
 
 def ending_signals() -> tuple[int, ...]:

@@ -118,7 +118,7 @@ def total_work(steps: Sequence[Step], kernels: Mapping[int, Kernel]) -> dict[str
 @functools.cache
 def coefficients() -> Mapping[str, Mapping[str, Cost]]:
     """Return what each amount of work costs, by core and name."""
-    content = json.loads(FILE.read_text())
+    content = json.loads(FILE.read_text(encoding="utf-8"))
     return {
         core: {name: Cost(*pair) for name, pair in rates.items()} for core, rates in content.items()
     }

@@ -98,7 +98,7 @@ class Runner:
         """Run a program, copy its lines to the file and to the screen; return status and lines."""
         lines = []
         with (
-            log.open("w") as file,
+            log.open("w", encoding="utf-8") as file,
             subprocess.Popen(
                 words,
                 cwd=cwd,
@@ -132,7 +132,7 @@ def failure(message: str, remedy: str) -> DiagnosticError:
 def alone(output: Path) -> Iterator[None]:
     """Hold the folder `output` for this process; a second demo in it is refused."""
     output.mkdir(parents=True, exist_ok=True)
-    with (output / ".lock").open("w") as file:
+    with (output / ".lock").open("w", encoding="utf-8") as file:
         try:
             lock(file.fileno(), alone=True)
         except BlockingIOError:
@@ -177,7 +177,7 @@ def train(run_stage: Runner, retrain: bool) -> Path:
     earlier = set(folder.glob("digits*"))
     for log_folder in earlier:
         marker = log_folder / "fingerprint"
-        if not retrain and marker.is_file() and marker.read_text() == mark:
+        if not retrain and marker.is_file() and marker.read_text(encoding="utf-8") == mark:
             print(
                 "\n== train\n  nothing it depends on has changed: the last training is used again"
             )
@@ -185,7 +185,7 @@ def train(run_stage: Runner, retrain: bool) -> Path:
     try:
         run_stage("train", *command, "--out-dir", folder, show="==> Best|QAT|Dataset sizes")
         log_folder = only_match(folder, "digits*", besides=earlier)
-        (log_folder / "fingerprint").write_text(mark)
+        (log_folder / "fingerprint").write_text(mark, encoding="utf-8")
     except BaseException:
         remove(set(folder.glob("digits*")) - earlier)
         raise
@@ -207,7 +207,7 @@ def evaluate(run_stage: Runner, stage: str, checkpoint: Path, *options: str) -> 
     weights = ("--exp-load-weights-from", checkpoint, "--out-dir", folder)
     options = (*network, "--evaluate", *options)
     run_stage(stage, "train.py", *options, *weights, cwd=run_stage.output)
-    metrics = json.loads(only_match(folder, "*/metrics.json").read_text())
+    metrics = json.loads(only_match(folder, "*/metrics.json").read_text(encoding="utf-8"))
     return float(metrics["test"]["top1"])
 
 
@@ -252,7 +252,7 @@ def collect(run_stage: Runner, retrain: bool) -> Result:
     )
     words = synthesize(run_stage, quantized, output / "sample_digits.npy")
     run_stage("run the firmware", "emulate.py", output / PROJECT)
-    log = (output / PROJECT / "log.txt").read_text()
+    log = (output / PROJECT / "log.txt").read_text(encoding="utf-8")
     return Result(
         float_accuracy,
         qat_accuracy,

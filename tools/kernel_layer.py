@@ -196,11 +196,11 @@ def program(trials: Sequence[Trial]) -> dict[str, str]:
         ),
     )
     names = dict.fromkeys(n for one in kernels.values() for n in (*one.helpers, one.source))
-    sources = [(RUNTIME / name).read_text() for name in names]
+    sources = [(RUNTIME / name).read_text(encoding="utf-8") for name in names]
     prototypes = "".join(f"nn_kernel {name};\n" for name in kernels)
     return {
         "main.c": main,
-        "nn.h": (RUNTIME / "nn.h").read_text(),
+        "nn.h": (RUNTIME / "nn.h").read_text(encoding="utf-8"),
         "nn_kernels.h": _HEADER.format(prototypes=prototypes),
         "nn_kernels.c": "".join(sources),
         "cnn.h": f"#define CNN_MACS {sum(trial.conv.macs for trial in trials)}\n",

@@ -92,7 +92,7 @@ def qformat_programs(case: Case, folder: Path) -> Iterator[Program]:
             place = folder / f"{name}-{guard}"
             place.mkdir()
             for path, text in emit(network, Sample(integers[0], output[0]), name, "").items():
-                (place / path).write_text(text)
+                (place / path).write_text(text, encoding="utf-8")
             sources = [_C / "run_project.c", place / "cnn.c", place / "nn_kernels.c"]
             _compile(sources, place)
             command = (str(place / "main"),)

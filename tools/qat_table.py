@@ -330,7 +330,7 @@ def main() -> None:
     torch.set_num_threads(1)
     Path(options.cache).mkdir(parents=True, exist_ok=True)
     log = Path(options.cache) / f"{options.experiment}.jsonl"
-    lines = log.read_text().splitlines() if log.exists() else []
+    lines = log.read_text(encoding="utf-8").splitlines() if log.exists() else []
     found = [json.loads(line) for line in lines]
     done = [{k: v for k, v in one.items() if k in Run.__dataclass_fields__} for one in found]
     missing = [
@@ -342,7 +342,7 @@ def main() -> None:
     for missed in missing[: options.runs]:
         found.append(measure(missed, data, options))
         print(json.dumps(found[-1]), flush=True)
-        with log.open("a") as file:
+        with log.open("a", encoding="utf-8") as file:
             file.write(json.dumps(found[-1]) + "\n")
     print(table(found))
 

@@ -47,9 +47,9 @@ def generate(folder: Path, options: Sequence[str]) -> Path:
 def alter_expected_word(test: Path) -> str:
     """Change one digit that the test expects; return what was done in words."""
     image = sorted((test / "data-expected").glob("DRAM_*"))[0]
-    first, *rest = image.read_text().splitlines()
+    first, *rest = image.read_text(encoding="utf-8").splitlines()
     altered = re.sub(r"[0-9a-f]$", lambda digit: f"{int(digit[0], 16) ^ 1:x}", first)
-    image.write_text("\n".join([altered, *rest]) + "\n")
+    image.write_text("\n".join([altered, *rest]) + "\n", encoding="utf-8")
     return f"{image.name}: '{first}' becomes '{altered}'"
 
 

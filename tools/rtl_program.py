@@ -205,6 +205,6 @@ def _entries(folder: Path, kind: str) -> Iterable[tuple[int, int, int, int, str]
         found = _IMAGE.fullmatch(file.name)
         assert found, file
         group, processor, part = (int(text) for text in found.groups())
-        for line in file.read_text().splitlines():
+        for line in file.read_text(encoding="utf-8").splitlines():
             place, digits = line.removeprefix("@").split(" ")
             yield group, processor, part, int(place, 16), digits

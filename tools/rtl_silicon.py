@@ -27,14 +27,14 @@ from emulator.report.cycles import STARTUP_CYCLES, network_cycles
 
 def register_writes(folder: Path) -> Iterator[tuple[int, int, int]]:
     """Yield the writes to registers, in order."""
-    for line in (folder / "registers.txt").read_text().splitlines():
+    for line in (folder / "registers.txt").read_text(encoding="utf-8").splitlines():
         size, address, value = line.split()
         yield int(size), int(address, 16), int(value, 16)
 
 
 def memory_writes(file: Path, chip: Chip, apb_base: int) -> Iterator[tuple[int, int, int]]:
     """Yield what the memories hold as writes; digits that are unknown become 0."""
-    for line in file.read_text().splitlines():
+    for line in file.read_text(encoding="utf-8").splitlines():
         kind, text, digits = line.split()
         index, digits = int(text), digits.lower().replace("x", "0")
         if kind == "d":
@@ -96,7 +96,7 @@ def main() -> int:
         return 1
     for line in errors:
         print(f"ERROR: {line}")
-    (args.folder / "results.txt").write_text(text)
+    (args.folder / "results.txt").write_text(text, encoding="utf-8")
     return 0
 
 

@@ -38,7 +38,7 @@ class CameraFile:
 
     def words(self, test: Path) -> list[int]:
         """Return the words that the camera interface makes of them."""
-        text = (test / self.filename).read_text()
+        text = (test / self.filename).read_text(encoding="utf-8")
         return camera_words(text, self.channels, self.pixel_format)
 
 
@@ -73,7 +73,7 @@ def simulate(
     """
     chip = chip_named(device)
     work.mkdir(parents=True, exist_ok=True)
-    (work / "chip.svh").write_text(chip_header(chip, apb_base))
+    (work / "chip.svh").write_text(chip_header(chip, apb_base), encoding="utf-8")
     has_program = any(test.glob("*.c"))
     if has_program:
         _execute(test, chip, work, apb_base, camera)
@@ -103,11 +103,11 @@ def _execute(test: Path, chip: Chip, work: Path, apb_base: int, camera: CameraFi
     words = camera.words(test) if camera else []
     program = TestProgram(test, chip, apb_base, words)
     passed = program.run()
-    (work / "bus.txt").write_text(bus_text(program.bus, passed))
+    (work / "bus.txt").write_text(bus_text(program.bus, passed), encoding="utf-8")
     if any(test.glob("*_riscv.c")):
         count = chip.flash_bytes // _FLASH_WORD_BYTES + _INFORMATION_WORDS
         text = "\n".join(program.flash_words(count)) + "\n"
-        (test / "RISCV_PROG_flash.prog").write_text(text)
+        (test / "RISCV_PROG_flash.prog").write_text(text, encoding="utf-8")
 
 
 def bus_text(bus: TestBus, passed: bool) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
 from reading import MIB, read_text
+from reading.system import stays_below
 
 MANIFEST = ".generated.sha256"
 _MOST_BYTES = 4 * MIB
@@ -58,8 +59,7 @@ def _is_inside(folder: Path, name: str) -> bool:
     """Whether a name stands for a file of this folder, not one that a link or `..` leads to."""
     path = PurePosixPath(name)
     parents = [folder / part for part in path.parents if part != PurePosixPath(".")]
-    plain = not path.is_absolute() and ".." not in path.parts and "\0" not in name
-    return plain and not any(parent.is_symlink() for parent in parents)
+    return stays_below(name) and not any(parent.is_symlink() for parent in parents)
 
 
 def _holds(path: Path, digest: str) -> bool:

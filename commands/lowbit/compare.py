@@ -76,7 +76,7 @@ def python_classes(network: LowBitNetwork, inputs: NDArray[np.int8]) -> Classes:
 def c_classes(network: LowBitNetwork, inputs: NDArray[np.int8], folder: Path) -> Classes:
     """Compile the engine in `folder`, and return its classes; raises InputError (E725)."""
     for name, text in emit(network, Samples(inputs[:1]), "compared").items():
-        (folder / name).write_text(text)
+        (folder / name).write_text(text, encoding="utf-8")
     library = folder / "libinference.so"
     command = [_COMPILER, "-O2", "-shared", "-fPIC", "-o", str(library), str(folder / "lowbit.c")]
     try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from checkpoint import Checkpoint
 from checkpoint.atomic import write_bytes
@@ -77,11 +78,14 @@ def first_that_fits(
 
     reasons: tuple[str, ...] = ()
     for step in steps:
-        with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
-            file.write(policy_text(step.bits))
-            file.flush()
+        with tempfile.TemporaryDirectory() as folder:
+            policy = str(Path(folder, "policy.yaml"))
+            write_bytes(policy, policy_text(step.bits).encode())
             options = TrainingOptions(
-                arch=arch, dataset=calibration.dataset, device=given.chip.die, qat_policy=file.name
+                arch=arch,
+                dataset=calibration.dataset,
+                device=given.chip.die,
+                qat_policy=policy,
             )
             fit = found_fits(options)[CHIPS.index(given.chip)]
         if fit.fits:

@@ -23,6 +23,6 @@ def with_log(files: Mapping[str, str], name: str | None, text: str) -> dict[str,
     """
     if name is None:
         return dict(files)
-    if name in files or name == MANIFEST:
+    if name.lower() in map(str.lower, (*files, MANIFEST)):
         raise DiagnosticError(name_taken("--log-filename", name))
     return {**files, name: text}

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from datasets.errors import DatasetError
+from reading.system import in_order
 
 Sample = tuple[Path, int]
 TRAIN, TEST = "train", "test"
@@ -68,7 +69,7 @@ def class_files(folder: Path, endings: Collection[str], share: float, seed: int)
 
 
 def _folders(folder: Path) -> list[Path]:
-    return sorted(p for p in folder.iterdir() if p.is_dir() and not p.name.startswith("."))
+    return in_order(p for p in folder.iterdir() if p.is_dir() and not p.name.startswith("."))
 
 
 def _classes(folder: Path) -> tuple[str, ...]:
@@ -89,7 +90,7 @@ def _classes(folder: Path) -> tuple[str, ...]:
 
 def _files(folder: Path, endings: Collection[str]) -> list[Path]:
     """Return the files of a class by name."""
-    found = sorted(
+    found = in_order(
         p for p in folder.rglob("*")
         if p.suffix.lower() in endings and p.is_file() and not p.name.startswith(".")
     )  # fmt: skip

@@ -70,7 +70,7 @@ def build_program(
         missing, added = _complete(compiler, offered | _linker_symbols(), runtime)
         if missing:
             stand_ins = folder / "stand_ins.inc"
-            stand_ins.write_text(stand_in_functions(missing))
+            stand_ins.write_text(stand_in_functions(missing), encoding="utf-8")
             flag = f'-DEMULATOR_STAND_INS="{stand_ins}"'
             runtime.append(compiler.compile_own(SDK / "source" / "stand_ins.c", flag))
         image = _link([*runtime, *compiler.objects.values()], compiler)
@@ -167,7 +167,7 @@ def _link(objects: Sequence[Path], compiler: SourceCompiler) -> Image:
 
 
 def _linker_symbols() -> frozenset[str]:
-    text = (SDK / "link.ld").read_text()
+    text = (SDK / "link.ld").read_text(encoding="utf-8")
     return frozenset(re.findall(r"(\w+) = ", text))
 
 

@@ -27,7 +27,7 @@ _FREERTOS = SDK / "include" / "freertos"
 @cache
 def _known() -> frozenset[str]:
     """Return the names of headers that the emulator's SDK stands for."""
-    lines = (SDK / "headers.txt").read_text().splitlines()
+    lines = (SDK / "headers.txt").read_text(encoding="utf-8").splitlines()
     return frozenset(word for line in lines if not line.startswith("#") for word in line.split())
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 
 from reading import real_path
+from reading.system import relative
 
 MAX_FILES = 2000
 """A pattern finds at most so many files."""
@@ -75,7 +76,7 @@ def _wildcard(root: Path, patterns: str = "") -> str:
         else:
             matches = []
         prefix = "./" if pattern.startswith("./") else ""
-        found += [prefix + os.path.relpath(match, root) for match in matches[:MAX_FILES]]
+        found += [prefix + Path(relative(match, root)).as_posix() for match in matches[:MAX_FILES]]
     return " ".join(found)
 
 

@@ -81,7 +81,7 @@ class SourceCompiler:
         prologue = target.with_suffix(".h")
         text = self._text(source, target.with_suffix(".c"))
         for _ in range(_MAX_ROUNDS):
-            prologue.write_text(standins.declarations())
+            prologue.write_text(standins.declarations(), encoding="utf-8")
             status, output = self._run(
                 *(*self._flags(source), "-include", str(prologue)),
                 *("-o", str(target), str(text.absolute())),
@@ -142,7 +142,9 @@ class SourceCompiler:
         if not loops or not self.tree.shorten_loops:
             return source
         name = str(real_path(source)).replace("\\", "/")
-        copy.write_text(f'#line 1 "{name}"\n{shorten_loops(text)}', errors="surrogateescape")
+        copy.write_text(
+            f'#line 1 "{name}"\n{shorten_loops(text)}', encoding="utf-8", errors="surrogateescape"
+        )
         return copy
 
     def _run(self, *arguments: str) -> tuple[int, str]:

@@ -176,6 +176,6 @@ def add_member(headers: Path, owner: str, member: str) -> bool:
         ):
             changed = expression.sub(replacement, text, count=1)
             if changed != text:
-                header.write_text(changed)
+                header.write_text(changed, encoding="utf-8")
                 return True
     return False

@@ -20,6 +20,7 @@ from emulator.cpu.deadline import READING_SECONDS
 from emulator.errors import EmulatorError
 from emulator.project.makefile import Makefile, MakefileError
 from reading import check_sources, real_path, source_text
+from reading.system import relative
 from values import frozen
 
 _MAKEFILES = ("Makefile", "makefile", "GNUmakefile", "project.mk")
@@ -33,6 +34,9 @@ _FREERTOS_FILE = re.compile(
     r"tasks|queue|list|timers|event_groups|stream_buffer|croutine|port|heap_\d"
 )
 _MAIN = re.compile(r"^[ \t]*(?:int|void)\s+main\s*\(", re.MULTILINE)
+_BACKSLASH = re.compile(r"\\(?=[\w.*%])")  # others protect a blank or a quotation mark
+_INCLUDED = re.compile(r"-I\S+")
+_FOLDER = re.compile(r"(?:\b[A-Za-z]:/)?[^\s:;]+")  # of VPATH, perhaps with a drive
 _MAX_FILES = 3000
 
 
@@ -78,7 +82,7 @@ class ProjectTree:
 
     def shown(self, path: Path) -> str:
         """Return a path as messages show it: relative to the tree where it is in or near it."""
-        shown = os.path.relpath(path, self.root)
+        shown = relative(path, self.root)
         return str(path) if shown.startswith("../../..") else shown
 
     def place(self, path: Path, line: int) -> str:
@@ -176,7 +180,7 @@ def _project_folder(root: Path) -> Path:
     mains = [f for f in _files(root, "*.c") if _MAIN.search(source_text(f))]
     folders = _unique(main.parent for main in mains)
     if len(folders) > 1:
-        names = ", ".join(os.path.relpath(folder, root) for folder in folders[:8])
+        names = ", ".join(relative(folder, root) for folder in folders[:8])
         raise EmulatorError(
             "E800", f"it holds {len(folders)} programs: {names}", str(root), "Name one of them."
         )
@@ -214,13 +218,13 @@ def _read_makefiles(root: Path) -> _Found:
 def _take(makefile: Makefile, found: _Found) -> None:
     """Add to `found` what the variables of one makefile say."""
     root = makefile.root
-    folders = [root, *_folders(root, makefile.value("VPATH").replace(":", " ").split())]
-    for name in makefile.words("SRCS") + makefile.words("C_SRCS"):
+    folders = [root, *_folders(root, _FOLDER.findall(_slashes(makefile.value("VPATH"))))]
+    for name in _slashes(f"{makefile.value('SRCS')} {makefile.value('C_SRCS')}").split():
         path = _source(root, folders, name)
         if path is not None and path.suffix == ".c":
             found.sources.append(path)
-    found.include += _folders(root, _shell_words(makefile, "IPATH"))
-    words = [*_shell_words(makefile, "PROJ_CFLAGS"), *_shell_words(makefile, "CFLAGS")]
+    found.include += _folders(root, _shell_words(_slashes(makefile.value("IPATH"))))
+    words = [word for name in ("PROJ_CFLAGS", "CFLAGS") for word in _flags(makefile.value(name))]
     for word in words:
         if word.startswith(("-D", "-U")) and len(word) > 2:
             found.flags.append(word)
@@ -230,12 +234,21 @@ def _take(makefile: Makefile, found: _Found) -> None:
     found.riscv |= makefile.value("RISCV_CORE").strip() not in ("", "0")
 
 
-def _shell_words(makefile: Makefile, name: str) -> list[str]:
-    """Return the words of a variable as a shell sees them: quoted blanks separate nothing."""
+def _flags(text: str) -> list[str]:
+    return _shell_words(_INCLUDED.sub(lambda option: _slashes(option[0]), text))
+
+
+def _slashes(text: str) -> str:
+    """Return paths with slashes where they have the backslashes of Windows."""
+    return _BACKSLASH.sub("/", text)
+
+
+def _shell_words(text: str) -> list[str]:
+    """Return the words of a text as a shell sees them: quoted blanks separate nothing."""
     try:
-        return shlex.split(makefile.value(name))
+        return shlex.split(text)
     except ValueError:  # a quotation mark that is not closed
-        return makefile.words(name)
+        return text.split()
 
 
 def _source(root: Path, folders: Sequence[Path], name: str) -> Path | None:

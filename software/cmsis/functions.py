@@ -91,7 +91,7 @@ def _parts(functions: Iterable[str]) -> Iterator[str]:
 
 
 def _read(part: str) -> str:
-    return (FOLDER / f"{part}.c").read_text()
+    return (FOLDER / f"{part}.c").read_text(encoding="utf-8")
 
 
 def _text(part: str, number: int) -> str:

@@ -87,6 +87,6 @@ def read_key(path: str) -> bytes:
     if len(key) != KEY_BYTES:
         raise InputError(
             "E927", f"it has {len(key)} bytes, a key has {KEY_BYTES}", path,
-            "Make one: head -c 32 /dev/urandom > key.bin",
+            "Make one: python -c \"import os; open('key.bin', 'wb').write(os.urandom(32))\"",
         )  # fmt: skip
     return key

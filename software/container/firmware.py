@@ -35,7 +35,7 @@ def _files(
 ) -> Iterator[tuple[str, str]]:
     sources = [*(RUNTIME / "nnb").glob("*.[ch]"), *(RUNTIME / "nnb_firmware").glob("*.c")]
     for source in sorted(sources):
-        yield source.name, source.read_text()
+        yield source.name, source.read_text(encoding="utf-8")
     cross = cross_of(core)
     values: dict[str, Any] = {
         "name": name,

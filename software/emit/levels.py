@@ -302,7 +302,7 @@ def emit_levels(plan: LevelPlan, sample: Sample, name: str, command_line: str) -
                                  sample_arrays(outputs, sample))),
         ("main.c", render("software/main.c.j2", name=name, outputs=outputs, shown=shown,
                           demands_rows=False, twice=False)),
-        ("nn.h", (RUNTIME / "nn.h").read_text()),
+        ("nn.h", (RUNTIME / "nn.h").read_text(encoding="utf-8")),
         *interface.files.items(),
         ("nn_kernels.h", render("software/nn_kernels.h.j2", kernels=code.functions,
                                 core=macro_of(plan.core.name))),
@@ -316,9 +316,9 @@ def emit_levels(plan: LevelPlan, sample: Sample, name: str, command_line: str) -
 def _further(code: LevelCode) -> dict[str, str]:
     """Return the files of a project that one without memory levels does not have."""
     return {
-        "nn_levels.h": (RUNTIME / "levels.h").read_text(),
+        "nn_levels.h": (RUNTIME / "levels.h").read_text(encoding="utf-8"),
         "nn_levels.c": "".join(_runs(code)),
-        "nn_copies.c": (RUNTIME / "levels_copies.c").read_text(),
+        "nn_copies.c": (RUNTIME / "levels_copies.c").read_text(encoding="utf-8"),
     }
 
 
@@ -328,7 +328,9 @@ def _runs(code: LevelCode) -> Iterator[str]:
     used |= {"rows"} if "chain" in used else set()  # its functions make the rows of chains
     kinds = (kind for kind in ("planes", "rows", "chain", "channels") if kind in used)
     for number, kind in enumerate(kinds):
-        first, newline, rest = (RUNTIME / f"levels_{kind}.c").read_text().partition("\n")
+        first, newline, rest = (
+            (RUNTIME / f"levels_{kind}.c").read_text(encoding="utf-8").partition("\n")
+        )
         yield rest if number else first + newline + rest
 
 

@@ -53,7 +53,7 @@ def emit(
                                  sample_arrays(outputs, sample))),
         ("main.c", render(f"{folder}/main.c.j2", name=name, outputs=outputs, shown=shown,
                           demands_rows=by_rows, twice=by_rows, **values)),
-        ("nn.h", (RUNTIME / "nn.h").read_text()),
+        ("nn.h", (RUNTIME / "nn.h").read_text(encoding="utf-8")),
         ("nn_kernels.h", render("software/nn_kernels.h.j2", kernels=code.functions,
                                 core=macro_of(plan.core.name))),
         ("nn_kernels.c", _kernels(code)),
@@ -148,6 +148,6 @@ def sources_text(names: Sequence[str]) -> str:
 
 def _without_repeated_include(sources: Mapping[str, None]) -> Iterator[str]:
     for number, source in enumerate(sources):
-        text = (RUNTIME / source).read_text()
+        text = (RUNTIME / source).read_text(encoding="utf-8")
         include, _, rest = text.partition("\n")
         yield text if number == 0 or not include.endswith('"nn_kernels.h"') else rest.lstrip("\n")

@@ -12,6 +12,7 @@ from pathlib import PurePath
 
 from answer import FILE_NAME
 from diagnostics import Diagnostic, Place, Severity
+from reading.system import is_reserved
 from values import frozen
 
 _TIMERS = 6
@@ -236,24 +237,25 @@ def _names(options: ProjectOptions) -> Iterator[Diagnostic]:
     fixed = ["cnn.h", "softmax.c", "Makefile", FILE_NAME, "dataset.json"]
     if options.riscv:
         fixed += ["Makefile.ARM", "Makefile.RISCV", options.main_filename]
-    taken = dict.fromkeys(fixed, ANOTHER_FILE)
+    taken = dict.fromkeys(map(str.lower, fixed), ANOTHER_FILE)  # most systems know no case
     others = {"--prefix": options.name, "--board-name": options.board_name}
     for option, name in {**others, **file_names(options)}.items():
         if not is_plain(name):
             yield not_plain(option, name)
         elif option in others:
             continue
-        elif name in taken or _is_debugging(name, options):
-            yield name_taken(option, name, taken.get(name, ANOTHER_FILE))
+        elif name.lower() in taken or _is_debugging(name.lower(), options):
+            yield name_taken(option, name, taken.get(name.lower(), ANOTHER_FILE))
         else:
-            taken[name] = option
+            taken[name.lower()] = option
 
 
 def not_plain(option: str, name: str) -> Diagnostic:
     """Return the complaint about a name that is not plain."""
+    why = ", but a device on Windows" if is_reserved(name) else ""
     return Diagnostic(
         "E071",
-        f"{name!r} is not a plain name",
+        f"{name!r} is not a plain name{why}",
         Place(option=option),
         "Use letters, digits and the characters . _ - only, without a folder.",
     )
@@ -288,6 +290,7 @@ def is_plain(name: str) -> bool:
         and not set(name) & set("\\/\"'`$#%:*?<>|")
         and name == name.strip()
         and not name.startswith("-")
+        and not is_reserved(name)
     )
 
 

@@ -39,10 +39,13 @@ OF_MODULES = {
     },
     "sys": {"platform", "getwindowsversion"},
     "time": {"tzset", "clock_gettime"},
+    "tempfile": {"NamedTemporaryFile"},  # Windows opens it only once
 }  # fmt: skip
 WORDS = {"preexec_fn", "pass_fds", "process_group"}
 """Arguments of subprocess that Windows refuses."""
 ALLOWED = {
+    ("datasets/cache.py", "tempfile.NamedTemporaryFile"): "used by its handle",
+    ("emulator/cpu/workshop.py", "tempfile.NamedTemporaryFile"): "used by its handle",
     ("benchmarks/emulator.py", "resource"): "measures on Linux",
     ("benchmarks/emulator.py", "os.sched_setaffinity"): "measures on Linux",
     ("benchmarks/emulator.py", "os.sched_getaffinity"): "measures on Linux",
@@ -91,3 +94,61 @@ def test_only_one_module_knows_the_differences_between_systems() -> None:
         (name, use) for name in names for use in findings((ROOT / name).read_text(encoding="utf-8"))
     }
     assert found == set(ALLOWED), "ask reading/system.py instead"
+
+
+def unencoded(source: str) -> Iterator[int]:
+    """Yield the lines that open a text file in whatever encoding the system prefers."""
+    for node in ast.walk(ast.parse(source)):
+        if not isinstance(node, ast.Call):
+            continue
+        given = {word.arg for word in node.keywords}
+        match node.func:
+            case ast.Attribute(attr="read_text"):
+                opens = not node.args and "limit" not in given
+            case ast.Attribute(attr="write_text"):
+                opens = len(node.args) < 2
+            case ast.Name("open") | ast.Attribute(attr="open" | "fdopen" | "NamedTemporaryFile"):
+                opens = _opens_text(node)
+            case _:
+                opens = False
+        if opens and "encoding" not in given:
+            yield node.lineno
+
+
+def _opens_text(call: ast.Call) -> bool:
+    """Whether a call opens a file as text: the mode says so, or a file is opened without one."""
+    modes = [word.value for word in call.keywords if word.arg == "mode"]
+    modes += [one for one in call.args if isinstance(one, ast.Constant)]
+    known = [one.value for one in modes if isinstance(one, ast.Constant)]
+    kinds = [one for one in known if isinstance(one, str) and set(one) <= set("rwabxt+")]
+    if kinds:
+        return "b" not in kinds[0]
+    method = call.func
+    if isinstance(method, ast.Attribute):  # tempfile's and Path's; not tarfile.open(file)
+        return method.attr == "open" and not call.args and not call.keywords
+    return True
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["open(p)", "open(p, 'w')", "p.open()", "p.open('w')", "p.read_text()", "p.write_text(t)",
+     "os.fdopen(h, 'w')", "open(p, mode='r')"],
+)  # fmt: skip
+def test_text_files_without_encoding_are_found(source: str) -> None:
+    assert list(unencoded(source)) == [1]
+    blank = source.endswith("()")
+    assert list(unencoded(source[:-1] + ", encoding='utf-8')"[2 * blank :])) == []
+
+
+@pytest.mark.parametrize("source", ["open(p, 'rb')", "p.open('wb')", "p.read_bytes()", "f.open(x)"])
+def test_binary_files_need_no_encoding(source: str) -> None:
+    assert list(unencoded(source)) == []
+
+
+def test_text_files_are_opened_with_an_encoding_given() -> None:
+    found = [
+        f"{name}:{line}"
+        for name in _product()
+        for line in unencoded((ROOT / name).read_text(encoding="utf-8"))
+    ]
+    assert found == []

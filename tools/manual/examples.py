@@ -49,7 +49,7 @@ class Example:
 
     def _run(self, folder: Path) -> Synthesis:
         described = {"arch": "test", "dataset": "example", "layers": [*map(dict, self.layers)]}
-        (folder / "example.yaml").write_text(yaml.safe_dump(described))
+        (folder / "example.yaml").write_text(yaml.safe_dump(described), encoding="utf-8")
         np.save(folder / "sample.npy", self.sample)
         named: dict[str, Any] = {}
         for option, arrays in (("weight_input", self.weights), ("bias_input", self.biases)):
