@@ -176,7 +176,7 @@ build/digits build/mnist:
 faults: $(DEVELOPMENT) ## a kill, a full disk and an I/O error at every step of writing of each tool
 	@$(PYTHON) -m tests.writing.all_tools $(ARGS)
 
-container-fuzz: $(DEVELOPMENT) ## damage every byte of three containers, and 10,000 in other ways, in Python and C
+container-fuzz: $(DEVELOPMENT) ## damaged containers and every field one more or less: the same status and outputs in Python and C
 	@$(PYTHON) -m tests.software.container_fuzz $(ARGS)
 
 mutants: $(DEVELOPMENT) ## plant defects one at a time in what computes: how many the nearest tests notice

@@ -1,8 +1,9 @@
 """Damaged containers in Python and C: `make container-fuzz`.
 
 Every byte of three files is damaged in every way; then thousands of files are cut off or changed,
-most of them under right checksums. The C reader runs with sanitizers in memory of exactly the size
-of the file; it has to say what Python says.
+most of them under right checksums, and every field of five is one more and one less. The C reader
+runs with sanitizers in memory of exactly the size of the file; it has to say what Python says, and
+to compute the same outputs where the file is accepted.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ import argparse
 import sys
 import tempfile
 from collections import Counter
+from collections.abc import Iterable
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -18,8 +21,9 @@ import numpy as np
 from software.container.pack import seal_checksums
 from software.container.records import HEADER_BYTES, LAYER_BYTES, TENSOR_BYTES
 from tests.software.container_answers import check_of
+from tests.software.container_fields import neighbours, planned
 from tests.software.containers import KINDS, RECIPES, made
-from tests.software.nnb_in_c import build_driver, opened, statuses
+from tests.software.nnb_in_c import build_driver, computed, statuses
 
 _THREE = ("convolutions", "windows", "packed")
 _SEALED = 0.8
@@ -77,22 +81,37 @@ def every_byte(program: Path, folder: Path) -> int:
 
 
 def mutations(program: Path, folder: Path, count: int, seed: int) -> int:
-    """Open damaged files in both; return how many have different names."""
+    """Open and run damaged files in both; return how many differ in status or output."""
     random = np.random.default_rng(seed)
     intact = [made(recipe, kind, 5) for recipe in RECIPES for kind in KINDS]
-    names: Counter[str] = Counter()
+    intact += [planned(blob) for blob in intact]
+    files = (damaged(random, intact[number % len(intact)]) for number in range(count))
+    return compared(program, folder, "damaged files", files)
+
+
+def fields(program: Path, folder: Path) -> int:
+    """Change every field a little; return how many files differ in status or output."""
     wrong = 0
-    for start in range(0, count, _BATCH):
-        blobs = [
-            damaged(random, intact[number % len(intact)])
-            for number in range(start, min(start + _BATCH, count))
-        ]
-        found = statuses(program, blobs, folder)
+    for recipe in RECIPES:
+        for name, blob in (("", made(recipe)), (", planned", planned(made(recipe)))):
+            wrong += compared(program, folder, f"{recipe}{name}", neighbours(blob))
+    return wrong
+
+
+def compared(program: Path, folder: Path, title: str, files: Iterable[bytes]) -> int:
+    """Open and run files in both, and say how it went; return how many differ."""
+    names: Counter[str] = Counter()
+    wrong = ran = 0
+    rest = iter(files)
+    while blobs := [*islice(rest, _BATCH)]:
+        found = statuses(program, blobs, folder, "run")
         for blob, line in zip(blobs, found, strict=True):
             names[line.split()[0]] += 1
-            wrong += line.split()[0] != opened(blob)
-    print(f"{count} damaged files, {wrong} with another status in C than in Python")
-    print(", ".join(f"{name} {number}" for name, number in names.most_common()))
+            ran += line.startswith("ok ") and line != "ok large"
+            wrong += line != computed(blob)
+    print(f"{title}: {names.total()} files, {ran} run, {wrong} with another status or output in C "
+          "than in Python", flush=True)  # fmt: skip
+    print("  " + ", ".join(f"{name} {number}" for name, number in names.most_common()))
     return wrong
 
 
@@ -105,7 +124,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         program = build_driver(folder)
-        wrong = mutations(program, folder, args.count, args.seed) + every_byte(program, folder)
+        wrong = mutations(program, folder, args.count, args.seed)
+        wrong += fields(program, folder) + every_byte(program, folder)
     return int(wrong > 0)
 
 

@@ -2,6 +2,7 @@
  *
  *     driver BUNDLE [KEY]     prints a line for each: what nnb_open and nnb_verify said
  *     driver BUNDLE tag KEY   prints what nnb_authenticate says of each
+ *     driver BUNDLE run       prints what nnb_open says, and the output for one input, or why not
  *     driver BUNDLE bytes N   damages every byte of each in N ways, prints how many were accepted
  *
  * A bundle is a file of (32-bit size, bytes). KEY is 64 hexadecimal digits. */
@@ -36,6 +37,40 @@ static void verify(const nnb_model *model, const char *opened)
     free(arena);
 }
 
+/* The input is what `pattern` of nnb_in_c.py makes. */
+static void run(const nnb_model *model)
+{
+    nnb_hooks hooks = {NULL, NULL, NULL, 0};
+    nnb_tensor_info given, made;
+    uint32_t i, arena_bytes = nnb_arena_bytes(model);
+    uint8_t *in, *out, *arena;
+    int status;
+
+    nnb_tensor(model, nnb_input(model), &given);
+    nnb_tensor(model, nnb_output(model), &made);
+    if (arena_bytes > MOST_BYTES || made.bytes > MOST_BYTES || given.bytes > MOST_BYTES) {
+        printf("ok large\n");
+        return;
+    }
+    in = malloc(given.bytes);
+    out = malloc(made.bytes);
+    arena = malloc(arena_bytes ? arena_bytes : 1);
+    for (i = 0; i < given.bytes; i++) {
+        in[i] = (uint8_t)(i * 89 + (i >> 8) * 31 + 7);
+    }
+    hooks.key = key;
+    hooks.arena_bytes = arena_bytes;
+    status = nnb_run(model, in, out, arena, &hooks);
+    printf("ok ");
+    for (i = 0; status == NNB_OK && i < made.bytes; i++) {
+        printf("%02x", out[i]);
+    }
+    printf("%s\n", status == NNB_OK ? "" : nnb_name(status));
+    free(in);
+    free(out);
+    free(arena);
+}
+
 static unsigned long damaged(uint8_t *blob, uint32_t size, int ways)
 {
     unsigned long accepted = 0;
@@ -61,7 +96,8 @@ int main(int argc, char **argv)
     int i;
 
     int tags = argc > 3 && strcmp(argv[2], "tag") == 0;
-    const char *digits = tags ? argv[3] : argc == 3 ? argv[2] : "";
+    int runs = argc > 2 && strcmp(argv[2], "run") == 0;
+    const char *digits = tags ? argv[3] : argc == 3 && !runs ? argv[2] : "";
 
     for (i = 0; i < 32 && sscanf(digits + 2 * i, "%2x", &value) == 1; i++) {
         key[i] = (uint8_t)value;
@@ -82,6 +118,8 @@ int main(int argc, char **argv)
             model = nnb_open(blob, size);
             if (model == NULL) {
                 printf("%s\n", nnb_name(nnb_error()));
+            } else if (runs) {
+                run(model);
             } else {
                 verify(model, nnb_name(nnb_error()));
             }

@@ -6,7 +6,11 @@ import subprocess
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from software.container import ContainerError, check_executable, unpack
+import numpy as np
+
+from software.container import ContainerError, check_executable, run, unpack
+from software.container.execute import bytes_of, values_of
+from software.container.soundness import arena_bytes, network_inputs
 from tests.conftest import ROOT
 from tests.software.compiled import SANITIZED, compiler
 
@@ -43,6 +47,33 @@ def statuses(program: Path, blobs: Iterable[bytes], folder: Path, *words: str) -
     )
     assert not done.returncode, done.stderr[-3000:]
     return done.stdout.splitlines()
+
+
+MOST_BYTES = 1 << 20
+"""Networks with larger tensors or arenas are opened, and not run."""
+
+
+def pattern(size: int) -> bytes:
+    """Return the bytes of the input of a run."""
+    places = np.arange(size)
+    return (places * 89 + (places >> 8) * 31 + 7).astype(np.uint8).tobytes()
+
+
+def computed(blob: bytes) -> str:
+    """Return what `driver BUNDLE run` has to print: the status, and the output for the pattern."""
+    status = opened(blob)
+    if status != "ok":
+        return status
+    container = unpack(blob)
+    given = container.tensors[network_inputs(container)[0]]
+    made = container.tensors[container.layers[-1].output]
+    if max(given.size_bytes, made.size_bytes, arena_bytes(container)) > MOST_BYTES:
+        return "ok large"
+    try:
+        values = run(container, values_of(given, pattern(given.size_bytes)), bytes(32))
+    except ContainerError as exc:
+        return f"ok {exc.name}"
+    return f"ok {bytes_of(made, values).hex()}"
 
 
 def opened(blob: bytes) -> str:

@@ -574,3 +574,29 @@ def test_all_layers_that_do_not_fit_are_reported(tmp_path: Path) -> None:
     with pytest.raises(DiagnosticError) as caught:
         place(network, PlaceOptions(overlap_data=True))
     assert [d.code for d in caught.value.diagnostics] == ["E401", "E401"]
+
+
+@pytest.mark.parametrize("bits", [8, 4, 2, 1])
+@pytest.mark.parametrize(("taps", "size"), [("1x1", 1), ("3x3", 9)])
+def test_layers_of_narrow_weights_take_columns_for_kernels_that_fill_no_byte(
+    taps: str, size: int, bits: int, tmp_path: Path
+) -> None:
+    """docs/placement.md, "Kernels: finding columns": the layer behind begins after them."""
+    for outputs in (*range(1, 18), 24, 25, 63):
+        side, whole = int(taps[0]), 8 // bits
+        layer = {"op": "Conv2d", "kernel_size": taps, "pad": side // 2, "activate": "none"}
+        text = describe(
+            {**layer, "processors": 1, "output_processors": mask(outputs), "quantization": bits},
+            {**layer, "processors": mask(outputs), "output_processors": 1},
+        )
+        kernels = [weights(outputs, 1, side, side, bits=bits), weights(1, outputs, side, side) // 2]
+        network, _ = build(tmp_path, text, sample(1, 3, 3), kernels)
+        placement = place(network, PlaceOptions())
+        in_bits = sum(size * bits for _ in range(outputs))
+        in_bits += sum(size * (whole - 1) for _ in range(outputs // whole * whole, outputs))
+        columns = next(n for n in range(99) if 72 * n >= in_bits)
+        first, second = placement.kernels[0], placement.kernels[1]
+        assert (first.first, first.length) == (0, columns)
+        assert second.first == next(n for n in range(0, 999, 4) if n >= columns)
+        written = placement.kernel_memory.owner[0, :columns] == 0
+        assert written.all()
