@@ -5,6 +5,7 @@ Addresses are absolute bus addresses. Layers have the numbers of the hardware.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import Enum
 
 import numpy as np
@@ -59,6 +60,9 @@ class HashedWords:
     addresses: NDArray[np.uint32]
     counts: NDArray[np.uint32]
     hashes: Hashes
+
+
+NO_WORDS = HashedWords(np.zeros(0, np.uint32), np.zeros(0, np.uint32), np.zeros(0, np.uint64))
 
 
 class LayerForm(Enum):
@@ -117,6 +121,10 @@ class Answer:
     pushes: HashedWords
     layers: tuple[LayerAnswer, ...]
     left_out: tuple[str, ...] = ()
+
+    def without_input(self) -> Answer:
+        """Return the same, but for a program whose input may be any."""
+        return replace(self, inputs=NO_WORDS, pushes=NO_WORDS)
 
 
 def grid_width(shape: tuple[int, ...]) -> int:

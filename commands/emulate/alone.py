@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from commands.emulate.arguments import EmulateOptions
-from commands.emulate.inputs import read_inputs
+from commands.emulate.inputs import random_input, read_inputs
+from commands.emulate.known_answer import AnswerCheck, answer_of, describe_answer, refusal
 from commands.emulate.runs import WRONG_REGISTERS, show_run
 from commands.emulate.trained_on import trained_on
 from emulator import NetworkAlone
+from emulator.checks.finding import LayerFinding
 from emulator.machine.execution import LayerRun
 
 _SHOWN_WORDS = 16
@@ -26,28 +29,51 @@ def emulate_alone(project: Path, options: EmulateOptions) -> int:
     )
     for note in network.notes:
         print(f"note: {note}")
-    shape, known = network.input_shape, trained_on(project)
-    images = (
-        [None]
-        if options.input is None
-        else read_inputs(options.input, shape, None if known is None else known.preparation)
-    )
-    print(f"Input: {'x'.join(map(str, shape))} (channels, rows, columns)")
-    wrong = False
-    for number, image in enumerate(images):
-        if len(images) > 1:
-            print(f"\nInput {number}:")
-        run = network.run(image)
-        wrong |= bool(run.errors)
-        if number == 0:
-            show_run(
-                run, network.board.accelerator.memory, options, network.comparison is not False
-            )
-        print("\n".join(_output(run.layers[-1], network.output_words())))
-    if wrong:
-        print(WRONG_REGISTERS, "FAIL", sep="\n")
+    check = answer_of(project, wanted=options.answer)
+    if check is not None:
+        check.watch_alone(network)
+    images, origin = _images(project, network, options)
+    print(f"Input: {'x'.join(map(str, network.input_shape))} (channels, rows, columns){origin}")
+    errors: list[LayerFinding] = []
+    try:
+        for number, image in enumerate(images):
+            if len(images) > 1:
+                print(f"\nInput {number}:")
+            run = network.run(image)
+            errors += run.errors
+            if number == 0:
+                memory = network.board.accelerator.memory
+                show_run(run, memory, options, network.comparison is not False)
+            if image is None and check is not None:
+                check.compare_layers(run, network.board.accelerator.memory)
+            print("\n".join(_output(run.layers[-1], network.output_words())))
+    finally:  # also, and above all, of a network that goes wrong
+        show_words(check, network)
+    reason = WRONG_REGISTERS if errors else refusal(check, words_changed=options.words_changed)
+    if reason is not None:
+        print(reason, "FAIL", sep="\n")
         return 1
-    return _verdict(network, len(images))
+    return _verdict(network, len(images), origin)
+
+
+def show_words(check: AnswerCheck | None, network: NetworkAlone) -> None:
+    """Show what differs from the answer file, if there is one."""
+    if check is not None:
+        for line in describe_answer(check, network.board.accelerator.memory):
+            print(line)
+
+
+def _images(
+    project: Path, network: NetworkAlone, options: EmulateOptions
+) -> tuple[Sequence[NDArray[np.int8] | None], str]:
+    """Return the inputs, None for the sample of the project, and what is to be said of them."""
+    if options.input is not None:
+        known = trained_on(project)
+        how = None if known is None else known.preparation
+        return read_inputs(options.input, network.input_shape, how), ""
+    if network.has_sample:
+        return [None], ""
+    return [random_input(network.input_shape)], "; random, as the project brings no sample"
 
 
 def _output(last: LayerRun, words: list[int]) -> Iterator[str]:
@@ -70,10 +96,12 @@ def _output(last: LayerRun, words: list[int]) -> Iterator[str]:
     yield f"Class {best} ({100 * shares[best]:.1f}%)"
 
 
-def _verdict(network: NetworkAlone, inferences: int) -> int:
+def _verdict(network: NetworkAlone, inferences: int, origin: str) -> int:
     count = "1 inference" if inferences == 1 else f"{inferences} inferences"
     if network.comparison is None:
-        print(f"DONE ({count} of the network alone; there is nothing to compare the output with)")
+        nothing = "there is nothing to compare the output with"
+        data = "; the input is random" if origin else ""
+        print(f"DONE ({count} of the network alone{data}; {nothing})")
         return 0
     print(f"PASS ({count} of the network alone)" if network.comparison else "FAIL")
     return 0 if network.comparison else 1

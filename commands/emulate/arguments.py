@@ -40,7 +40,8 @@ class EmulateOptions:
     """A project's folder or a file of recorded words, the chip, and what is shown and written.
 
     `chip` None is the one that a project names. The program ends after `time_limit_s` seconds.
-    `answer` says that the project's answer file is used.
+    `answer` says that the project's answer file is used, `words_changed` that words which differ
+    from it are meant to.
     With `accelerator_only` the network runs without the program, on the sample or on `input`.
     Otherwise the program's functions run on each of `input`, or with `fast` the accelerator alone;
     `labels` tell what is right, and the first `compare` outputs are compared with the simulation.
@@ -65,6 +66,7 @@ class EmulateOptions:
     accelerator_only: bool
     input: Path | None
     answer: bool = True
+    words_changed: bool = False
     gdb: int | None = None
     profile: Path | None = None
     vcd: Path | None = None
@@ -94,6 +96,7 @@ def parse(words: Sequence[str] | None = None) -> EmulateOptions:
         cycles=args.cycles,
         verbose=args.verbose,
         answer=args.answer,
+        words_changed=args.words_changed,
         accelerator_only=args.accelerator_only,
         input=Path(args.input) if args.input else None,
         gdb=args.gdb,
@@ -219,6 +222,9 @@ def arguments() -> Parser:
            help="write the registers field by field as a table (text, or .csv)")  # fmt: skip
     option("--no-answer", dest="answer", action="store_false",
            help="do not compare with the answer file (answer.npz) of the project")  # fmt: skip
+    option("--words-changed", action="store_true",
+           help="words that differ from the answer file were changed on purpose: the program's "
+           "own comparison decides")  # fmt: skip
     option(
         "--profile",
         metavar="FILE",

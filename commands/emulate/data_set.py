@@ -11,8 +11,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from commands.emulate.alone import show_words
 from commands.emulate.arguments import EmulateOptions
 from commands.emulate.inputs import read_inputs, read_labels
+from commands.emulate.known_answer import answer_of, refusal
 from commands.emulate.runs import WRONG_REGISTERS, show_run
 from commands.emulate.scores import result_lines
 from commands.emulate.simulation import Simulation, simulation_of
@@ -58,13 +60,21 @@ def emulate_data_set(project: Path, options: EmulateOptions) -> int:
     how = None if known is None else known.preparation
     images = np.stack(read_inputs(options.input, network.input_shape, how))
     labels = None if options.labels is None else read_labels(options.labels, len(images))
-    firmware = FirmwareOnData(network, fast=options.fast)
-    right = firmware.sample_is_right is not False
-    show_run(firmware.first_run, network.board.accelerator.memory, options, right)
-    print("\n".join(_introduction(firmware, images)))
-    start = time.process_time()
-    values = _values(firmware, images)
-    print(_speed(len(images), time.process_time() - start))
+    check = answer_of(project, wanted=options.answer)
+    if check is not None:
+        check.watch_alone(network)
+    try:
+        firmware = FirmwareOnData(network, fast=options.fast)
+        if check is not None and network.has_sample:
+            check.compare_layers(firmware.first_run, firmware.memory)
+        right = firmware.sample_is_right is not False
+        show_run(firmware.first_run, firmware.memory, options, right)
+        print("\n".join(_introduction(firmware, images)))
+        start = time.process_time()
+        values = _values(firmware, images)
+        print(_speed(len(images), time.process_time() - start))
+    finally:  # also, and above all, of a network that goes wrong
+        show_words(check, network)
     for line in class_lines(values, known):
         print(line)
     if labels is not None:
@@ -75,11 +85,13 @@ def emulate_data_set(project: Path, options: EmulateOptions) -> int:
         wrong |= bool(departures)
         for departure in departures[:_SHOWN]:
             print(f"  {departure.text(name)}")
-    if firmware.errors:
-        print(WRONG_REGISTERS)
+    reason = refusal(check, words_changed=options.words_changed)
+    for text in (WRONG_REGISTERS if firmware.errors else None, reason):
+        if text is not None:
+            print(text)
     if not right:
         print("The output of the project's own sample is not as the project expects it.")
-    failed = wrong or bool(firmware.errors) or not right
+    failed = wrong or bool(firmware.errors) or not right or reason is not None
     print("FAIL" if failed else f"DONE ({_inputs(len(images))})")
     return int(failed)
 

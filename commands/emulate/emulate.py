@@ -109,7 +109,7 @@ def emulate_project(project: str, options: EmulateOptions) -> int:
         show_run(outcome.run, board.accelerator.memory, options, outcome.passed)
     show_answer(board, check)
     lost = check is None and options.answer and lacks_answer(Path(project))
-    verdict = judge(board, outcome, check, lost=lost)
+    verdict = judge(board, outcome, check, lost=lost, words_changed=options.words_changed)
     if verdict.reported_failure:
         explain_failure(board, outcome)
     if verdict.reason:
@@ -125,6 +125,7 @@ def show_answer(board: Board, check: AnswerCheck | None, *, stopped: bool = Fals
     """
     if check is None:
         return
+    check.takes_input = board.progress.random_input() is not None
     check.compare_unstarted(board, stopped=stopped)
     if check.words is None:
         return

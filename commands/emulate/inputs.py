@@ -19,6 +19,7 @@ _PICTURES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".pgm", ".ppm", ".webp", "
 _MODES = {1: "L", 3: "RGB", 4: "RGBA"}
 """How Pillow calls pictures, by the number of their channels."""
 _LOWEST, _HIGHEST = -128, 127
+_SEED = 1
 
 
 def read_inputs(
@@ -42,6 +43,11 @@ def read_inputs(
     if ending == ".wav":
         return [_sound(path, shape)]
     raise _refused(path, "the ending of the file tells no kind of input", "Use .npy, .png or .wav.")
+
+
+def random_input(shape: tuple[int, int, int]) -> Image:
+    """Return a random input, int8 [channel, row, column]: the same for a shape every time."""
+    return np.random.default_rng(_SEED).integers(_LOWEST, _HIGHEST + 1, shape, np.int8)
 
 
 def read_labels(path: Path, count: int) -> NDArray[np.int64]:

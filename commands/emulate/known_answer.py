@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from answer import FILE_NAME, Answer, AnswerError, read_answer
-from emulator import Board, NetworkRun
+from emulator import Board, NetworkAlone, NetworkRun
 from emulator.comparison.layers import LayerComparison, compare_layers
 from emulator.comparison.partial import accepted_writes, next_word, written_so_far
 from emulator.comparison.places import describe_wrong
@@ -32,7 +32,8 @@ class AnswerCheck:
 
     `words` is known once the network was about to start, `layers` once it ran, `later` if the
     program has changed registers, kernels or biases before another start. `unstarted` is the memory
-    of a program whose network did not start, as far as it was written.
+    of a program whose network did not start, as far as it was written. `takes_input`: hardware
+    gives the program its input, which cannot be the sample.
     """
 
     answer: Answer
@@ -40,12 +41,17 @@ class AnswerCheck:
     later: WordComparison | None = None
     layers: LayerComparison | None = None
     unstarted: Memory | None = None
+    takes_input: bool = False
     _compared_state: int = 0
 
     def watch(self, board: Board) -> None:
         """Compare the words of a board when its network starts for the first time."""
         board.before_first_run = self._compare_words
         board.before_later_run = self._compare_later
+
+    def watch_alone(self, network: NetworkAlone) -> None:
+        """The same for a network without its program; of inputs only the sample is compared."""
+        network.before_run = self._compare_alone
 
     def compare_layers(self, run: NetworkRun | None, memory: Memory) -> None:
         """Compare the layers of the first inference, unless the program has its own input."""
@@ -66,7 +72,14 @@ class AnswerCheck:
     @property
     def all_words_right(self) -> bool:
         """Whether the program writes every word of the project and no other."""
-        return self.applies and not (self.words and self.words.wrong) and self.later is None
+        return self.applies and not self.wrong and self.later is None
+
+    @property
+    def wrong(self) -> list[WrongWord]:
+        """The wrong words; those of the input count unless the program has to have another."""
+        every = () if self.words is None else self.words.wrong
+        other_input = self.takes_input and self.has_own_input
+        return [word for word in every if not (other_input and is_input(word))]
 
     @property
     def has_results(self) -> bool:
@@ -79,6 +92,17 @@ class AnswerCheck:
     def departs(self) -> bool:
         """Whether a layer departs from the simulation."""
         return self.layers is not None and self.layers.first is not None
+
+    @property
+    def objection(self) -> str | None:
+        """Say why the program is not that of the file; None if nothing speaks against it."""
+        if self.words is None:
+            return None
+        if self.words.stranger:
+            return f"the words are not those of {FILE_NAME}, which is of another program"
+        if not self.all_words_right:
+            return f"the words differ from {FILE_NAME}"
+        return f"a layer departs from {FILE_NAME}" if self.departs else None
 
     def output_addresses(self, addresses: AddressMap) -> frozenset[int]:
         """Return the addresses of the words that hold the results of the network."""
@@ -111,6 +135,12 @@ class AnswerCheck:
             self.words = None
         else:
             self.unstarted = memory
+
+    def _compare_alone(self, memory: Memory, *, is_sample: bool) -> None:
+        if self.words is None:
+            self._compare_words(memory, self.answer if is_sample else self.answer.without_input())
+        else:
+            self._compare_later(memory)
 
     def _compare_later(self, memory: Memory) -> None:
         """Compare again what a program writes that changes the network; its input may change."""
@@ -156,8 +186,9 @@ def describe_answer(check: AnswerCheck, memory: Memory) -> Iterator[str]:
         )
         return
     layers = check.layers
-    if not words.wrong and layers is not None and layers.first is None:
-        yield f"As in {FILE_NAME}: {words.compared} words, {_layers(layers.compared)}."
+    if check.unstarted is None and check.objection is None:
+        compared = "" if layers is None else f", {_layers(layers.compared)}"
+        yield f"As in {FILE_NAME}: {words.compared} words{compared}."
     if not words.wrong and check.unstarted is not None:
         following = next_word(memory, check.answer)
         phase, address = following or ("", 0)
@@ -210,3 +241,17 @@ def _layers(numbers: tuple[int, ...]) -> str:
     if numbers == tuple(range(numbers[0], numbers[-1] + 1)):
         return f"layers {numbers[0]} to {numbers[-1]}"
     return f"layers {', '.join(map(str, numbers))}"
+
+
+def refusal(check: AnswerCheck | None, *, words_changed: bool) -> str | None:
+    """Return the sentence by which a program fails that is not that of its answer file, or None.
+
+    Words that were changed on purpose (`words_changed`) are none, nor are the layers behind them.
+    """
+    objection = None if check is None else check.objection
+    if check is None or objection is None:
+        return None
+    sentence = f"{objection[0].upper()}{objection[1:]}, whatever the program reports."
+    if check.all_words_right:
+        return sentence
+    return None if words_changed else f"{sentence} If that is on purpose: --words-changed."

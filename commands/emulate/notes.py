@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from emulator import Board
+from emulator.firmware.progress import IMAGES
 
 _SILENT = ("LED_",)
 """Functions of lamps, which nearly every program has; shown with --verbose only."""
@@ -31,7 +32,8 @@ def _stand_ins(board: Board, verbose: bool) -> Iterator[str]:
     names = [name for name in called if verbose or not name.startswith(_SILENT)]
     for name in names[:_SHOWN]:
         label = name if " " in name else f"{name}()"
-        yield f"note: {label} is a stand-in that does nothing (called {_times(called[name])})"
+        what = "gives random pixels" if name in IMAGES else "does nothing"
+        yield f"note: {label} is a stand-in that {what} (called {_times(called[name])})"
     if len(names) > _SHOWN:
         yield f"note: {len(names) - _SHOWN} more stand-ins were called"
     sources = board.progress.input_stand_ins()

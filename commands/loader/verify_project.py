@@ -6,12 +6,9 @@ The functions of the project that write words run on an emulated core; the netwo
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
-
-from answer import Answer, HashedWords
+from answer import Answer
 from diagnostics import Diagnostic, DiagnosticError, Place
 from diagnostics.errors import ToolError
 from emulator import Difference, Effect, EmulatorError, Writes, compare, count_words
@@ -26,7 +23,6 @@ from synthesis.pipeline import Synthesis
 from synthesis.words import PhaseWords, phase_words
 
 SHOWN_DIFFERENCES = 10
-_NOTHING = HashedWords(np.zeros(0, np.uint32), np.zeros(0, np.uint32), np.zeros(0, np.uint64))
 
 
 def verify_project(
@@ -43,7 +39,7 @@ def verify_project(
     answer = build_answer(result, "", repeat, 0, fixed_input=fixed_input)
     has_sample = network.has_sample
     if not has_sample:
-        answer = replace(answer, inputs=_NOTHING, pushes=_NOTHING)
+        answer = answer.without_input()
         wanted["load_input"] = PhaseWords({}, ())
     problem: ToolError | None = None
     try:

@@ -7,6 +7,7 @@ docs/generated-project.md, "Order of calls".
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,7 @@ from emulator.firmware.samples import expected_words, sample_words, sample_write
 from emulator.machine.accelerator import NetworkRun
 from emulator.project.network import NetworkSources
 from emulator.project.tree import TreeOptions
+from emulator.state.memory import Memory
 from emulator.words.addresses import refuse_device
 from reading import source_text
 
@@ -31,6 +33,13 @@ _BUFFER_BYTES = MEMORY_BYTES // 4
 _CHECKS = ("check_output", "cnn_check")
 _WHOLE_CLOCK = 0x10000
 """Second argument of cnn_enable(): the clock is not divided."""
+
+
+class BeforeRun(Protocol):
+    """Gets the memory of an accelerator that is about to run, on the project's sample or not."""
+
+    def __call__(self, memory: Memory, *, is_sample: bool) -> None:
+        """Look at it."""
 
 
 class NetworkAlone:
@@ -59,6 +68,7 @@ class NetworkAlone:
         self.board = Board(firmware.image, None, apb_base)
         self.notes = firmware.notes
         self.comparison: bool | None = None
+        self.before_run: BeforeRun | None = None
         self.time_limit = time_limit
         self._chip = chip
         self._loads_sample = self.board.core.has("load_input") and bool(
@@ -90,6 +100,7 @@ class NetworkAlone:
         accelerator = board.accelerator
         if image is not None:
             set_input(accelerator.memory, image)
+        self.about_to_run(is_sample=image is None)
         run = accelerator.run()
         board.bus.words.update(accelerator.result_words())
         board.bus.finish()
@@ -127,6 +138,11 @@ class NetworkAlone:
         if sample:
             self._load_sample()
         self.call("start")
+
+    def about_to_run(self, *, is_sample: bool) -> None:
+        """Show the memory of the accelerator to whoever wants to see it."""
+        if self.before_run is not None:
+            self.before_run(self.board.accelerator.memory, is_sample=is_sample)
 
     def output_words(self) -> list[int]:
         """Return the words that the network's own function reads out; empty if there is none."""

@@ -18,6 +18,8 @@ PATIENCE = 50_000
 """Calls of one stand-in, with nothing new between them, after which a program waits for it."""
 _INPUTS = ("camera", "get_camera", "i2s", "MXC_I2S", "MXC_PCIF", "MXC_CSI2", "f_read")
 """Beginnings of functions that would deliver the input of a network."""
+IMAGES = ("camera_get_image", "camera_get_raw", "get_camera_stream_buffer")
+"""Functions that deliver random images."""
 _DIGITS = re.compile(r"\d+")
 
 
@@ -83,6 +85,10 @@ class Progress:
     def input_stand_ins(self) -> list[str]:
         """Return the functions without hardware that would have delivered data, as called."""
         return [name for name in self.stand_ins if name.startswith(_INPUTS)]
+
+    def random_input(self) -> str | None:
+        """Return the function, as called, that gave the program random data as its input."""
+        return next((name for name in self.stand_ins if name in IMAGES), None)
 
     def only_ticks(self) -> bool:
         """The program sleeps once more; tell whether it has long done nothing else."""

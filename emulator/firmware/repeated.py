@@ -102,6 +102,7 @@ class RepeatedNetwork:
         if self._decoded is not None and self._decoded.fits(accelerator.memory):
             self._decoded.run_in(accelerator.memory)
             return None
+        self._network.about_to_run(is_sample=False)
         try:
             self._decoded = NetworkBatch(accelerator)
         except EmulatorError:  # it is executed step by step, and says itself what is wrong

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from device.chip import FAST_FIFO_DATA, PROCESSORS_PER_INSTANCE
+from device.chip import FAST_FIFO_CONTROL, FAST_FIFO_DATA, PROCESSORS_PER_INSTANCE
 from emulator.bits import word_address
 from emulator.decode.config import LayerConfig
 from emulator.decode.locations import input_bytes
@@ -43,11 +43,12 @@ def sample_writes(memory: Memory, arrays: dict[int, list[int]]) -> Iterator[tupl
     config = first_layer(memory)
     control = memory.control_register("CTL")
     if control["fifo"]:
+        # cnn_start() writes the bit, which comes after the sample
+        fast = control["fast_fifo"] or memory.registers.get(FAST_FIFO_CONTROL)
         addresses = {number: address for address, number in memory.addresses.fifos.items()}
         for turn in range(max(map(len, arrays.values()), default=0)):
             for number, words in sorted(arrays.items()):
                 if turn < len(words):
-                    fast = control["fast_fifo"]
                     yield FAST_FIFO_DATA if fast else addresses[number], words[turn]
         return
     starts = _starts(memory, config)

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from commands.emulate.arguments import parse
@@ -107,8 +108,34 @@ def test_file_of_another_device_is_left_out(
 ) -> None:
     shutil.copytree(project, tmp_path / "net")
     shutil.copy(made / "answer.npz", tmp_path / "net")
-    assert emulate(parse([str(tmp_path / "net")])) == 0
+    assert emulate(parse([str(tmp_path / "net")])) == 1
     assert "does not belong to this program and is left out" in capsys.readouterr().out
+    for option in ("--words-changed", "--no-answer"):
+        assert emulate(parse([str(tmp_path / "net"), option])) == 0
+
+
+def test_word_that_differs_fails_whatever_the_program_reports(
+    made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A register of group 2 that changes nothing; with and without the C, on inputs, in a batch."""
+    net = Path(shutil.copytree(made, tmp_path / "net"))
+    text = (net / "cnn.c").read_text()
+    word = re.search(r"50900590\) = (0x[0-9a-f]{8})", text)
+    assert word is not None
+    wrong = f"50900590) = 0x{int(word[1], 16) ^ 1 << 8:08x}"
+    change(net / "cnn.c", (word[0], wrong))
+    np.save(tmp_path / "inputs.npy", np.zeros((2, 1, 8, 8), np.int8))
+    inputs = ["--input", str(tmp_path / "inputs.npy"), "--compare", "0"]
+    for options in ([], ["--accelerator-only"], inputs, [*inputs, "--fast"],
+                    [*inputs, "--accelerator-only"]):  # fmt: skip
+        right = "DONE" if "--input" in options else "PASS"
+        assert emulate(parse([str(net), *options])) == 1
+        text = capsys.readouterr().out
+        assert re.search("First wrong word: cnn_configure: 0x50900590, group 2 layer 0 ", text)
+        assert text.endswith("FAIL\n")
+        assert emulate(parse([str(net), *options, "--words-changed"])) == 0
+        assert capsys.readouterr().out.splitlines()[-1].startswith(right)
+        assert emulate(parse([str(made), *options])) == 0
 
 
 _OWN = "for (int i = 0; i < 4; i++) ((volatile int *) 0x50402000)[i] = sample_output[i];"
@@ -161,10 +188,11 @@ def test_a_network_that_changes_after_its_first_inference_is_told(
          "    *(volatile uint32_t *) 0x50108000 ^= 1;\n    load_input();\n    cnn_start();\n"
          "    while (cnn_time == 0)\n        MXC_LP_EnterSleepMode();\n"),
     )  # fmt: skip
-    assert emulate(parse([str(tmp_path / "net")])) == 1
-    text = capsys.readouterr().out
-    assert "The program has changed the network after the first inference: " in text
-    assert text.splitlines()[-1].startswith("NOT PASSED: the words differ from answer.npz")
+    for options, verdict in (((), "FAIL"), (("--words-changed",), "NOT PASSED: the words differ")):
+        assert emulate(parse([str(tmp_path / "net"), *options])) == 1
+        text = capsys.readouterr().out
+        assert "The program has changed the network after the first inference: " in text
+        assert text.splitlines()[-1].startswith(verdict)
 
 
 @pytest.mark.parametrize(
