@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import math
+import statistics
+from fractions import Fraction
+
 import numpy as np
 import pytest
 import torch
@@ -23,6 +27,30 @@ def test_quantile_is_that_of_torch(count: int, q: float, seed: int, exponent: in
     values = np.abs(values) * np.float32(2.0**exponent)
     expected = torch.quantile(torch.from_numpy(values), torch.tensor([q])).numpy()
     assert arithmetic.quantile(values, np.float32(q)) == expected[0]
+
+
+@pytest.mark.parametrize("q", [0.25, 0.5, 0.75, 0.125])
+def test_quantile_of_few_values_is_that_of_torch_at_every_weight(q: float) -> None:
+    """At weights of just one half, too: from above, which differs where the step is rounded."""
+    random = np.random.default_rng(8)
+    for count in (1, 2, 3, 4, 5, 9):
+        for _ in range(200):
+            values = np.abs(random.standard_normal(count) * 2.0 ** random.integers(-12, 3, count))
+            some = values.astype(np.float32)
+            expected = torch.quantile(torch.from_numpy(some), torch.tensor([q])).numpy()[0]
+            assert arithmetic.quantile(some, np.float32(q)) == expected
+
+
+@given(st.lists(st.floats(-8, 8, width=32), min_size=2, max_size=6), st.floats(0.125, 3, width=16))
+@settings(max_examples=200, deadline=None)
+def test_deviations_are_those_of_a_sample(weights: list[float], count: float) -> None:
+    """One less than the number of values divides: statistics.stdev in exact fractions."""
+    middle = np.float32(float(statistics.mean(map(Fraction, weights))))
+    spread = np.float32(statistics.stdev(map(Fraction, weights))) * np.float32(count)
+    values = np.array(weights, np.float32)
+    wanted = max(abs(max(min(weights), middle - spread)), abs(min(max(weights), middle + spread)))
+    found = float(arithmetic.magnitude_within_deviations(values, count))
+    assert math.isclose(found, wanted, rel_tol=2e-6, abs_tol=1e-30)
 
 
 def shift_of_torch(largest: float, bits: int) -> float:
