@@ -76,12 +76,12 @@ def read_bytes(path: str | os.PathLike[str], limit: int) -> bytes:
 def read_text(
     path: str | os.PathLike[str], limit: int, encoding: str = "utf-8", errors: str = "strict"
 ) -> str:
-    """Return the text of a file with lines that end in a newline.
+    """Return the text of a file with lines that end in a newline, without a mark of byte order.
 
     Raises what `open_file` does, and UnicodeDecodeError.
     """
     text = read_bytes(path, limit).decode(encoding, errors)
-    return text.replace("\r\n", "\n").replace("\r", "\n")
+    return text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
 
 
 def source_text(path: str | os.PathLike[str], errors: str = "replace") -> str:

@@ -64,7 +64,7 @@ def _wildcard(root: Path, patterns: str = "") -> str:
     """Find files by patterns relative to the project, which may not leave its surroundings."""
     found: list[str] = []
     surroundings = real_path(root).parent
-    for pattern in patterns.split():
+    for pattern in patterns.replace("\\", "/").split():
         path = PurePosixPath(pattern)
         if path.is_absolute() or "**" in pattern:
             continue

@@ -56,7 +56,7 @@ def _work(tool: str, folder: Path, version: int) -> Callable[[], object]:
 
         source = folder.parent / "bn.pth.tar"
         if not source.exists():
-            write_checkpoint(source, Checkpoint({"state_dict": _normalized()}))
+            write_checkpoint(source, Checkpoint({"state_dict": normalized()}))
         arguments = ["-i", str(source), "-o", str(folder / "f.pth.tar"), "-oa", f"net{version}"]
         return lambda: batchnormfuser.main(arguments)
     if tool == "emulate --trace":
@@ -80,7 +80,7 @@ def recording(path: Path, out_word: int) -> Path:
     return path
 
 
-def _normalized() -> dict[str, np.ndarray]:
+def normalized() -> dict[str, np.ndarray]:
     """Return a layer with batch normalization."""
     state = {"conv1.op.weight": np.ones((8, 3, 3, 3), "f4"), "conv1.op.bias": np.zeros(8, "f4")}
     for name in ("weight", "bias", "running_mean", "running_var"):
