@@ -8,6 +8,7 @@ import functools
 import gzip
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,20 +16,12 @@ from pathlib import Path
 from tests.mutants.mutant import Mutant
 
 NEAR = {
-    "synthesis": (
-        "synthesis",
-        "emulator",
-        "commands",
-        "frontends",
-        "networks",
-        "rtl",
-        "robustness",
-    ),
-    "emulator": ("emulator", "synthesis", "commands"),
-    "software": ("software", "emulator", "commands", "quantization"),
-    "quantization": ("quantization", "software", "commands", "training"),
-    "checkpoint": ("checkpoint", "quantization", "writing", "synthesis", "commands", "training"),
-    "layers": ("", "training", "models", "quantization", "frontends"),
+    "synthesis": ("synthesis", "emulator", "commands"),
+    "emulator": ("emulator", "synthesis"),
+    "software": ("software", "commands"),
+    "quantization": ("quantization", "software"),
+    "checkpoint": ("checkpoint", "quantization", "writing"),
+    "layers": ("", "quantization", "frontends", "training"),
 }
 """Folders of tests/ near to those that compute, the nearest first; "" is tests/ itself."""
 _SAMPLE_SECONDS = 6.0
@@ -158,16 +151,46 @@ def save(path: Path, measured: dict[str, Measured]) -> None:
     new.replace(path)
 
 
-def _span(text: str, lines: tuple[int, int]) -> range:
-    """Return the lines of the innermost simple statement, or heads of compound ones, at lines."""
-    best = range(lines[0], lines[1] + 1)
+def _lines_to_execute(text: str, lines: tuple[int, int]) -> set[int]:
+    """Return the lines of which a test should execute one, to notice a change of others.
+
+    Of a simple statement all of its lines, of a compound one its head. What is executed at import,
+    outside of functions, is noticed where the names are used that it binds, or in any function.
+    """
+    best: ast.stmt | None = None
+    bodies: set[int] = set()
+    inside = False
     for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.stmt) and node.lineno <= lines[0]:
-            body = getattr(node, "body", None)
-            end = body[0].lineno - 1 if body else node.end_lineno or node.lineno
-            if lines[0] <= max(end, node.lineno) and not isinstance(node, ast.ClassDef):
-                best = range(node.lineno, max(end, node.lineno, lines[1]) + 1)
-    return best
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            body = range(node.body[0].lineno, (node.end_lineno or 0) + 1)
+            bodies |= {*body}
+            inside |= lines[1] in body
+        if isinstance(node, ast.stmt) and _begin(node) <= lines[1] <= _end(node):
+            best = node  # inner ones come later
+    found = {*range(_begin(best), max(_end(best), lines[1]) + 1)} if best else {lines[0]}
+    if inside or best is None:
+        return found
+    bound = {getattr(best, "name", "")} - {""} or {
+        node.id
+        for node in ast.walk(best)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    }
+    used = re.compile("|".join(rf"\b{re.escape(name)}\b" for name in bound) or "(?!)")
+    code = text.split("\n")
+    using = {line for line in bodies if used.search(code[line - 1])}
+    if isinstance(best, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        using |= {*range(best.body[0].lineno, (best.end_lineno or 0) + 1)}
+    return using or bodies or found
+
+
+def _begin(node: ast.stmt) -> int:
+    return min([node.lineno, *(one.lineno for one in getattr(node, "decorator_list", ()))])
+
+
+def _end(node: ast.stmt) -> int:
+    """Return the last line of a simple statement, or of the head of a compound one."""
+    body = getattr(node, "body", None)
+    return max(body[0].lineno - 1, node.lineno) if body else node.end_lineno or node.lineno
 
 
 def batches(
@@ -180,22 +203,12 @@ def batches(
     """
     text = (root / mutant.file).read_text()
     is_python = mutant.file.endswith(".py")
-    lines = _span(text, mutant.at(text)) if is_python else range(1, 2)
+    lines = _lines_to_execute(text, mutant.at(text)) if is_python else set[int]()
     names = [name for name in test_files(root, [mutant.room or mutant.file]) if name in measured]
     nearest = {
         name: _relevant(measured[name], mutant.file, text, lines, name) - failing for name in names
     }
     nearest = {name: tests for name, tests in nearest.items() if tests}
-    if not nearest and is_python:  # at import at best: all that execute something of the file
-        imported = (
-            name for name in names if "" in measured[name].tests_of(mutant.file, text, lines)
-        )
-        nearest = {
-            name: measured[name].lines.get(mutant.file, {}).keys()
-            & measured[name].seconds.keys() - failing
-            for name in imported
-        }
-        nearest = {name: tests for name, tests in nearest.items() if tests}
     word = Path(mutant.file).stem
     room = Path(mutant.room).name
     order = sorted(

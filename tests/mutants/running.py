@@ -72,6 +72,7 @@ class _Running:
     end: float
     idle_since: float = field(default_factory=time.monotonic)
     used: float = 0.0
+    looked: float = 0.0
 
 
 class Workers:
@@ -113,7 +114,10 @@ class Workers:
         ended = pid == one.pid
         spent = ended and os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGXCPU
         fate = "time-out" if spent else "died"
+        if not ended and time.monotonic() < one.looked + 1:
+            return
         if not ended:
+            one.looked = time.monotonic()
             memory, used = _use(one.pid)
             if used > one.used + 0.05:
                 one.used, one.idle_since = used, time.monotonic()

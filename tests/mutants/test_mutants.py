@@ -108,7 +108,7 @@ def test_tests_of_the_line_come_first_the_nearest_before_others(tmp_path: Path) 
     text = "def f():\n    return 1\ndef g():\n    return 2\n"
     (tmp_path / "quantization/a.py").write_text(text)
     measured = {}
-    for folder in ("quantization", "commands"):
+    for folder in ("quantization", "software"):
         (tmp_path / "tests" / folder).mkdir(parents=True)
         name = f"tests/{folder}/test_a.py"
         (tmp_path / name).touch()
@@ -117,7 +117,7 @@ def test_tests_of_the_line_come_first_the_nearest_before_others(tmp_path: Path) 
         lines, texts = {"quantization/a.py": hits}, {"quantization/a.py": noted(text)}
         measured[name] = Measured("", "", 0.5, seconds, [], lines, texts)
     mutant = Mutant("quantization/a.py", "    return 1", "    return 2", 2, room="quantization")
-    near, far = "tests/quantization/test_a.py", "tests/commands/test_a.py"
+    near, far = "tests/quantization/test_a.py", "tests/software/test_a.py"
     assert batches(tmp_path, mutant, measured, {f"{far}::slow"}, 60) == [
         (near, [f"{near}::quick"]), (far, [f"{far}::quick"]), (near, [f"{near}::slow"]),
         (near, [f"{near}::other"]), (far, [f"{far}::other"]),
