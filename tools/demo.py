@@ -30,7 +30,7 @@ from device import MAX78000  # noqa: E402
 from diagnostics import Diagnostic, DiagnosticError, run  # noqa: E402
 from reading.system import lock  # noqa: E402
 
-TRAIN = "scripts/train_digits.sh"
+TRAIN, QUANTIZE = "scripts/train_digits.sh", "scripts/quantize_digits.sh"
 TRAINING_SOURCES = (
     "train.py", "ai8x.py", "layers", "training", "models", "datasets", "policies", TRAIN,
 )  # fmt: skip
@@ -143,6 +143,13 @@ def alone(output: Path) -> Iterator[None]:
         yield
 
 
+def command_of(script: Path) -> list[str]:
+    """Return the tool that a script calls, and the options that it gives; Windows has no shell."""
+    command = script.read_text(encoding="utf-8").rpartition("\nexec ")[2].replace("\\\n", " ")
+    _, *words = shlex.split(command)
+    return [word for word in words if not word.startswith("$")]
+
+
 def fingerprint(root: Path, command: Sequence[str]) -> str:
     """Return a hash of a training's command line and of all files that it depends on."""
     digest = hashlib.sha256(shlex.join(command).encode())
@@ -171,7 +178,7 @@ def train(run_stage: Runner, retrain: bool) -> Path:
 
     The file `fingerprint` in it is written last; a folder without it is not finished.
     """
-    command = (TRAIN, "--name", "digits", "--validation-split", "0.1")
+    command = [*command_of(run_stage.root / TRAIN), "--name", "digits", "--validation-split", "0.1"]
     mark = fingerprint(run_stage.root, command)
     folder = run_stage.output / "training"
     earlier = set(folder.glob("digits*"))
@@ -246,7 +253,8 @@ def collect(run_stage: Runner, retrain: bool) -> Result:
     quantized = output / "digits-q.pth.tar"
     float_accuracy = evaluate(run_stage, "evaluate float", best)
     qat_accuracy = evaluate(run_stage, "evaluate QAT", qat)
-    run_stage("quantize", "scripts/quantize_digits.sh", qat, quantized)
+    tool, *options = command_of(run_stage.root / QUANTIZE)
+    run_stage("quantize", tool, qat, quantized, *options)
     quantized_accuracy = evaluate(
         run_stage, "evaluate quantized", quantized, "-8", "--save-sample", "0"
     )

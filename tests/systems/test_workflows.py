@@ -1,0 +1,81 @@
+"""What GitHub runs is valid, and runs the demo on each system with each Python."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import shlex
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.conftest import ROOT
+
+WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.yml"))
+
+
+def content(path: Path) -> Any:
+    found = yaml.safe_load(path.read_text(encoding="utf-8"))
+    return {"on" if key is True else key: value for key, value in found.items()}  # as YAML 1.2
+
+
+@pytest.fixture(scope="module")
+def complaints() -> Any:
+    found = importlib.util.find_spec("check_jsonschema")
+    if found is None or found.origin is None:
+        pytest.skip("the schema of workflows comes with check-jsonschema, which is not installed")
+    from jsonschema import Draft7Validator
+
+    vendor = Path(found.origin).parent / "builtin_schemas/vendor"
+    schema = json.loads((vendor / "github-workflows.json").read_text(encoding="utf-8"))
+    return lambda workflow: list(Draft7Validator(schema).iter_errors(workflow))
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
+def test_workflows_are_valid(path: Path, complaints: Any) -> None:
+    workflow = content(path)
+    assert complaints(workflow) == []
+    for job in workflow["jobs"].values():
+        job["stepps"] = job.pop("steps")
+    assert complaints(workflow) != []
+
+
+def test_the_demo_runs_on_each_system_with_each_python() -> None:
+    jobs = content(ROOT / ".github/workflows/systems.yml")["jobs"]
+    matrix = jobs["demo"]["strategy"]["matrix"]
+    assert {name.split("-")[0] for name in matrix["system"]} == {"ubuntu", "macos", "windows"}
+    assert matrix["python"] == ["3.11", "3.12", "3.13", "3.14"]
+
+
+def test_workflows_call_what_is_there() -> None:
+    called = [
+        word
+        for path in WORKFLOWS
+        for job in content(path)["jobs"].values()
+        for step in job["steps"]
+        for word in shlex.split(step.get("run", ""))
+    ]
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    assert "tools/demo.py" in called
+    assert all((ROOT / word).is_file() for word in called if word.endswith((".py", ".txt")))
+    targets = [after for word, after in pairwise(called) if word == "make"]
+    assert targets
+    assert all(f"\n{target}:" in makefile for target in targets)
+
+
+def test_commands_of_the_manual_for_windows_are_those_of_make_and_of_the_scripts() -> None:
+    """They are written twice, since neither make nor a shell is there."""
+    from tools.demo import command_of
+
+    page = (ROOT / "docs/other-systems.md").read_text(encoding="utf-8")
+    shown = [
+        shlex.split(line.replace("\\", "/")) for line in page.splitlines() if line[:4] == "    "
+    ]
+    words = {word for line in shown for word in line}
+    assert {"requirements.txt", "requirements-emulator.txt", "tools/precompile.py"} <= words
+    for name in ("train", "quantize", "evaluate", "gen"):
+        command = command_of(ROOT / f"scripts/{name}_digits.sh")
+        assert any(set(command) <= set(line) for line in shown), name
