@@ -99,7 +99,8 @@ def refuse_options(options: EmulateOptions, core: str | None) -> None:
         }
         needs = "programs without the accelerator, which name their core in plan.json"
         remedy = "Leave it out."
-        if options.project is not None and _accelerator_source(Path(options.project)) is None:
+        project = Path(options.project) if any(given.values()) and options.project else None
+        if project is not None and _accelerator_source(project) is None:
             remedy = "Leave it out, or name a core with --core."
     else:
         given = {

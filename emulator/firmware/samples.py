@@ -9,27 +9,33 @@ import re
 from collections.abc import Iterator
 
 from device.chip import FAST_FIFO_CONTROL, FAST_FIFO_DATA, PROCESSORS_PER_INSTANCE
-from emulator.bits import word_address
+from emulator.bits import WORD_LIMIT, word_address
 from emulator.decode.config import LayerConfig
 from emulator.decode.locations import input_bytes
 from emulator.decode.own_input import first_layer
 from emulator.errors import EmulatorError
 from emulator.state.memory import Memory
 
-_INPUT = re.compile(r"#\s*define\s+(?:SAMPLE_)?INPUT_(\d+)\s*\{([^}]*)\}")
-_OUTPUT = re.compile(r"#\s*define\s+SAMPLE_OUTPUT\s*\{([^}]*)\}")
-_NUMBER = re.compile(r"\b(?:0[xX][0-9a-fA-F]+|\d+)\b")
+# What is not closed extends to the end of the text
+_INPUT = re.compile(r"#\s*+define\s++(?:SAMPLE_)?INPUT_(\d{1,9})\s*+\{([^}]*+)\}?")
+_OUTPUT = re.compile(r"#\s*+define\s++SAMPLE_OUTPUT\s*+\{([^}]*+)\}?")
+_NUMBER = re.compile(r"\b(?:0[xX][0-9a-fA-F]++|\d++)\b")
+
+_SHOWN = 20
 
 
 def sample_words(text: str) -> dict[int, list[int]]:
-    """Return the words of each array of a sample, by the number in its name."""
+    """Return the words of each array of a sample, by the number in its name.
+
+    Raises EmulatorError (E815) for a number that is no word.
+    """
     return {int(number): _numbers(body) for number, body in _INPUT.findall(text)}
 
 
 def expected_words(text: str) -> list[tuple[int, int, int]]:
     """Return address, mask and value of the words that are expected; empty if there are none.
 
-    Raises EmulatorError (E815) if the records do not fit together.
+    Raises EmulatorError (E815) if the records do not fit together, or a number is no word.
     """
     found = _OUTPUT.search(text)
     return list(_records(_numbers(found[1]))) if found else []
@@ -79,7 +85,20 @@ def _starts(memory: Memory, config: LayerConfig) -> dict[int, int]:
 
 
 def _numbers(text: str) -> list[int]:
-    return [int(word, 0) for word in _NUMBER.findall(text)]
+    return [_number(word) for word in _NUMBER.findall(text)]
+
+
+def _number(word: str) -> int:
+    """Return a number as C writes it, a word of 32 bits."""
+    base = 16 if word[1:2] in ("x", "X") else 8 if word.startswith("0") else 10
+    try:
+        value = int(word, base)
+    except ValueError:  # 089, or thousands of digits
+        value = WORD_LIMIT
+    if value >= WORD_LIMIT:
+        shown = word if len(word) <= _SHOWN else f"{word[:_SHOWN]}..."
+        raise EmulatorError("E815", f"{shown} in the sample is no word of 32 bits", "sampledata.h")
+    return value
 
 
 def _records(values: list[int]) -> Iterator[tuple[int, int, int]]:

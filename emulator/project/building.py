@@ -15,10 +15,11 @@ from emulator.cpu.compiler import is_clang, run_compiler
 from emulator.cpu.elf import Image, ObjectSymbols, read_image, read_object
 from emulator.cpu.workshop import Workshop
 from emulator.errors import EmulatorError, NoProgramError
+from emulator.project.definitions import declared_functions, definitions
 from emulator.project.headers import SDK
 from emulator.project.sources import SourceCompiler
 from emulator.project.standins import is_sdk_name, stand_in_functions
-from emulator.project.tree import ProjectTree
+from emulator.project.tree import MAIN, ProjectTree
 from reading import real_path, source_text
 from values import frozen
 
@@ -87,8 +88,13 @@ def _complete(
     """
     tree, notes = compiler.tree, []
     tried: set[Path] = set()
+    objects: dict[Path, ObjectSymbols] = {}
+    defined: dict[Path, frozenset[str]] = {}
     while True:
-        symbols = {source: read_object(path) for source, path in compiler.objects.items()}
+        for path in compiler.objects.values():
+            if path not in objects:
+                objects[path] = read_object(path)
+        symbols = {source: objects[path] for source, path in compiler.objects.items()}
         duplicates = _duplicates(symbols)
         if duplicates and not compiler.common:
             compiler.common = True
@@ -99,7 +105,7 @@ def _complete(
         missing = _missing(symbols, offered)
         if compiler.alone:
             missing.discard("main")
-        more = [source for source in _definitions(compiler, missing) if source not in tried]
+        more = [source for source in _definers(compiler, missing, defined) if source not in tried]
         if not more:
             break
         tried.update(more)
@@ -130,25 +136,30 @@ def _missing(symbols: _Symbols, offered: frozenset[str]) -> set[str]:
     return {n for n in needed if n not in available and not _HELPER.fullmatch(n)}
 
 
-def _definitions(compiler: SourceCompiler, names: Iterable[str]) -> list[Path]:
-    """Return further C files of the tree, or beside headers, that define one of some names."""
-    tree, found = compiler.tree, {}
+def _definers(
+    compiler: SourceCompiler, names: Iterable[str], defined: dict[Path, frozenset[str]]
+) -> list[Path]:
+    """Return further C files of the tree, or beside headers, that define one of some names.
+
+    `defined` keeps the names that files define from one call to the next.
+    """
+    tree = compiler.tree
     folders = dict.fromkeys((*compiler.headers.found, *tree.include))
     root = real_path(tree.root)
     outside = [folder for folder in folders if not real_path(folder).is_relative_to(root)]
     beside = [path for folder in outside for path in sorted(folder.glob("*.c"))]
-    candidates = [path for path in (*tree.others, *beside) if path not in compiler.objects]
-    for name in sorted(names):
-        definition = re.compile(
-            rf"^[A-Za-z_][\w \t*]*\b{re.escape(name)}\s*(?:\([^;{{]*\)\s*\{{|(?:\[[^;=]*)?=)",
-            re.MULTILINE,
-        )
-        for path in candidates:
-            if definition.search(source_text(path)):
-                found[real_path(path)] = path
-                break
+    first: dict[str, Path] = {}
+    for path in (*tree.others, *beside):
+        if path in compiler.objects:
+            continue
+        if path not in defined:
+            found = definitions(source_text(path))
+            defined[path] = found.functions | found.variables
+        for name in defined[path]:
+            first.setdefault(name, path)
+    chosen = {real_path(first[name]): first[name] for name in sorted(names) if name in first}
     known = {real_path(source) for source in (*compiler.objects, *tree.wrappers)}
-    return [path for resolved, path in found.items() if resolved not in known]
+    return [path for resolved, path in chosen.items() if resolved not in known]
 
 
 def _link(objects: Sequence[Path], compiler: SourceCompiler) -> Image:
@@ -168,7 +179,7 @@ def _link(objects: Sequence[Path], compiler: SourceCompiler) -> Image:
 
 def _linker_symbols() -> frozenset[str]:
     text = (SDK / "link.ld").read_text(encoding="utf-8")
-    return frozenset(re.findall(r"(\w+) = ", text))
+    return frozenset(re.findall(r"\b(\w++) = ", text))
 
 
 def _duplicates(symbols: _Symbols) -> dict[str, list[Path]]:
@@ -203,8 +214,9 @@ def _refuse_undefined(compiler: SourceCompiler, missing: set[str], symbols: _Sym
     lacking = compiler.headers.foreign()
     reason = f"; the header {lacking[0]} is not here, either" if lacking else ""
     drivers = bool(compiler.headers.made_up) and not lacking
+    declared = _declared(tree) if drivers else frozenset()
     for name in sorted(missing):
-        if is_sdk_name(name) or (drivers and not _is_declared(tree, name)):
+        if is_sdk_name(name) or (drivers and name not in declared):
             continue
         users = [source for source, names in symbols.items() if name in names.needed]
         where = " and ".join(_use(tree, source, name) for source in users[:2])
@@ -217,22 +229,17 @@ def _refuse_undefined(compiler: SourceCompiler, missing: set[str], symbols: _Sym
 
 
 def _without_main(tree: ProjectTree) -> str:
-    definition = re.compile(r"^\s*(?:int|void)\s+main\s*\(", re.MULTILINE)
     for pattern in ("*.cpp", "*.cc", "*.cxx", "*.ino"):
         for path in tree.files(pattern):
-            if definition.search(source_text(path)):
+            if MAIN.search(source_text(path)):
                 return f"main() is in {tree.shown(path)}, and C++ is not compiled"
     return "no file defines main()"
 
 
-def _is_declared(tree: ProjectTree, name: str) -> bool:
-    """Whether the tree itself declares a function, so that it should define it."""
-    declaration = re.compile(
-        rf"^\s*(?!return\b|else\b)(?:\w+[ \t*]+)+{re.escape(name)}\s*\([^;{{}}]*\)\s*;",
-        re.MULTILINE,
-    )
+def _declared(tree: ProjectTree) -> frozenset[str]:
+    """Return the functions that the tree itself declares, so that it should define them."""
     files = [*tree.files("*.h"), *tree.files("*.c")]
-    return any(declaration.search(source_text(path)) for path in files)
+    return frozenset().union(*(declared_functions(source_text(path)) for path in files))
 
 
 def _use(tree: ProjectTree, source: Path, name: str) -> str:

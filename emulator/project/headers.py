@@ -15,7 +15,7 @@ from pathlib import Path
 from emulator.errors import EmulatorError
 from emulator.project.messages import CompilerMessage
 from emulator.project.standins import add_member, is_display_header, is_sdk_header
-from emulator.project.tree import ProjectTree, find_in_tree
+from emulator.project.tree import ProjectTree, files_by_name, find_among
 from reading import real_path
 
 SDK = Path(__file__).resolve().parents[1] / "sdk"
@@ -51,6 +51,7 @@ class Headers:
     notes: list[str] = field(default_factory=list)
     made_up: dict[str, CompilerMessage] = field(default_factory=dict)
     _sdk: Path = SDK / "include"
+    _files: dict[Path, dict[str, list[Path]]] = field(default_factory=dict)
 
     def folders(self, source: Path) -> list[Path]:
         """Return the folders in which headers of a source are looked for."""
@@ -94,15 +95,21 @@ class Headers:
 
     def _near(self, message: CompilerMessage) -> list[Path]:
         """Return headers of that name in the tree, else in the folders beside it."""
-        near = find_in_tree(self.tree.root, message.name)
+        near = self._below(self.tree.root, message.name)
         if near or is_sdk_header(message.name):
             return near
-        near = find_in_tree(real_path(self.tree.root).parent, message.name)
+        near = self._below(real_path(self.tree.root).parent, message.name)
         if len(near) > 1:
             raise self._ambiguous(message, near)
         for header in near:
             self._refuse_other_version(message, header)
         return near
+
+    def _below(self, folder: Path, name: str) -> list[Path]:
+        """Return the files below a folder whose path ends with `name`; it is listed only once."""
+        if folder not in self._files:
+            self._files[folder] = files_by_name(folder)
+        return find_among(self._files[folder], name)
 
     def _refuse_other_version(self, message: CompilerMessage, header: Path) -> None:
         """Raise EmulatorError (E811) if a header stands among sources that the tree has, too.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 
 from values import frozen
@@ -15,12 +16,18 @@ _CALLS = (
     "cnn_init", "cnn_configure", "cnn_wait", "cnn_run",
 )  # fmt: skip
 _LOOP = re.compile(
-    r"\bfor\s*\(\s*(?:[\w ]+\s)?(?P<name>\w+)\s*=\s*(?P<first>\d+)\s*;\s*(?P=name)\s*<\s*"
-    r"(?P<bound>\w+)\s*;[^;{}()]*\)",
+    r"\bfor\s*+\((?P<head>[\w\s]*+)=\s*+(?P<first>\d++)\s*+;\s*+(?P<name>\w++)\s*+<\s*+"
+    r"(?P<bound>\w++)\s*+;[^;{}()]*+\)",
 )
-_CALL = re.compile(rf"\b({'|'.join(_CALLS)})\s*\(")
-_HIDDEN = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'", re.DOTALL)
-_MACRO = r"^[ \t]*#[ \t]*define[ \t]+{}[ \t]+\(?(\d+)\)?"
+_CALL = re.compile(rf"\b({'|'.join(_CALLS)})\s*+\(")
+# What is not closed extends to the end of the line, a comment to that of the file
+_HIDDEN = re.compile(
+    r"//[^\n]*+|/\*(?>.*?(?:\*/|\Z))|\"(?:\\.|[^\"\\\n])*+\"?|'(?:\\.|[^'\\\n])*+'?", re.DOTALL
+)
+_MACRO = re.compile(
+    r"^[ \t]*+#[ \t]*+define[ \t]++(?P<name>\w++)[ \t]++\(?(?P<value>\d++)", re.MULTILINE
+)
+_MAX_DIGITS = 18  # of numbers that a processor can count to
 
 
 @frozen
@@ -52,31 +59,60 @@ def shorten_loops(text: str) -> str:
 
 def _loops(text: str) -> Iterator[RepeatedCall]:
     plain = _HIDDEN.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), text)
+    macros: dict[str, str] = {}
+    calls: dict[str, list[int]] = {}
+    for found in _MACRO.finditer(plain):
+        macros.setdefault(found["name"], found["value"])
+    for found in _CALL.finditer(plain):
+        calls.setdefault(found[1], []).append(found.start())
+    if not calls:
+        return
+    ends, line, counted = _Ends(plain), 1, 0
     for found in _LOOP.finditer(plain):
-        last = _number(found["bound"], plain)
-        if last is None:
+        words = found["head"].split()
+        last = _number(macros.get(found["bound"], found["bound"]))
+        first = _number(found["first"])
+        if words[-1:] != [found["name"]] or last is None or first is None:
             continue
-        first = int(found["first"])
-        rounds = last - first
-        calls = tuple(dict.fromkeys(_CALL.findall(_body(plain[found.end() :]))))
-        if calls and rounds >= _FEWEST:
-            line = plain.count("\n", 0, found.start()) + 1
-            yield RepeatedCall(line, rounds, calls, found.span("bound"), first)
+        called = sorted(_within(calls, found.end(), ends.after(found.end())))
+        if called and last - first >= _FEWEST:
+            line += plain.count("\n", counted, found.start())
+            counted = found.start()
+            names = tuple(name for _, name in called)
+            yield RepeatedCall(line, last - first, names, found.span("bound"), first)
 
 
-def _number(word: str, text: str) -> int | None:
-    """Return a decimal number, or that of a macro."""
-    if word.isdigit():
-        return int(word)
-    macro = re.search(_MACRO.format(re.escape(word)), text, re.MULTILINE)
-    return int(macro[1]) if macro else None
+def _number(word: str) -> int | None:
+    """Return a decimal number; None for anything else."""
+    return int(word) if word.isdecimal() and len(word) <= _MAX_DIGITS else None
 
 
-def _body(text: str) -> str:
-    """Return the statement or block with which a text begins."""
-    depth = 0
-    for position, character in enumerate(text):
-        depth += (character in "{(") - (character in "})")
-        if depth == 0 and character in "};":
-            return text[: position + 1]
-    return text
+def _within(calls: dict[str, list[int]], begin: int, end: int) -> Iterator[tuple[int, str]]:
+    """Yield where in a part of the text each function is called first, and its name."""
+    for name, places in calls.items():
+        index = bisect_left(places, begin)
+        if index < len(places) and places[index] < end:
+            yield places[index], name
+
+
+class _Ends:
+    """Where statements and blocks of a text end."""
+
+    def __init__(self, text: str) -> None:
+        self._length = len(text)
+        self._brackets, self._depths = [0], [0]  # the depth from each bracket on
+        self._by_depth: dict[int, list[int]] = {}  # behind each semicolon and closing brace
+        for found in re.finditer(r"[{}();]", text):
+            depth = self._depths[-1] + (found[0] in "{(") - (found[0] in "})")
+            if found[0] != ";":
+                self._brackets.append(found.end())
+                self._depths.append(depth)
+            if found[0] in "};":
+                self._by_depth.setdefault(depth, []).append(found.end())
+
+    def after(self, position: int) -> int:
+        """Return the end of the statement or block that begins at a position."""
+        depth = self._depths[bisect_right(self._brackets, position) - 1]
+        ends = self._by_depth.get(depth, [])
+        index = bisect_right(ends, position)
+        return ends[index] if index < len(ends) else self._length

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import fnmatch
+import itertools
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
 
 from reading import real_path
@@ -11,6 +13,8 @@ from reading.system import relative
 
 MAX_FILES = 2000
 """A pattern finds at most so many files."""
+_MAX_LOOKS = 20_000
+_MAX_DIGITS = 9  # of a number that makes sense here
 
 
 def substitute(old: str, new: str, text: str) -> str:
@@ -18,6 +22,20 @@ def substitute(old: str, new: str, text: str) -> str:
     if "%" not in old:
         old, new = f"%{old}", f"%{new}"
     return _patsubst(Path(), old, new, text)
+
+
+def cost(name: str, arguments: Sequence[str]) -> int:
+    """Return how many characters a function handles, at most, so that it can be refused before."""
+    *others, text = arguments
+    total = sum(map(len, arguments))
+    if name in _BY_WORD:
+        return total + len(text.split()) * sum(map(len, others))
+    if name == "subst" and len(others) == 2 and others[0]:
+        return total + text.count(others[0]) * len(others[1])
+    return total
+
+
+_BY_WORD = ("patsubst", "filter", "filter-out", "addsuffix", "addprefix")
 
 
 def _match(pattern: str, word: str) -> str | None:
@@ -64,20 +82,42 @@ def _wildcard(root: Path, patterns: str = "") -> str:
     """Find files by patterns relative to the project, which may not leave its surroundings."""
     found: list[str] = []
     surroundings = real_path(root).parent
+    looks = itertools.count(1)
     for pattern in patterns.replace("\\", "/").split():
         path = PurePosixPath(pattern)
         if path.is_absolute() or "**" in pattern:
             continue
-        folder = root / path.parent
-        if any(character in str(path.parent) for character in "*?["):
-            matches = sorted(root.glob(pattern))
-        elif folder.is_dir() and surroundings in [real_path(folder), *real_path(folder).parents]:
-            matches = sorted(folder.glob(path.name))
-        else:
-            matches = []
         prefix = "./" if pattern.startswith("./") else ""
-        found += [prefix + Path(relative(match, root)).as_posix() for match in matches[:MAX_FILES]]
+        matches = sorted(itertools.islice(_below(root, path.parts, surroundings, looks), MAX_FILES))
+        found += [prefix + Path(relative(match, root)).as_posix() for match in matches]
     return " ".join(found)
+
+
+def _below(
+    folder: Path, parts: Sequence[str], surroundings: Path, looks: Iterator[int]
+) -> Iterator[Path]:
+    """Yield what a pattern finds in a folder; after so many looks at files, nothing more."""
+    real = real_path(folder)
+    if not parts or not (surroundings == real or surroundings in real.parents):
+        return
+    first, *rest = parts
+    if any(character in first for character in "*?["):
+        try:
+            names = os.listdir(folder)
+        except OSError:
+            return
+        wanted = fnmatch.filter(sorted(names), first)
+        if not first.startswith("."):
+            wanted = [name for name in wanted if not name.startswith(".")]
+    else:
+        wanted = [first] if os.path.lexists(folder / first) else []
+    for name in wanted:
+        if next(looks) > _MAX_LOOKS:
+            return
+        if not rest:
+            yield folder / name
+        elif (folder / name).is_dir():
+            yield from _below(folder / name, rest, surroundings, looks)
 
 
 def _directory(word: str) -> str:
@@ -86,7 +126,8 @@ def _directory(word: str) -> str:
 
 
 def _wordlist(_root: Path, first: str = "", last: str = "", text: str = "") -> str:
-    if not (first.strip().isdigit() and last.strip().isdigit()):
+    numbers = (first.strip(), last.strip())
+    if not all(n.isascii() and n.isdigit() and len(n) <= _MAX_DIGITS for n in numbers):
         return ""
     return " ".join(text.split()[max(int(first) - 1, 0) : int(last)])
 

@@ -12,18 +12,20 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from emulator.project.make_functions import FUNCTIONS, substitute
+from emulator.project.make_functions import FUNCTIONS, cost, substitute
 from reading import real_path, source_text
 
 MAX_CHARACTERS = 200_000
 """No text of a makefile becomes longer than this when variables are put in."""
+MAX_WORK = 20_000_000
+"""Characters read, put in and compared, in all: loops in loops, and variables that double."""
+_STEP_WORK = 64  # of a reference or a function, however short
 _MAX_DEPTH = 40
 _ASSIGNMENT = re.compile(r"[ \t]*([^\s:#=!?+]+)[ \t]*(=|:=|::=|:::=|\?=|\+=|!=)\s*(.*)", re.DOTALL)
-_MODIFIERS = re.compile(r"\s*(?:override|export|unexport|private)\s+(?=\S)")
+_MODIFIERS = re.compile(r"(?:\s*+(?:override|export|unexport|private)\s++(?=\S))*+")
 _CONDITION = re.compile(r"\s*(ifeq|ifneq|ifdef|ifndef)\b\s*(.*)")
-_COMPARISON = re.compile(
-    r"""\((?P<a>.*?),(?P<b>.*)\)\s*$|(?P<q>["'])(?P<c>.*?)(?P=q)\s*(?P<r>["'])(?P<d>.*?)(?P=r)"""
-)
+_QUOTED = re.compile(r"""(["'])(?>(.*?)\1)\s*+(["'])(?>(.*?)\3)""")
+_JOINED = re.compile(r"(?<![ \t])[ \t]*+(?:\\\r?\n[ \t]*+)++")
 _CLOSING = {"(": ")", "{": "}"}
 
 
@@ -39,6 +41,7 @@ class Makefile:
     _recursive: dict[str, str] = field(default_factory=dict)
     _simple: dict[str, str] = field(default_factory=dict)
     _depth: int = 0
+    _work: int = 0
 
     def value(self, name: str) -> str:
         """Return the value of a variable with everything put in; empty if it has none."""
@@ -55,7 +58,9 @@ class Makefile:
         return bool(self._simple.get(name) or self._recursive.get(name))
 
     def define(self, name: str, value: str) -> None:
-        """Give a variable a value that needs no expansion."""
+        """Give a variable a value that needs no expansion; MakefileError for one too long."""
+        if len(value) > MAX_CHARACTERS:
+            raise MakefileError("a variable is too long")
         self._recursive.pop(name, None)
         self._simple[name] = value
 
@@ -69,11 +74,13 @@ class Makefile:
             raise MakefileError(f"{path.name} includes itself")
         branches: list[tuple[bool, bool]] = []  # whether lines count, whether a branch has counted
         in_definition = False
-        for line in _logical_lines(source_text(path)):
+        text = source_text(path)
+        self._count(len(text))
+        for line in _logical_lines(text):
             word = line.split(maxsplit=1)[0] if line.strip() else ""
             if in_definition or word == "define":
                 in_definition = word != "endef"
-            elif not self._conditional(line, word, branches) and all(b[0] for b in branches):
+            elif not self._conditional(line, word, branches) and _counts(branches):
                 self._line(line, word)
         self._depth -= 1
 
@@ -90,21 +97,29 @@ class Makefile:
             raise MakefileError("a variable is too long")
         return result
 
+    def _count(self, work: int) -> None:
+        """Add to the work that was done; MakefileError when it is too much."""
+        self._work += work + _STEP_WORK
+        if self._work > MAX_WORK:
+            raise MakefileError("its variables and functions take too much work")
+
     def _expanded(self, text: str) -> str:
-        parts = []
-        while "$" in text:
-            before, _, text = text.partition("$")
-            parts.append(before)
-            if text[:1] in _CLOSING:
-                end = _closing(text)
-                parts.append(self._reference(text[1:end]))
-                text = text[end + 1 :]
+        self._count(len(text))
+        parts, length, begin = [], 0, 0
+        while (dollar := text.find("$", begin)) >= 0:
+            parts.append(text[begin:dollar])
+            if text[dollar + 1 : dollar + 2] in _CLOSING:
+                end = _closing(text, dollar + 1)
+                parts.append(self._reference(text[dollar + 2 : end]))
             else:
-                parts.append("$" if text[:1] == "$" else self.value(text[:1]))
-                text = text[1:]
-            if sum(map(len, parts)) > MAX_CHARACTERS:
+                end = dollar + 1
+                parts.append("$" if text[end : end + 1] == "$" else self.value(text[end : end + 1]))
+            begin = end + 1
+            self._count(len(parts[-1]))
+            length += len(parts[-2]) + len(parts[-1])
+            if length > MAX_CHARACTERS:
                 raise MakefileError("a variable is too long")
-        return "".join(parts) + text
+        return "".join(parts) + text[begin:]
 
     def _reference(self, text: str) -> str:
         """Return the value of what stands in $(...)."""
@@ -116,25 +131,26 @@ class Makefile:
             function = FUNCTIONS[name]
             count = len(inspect.signature(function).parameters) - 1
             arguments = [self.expand(argument) for argument in _arguments(rest, count)]
+            self._count(cost(name, arguments))
             return function(self.root, *arguments)
         name, colon, pattern = text.partition(":")
         if colon and "=" in pattern:
             old, _, new = self.expand(pattern).partition("=")
-            return substitute(old, new, self.value(self.expand(name)))
+            value = self.value(self.expand(name))
+            self._count(cost("patsubst", [old, new, value]))
+            return substitute(old, new, value)
         return self.value(self.expand(text))
 
     def _conditional(self, line: str, word: str, branches: list[tuple[bool, bool]]) -> bool:
         """Follow a line of if, else or endif; tell whether it was one."""
         condition = _CONDITION.match(line)
         if condition:
-            enclosing = all(counts for counts, _ in branches)
-            holds = enclosing and self._holds(condition[1], condition[2])
+            holds = _counts(branches) and self._holds(condition[1], condition[2])
             branches.append((holds, holds))
         elif word == "else" and branches:
             _, done = branches.pop()
             further = _CONDITION.match(line.split("else", 1)[1])
-            enclosing = all(counts for counts, _ in branches)
-            holds = enclosing and not done
+            holds = _counts(branches) and not done
             holds = holds and (further is None or self._holds(further[1], further[2]))
             branches.append((holds, done or holds))
         elif word == "endif" and branches:
@@ -146,13 +162,13 @@ class Makefile:
     def _holds(self, kind: str, text: str) -> bool:
         if kind in ("ifdef", "ifndef"):
             return self.is_defined(self.expand(text).strip()) == (kind == "ifdef")
-        found = _COMPARISON.match(_without_comment(text).strip())
-        if not found:
+        text = _without_comment(text).strip()
+        if text.startswith("(") and text.endswith(")") and "," in text:
+            first, second = [*_arguments(text[1:-1], 2), ""][:2]  # one inside $(...) separates none
+        elif quoted := _QUOTED.match(text):
+            first, second = quoted[2], quoted[4]
+        else:
             return False
-        first = found["a"] if found["a"] is not None else found["c"]
-        second = found["b"] if found["a"] is not None else found["d"]
-        if found["a"] is not None:  # a comma inside $(...) does not separate
-            first, second = [*_arguments(f"{first},{second}", 2), ""][:2]
         same = self.expand(first).strip() == self.expand(second).strip()
         return same == (kind == "ifeq")
 
@@ -161,15 +177,17 @@ class Makefile:
             return
         if word in ("include", "-include", "sinclude"):
             for name in self.expand(_without_comment(line).split(maxsplit=1)[-1]).split():
+                self._count(len(name))
                 path = self.root / name
+                if not os.path.lexists(path):
+                    continue
                 inside = real_path(self.root) in real_path(path).parents
-                if os.path.lexists(path) and (inside or not (path.is_file() or path.is_dir())):
+                if inside or not (path.is_file() or path.is_dir()):
                     self.read(path)
             return
         line = _without_comment(line)
-        while modifiers := _MODIFIERS.match(line):
-            line = line[modifiers.end() :]
-        assignment = _ASSIGNMENT.match(line)
+        modifiers = _MODIFIERS.match(line)
+        assignment = _ASSIGNMENT.match(line, modifiers.end() if modifiers else 0)
         if assignment:
             self._assign(self.expand(assignment[1]), assignment[2], assignment[3].rstrip())
 
@@ -181,6 +199,8 @@ class Makefile:
             self.define(name, f"{self._simple[name]} {self.expand(text)}".strip())
         elif operator == "+=":
             self._recursive[name] = f"{self._recursive.get(name, '')} {text}".strip()
+            if len(self._recursive[name]) > MAX_CHARACTERS:
+                raise MakefileError("a variable is too long")
         elif operator in ("=", "?="):
             self._simple.pop(name, None)
             self._recursive[name] = text
@@ -233,18 +253,24 @@ _SPECIAL: dict[str, Callable[[Makefile, list[str]], str]] = {
 
 def _logical_lines(text: str) -> list[str]:
     """Split a text into lines, those that end with a backslash joined to the next."""
-    return re.sub(r"[ \t]*\\\r?\n[ \t]*", " ", text).splitlines()
+    return _JOINED.sub(" ", text).splitlines()
 
 
 def _without_comment(line: str) -> str:
     return re.split(r"(?<!\\)#", line, maxsplit=1)[0].replace("\\#", "#")
 
 
-def _closing(text: str) -> int:
-    """Return where the bracket closes that a text begins with; its end if it does not."""
-    opening, closing = text[0], _CLOSING[text[0]]
+def _counts(branches: list[tuple[bool, bool]]) -> bool:
+    """Whether lines count: those in a branch only do if those around it do."""
+    return not branches or branches[-1][0]
+
+
+def _closing(text: str, begin: int) -> int:
+    """Return where the bracket closes that stands at `begin`; the end of the text if none does."""
+    opening, closing = text[begin], _CLOSING[text[begin]]
     depth = 0
-    for position, character in enumerate(text):
+    for position in range(begin, len(text)):
+        character = text[position]
         depth += (character == opening) - (character == closing)
         if depth == 0:
             return position

@@ -14,6 +14,10 @@ _LINE = re.compile(
 )
 
 
+_UNDERSTOOD_CHARACTERS = 1000
+"""Of a text: it may quote a name or a line without end."""
+
+
 class Complaint(enum.Enum):
     """What a compiler lacks."""
 
@@ -81,7 +85,7 @@ def compiler_messages(output: str) -> list[CompilerMessage]:
 
 def _understood(text: str) -> tuple[Complaint, str, str]:
     for kind, pattern in _PATTERNS:
-        found = pattern.search(text)
+        found = pattern.search(text, 0, _UNDERSTOOD_CHARACTERS)
         if found:
             return kind, found["name"], found.groupdict().get("owner") or ""
     return Complaint.OTHER, "", ""

@@ -11,14 +11,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from emulator.errors import EmulatorError
+from emulator.project.definitions import definitions
 from emulator.project.tree import ProjectTree
 from reading import source_text
 from values import frozen
 
-_DEFINITION = r"^[A-Za-z_][\w \t*]*\b{}\s*\([^;{{]*\)\s*\{{"
-_START = re.compile(
-    _DEFINITION.format(r"(?P<prefix>\w*cnn\w*?)_(?:start|load|configure)"), re.MULTILINE
-)
+_STARTS = ("_start", "_load", "_configure")
 _PARTS = ("init", "load_weights", "load_bias", "configure", "start", "unload", "load", "enable")
 _SAMPLE = re.compile(r"\b(?:SAMPLE_)?INPUT_\d+\b")
 _HELPERS = ("memcpy32", "softmax_q17p14_q15", "load_kernels", "load_bias")
@@ -44,8 +42,14 @@ def network_sources(tree: ProjectTree) -> NetworkSources:
 
     Raises EmulatorError (E814): no file defines such functions, or several networks do.
     """
-    texts = {path: source_text(path) for path in (*tree.sources, *tree.others)}
-    named = {path: found for path, text in texts.items() if (found := _prefixes(text))}
+    defined: dict[Path, frozenset[str]] = {}
+    with_sample = set()
+    for path in (*tree.sources, *tree.others):
+        text = source_text(path)
+        defined[path] = definitions(text).functions
+        if _SAMPLE.search(text):
+            with_sample.add(path)
+    named = {path: found for path, names in defined.items() if (found := _prefixes(names))}
     chosen = {path: found for path, found in named.items() if path in tree.sources} or named
     prefixes = sorted({prefix for found in chosen.values() for prefix in found})
     if not prefixes:
@@ -64,11 +68,11 @@ def network_sources(tree: ProjectTree) -> NetworkSources:
             "Leave out the others with --exclude FILE.",
         )
     prefix = prefixes[0]
-    files = [path for path in chosen if _defines(texts[path], prefix)]
+    files = [path for path in chosen if _is_part(defined[path], prefix)]
     program = [
         path
         for path in tree.sources
-        if path not in files and _has(texts[path], "load_input") and _SAMPLE.search(texts[path])
+        if path not in files and "load_input" in defined[path] and path in with_sample
     ]
     return NetworkSources(
         prefix,
@@ -79,16 +83,14 @@ def network_sources(tree: ProjectTree) -> NetworkSources:
     )
 
 
-def _prefixes(text: str) -> set[str]:
-    return {found["prefix"] for found in _START.finditer(text)}
+def _prefixes(functions: frozenset[str]) -> set[str]:
+    """Return what names such as cnn_start or my_cnn2_load begin with."""
+    ends = ((name, end) for name in functions for end in _STARTS if name.endswith(end))
+    return {name.removesuffix(end) for name, end in ends if "cnn" in name.removesuffix(end)}
 
 
-def _defines(text: str, prefix: str) -> bool:
-    return any(_has(text, name) for name in (*(f"{prefix}_{part}" for part in _PARTS), *_HELPERS))
-
-
-def _has(text: str, name: str) -> bool:
-    return re.search(_DEFINITION.format(re.escape(name)), text, re.MULTILINE) is not None
+def _is_part(functions: frozenset[str], prefix: str) -> bool:
+    return not functions.isdisjoint((*(f"{prefix}_{part}" for part in _PARTS), *_HELPERS))
 
 
 def _header(tree: ProjectTree, files: Sequence[Path], name: str) -> Path | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 
 from emulator.project.messages import CompilerMessage, Complaint
@@ -42,14 +43,21 @@ _HEADER = re.compile(
 _DISPLAY = re.compile(r"(?:tft|lcd|touch|display|ili9|st77|ssd\d|adafruit|newhaven)", re.IGNORECASE)
 
 
+_LOOKED_AT = 1000
+"""Characters behind a name in its line."""
+_LONGEST_NAME = 200
+
+
 def is_sdk_name(name: str) -> bool:
     """Whether an identifier looks like one of the vendor's SDK or of a driver for a board."""
-    return bool(_FAMILY.fullmatch(name) or _FAMILY_WORDS.fullmatch(name))
+    return len(name) <= _LONGEST_NAME and bool(
+        _FAMILY.fullmatch(name) or _FAMILY_WORDS.fullmatch(name)
+    )
 
 
 def is_sdk_header(name: str) -> bool:
     """Whether a header looks like one of the vendor's SDK or of a driver for a board."""
-    return bool(_HEADER.fullmatch(name))
+    return len(name) <= _LONGEST_NAME and bool(_HEADER.fullmatch(name))
 
 
 def is_display_header(name: str) -> bool:
@@ -71,10 +79,11 @@ class StandIns:
 
     constants: list[str] = field(default_factory=list)
     arrays: list[str] = field(default_factory=list)
-    numbers: list[str] = field(default_factory=list)  # types that are taken for numbers
+    numbers: dict[str, None] = field(default_factory=dict)  # types that are taken for numbers
     structures: dict[str, list[str]] = field(default_factory=dict)
     blocks: dict[str, list[str]] = field(default_factory=dict)  # of registers, with members
     added: set[tuple[str, str]] = field(default_factory=set)  # type of the SDK and its new member
+    _identifiers: set[str] = field(default_factory=set)
 
     def learn(self, message: CompilerMessage, may_add: Callable[[str, str], bool]) -> bool:
         """Make up what a message complains of; tell whether anything new came of it.
@@ -84,11 +93,12 @@ class StandIns:
         name = message.name
         match message.kind:
             case Complaint.IDENTIFIER:
-                if name in self.names():
+                if name in self._identifiers:
                     return False
+                self._identifiers.add(name)
                 following = _following(message)
                 if _DECLARED.match(following) or name.endswith("_t"):
-                    self.numbers.append(name)
+                    self.numbers[name] = None
                 elif following.startswith("->"):
                     self.blocks[name] = []
                 elif following.startswith("["):
@@ -97,10 +107,11 @@ class StandIns:
                     self.constants.append(name)
                 return True
             case Complaint.TYPE if name not in self.numbers and name not in self.structures:
-                self.numbers.append(name)
+                self._identifiers.add(name)
+                self.numbers[name] = None
                 return True
             case Complaint.STRUCTURE if name in self.numbers:
-                self.numbers.remove(name)
+                del self.numbers[name]
                 self.structures[name] = []
                 return True
             case Complaint.MEMBER:
@@ -156,11 +167,19 @@ class StandIns:
 def _following(message: CompilerMessage) -> str:
     """Return what follows in the source on the name that a message complains of."""
     try:
-        line = source_text(message.file).splitlines()[message.line - 1]
+        state = message.file.stat()
+        line = _lines(message.file, state.st_mtime_ns, state.st_size)[message.line - 1]
     except (OSError, IndexError):
         return ""
-    rest = line[message.column - 1 :]
+    begin = message.column - 1
+    rest = line[begin : begin + len(message.name) + _LOOKED_AT]
     return rest.removeprefix(message.name).lstrip() if rest.startswith(message.name) else ""
+
+
+@lru_cache(maxsize=4)
+def _lines(file: Path, _time: int, _size: int) -> list[str]:
+    """Return the lines of a file, which are read again once it has changed."""
+    return source_text(file).splitlines()
 
 
 def add_member(headers: Path, owner: str, member: str) -> bool:

@@ -10,7 +10,7 @@ import fnmatch
 import os
 import re
 import shlex
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from emulator.cpu.architecture import CORTEX_M4, RISCV, Architecture
 from emulator.cpu.deadline import READING_SECONDS
 from emulator.errors import EmulatorError
 from emulator.project.makefile import Makefile, MakefileError
-from reading import check_sources, real_path, source_text
+from reading import MIB, check_sources, real_path, source_text
 from reading.system import relative
 from values import frozen
 
@@ -33,11 +33,15 @@ _FREERTOS = re.compile(r"FreeRTOS (?:Kernel )?V\d")  # at the beginning of each 
 _FREERTOS_FILE = re.compile(
     r"tasks|queue|list|timers|event_groups|stream_buffer|croutine|port|heap_\d"
 )
-_MAIN = re.compile(r"^[ \t]*(?:int|void)\s+main\s*\(", re.MULTILINE)
+MAIN = re.compile(r"^[ \t]*(?:int|void)\s+main\s*\(", re.MULTILINE)
 _BACKSLASH = re.compile(r"\\(?=[\w.*%])")  # others protect a blank or a quotation mark
 _INCLUDED = re.compile(r"-I\S+")
 _FOLDER = re.compile(r"(?:\b[A-Za-z]:/)?[^\s:;]+")  # of VPATH, perhaps with a drive
 _MAX_FILES = 3000
+_MAX_FOLDERS = 300
+"""Of headers and sources, as a makefile names them."""
+_MAX_SOURCES_BYTES = 256 * MIB
+"""All C files of a tree together."""
 
 
 @frozen
@@ -114,6 +118,7 @@ def read_tree(root: Path, options: TreeOptions | None = None) -> ProjectTree:
     root = _project_folder(root)
     found = _read_makefiles(root)
     every = _files(root, "*.c")
+    _refuse_large(root, [*found.sources, *every])
     sources = found.sources or _sources_without_makefile(root)
     sources = [s for s in _unique(sources) if _belongs(s, options)]
     if not sources:
@@ -142,6 +147,19 @@ def read_tree(root: Path, options: TreeOptions | None = None) -> ProjectTree:
     )
 
 
+def _refuse_large(root: Path, sources: Iterable[Path]) -> None:
+    """Raise EmulatorError (E800) for more text than a project has."""
+    total = sum(path.stat().st_size for path in dict.fromkeys(sources) if path.is_file())
+    if total > _MAX_SOURCES_BYTES:
+        raise EmulatorError(
+            "E800",
+            f"its C files have {total // MIB} MiB together, the limit is "
+            f"{_MAX_SOURCES_BYTES // MIB} MiB",
+            str(root),
+            "Name the folder of the program alone.",
+        )
+
+
 def _starts(name: str, programs: Collection[str]) -> bool:
     """Whether a program of the Arm core starts one of the RISC-V core: main or main_arm."""
     return f"{name.removesuffix('_arm')}{_RISCV_ENDING}" in programs
@@ -152,9 +170,17 @@ def chip_of(root: Path) -> Chip | None:
     return _chip(_read_makefiles(root).target)
 
 
-def find_in_tree(folder: Path, name: str) -> list[Path]:
-    """Return the files below a folder whose path ends with `name`, those near the top first."""
-    return [path for path in _files(folder, Path(name).name) if path.match(f"*/{_plain(name)}")]
+def files_by_name(folder: Path) -> dict[str, list[Path]]:
+    """Return all files below a folder by their names, those near the top first."""
+    found: dict[str, list[Path]] = {}
+    for path in _files(folder, "*"):
+        found.setdefault(path.name, []).append(path)
+    return found
+
+
+def find_among(files: Mapping[str, Sequence[Path]], name: str) -> list[Path]:
+    """Return the files of `files_by_name` whose path ends with `name`."""
+    return [p for p in files.get(Path(name).name, ()) if p.match(f"*/{_plain(name)}")]
 
 
 def _plain(name: str) -> str:
@@ -177,7 +203,9 @@ def _project_folder(root: Path) -> Path:
         return root
     if any(any((root / name).glob("*.c")) for name in _SOURCE_FOLDERS):
         return root
-    mains = [f for f in _files(root, "*.c") if _MAIN.search(source_text(f))]
+    every = _files(root, "*.c")
+    _refuse_large(root, every)
+    mains = [f for f in every if MAIN.search(source_text(f))]
     folders = _unique(main.parent for main in mains)
     if len(folders) > 1:
         names = ", ".join(relative(folder, root) for folder in folders[:8])
@@ -219,8 +247,12 @@ def _take(makefile: Makefile, found: _Found) -> None:
     """Add to `found` what the variables of one makefile say."""
     root = makefile.root
     folders = [root, *_folders(root, _FOLDER.findall(_slashes(makefile.value("VPATH"))))]
-    for name in _slashes(f"{makefile.value('SRCS')} {makefile.value('C_SRCS')}").split():
-        path = _source(root, folders, name)
+    names = _slashes(f"{makefile.value('SRCS')} {makefile.value('C_SRCS')}").split()
+    if len(names) > _MAX_FILES:
+        raise MakefileError(f"it names {len(names)} sources, the limit is {_MAX_FILES}")
+    every = files_by_name(root)
+    for name in dict.fromkeys(names):
+        path = _source(folders, name, every)
         if path is not None and path.suffix == ".c":
             found.sources.append(path)
     found.include += _folders(root, _shell_words(_slashes(makefile.value("IPATH"))))
@@ -251,13 +283,15 @@ def _shell_words(text: str) -> list[str]:
         return text.split()
 
 
-def _source(root: Path, folders: Sequence[Path], name: str) -> Path | None:
+def _source(folders: Sequence[Path], name: str, every: Mapping[str, Sequence[Path]]) -> Path | None:
     """Return the file that a makefile means by a name, wherever it is in the tree."""
     for folder in folders:
         path = folder / name
         if path.is_file():
             return path
-    elsewhere = find_in_tree(root, name) if not Path(name).is_absolute() else []
+    if Path(name).is_absolute():
+        return None
+    elsewhere = find_among(every, name)
     return elsewhere[0] if len(elsewhere) == 1 else None
 
 
@@ -265,24 +299,50 @@ def _folders(root: Path, names: Iterable[str]) -> list[Path]:
     """Return folders by their names in a makefile, those in the tree and beside it only."""
     surroundings = real_path(root).parent.parent
     found = []
-    for name in names:
+    for name in dict.fromkeys(names):
         path = root / name
         if path.is_dir() and surroundings in real_path(path).parents:
             found.append(path)
+            if len(found) > _MAX_FOLDERS:
+                raise MakefileError(f"it names more than {_MAX_FOLDERS} folders")
     return found
 
 
 def _files(folder: Path, pattern: str) -> list[Path]:
     """Return files below a folder, those near the top first; hidden folders are left out."""
+    found = [path for path in _walk(folder) if fnmatch.fnmatch(path.name, pattern)]
+    return sorted(found, key=lambda path: (len(path.parts), path))
+
+
+def _walk(folder: Path) -> list[Path]:
+    """Return all files below a folder, up to a number of them; hidden folders are left out."""
     found: list[Path] = []
     visited = 0
-    for place, folders, names in os.walk(folder):
-        folders[:] = sorted(name for name in folders if not name.startswith((".", "build")))
+    waiting = [folder]
+    while waiting:
+        place = waiting.pop()
+        folders, names = _listed(place)
         visited += len(names) + 1
         if visited > _MAX_FILES:
             break
-        found += [Path(place) / name for name in fnmatch.filter(names, pattern)]
-    return sorted(found, key=lambda path: (len(path.parts), path))
+        found += [place / name for name in names]
+        waiting += [place / name for name in reversed(folders)]
+    return found
+
+
+def _listed(folder: Path) -> tuple[list[str], list[str]]:
+    """Return the names of folders and of files in a folder; links to folders are neither."""
+    folders, files = [], []
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(entry.name)
+                elif not entry.is_symlink() or not os.path.isdir(entry.path):  # noqa: PTH112
+                    files.append(entry.name)
+    except OSError:
+        pass
+    return sorted(f for f in folders if not f.startswith((".", "build"))), files
 
 
 def _unmatched(patterns: Iterable[str], files: Sequence[Path]) -> Iterator[str]:
