@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from device.chip import KERNEL_COLUMN_BYTES
-from emulator.decode.config import LayerConfig
+from emulator.decode.config import LayerConfig, Pair
 from emulator.state.memory import Memory
 from values import frozen
 
@@ -62,62 +62,74 @@ def _outputs(config: LayerConfig) -> int:
     return config.kernels.count // config.input.passes
 
 
-def _pools_first(config: LayerConfig) -> bool:
-    """Tell whether operands are combined behind the pooling, or there is nothing to choose."""
+@frozen
+class _Pace:
+    """Cycles of a pixel, and of one of the border; how often the pixels of a row are read.
+
+    `pools_last`: the operands are combined first.
+    """
+
+    pixel: int
+    border: int
+    repeats: int
+    pools_last: bool
+
+
+def _pace(config: LayerConfig, passes: int) -> _Pace:
+    """Return the pace of a layer: windows are pooled one by one, with a step after each."""
     inputs = config.input
-    return inputs.operands == 1 or not inputs.pooling or inputs.pool_first
-
-
-def _window(config: LayerConfig) -> int:
-    pool = config.input.pool
-    return pool[0] * pool[1]
+    window = inputs.pool[0] * inputs.pool[1]
+    if inputs.operands == 1 or not inputs.pooling or inputs.pool_first:
+        windows = passes * inputs.operands
+        return _Pace(windows * (window + 1), 2 * windows, 1, False)
+    # Combined first, the values under a window are those of all operands
+    return _Pace(passes * (inputs.operands * window + 1), 2 * passes, passes, True)
 
 
 def _passthrough(config: LayerConfig, slots: int) -> int:
     inputs = config.input
     passes = inputs.passes
     if passes > 1 and inputs.pooling:
-        passes = 2 * passes - 1
-    data, _, _ = _pixel(config, passes)
-    return inputs.pooled[0] * inputs.pooled[1] * (data + passes * slots)
-
-
-def _pixel(config: LayerConfig, passes: int) -> tuple[int, int, int]:
-    """Return the cycles of a pixel and of a padding pixel, and how often a row is repeated."""
-    inputs = config.input
-    if _pools_first(config):
-        pad = 2 * passes * inputs.operands
-        return passes * inputs.operands * (_window(config) + 1), pad, 1
-    return passes * (inputs.operands * _window(config) + 1), 2 * passes, passes
+        passes += passes - 1
+    rows, columns = inputs.pooled
+    return rows * columns * (_pace(config, passes).pixel + passes * slots)
 
 
 def _convolution(config: LayerConfig) -> int:
+    """Rows that fill the line buffers, then rows that end with a row of outputs."""
     inputs, (tap_rows, tap_columns) = config.input, config.kernels.shape
     stretch = 2 if config.transposed else 1
-    rows, columns = stretch * inputs.pooled[0], stretch * inputs.pooled[1]
-    pad_rows, pad_columns = inputs.pad
-    passes, outputs = inputs.passes, _outputs(config)
-    data, pad, repeats = _pixel(config, passes)
+    size = stretch * inputs.pooled[0], stretch * inputs.pooled[1]
+    top, side = inputs.pad
+    pace = _pace(config, inputs.passes)
     out_columns = config.output_size[1]
-    edge = 2 * pad_columns * (pad + 1)
-    left, right = pad_columns * (pad + 1), pad_columns * pad
-    inner, rest = tap_columns - 1 - pad_columns, out_columns - pad_columns
-    row = left + repeats * (inner * (data + 1) + rest * data) + right
-    bottom = left + repeats * (inner * (pad + 1) + rest * pad) + right
-    single = outputs if outputs == 1 and passes == 1 else 0
-    out = passes * out_columns * outputs + single
-    above = tap_rows - 1 - pad_rows
-    before = 0
-    if not _pools_first(config) and (passes > 1 or inputs.operands > 1):
-        before = (
-            (rows + 2 * pad_rows - tap_columns + 1) * pad_columns
-            + (columns + 2 * pad_columns - tap_rows + 1) * pad_rows
-            - pad_rows * pad_columns
-        ) * (config.kernels.start // KERNEL_COLUMN_BYTES)
+    kernels = inputs.passes * _outputs(config)
+    outputs = out_columns * kernels + (kernels == 1)
+    early = tap_columns - 1 - side  # pixels before the first output of a row
+
+    def filling(cost: int) -> int:
+        """A row of such pixels, each with a step after it, and the border at both sides."""
+        return pace.repeats * size[1] * (cost + 1) + 2 * side * (pace.border + 1)
+
+    def finishing(cost: int) -> int:
+        """A row of such pixels in which outputs become complete, and these."""
+        pixels = early + out_columns - side
+        return side * (2 * pace.border + 1) + pace.repeats * (pixels * cost + early) + outputs
+
+    ahead = tap_rows - 1 - top
     return (
-        before
-        + pad_rows * (edge + repeats * columns * (pad + 1))
-        + above * (edge + repeats * columns * (data + 1))
-        + (row + out) * (rows - above)
-        + pad_rows * (bottom + out)
+        _fetched_again(config, size, pace)
+        + top * (filling(pace.border) + finishing(pace.border))
+        + ahead * filling(pace.pixel)
+        + (size[0] - ahead) * finishing(pace.pixel)
     )
+
+
+def _fetched_again(config: LayerConfig, size: Pair, pace: _Pace) -> int:
+    """Cycles that the kernels in front of the layer's own cost, if operands are pooled last."""
+    if not pace.pools_last:
+        return 0
+    (top, side), (tap_rows, tap_columns) = config.input.pad, config.kernels.shape
+    high, wide = size[0] + 2 * top - tap_columns + 1, size[1] + 2 * side - tap_rows + 1
+    at_the_border = high * wide - (high - top) * (wide - side)
+    return at_the_border * (config.kernels.start // KERNEL_COLUMN_BYTES)

@@ -115,8 +115,10 @@ def _input(read: Fields, chip: Chip) -> Input:
         size, pooled, pad = (size[0], 1), (pooled[0], 1), (pad[0], 0)
     if transposed:  # the registers count the stretched image, which is not what is pooled
         size = size[0] // 2, size[1] // 2
-        reach = [(width - 1) * step for width, step in zip(pool, dilation, strict=True)]
-        pooled = size[0] - reach[0], size[1] - reach[1]
+        pooled = (
+            size[0] - (pool[0] - 1) * dilation[0],
+            size[1] - (pool[1] - 1) * dilation[1],
+        )
     # Flattened layers keep the distance of their channels' passes: their gap is none
     gap = stride_register.get("words", 0) // (stride * operands * passes) - 1
     return Input(

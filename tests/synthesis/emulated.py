@@ -6,17 +6,22 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from emulator import NetworkRun, RecordedWords, Writes, run_words
+from emulator import Accelerator, NetworkRun, RecordedWords, Writes
+from emulator.report.cycles import network_cycles
 from synthesis.program import Program
 from synthesis.words import phase_words
 
 
 @dataclass(frozen=True)
 class Emulated:
-    """What the machine did: (address, expected, found) of wrong words, and the run itself."""
+    """What the machine did: (address, expected, found) of wrong words, and the run itself.
+
+    `cycles` are the estimates of its layers.
+    """
 
     wrong: list[tuple[int, int, int]]
     run: NetworkRun
+    cycles: list[int]
 
 
 def emulated(program: Program) -> Emulated:
@@ -30,5 +35,9 @@ def emulated(program: Program) -> Emulated:
     expected = program.expected
     table = np.stack([expected.addresses, expected.values, expected.masks], axis=1)
     recording = RecordedWords(Writes.of(rows), table.astype(np.int64))
-    run, found = run_words(recording, program.chip, program.apb_base)
-    return Emulated(recording.mismatches(found), run)
+    accelerator = Accelerator(program.chip, program.apb_base)
+    accelerator.write(recording.writes)
+    run = accelerator.run()
+    cycles = network_cycles(accelerator.memory, [done.config for done in run.layers])
+    wrong = recording.mismatches(accelerator.data_words())
+    return Emulated(wrong, run, [layer.estimate for layer in cycles])

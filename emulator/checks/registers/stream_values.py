@@ -134,74 +134,82 @@ def _by_window(facts: LayerFacts, given: int | None) -> StreamValues:
 
 
 @frozen
-class _Line:
-    """Quantities of a line of the input."""
+class _Walk:
+    """How the windows of a layer go along a row of its input, in pixels.
 
-    columns: int
-    padded: int
-    row_step: int
-    column_step: int
-    adjust: int
-    skip: int
+    `reach` is the column step: what a window covers, or the distance to the next if that is more.
+    """
+
+    length: int
+    window: int
+    distance: int
+    reach: int
+    is_start: bool
+
+    @property
+    def windows(self) -> int:
+        """Windows of a row, the last of which must end in it."""
+        count = self.length // (self.distance if self.is_start else self.reach)
+        over = count * self.distance + self.window - self.length
+        return count - int(over > (1 if self.is_start else 0))
+
+    @property
+    def skip(self) -> int:
+        """Pixels of a row that no step leads to."""
+        return max(self.length - self.windows * self.distance, 0)
+
+    @property
+    def adjust(self) -> int:
+        """Pixels that a later layer has to wait for at the end of a row."""
+        if self.is_start or self.reach == 1:
+            return 0
+        return self.length - self.windows * self.reach
 
 
-def _line(facts: LayerFacts) -> _Line:
+def _walk(facts: LayerFacts) -> _Walk:
     inputs = facts.config.input
-    columns, across = inputs.size[1], inputs.pool[1]
-    _, right = strides = _strides(facts)
-    row_step, column_step = (
-        max(window * dilation, stride)
-        for window, dilation, stride in zip(inputs.pool, inputs.pool_dilation, strides, strict=True)
-    )
-    adjust = 0
-    if facts.is_start:
-        count = columns // right
-        count -= count * right + across - 1 > columns
-    else:
-        count = columns // column_step
-        count -= count * right + across > columns
-        adjust = 0 if column_step == 1 else columns - count * column_step
-    skip = max(0, columns - count * right)
-    return _Line(columns, columns + 2 * inputs.pad[1], row_step, column_step, adjust, skip)
+    distance = _strides(facts)[1]
+    reach = max(inputs.pool[1] * inputs.pool_dilation[1], distance)
+    return _Walk(inputs.size[1], inputs.pool[1], distance, reach, facts.is_start)
 
 
 def _by_step(facts: LayerFacts, given: int | None) -> StreamValues:
     """Return the values of MAX78002."""
-    inputs, line = facts.config.input, _line(facts)
-    (down, right), pad, operands = _strides(facts), inputs.pad[1], inputs.operands
-    ahead = right if facts.field("LCTL", "read_ahead") else 0
-    rows_ahead = (line.row_step * line.padded + pad + 2 * line.column_step) * operands + ahead
+    inputs, walk = facts.config.input, _walk(facts)
+    down, right = _strides(facts)
+    side = inputs.pad[1]
+    full = walk.length + 2 * side
+    rows = max(inputs.pool[0] * inputs.pool_dilation[0], down)
+    lead = inputs.operands * (rows * full + side + 2 * walk.reach)
+    lead += right if facts.field("LCTL", "read_ahead") else 0
     if facts.is_start:
-        return _first_by_step(facts, line, rows_ahead, given)
+        return _first_by_step(facts, walk, lead, given)
+    start = lead + full * (side or down)
     following = facts.following
-    last = following is None or not following.stream_start
-    start = (pad or down) * line.padded + rows_ahead + (line.adjust * right if last else 0)
-    delta1 = right * operands
-    delta2 = (delta1 if down == 1 else (down - 1) * line.columns) + line.adjust
+    if following is None or not following.stream_start:
+        start += right * walk.adjust
+    delta1 = right * inputs.operands
+    between = (down - 1) * walk.length if down > 1 else delta1
     used = start if given is None else given
-    row = line.row_step * line.columns + pad + line.column_step
-    ring = used + (inputs.passes - 1) * row + line.column_step
-    return StreamValues(start, delta1, delta2, _up(ring, inputs.passes))
+    ring = used + walk.reach + (inputs.passes - 1) * (rows * walk.length + side + walk.reach)
+    return StreamValues(start, delta1, between + walk.adjust, _up(ring, inputs.passes))
 
 
-def _first_by_step(
-    facts: LayerFacts, line: _Line, rows_ahead: int, given: int | None
-) -> StreamValues:
+def _first_by_step(facts: LayerFacts, walk: _Walk, lead: int, given: int | None) -> StreamValues:
+    """Return the values of the layer that the FIFO feeds; CHW words have four pixels."""
     inputs = facts.config.input
     (down, right), (rows, across) = _strides(facts), inputs.pool
     unit = 4 if inputs.chw else 1
-    single = down == 1 and rows == 1
-    pixels = line.column_step if single else rows_ahead
-    start = -(-pixels // unit)
+    one_row = down == rows == 1
+    pixels = walk.reach if one_row else lead
+    start, delta1 = (
+        _up(count, unit) // unit for count in (pixels, right * inputs.operands - int(one_row))
+    )
     used = pixels if given in (None, start) else given * unit
-    delta1 = -(-(right * inputs.operands - single) // unit)
-    delta2 = delta1 + line.skip
-    if down > 1:
-        delta2 = (down - 1) * line.columns + line.skip + across - 1
-    ring = used + line.column_step + (right - 1) * line.padded
-    if inputs.chw:
-        ring *= 4 * right
-    return StreamValues(start, delta1, -(-delta2 // unit), ring)
+    between = (down - 1) * walk.length + across - 1 if down > 1 else delta1
+    ring = used + walk.reach + (right - 1) * (walk.length + 2 * inputs.pad[1])
+    ring *= 4 * right if inputs.chw else 1
+    return StreamValues(start, delta1, _up(between + walk.skip, unit) // unit, ring)
 
 
 RULES = (values,)
