@@ -34,7 +34,11 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """
     refuse_other_than_file(path)
     target = target_of(path)
-    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        make_folders(target.parent)
+    except OSError as exc:
+        exc.filename = exc.filename or os.fspath(path)
+        raise
     try:
         handle, name = _temporary(target)
     except OSError as exc:
@@ -44,12 +48,12 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         with os.fdopen(handle, "wb") as file:
             yield file
             file.flush()
-            os.fsync(file.fileno())
             os.chmod(name, 0o666 & ~umask())
+            os.fsync(file.fileno())
             if not system.UNIX:
                 file.close()  # Windows does not rename open files
             os.replace(name, target)
-        sync_folder(target.parent)
+        sync(target.parent)
     except BaseException as exc:
         with contextlib.suppress(OSError):
             os.unlink(name)
@@ -121,14 +125,39 @@ def target_of(path: str | os.PathLike[str]) -> Path:
     return Path(os.path.realpath(path))
 
 
-def sync_folder(folder: str | os.PathLike[str]) -> None:
-    """Let the names in a folder reach the disk, where the system can do that."""
-    with contextlib.suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+_LOST = (errno.EIO, errno.ENOSPC, errno.EDQUOT)
+
+
+def sync(path: str | os.PathLike[str]) -> None:
+    """Let a file, or the names in a folder, reach the disk, where the system can do that.
+
+    Raises OSError if the disk tried and failed: then nobody may say that it is written.
+    """
+    try:
+        handle = os.open(path, os.O_RDONLY)
+    except OSError:  # of a folder that may be written, but not read; some systems open none
+        return
+    try:
+        os.fsync(handle)
+    except OSError as exc:
+        if exc.errno in _LOST:
+            raise
+    finally:
+        os.close(handle)
+
+
+def make_folders(folder: Path, created: list[Path] | None = None) -> None:
+    """Create a folder and those above it that are missing, for good: each name is on the disk.
+
+    What was made is added to `created`, the outermost first, even if the rest fails; that raises
+    OSError.
+    """
+    missing = [part for part in (folder, *folder.parents) if not part.exists()]
+    for part in reversed(missing):
+        part.mkdir(exist_ok=True)  # another run may be quicker
+        if created is not None:
+            created.append(part)
+        sync(part.parent)
 
 
 _of_thread = threading.local()

@@ -23,10 +23,11 @@ from checkpoint.atomic import (
     alone_in,
     atomic_file,
     link_past,
+    make_folders,
     refuse_other_than_file,
     remove_litter,
     settle,
-    sync_folder,
+    sync,
     target_of,
     temporary_prefix,
     umask,
@@ -51,7 +52,7 @@ def write_pair(
     contents = dict(zip(paths, (one, other), strict=True))
     try:
         for path in paths:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            make_folders(path.parent)
         beside = system.UNIX and paths[0].parent == paths[1].parent
         if not beside or not _change(contents):
             _one_after_the_other(contents)
@@ -68,7 +69,7 @@ def _change(contents: dict[Path, bytes]) -> bool:
             (staging / part).mkdir()
         for path, data in contents.items():
             _write(staging / NEW / path.name, data)
-        sync_folder(staging / NEW)
+        sync(staging / NEW)
         with alone_in(staging.parent):
             try:
                 _lead_to_old(staging, paths)
@@ -78,9 +79,9 @@ def _change(contents: dict[Path, bytes]) -> bool:
                 raise
             os.symlink(NEW, staging / "next")  # noqa: PTH211 - tests let it fail
             os.replace(staging / "next", staging / NOW)
-            sync_folder(staging)
+            sync(staging)
             settle(staging)
-            sync_folder(staging.parent)
+            sync(staging.parent)
     return True
 
 
@@ -90,13 +91,14 @@ def _lead_to_old(staging: Path, paths: list[Path]) -> None:
     for path in paths:
         if path.exists():
             _link(path, staging / OLD / path.name)
-    sync_folder(staging / OLD)
+    sync(staging / OLD)
     for number, path in enumerate(paths):
         os.symlink(link_past(staging, path.name), staging / str(number))  # noqa: PTH211
-    sync_folder(staging)
+    sync(staging)
+    sync(staging.parent)  # or the names could lead to a folder that is not there
     for number, path in enumerate(paths):
         os.replace(staging / str(number), path)
-    sync_folder(staging.parent)
+    sync(staging.parent)
 
 
 def _link(source: Path, target: Path) -> None:
@@ -104,6 +106,7 @@ def _link(source: Path, target: Path) -> None:
         os.link(source, target)
     except PermissionError:  # of a file of somebody else's
         shutil.copy2(source, target)
+        sync(target)
 
 
 def _write(path: Path, data: bytes) -> None:
@@ -111,8 +114,8 @@ def _write(path: Path, data: bytes) -> None:
     with os.fdopen(handle, "wb") as file:
         file.write(data)
         file.flush()
+        os.chmod(path, 0o666 & ~umask())
         os.fsync(file.fileno())
-    os.chmod(path, 0o666 & ~umask())
 
 
 @contextlib.contextmanager
@@ -145,6 +148,7 @@ def _one_after_the_other(contents: dict[Path, bytes]) -> None:
             with atomic_file(first) as beside:
                 beside.write(one)
                 second.unlink(missing_ok=True)
+                sync(second.parent)
     except BaseException:
         for path in contents:
             with contextlib.suppress(OSError):

@@ -14,6 +14,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from checkpoint.atomic import sync
+
 _AT_FDCWD = -100
 _EXCHANGE = 2
 
@@ -58,17 +60,20 @@ def carry_over(source: Path, target: Path, left_out: Collection[str]) -> None:
         links = [name for name in folders if (Path(folder) / name).is_symlink()]
         for name in (*files, *links):
             if (inside / name).as_posix() not in left_out:
-                _link(Path(folder) / name, here / name)
+                link(Path(folder) / name, here / name)
         shutil.copystat(folder, here)
 
 
-def _link(source: Path, target: Path) -> None:
+def link(source: Path, target: Path) -> None:
+    """Let a file stand in another place, too; what stands there goes. Raises OSError."""
     if os.path.lexists(target):
         target.unlink()
     try:
         os.link(source, target, follow_symlinks=False)
     except OSError:
         shutil.copy2(source, target, follow_symlinks=False)
+        if not target.is_symlink():
+            sync(target)
 
 
 @cache

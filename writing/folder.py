@@ -14,14 +14,15 @@ from pathlib import Path
 
 from checkpoint.atomic import (
     alone_in,
+    make_folders,
     remove_litter,
-    sync_folder,
+    sync,
     temporary_prefix,
     umask,
 )
 from diagnostics import Diagnostic, DiagnosticError, Place
 from reading import system
-from writing.exchange import can_exchange, carry_over, exchange
+from writing.exchange import can_exchange, carry_over, exchange, link
 from writing.manifest import MANIFEST, manifest, stale_files
 
 KEPT = frozenset({"project.mk"})  # the user's own settings: written once, never replaced
@@ -89,7 +90,7 @@ def write_project(
     }
     contents[MANIFEST] = manifest(contents, KEPT).encode()
     before = _state(target)
-    with _new_parents(target.parent), _staging(target) as staging:
+    with _new_parents(target), _staging(target) as staging:
         _fill(staging, contents, executables)
         if before is None:
             _make_all(staging, empty_folders)
@@ -120,7 +121,7 @@ def _appear(staging: Path, target: Path) -> None:
         if target.is_dir():
             raise _written_meanwhile(target) from None
         raise
-    sync_folder(target.parent)
+    sync(target.parent)
 
 
 def _take_place(
@@ -145,7 +146,7 @@ def _take_place(
         if _state(target) != before:
             raise _written_meanwhile(target)
         exchange(staging, target)
-    sync_folder(target.parent)
+    sync(target.parent)
 
 
 def _written_meanwhile(target: Path) -> DiagnosticError:
@@ -184,14 +185,16 @@ def _refusal(code: str, path: Path, message: str, remedy: str) -> DiagnosticErro
 
 
 @contextlib.contextmanager
-def _new_parents(parent: Path) -> Iterator[None]:
+def _new_parents(target: Path) -> Iterator[None]:
     """Create missing parent folders; remove them again if the block fails."""
-    missing = [part for part in (parent, *parent.parents) if not part.exists()]
-    parent.mkdir(parents=True, exist_ok=True)
+    made: list[Path] = []
     try:
+        make_folders(target.parent, made)
         yield
-    except BaseException:
-        for part in missing:
+    except BaseException as exc:
+        if isinstance(exc, OSError) and exc.filename is None:
+            exc.filename = str(target)
+        for part in reversed(made):
             with contextlib.suppress(OSError):
                 part.rmdir()
         raise
@@ -235,8 +238,9 @@ def _fill(staging: Path, contents: Mapping[str, bytes], executables: Collection[
 
 
 def _sync_folders(staging: Path) -> None:
-    for folder, _, _ in os.walk(staging):
-        sync_folder(folder)
+    for folder, folders, files in os.walk(staging):
+        if folders or files:
+            sync(folder)
 
 
 def _replace(
@@ -246,41 +250,40 @@ def _replace(
     empty_folders: Collection[str],
     stale: Collection[str],
 ) -> None:
-    """Move new files into an existing folder and stale ones away; undo it all if that fails."""
+    """Move new files into an existing folder and stale ones away; undo it all if that fails.
+
+    At every moment each file is old or new, and in the end all are on the disk.
+    """
     backup = staging / ".replaced"
     moved: list[tuple[Path, Path | None]] = []
     created: list[Path] = []
     try:
         for name in empty_folders:
-            _make_folders(target / name, created)
+            make_folders(target / name, created)
         for name in files:
             path = target / name
             if name in KEPT and path.exists():
                 continue
-            _make_folders(path.parent, created)
+            make_folders(path.parent, created)
             saved = None
             if os.path.lexists(path):
                 saved = backup / name
                 saved.parent.mkdir(parents=True, exist_ok=True)
             moved.append((path, saved))
             if saved is not None:
-                os.replace(path, saved)
+                link(path, saved)
             os.replace(staging / name, path)
         for name in stale:
             saved = backup / name
             saved.parent.mkdir(parents=True, exist_ok=True)
             moved.append((target / name, saved))
-            os.replace(target / name, saved)
+            link(target / name, saved)
+            (target / name).unlink()
+        for folder in dict.fromkeys(path.parent for path, _ in moved):
+            sync(folder)
     except BaseException:
         _restore(moved, created)
         raise
-
-
-def _make_folders(folder: Path, created: list[Path]) -> None:
-    missing = [part for part in (folder, *folder.parents) if not part.exists()]
-    for part in reversed(missing):
-        part.mkdir()
-        created.append(part)
 
 
 def _restore(moved: list[tuple[Path, Path | None]], created: list[Path]) -> None:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import io
 import os
 import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
+from unittest import mock
 
-from writing import exchange as exchanging
-from writing import folder
+from tests.writing.calls import CHANGES, EXCHANGE, led_past
 
 KILLED = 9
-_CALLS = ("replace", "rename", "fsync", "link", "mkdir", "unlink", "chmod", "symlink")
 KINDS = ("kill", "ENOSPC", "EIO")
 
 
@@ -53,9 +52,10 @@ def with_fault(work: Callable[[], object], kind: str, number: int) -> str:
     if child == 0:
         status = 3
         try:
-            fired = _arm(kind, number)
-            work()
-            status = 4 if fired() else 0
+            with contextlib.ExitStack() as stack:
+                fired = _arm(stack, kind, number)
+                work()
+                status = 4 if fired() else 0
         except OSError:
             status = 1
         except BaseException as exc:
@@ -67,7 +67,7 @@ def with_fault(work: Callable[[], object], kind: str, number: int) -> str:
     return ended[os.waitstatus_to_exitcode(status)]
 
 
-def _arm(kind: str, number: int) -> Callable[[], bool]:
+def _arm(stack: contextlib.ExitStack, kind: str, number: int) -> Callable[[], bool]:
     """Let the step of this number fail; return what tells whether it came to that.
 
     A disk that is full stays so; it still removes files.
@@ -84,15 +84,9 @@ def _arm(kind: str, number: int) -> Callable[[], bool]:
         if count == number + 1 or (kind == "ENOSPC" and permanent):
             raise OSError(getattr(errno, kind), os.strerror(getattr(errno, kind)))
 
-    def faulty(name: str) -> Callable[..., Any]:
-        call = getattr(os, name)
-        permanent = name in ("fsync", "link", "symlink", "mkdir")
-
-        def replaced(*arguments: Any, **named: Any) -> Any:
-            step(permanent)
-            return call(*arguments, **named)
-
-        return replaced
+    def faulty(name: str, call: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+        step(name in ("fsync", "link", "symlink", "mkdir"))
+        return call(*arguments, **named)
 
     plain = os.fdopen
 
@@ -103,14 +97,6 @@ def _arm(kind: str, number: int) -> Callable[[], bool]:
         raw.step = step
         return io.BufferedWriter(raw, 4096)
 
-    call = exchanging.exchange
-    for name in _CALLS:
-        setattr(os, name, faulty(name))
-    os.fdopen = opened  # type: ignore[assignment]
-
-    def exchange(one: Path, other: Path) -> None:
-        step(permanent=False)
-        call(one, other)
-
-    folder.exchange = exchange
+    stack.enter_context(led_past(faulty, *CHANGES, EXCHANGE))
+    stack.enter_context(mock.patch.object(os, "fdopen", opened))
     return lambda: count > number

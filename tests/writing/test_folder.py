@@ -107,10 +107,12 @@ def test_failed_write_leaves_nothing(
         assert caught.value.filename == str(tmp_path / "new" / "net")
 
 
-@pytest.mark.parametrize("number", range(1, 11))
+@pytest.mark.parametrize(
+    ("call", "number"), [*(("replace", number) for number in range(1, 6)), ("unlink", 1)]
+)
 @pytest.mark.parametrize("error", [OSError(5, "Input/output error"), KeyboardInterrupt()])
 def test_failed_replacement_restores_everything(
-    error: BaseException, number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    error: BaseException, call: str, number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     target = tmp_path / "net"
     write_project({**FILES, "old.c": "old"}, target)
@@ -118,7 +120,7 @@ def test_failed_replacement_restores_everything(
     new = dict.fromkeys([*FILES, "sub/new.c"], "new")
     with monkeypatch.context() as patched:
         patched.setattr("writing.folder.can_exchange", lambda _folder: False)
-        fail_at(patched, "replace", number, error)
+        fail_at(patched, call, number, error)
         with pytest.raises(type(error)):
             write_project(new, target, overwrite=True)
     assert everything(tmp_path) == before

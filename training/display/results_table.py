@@ -79,7 +79,7 @@ class ResultsTable(Observer):
 def _check_folder(folder: Path) -> None:
     """Raise InputError if the folder cannot be made or written to."""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        atomic.make_folders(folder)
         problem = None if os.access(folder, os.W_OK) else "no permission to write"
     except OSError as exc:
         problem = exc.strerror

@@ -79,14 +79,15 @@ class Log:
         """Copy a configuration file to the folder `configs`."""
         if self._silent:
             return
-        (self.folder / "configs").mkdir(exist_ok=True)
+        atomic.make_folders(self.folder / "configs")
         content = read_bytes(path, _MOST_BYTES)
         atomic.write_bytes(self.folder / "configs" / Path(path).name, content)
 
     def save_metrics(self) -> None:
-        """Write `metrics` to metrics.json."""
+        """Write `metrics` to metrics.json; so far the log, too, is on the disk then."""
         if self._silent:
             return
+        atomic.sync(self.file)
         text = json.dumps(self.metrics, indent=2) + "\n"
         atomic.write_bytes(self.folder / "metrics.json", text.encode())
 
@@ -127,7 +128,7 @@ def _new_folder(parent: Path, name: str | None) -> Path:
 
     Raises OSError when `parent` is not a folder and cannot become one.
     """
-    parent.mkdir(parents=True, exist_ok=True)
+    atomic.make_folders(parent)
     for other in parent.iterdir():
         if (other / f"{other.name}.log").is_file():
             atomic.remove_litter(other)
@@ -137,6 +138,7 @@ def _new_folder(parent: Path, name: str | None) -> Path:
         folder = parent / (f"{name}___{stamp}" if name else stamp)
         try:
             folder.mkdir()
+            atomic.sync(parent)
             return folder
         except FileExistsError:
             time.sleep(0.1)
@@ -159,6 +161,7 @@ def _point(link: str, target: Path) -> str | None:
             made = Path(scratch, link)
             made.symlink_to(target)
             made.replace(path)
+        atomic.sync(path.parent)
     except OSError as exc:  # such as a file system without links
         return f"was not made ({exc.strerror}); this run is in {target}"
     return None
@@ -183,7 +186,10 @@ def copy_folder(folder: Path, destination: str | None) -> None:
         return
     target = Path(destination).expanduser() / folder.name
     try:
+        atomic.make_folders(target)
         shutil.copytree(folder, target, dirs_exist_ok=True)
+        for path in (target, *target.rglob("*")):
+            atomic.sync(path)
     except (OSError, shutil.Error) as exc:
         raise InputError(
             "E636",
