@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 from device import Chip, UnknownDeviceError, chip_named
 from diagnostics import DEBUG_REPORT, Diagnostic, Place, as_json
-from reading.text import is_plain, line
+from reading.text import has_foreign_digits, is_plain, line
 
 _OPTION = r"(?<!\S)--?[A-Za-z0-9][\w-]*"
 _LONG_WORD = re.compile(r"(\S{100})\S{100,}")
@@ -59,12 +59,15 @@ class Parser(argparse.ArgumentParser):
     def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
         """Convert a text; where argparse would name a function of ours, say what is expected."""
         try:
-            return super()._get_value(action, arg_string)
+            value = super()._get_value(action, arg_string)
         except argparse.ArgumentError as exc:
             meant = _meant(action.type)
             if not exc.message.startswith("invalid ") or meant is None:
                 raise
             raise argparse.ArgumentError(action, f"{arg_string!r} is not {meant}") from None
+        if has_foreign_digits(arg_string) and _has_number(value):
+            raise argparse.ArgumentError(action, f"{arg_string!r} has digits other than 0 to 9")
+        return value
 
     @property
     def typed(self) -> tuple[str, ...]:
@@ -105,6 +108,13 @@ class Parser(argparse.ArgumentParser):
         lines = dict.fromkeys(_line(d, found) for d in found)
         text = "".join(f"{self.prog}: error: {line}\n" for line in lines)
         self.exit(2, f"{text}  See {self.prog} --help.\n")
+
+
+def _has_number(value: object) -> bool:
+    """Whether a converter made a number of a text, or several."""
+    if isinstance(value, tuple | list | frozenset):
+        return any(map(_has_number, value))
+    return isinstance(value, int | float)
 
 
 def _meant(kind: object) -> str | None:

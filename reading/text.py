@@ -37,6 +37,11 @@ def line(text: str, most: int = 200) -> str:
     return shown + ("..." if len(text) > most else "")
 
 
+def has_foreign_digits(text: str) -> bool:
+    """Whether a text has digits of another script, which Python takes for those from 0 to 9."""
+    return not text.isascii() and any(c.isdecimal() and not c.isascii() for c in text)
+
+
 def is_plain(text: str) -> bool:
     """Whether a text is one line that can be shown as it is."""
     return line(text, len(text)) == text

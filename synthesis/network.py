@@ -240,6 +240,12 @@ class Layer:
         return self.groups > 1
 
     @property
+    def strides(self) -> bool:
+        """Whether pooling goes on by more than one pixel in a direction in which it goes on."""
+        stride = zip(self.pooling.stride, self.pooled_dim, strict=True)
+        return any(step > 1 and count > 1 for step, count in stride)
+
+    @property
     def flat_channels(self) -> int:
         """Input channels of the operator: after flattening, if it does."""
         rows, columns = self.pooled_dim

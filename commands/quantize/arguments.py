@@ -255,7 +255,8 @@ def budget(text: str) -> str:
     """Check a number of bytes, a percentage, or FITS for argparse."""
     number = text.removesuffix("%")
     share = number.replace(".", "", 1).isdecimal() and text.endswith("%")
-    if text.upper() != "FITS" and not (number.isdecimal() or share):
+    plain = text.isascii() and (number.isdecimal() or share)
+    if text.upper() != "FITS" and not plain:
         raise argparse.ArgumentTypeError(f"{text!r} is no number of bytes, no share like 40%, "
                                          "and not FITS")  # fmt: skip
     return text.upper()

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from datasets.errors import DatasetError
 from reading import MIB, read_text
+from reading.text import has_foreign_digits
 
 MAX_BYTES = 256 * MIB
 
@@ -76,7 +77,7 @@ def _names(lines: list[tuple[int, list[str]]], label: str | None) -> tuple[str, 
 
 def _is_number(cell: str) -> bool:
     try:
-        return math.isfinite(float(cell))
+        return not has_foreign_digits(cell) and math.isfinite(float(cell))
     except ValueError:
         return False
 
@@ -87,7 +88,7 @@ def _label_column(names: tuple[str, ...], width: int, label: str | None, path: P
         return width - 1
     if label in names:
         return names.index(label)
-    if label.isdecimal() and int(label) < width:
+    if label.isdecimal() and label.isascii() and int(label) < width:
         return int(label)
     known = f"Its columns: {', '.join(names)}." if names else f"Its columns: 0 to {width - 1}."
     raise DatasetError("E684", f"{path} has no column {label!r}", "--label", known)

@@ -27,6 +27,7 @@ from synthesis.arrange.rewrites import (
     with_copies,
     with_filled_passes,
     with_possible_pooling,
+    with_separate_pooling,
 )
 from synthesis.arrange.search import TRIES, search
 from synthesis.arrange.streams import obstacle, rings_of
@@ -72,6 +73,7 @@ def arrange(
     refuse_errors(tuple(unsuited(network, fixed)))
     network, loaded = folded(network, fixed)
     network, fixed = merged(network, fixed, chip)
+    network, fixed, separate = with_separate_pooling(network, fixed, chip)
     network, fixed, pooled = with_possible_pooling(network, fixed, chip)
     network, fixed, filled = with_filled_passes(network, fixed)
     network, fixed, notices, attempts = _attempts(network, fixed, chip, options)
@@ -87,7 +89,11 @@ def arrange(
         obstacles = tuple(a.failure for a in attempts if a.failure)
         reasons = reasons_of(last.problem, last.found, layout, fixed, obstacles)
         layout = replace(layout, reasons=reasons)
-    return network, layout, (*loaded, *pooled, *filled, *notices, *_notes(network, layout))
+    return (
+        network,
+        layout,
+        (*loaded, *separate, *pooled, *filled, *notices, *_notes(network, layout)),
+    )
 
 
 def _attempts(

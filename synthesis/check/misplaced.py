@@ -174,10 +174,10 @@ def binary_kernels_are_not_filled_up(layer: MappedLayer, _: Chip) -> Iterator[Fi
 @layer_constraint("W373", Kind.HARDWARE, Severity.WARNING)
 def transposed_convolution_without_pool_stride(layer: MappedLayer, _: Chip) -> Iterator[Finding]:
     """The registers of a transposed convolution have no place for the stride of pooling."""
-    stride = max(layer.pooling.stride)
-    if layer.operator.transposed and stride > 1:
+    if layer.operator.transposed and layer.strides:
         yield Finding(
-            f"'pool_stride' is {stride} in front of a ConvTranspose2d{_CONSEQUENCE}",
+            f"'pool_stride' is {max(layer.pooling.stride)} in front of a ConvTranspose2d"
+            f"{_CONSEQUENCE}",
             ("pool_stride", "op"),
             "Pool in a layer before.",
             unsound=True,

@@ -54,7 +54,7 @@ def pad_is_small(layer: MappedLayer, _: Chip) -> Iterator[Finding]:
         yield Finding(
             f"'pad' is {pad}, the limit for a {rows}x{columns} kernel is {limit}",
             ("pad", "kernel_size", "op"),
-            f"The nearest valid value is {limit}.",
+            f"Use pad: {limit}.",
         )
 
 

@@ -216,9 +216,35 @@ def gaps_of_the_inputs_are_skipped(layer: MappedLayer, network: MappedNetwork) -
     yield Finding(
         f"'read_gap' is {layer.read_gap}, {origin}",
         ("read_gap", "in_sequences", "processors"),
-        None if len(sources) == 1 else f"Use read_gap: {expected}.",
+        _other_gap(layer, sources, network, expected),
         unsound=right is False,
     )
+
+
+_LEAVE_OUT = (
+    "Leave out processors, offsets and gaps of all layers: the loader then chooses them, and "
+    "copies what is read both with and without gaps."
+)
+
+
+def _only_reader(layer: AnyLayer, sources: tuple[AnyLayer, ...], network: MappedNetwork) -> bool:
+    """Whether nobody else reads what a layer reads."""
+    read = {source.index for source in sources}
+    others = (x for x in map(network.layer, network.order) if x.index != layer.index)
+    return not any(s.index in read for x in others for s in _sources(x, network))
+
+
+def _other_gap(
+    layer: MappedLayer, sources: tuple[MappedLayer, ...], network: MappedNetwork, gap: int
+) -> str:
+    """Say which gap to use: that of the layer if the chip has it, else that of its sources."""
+    if network.chip.has_read_gap and (not gap or layer.in_passes == 1):
+        return f"Use read_gap: {gap}."
+    if not _only_reader(layer, sources, network):
+        return _LEAVE_OUT
+    taking_turns = layer.combination or _joined_as_passes(layer, sources)
+    names = " and ".join(map(str, sources))
+    return f"Use write_gap: {len(sources) - 1 if taking_turns else 0} in {names}."
 
 
 @constraint("W364", Kind.HARDWARE, Severity.WARNING)
@@ -333,11 +359,26 @@ def _inputs_elsewhere(
         beyond = source.out_offset >= network.chip.instance_bytes  # another complaint
         if source.out_offset not in (expected, layer.in_offset + WORD_BYTES * i) and not beyond:
             remedy = (
-                f"Use in_offset: 0x{source.out_offset - step:x}."
-                if source.out_offset >= step
-                else f"Use out_offset: 0x{expected:x} in {source}."
+                f"Use in_offset: 0x{source.out_offset:x}."
+                if len(sources) == 1
+                else _other_offsets(layer, sources, network)
             )
             yield i, expected, source.out_offset, source, remedy
+
+
+def _other_offsets(
+    layer: MappedLayer, sources: tuple[MappedLayer, ...], network: MappedNetwork
+) -> str:
+    """Say where the sources of a layer have to stand: operands, or passes, word by word in turn."""
+    if not _only_reader(layer, sources, network):
+        return _LEAVE_OUT
+    taking_turns = layer.combination or _joined_as_passes(layer, sources)
+    step = WORD_BYTES * (layer.read_gap + 1) if taking_turns else 0
+    places = (
+        f"out_offset: 0x{layer.in_offset + step * i:x} in {source}"
+        for i, source in enumerate(sources)
+    )
+    return f"Use {' and '.join(places)}."
 
 
 @constraint("W383", Kind.HARDWARE, Severity.WARNING)

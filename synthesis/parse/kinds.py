@@ -296,7 +296,8 @@ class KernelSize:
         if isinstance(value, int) and not isinstance(value, bool):
             return value, 0
         rows, x, columns = str(value).lower().partition("x")
-        if not isinstance(value, str) or not (x and rows.isdecimal() and columns.isdecimal()):
+        digits = x and rows.isdecimal() and columns.isdecimal()
+        if not isinstance(value, str) or not (digits and value.isascii()):
             raise KindError(f"is {kind_of(node)}")
         if len(rows + columns) > 8 or 0 in (int(rows), int(columns)):
             raise KindError(f"is {kind_of(node)}")

@@ -13,7 +13,7 @@ import yaml
 
 from diagnostics import NO_EFFECTS, Diagnostic, DiagnosticError, Effects, Place
 from reading import ForeignFileError, read_bytes, where_else
-from reading.text import line
+from reading.text import has_foreign_digits, line
 from reading.yaml_errors import context_of, explained, remedy_of
 
 _CORE = "tag:yaml.org,2002:"
@@ -208,7 +208,8 @@ def kind_of(node: yaml.Node) -> str:
         "float": "the number",
         "str": "the text",
     }.get(node.tag.removeprefix(_CORE), "the text")
-    return word if word == "empty" else f"{word} {_short(node.value)!r}"
+    digits = ", with digits other than 0 to 9" if has_foreign_digits(node.value) else ""
+    return word if word == "empty" else f"{word} {_short(node.value)!r}{digits}"
 
 
 def _short(text: str, most: int = 40) -> str:
@@ -220,6 +221,8 @@ def scalar(node: yaml.Node) -> int | float | bool | str | None:
     if not isinstance(node, yaml.ScalarNode):
         raise ValueError("not a scalar")
     kind = node.tag.removeprefix(_CORE)
+    if kind in ("int", "float") and has_foreign_digits(node.value):
+        raise ValueError("digits other than 0 to 9")
     try:
         if kind == "int":
             return int(_constructor.construct_yaml_int(node))

@@ -402,7 +402,7 @@ def warnings(
         pooled = "max_pool" in layer or "avg_pool" in layer
         if pooled and "pool_stride" not in layer:
             missing.append(("pool_stride", "1"))
-        for key, default in missing:
+        for key, default in missing if id(layer) not in faulty else ():
             yield Diagnostic(
                 "W150",
                 f"{layer}: '{key}' is not given, {default} is used",

@@ -279,6 +279,7 @@ X, Y = np.zeros((4, 3), np.float32), np.array([0, 0, 1, 1])
         (csv(""), "x.csv", "the file is empty"),
         (csv("a,b,c\n1,2,x\n1,,y\n"), "x.csv:3", "the cell of column b is missing"),
         (csv("a,b,c\n1,2,x\n1,abc,y\n"), "x.csv:3", "column b is 'abc', no number"),
+        (csv("a,b,c\n1,2,x\n1,٣,y\n"), "x.csv:3", "column b is '٣', no number"),
         (csv("a,b,c\n1,2,x\n1,2\n"), "x.csv:3", "the row has 2 cells"),
         (csv("a,b,c\n1,2,x\n1,nan,y\n"), "x.csv:3", "column b is 'nan'"),
         (csv("1,2,x\n1,2,x\n1,3,x\n"), "x.csv", "only the class 'x'"),

@@ -40,7 +40,8 @@ class Growing:
     """A network to which layers are added.
 
     `weights_of` tells by layer which of the `kernels` it uses; `near_stream` is set in a streaming
-    layer and in the first one behind it.
+    layer and in the first one behind it. A `careful` one avoids what is legal and warned of, since
+    the words of the vendor's tool, and so ours, are not what the chip needs.
     """
 
     draw: st.DrawFn
@@ -54,6 +55,7 @@ class Growing:
     biases: list[Array] = field(default_factory=list)
     weights_of: list[int | None] = field(default_factory=list)
     binary: bool = False
+    careful: bool = True
 
     @property
     def older(self) -> bool:

@@ -68,7 +68,8 @@ def _kinds(growing: Growing, read: Held, goal: Goal | None) -> list[str]:
     if not alone and max(read.dim) <= LARGEST_DIM // 2:
         kinds.append("convtranspose2d")
     size = read.channels * read.dim[0] * read.dim[1]
-    plain = read.operands == 1 and read.gap == 0 and not read.planar and not read.fifo
+    hwc = not (read.planar or read.fifo) or not growing.careful  # W375
+    plain = read.operands == 1 and read.gap == 0 and hwc
     if plain and full and read.dim[0] * read.dim[1] <= 256 and size <= 4096:
         kinds.append("flatten")
     if not growing.older:
@@ -84,7 +85,7 @@ def _newer_kinds(growing: Growing, read: Held, full: bool) -> list[str]:
     if read.channels > 1 and run and (first + read.mask.bit_count() <= 16 or first % 4 == 0):
         kinds += ["depthwise2d", "depthwise2d"]
         kinds += ["depthwise_t"] if max(read.dim) <= LARGEST_DIM // 2 else []
-    if full and not growing.near_stream:  # W378
+    if full and not (growing.near_stream and growing.careful):  # W378
         kinds.append("bypass")
     return kinds
 
@@ -134,7 +135,8 @@ def _write(growing: Growing, plan: Plan, channels: int, final: bool, goal: Goal 
     output = _output_mask(growing, plan, channels, final)
     keys["output_processors"] = hex(output)
     packed = lowest_bit(output) % 4 == 0 and memory.is_packed(output)  # W376
-    wide = final and plan.has_weights and packed and not plan.lead and growing.chance(40)  # W374
+    free = not growing.careful or (packed and not plan.lead)  # W374
+    wide = final and plan.has_weights and free and growing.chance(40)
     wide = wide and not plan.depthwise and not (growing.port == "fast" and index == 0)
     if wide:
         keys["output_width"], keys["activate"] = 32, "none"
@@ -176,8 +178,8 @@ def _output_mask(growing: Growing, plan: Plan, channels: int, final: bool) -> in
     several = channels > 64 or passes(read.channels) > 1
     used = growing.weights_of[-1]
     biased = used is None or bool(np.any(growing.biases[used]))
-    other = plan.depthwise or narrow or several or biased  # W371, W377
-    if plan.stored_taps == 9 and not other and growing.chance(15):
+    other = plan.depthwise or narrow or several or biased or plan.stored_taps != 9  # W371, W377
+    if not (other and growing.careful) and growing.chance(15):
         return memory.draw_spaced(draw, share) or mask(share)
     aligned = plan.depthwise or plan.kind in ("flatten", "bypass") or narrow or channels > 64
-    return memory.draw_run(draw, share, aligned=aligned)
+    return memory.draw_run(draw, share, aligned=aligned and growing.careful)

@@ -90,13 +90,15 @@ class RandomNetwork:
 
 
 @st.composite
-def random_networks(draw: st.DrawFn, chip: Chip | None = None) -> RandomNetwork:
-    """Draw a network that is legal on its chip."""
+def random_networks(
+    draw: st.DrawFn, chip: Chip | None = None, *, careful: bool = True
+) -> RandomNetwork:
+    """Draw a network that is legal on its chip; a careful one draws no warning of wrong words."""
     chip = chip or draw(st.sampled_from([MAX78000, MAX78002]))
     count = draw(st.integers(1, MOST_LAYERS))
     port = draw(st.sampled_from(["memory", "memory", "memory", "fifo", "fast"]))
     stream = draw(st.integers(0, min(count, 3))) if port != "memory" else 0
-    growing = Growing(draw, chip, port, Budget(chip), stream)
+    growing = Growing(draw, chip, port, Budget(chip), stream, careful=careful)
     growing.binary = chip.has_binary_weights and draw(st.booleans())
     held, data = _sample(growing)
     while len(growing.layers) < count:

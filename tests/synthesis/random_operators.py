@@ -58,7 +58,7 @@ def put_pooling(growing: Growing, plan: Plan, goal: Goal | None) -> None:
         and several
         and read.operands * passes(read.channels) != (read.operands + passes(read.channels))
     )
-    transposed = plan.kind in ("convtranspose2d", "depthwise_t")  # W335
+    transposed = plan.kind in ("convtranspose2d", "depthwise_t") and growing.careful  # W373
     if plan.kind == "flatten" or transposed or (read.operands > 1 and as_rows):
         return
     if goal is not None:

@@ -82,13 +82,14 @@ def _bits(growing: Growing, plan: Plan, goal: Goal | None) -> int:
     """Draw the width of the weights; narrow ones that the vendor's tool misplaces are left out."""
     channels = plan.read.channels
     full = channels == passes(channels) * channels_per_pass(channels)
-    if not full and not plan.depthwise:
+    if not full and not plan.depthwise and growing.careful:
         return 8  # W318
-    if goal is not None and lowest_bit(goal.mask) % 4:
+    if goal is not None and lowest_bit(goal.mask) % 4 and growing.careful:
         return 8  # W334
     bits = growing.one_of([8, 8, 4, 2, 1])
     if bits == 1 and growing.binary:
-        return -1 if plan.stored_taps == max(math.prod(plan.taps), 1) else 8  # W372
+        whole = plan.stored_taps == max(math.prod(plan.taps), 1) or not growing.careful
+        return -1 if whole else 8  # W372
     return bits
 
 

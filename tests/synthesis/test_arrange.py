@@ -276,3 +276,29 @@ def test_too_large_a_map_can_be_pooled_earlier(tmp_path: Path) -> None:
     message = told(tmp_path, *layers, shape=(20, 64, 64), kernels=kernels)
     assert "Tried: MAX78002: fits." in message
     assert "Tried: the pooling of layer 1 in layer 0 instead: fits." in message
+
+
+@BOTH
+@pytest.mark.parametrize("operands", [1, 2])
+@pytest.mark.parametrize("channels", [3, 70])
+def test_pooling_in_front_of_a_transposed_convolution_gets_a_layer(
+    tmp_path: Path, chip: Chip, operands: int, channels: int
+) -> None:
+    pooled = {
+        **CONV, "op": "ConvTranspose2d", "max_pool": 2, "pool_stride": 2, "name": "up",
+        "activate": "none",
+    }  # fmt: skip
+    branch = {**ONE, "in_sequences": "input"}
+    if operands == 2:
+        pooled |= {"eltwise": "add", "in_sequences": "[0, 1]"}
+    layers = [branch] * operands + [pooled]
+    kernels = kernels_of(*[(channels, 3, 1, 1)] * operands, (5, channels, 3, 3))
+    found = arranged(tmp_path, *layers, shape=(3, 8, 8), kernels=kernels, chip=chip)
+    assert "N430" in found.codes and "W373" not in found.codes
+
+
+def test_a_stride_that_is_never_taken_needs_no_layer(tmp_path: Path) -> None:
+    pooled = {**CONV, "op": "ConvTranspose2d", "max_pool": 4, "pool_stride": 4}
+    kernels = kernels_of((5, 3, 3, 3))
+    found = arranged(tmp_path, pooled, shape=(3, 4, 4), kernels=kernels)
+    assert not {"N430", "W373"} & set(found.codes)

@@ -95,6 +95,7 @@ READS_RING: dict[str, Any] = {
     "in_channels": 3,
 }
 MADE = {"input_port": InputPort.FIFO, "synthesize_input": 1}
+GAPLESS = "Use write_gap: 0 in layer 0."
 UNUSED_GROUP = "Use one of 0, or leave the key out."
 
 VIOLATIONS = [
@@ -140,7 +141,7 @@ VIOLATIONS = [
                 0,
                 "pad",
                 "'pad' is 3, the limit for a 3x3 kernel is 2",
-                "The nearest valid value is 2.",
+                "Use pad: 2.",
             )
         ],
     ),
@@ -153,7 +154,7 @@ VIOLATIONS = [
                 0,
                 "kernel_size",
                 "'pad' is 1, the limit for a 1x1 kernel is 0",
-                "The nearest valid value is 0.",
+                "Use pad: 0.",
             )
         ],
     ),
@@ -1175,7 +1176,7 @@ VIOLATIONS = [
         "W363",
         [{**PLAIN, "write_gap": 1}, PLAIN],
         [],
-        [(1, "processors", "'read_gap' is 0, layer 0 writes with write_gap 1", None)],
+        [(1, "processors", "'read_gap' is 0, layer 0 writes with write_gap 1", GAPLESS)],
     ),
     Violation(
         "W362",
@@ -1202,7 +1203,7 @@ VIOLATIONS = [
             {**PLAIN, "in_sequences": 0, "in_offset": 0x1000},
         ],
         [],
-        [(1, "in_sequences", "'read_gap' is 0, layer 0 writes with write_gap 1", None)],
+        [(1, "in_sequences", "'read_gap' is 0, layer 0 writes with write_gap 1", GAPLESS)],
     ),
     Violation(
         "W363",
@@ -1237,9 +1238,9 @@ VIOLATIONS = [
                 "write_gap": 1,
                 "out_offset": 0x1000,
                 "in_sequences": "input",
-                "output_processors": 0x38,
+                "output_processors": 0x70,
             },
-            {**CONV, "processors": 0x3F, "in_sequences": "[0, 1]", "in_offset": 0x1000},
+            {**CONV, "processors": 0x77, "in_sequences": "[0, 1]", "in_offset": 0x1000},
         ],
         [(2, 6, 3, 3)],
         [

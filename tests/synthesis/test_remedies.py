@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from commands.loader.arguments import parse
 from diagnostics import DiagnosticError
 from diagnostics.errors import InputError
 from synthesis.check.data import _remedy_of_sample
@@ -54,3 +55,33 @@ def test_name_of_the_vendors_models_is_recognized() -> None:
         choose({}, "ai85nascifarnet2", "--model")
     with pytest.raises(InputError, match="is not known"):
         choose({}, "mynetwork", "--model")
+
+
+@pytest.mark.parametrize("digit", ["٣", "３", "३"])
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("pad", "{}"), ("out_offset", "{}"), ("kernel_size", "{0}x{0}"), ("kernel_size", "{}"),
+        ("processors", "0x{}"), ("pad", '!!int "{}"'), ("max_pool", "[1, {}]"),
+    ],
+)  # fmt: skip
+def test_digits_of_another_script_are_named(digit: str, key: str, value: str) -> None:
+    keys = {"processors": "1", "op": "conv2d", "activate": "ReLU", "out_offset": "0"}
+    keys[key] = value.format(digit)
+    inner = ", ".join(f"{name}: {text}" for name, text in keys.items())
+    found = complaints(f"{HEAD}  - {{{inner}}}\n")
+    assert any(f"'{key}'" in said and "digits other than 0 to 9" in said for said in found)
+    assert not any("is not given" in said and f"'{key}'" in said for said in found)
+
+
+@pytest.mark.parametrize(
+    "words", [["--timer", "٣"], ["--boost", "٣.1"], ["--apb-base", "３"], ["--input-split", "२"]]
+)
+def test_digits_of_another_script_are_named_in_options(
+    capsys: pytest.CaptureFixture[str], words: list[str]
+) -> None:
+    with pytest.raises(SystemExit) as caught:
+        parse(["--device", "MAX78000", "--config-file", "x", "--prefix", "٣", *words])
+    assert caught.value.code == 2
+    said = capsys.readouterr().err
+    assert words[0] in said and "digits other than 0 to 9" in said and "--prefix" not in said

@@ -9,6 +9,13 @@ from synthesis.arrange.rewrites.copies import with_copies
 from synthesis.arrange.rewrites.filling import with_filled_passes
 from synthesis.arrange.rewrites.folding import folded
 from synthesis.arrange.rewrites.merging import merged
-from synthesis.arrange.rewrites.pooling import with_possible_pooling
+from synthesis.arrange.rewrites.pooling import with_possible_pooling, with_separate_pooling
 
-__all__ = ["folded", "merged", "with_copies", "with_filled_passes", "with_possible_pooling"]
+__all__ = [
+    "folded",
+    "merged",
+    "with_copies",
+    "with_filled_passes",
+    "with_possible_pooling",
+    "with_separate_pooling",
+]

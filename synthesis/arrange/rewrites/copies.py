@@ -14,7 +14,7 @@ from device.channels import passes
 from diagnostics import Diagnostic, Severity
 from synthesis.arrange.graph import Reading, channels_of, pass_places, reading, sources
 from synthesis.arrange.links import Role
-from synthesis.arrange.rewrites.edit import inserted
+from synthesis.arrange.rewrites.edit import inserted, unique_name
 from synthesis.arrange.tensors import last_reader
 from synthesis.layout import Layout
 from synthesis.mapping.hardware import hardware_for
@@ -65,14 +65,10 @@ def _copy(network: Network, owner: int, reader: Layer) -> Layer:
     else:
         source = network.layer(owner)
         name, dim = source.name or f"layer{owner}", source.out_dim
-    taken = {layer.name for layer in network.layers}
-    unique = f"{name}_copy"
-    while unique in taken:
-        unique += "_"
     channels = channels_of(network, owner)
     return Layer(
         index=reader.index,
-        name=unique,
+        name=unique_name(network, f"{name}_copy"),
         place=reader.place,
         operator=Operator.NONE,
         in_channels=channels,

@@ -12,7 +12,7 @@ from dataclasses import replace
 from device.channels import channels_per_pass, passes
 from diagnostics import Diagnostic, Severity
 from synthesis.arrange.graph import channels_of, pixels_of, sources
-from synthesis.arrange.rewrites.edit import inserted
+from synthesis.arrange.rewrites.edit import inserted, unique_name
 from synthesis.arrange.rewrites.zero_outputs import with_zero_outputs
 from synthesis.layout import Layout
 from synthesis.network import DATA_BUFFER, NETWORK_INPUT, Layer, Network, Operator
@@ -106,17 +106,14 @@ def copying_layer(network: Network, owner: int, reader: Layer, part: Part, numbe
     else:
         source = network.layer(owner)
         name, dim = source.name or f"layer{owner}", source.out_dim
-    taken = {layer.name for layer in network.layers}
-    unique = f"{name}_part{number}" if number or part.first else f"{name}_filled"
-    while unique in taken:
-        unique += "_"
+    wanted = f"{name}_part{number}" if number or part.first else f"{name}_filled"
     channels = channels_of(network, owner)
     bits = _bits(channels)
     copied = (part.first, part.count)
     series = dim[1] == 1 and pixels_of(network, owner) > 1
     return Layer(
         index=reader.index,
-        name=unique,
+        name=unique_name(network, wanted),
         place=reader.place,
         operator=Operator.CONV1D if series else Operator.CONV2D,
         in_channels=channels,

@@ -10,6 +10,14 @@ from synthesis.layout import LayerLayout, Layout
 from synthesis.network import Layer, Network
 
 
+def unique_name(network: Network, name: str) -> str:
+    """Return a name that no layer has: this one, with underscores if need be."""
+    taken = {layer.name for layer in network.layers}
+    while name in taken:
+        name += "_"
+    return name
+
+
 def inserted(
     network: Network, fixed: Layout, layer: Layer, before: int, readers: Mapping[int, int]
 ) -> tuple[Network, Layout]:

@@ -1,6 +1,6 @@
-"""Pooling of more passes than passing data may have on a chip.
+"""Pooling where a chip cannot do it: of too many passes, or in front of a transposed convolution.
 
-The layers behind it pool by themselves, or kernels that copy do.
+The layers behind it pool by themselves, or kernels that copy do; a layer in between pools.
 Source: docs/placement.md, "Layers that are added or merged".
 """
 
@@ -13,10 +13,68 @@ from device.channels import passes
 from diagnostics import Diagnostic, Severity
 from synthesis.arrange.graph import sources
 from synthesis.arrange.rewrites.copying import copying
-from synthesis.arrange.rewrites.edit import removed
+from synthesis.arrange.rewrites.edit import inserted, removed, unique_name
 from synthesis.arrange.rewrites.merging import is_special, taken_in
 from synthesis.layout import LayerLayout, Layout
-from synthesis.network import Layer, Network
+from synthesis.network import Layer, Network, Operator, Pooling
+
+
+def with_separate_pooling(
+    network: Network, fixed: Layout, chip: Chip
+) -> tuple[Network, Layout, tuple[Diagnostic, ...]]:
+    """Return the network in which no transposed convolution pools: the layer in front of it does.
+
+    The registers of a transposed convolution have no place for the stride.
+    """
+    notices: list[Diagnostic] = []
+    while True:
+        layer = next((x for x in network.executed() if _has_no_place(x, fixed)), None)
+        if layer is None:
+            return network, fixed, tuple(notices)
+        in_front = _pooling_alone(network, layer)
+        if layer.combination and passes(layer.in_channels) > chip.passthrough_pool_passes:
+            in_front = copying(in_front)  # of operands only a convolution pools so many
+        plain = replace(
+            layer, combination=None, operands=1, pool_first=True, pooling=Pooling(),
+            in_dim=layer.pooled_dim, sources=(layer.index,),
+        )  # fmt: skip
+        layers = tuple(plain if x is layer else x for x in network.layers)
+        network = replace(network, layers=layers)
+        network, fixed = inserted(network, fixed, in_front, layer.index, {layer.index: 0})
+        notices.append(
+            layer.diagnostic(
+                "N430",
+                f"'{in_front.name}' pools what is read here: a transposed convolution has no "
+                "place for 'pool_stride'",
+                ("pool_stride", "op"),
+                severity=Severity.NOTICE,
+            )
+        )
+
+
+def _has_no_place(layer: Layer, fixed: Layout) -> bool:
+    free = fixed.layers[layer.index] == LayerLayout()
+    return free and layer.operator.transposed and layer.strides and not is_special(layer)
+
+
+def _pooling_alone(network: Network, layer: Layer) -> Layer:
+    """Return the layer that combines and pools what a layer reads, and nothing else."""
+    return Layer(
+        index=layer.index,
+        name=unique_name(network, f"{layer.name or f'layer{layer.index}'}_pooled"),
+        place=layer.place,
+        operator=Operator.NONE,
+        in_channels=layer.in_channels,
+        out_channels=layer.in_channels,
+        in_dim=layer.in_dim,
+        pooled_dim=layer.pooled_dim,
+        out_dim=layer.pooled_dim,
+        combination=layer.combination,
+        operands=layer.operands,
+        pooling=layer.pooling,
+        pool_first=layer.pool_first,
+        sources=sources(network, layer),
+    )
 
 
 def with_possible_pooling(
