@@ -7,7 +7,8 @@ which facts it may be a mere consequence of another one (`needs`). Nobody else k
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from diagnostics import Diagnostic, Effects, Severity
 
@@ -45,6 +46,14 @@ def blocked(diagnostics: Iterable[Diagnostic]) -> frozenset[str]:
 
 UNSOUND = Effects(unsound=True)
 """Of warnings that the project that is written is not expected to do what it should."""
+
+
+def without_doubts(diagnostics: Iterable[Diagnostic]) -> Iterator[Diagnostic]:
+    """Yield complaints; what is not expected to work is an error."""
+    for d in diagnostics:
+        yield replace(d, severity=Severity.ERROR) if d.effects.unsound else d
+
+
 HINT = Effects(hint=True)
 """Of notices that explain errors, and are said beside them only."""
 NO_ROOM = effects(blocks=Fact.ROOM)

@@ -11,6 +11,7 @@ from device import Chip
 from diagnostics import Diagnostic, DiagnosticError, has_errors
 from synthesis.arrange import complete, is_left_open
 from synthesis.check import check, check_network
+from synthesis.facts import without_doubts
 from synthesis.layout import Layout
 from synthesis.network import Network
 from synthesis.options import ResolveOptions
@@ -35,7 +36,8 @@ def understand(
     Constraints may be violated: there can be errors among the complaints. With a chip the layout is
     complete; without one, nothing has to be placed, kernels and strides may have every size, and
     only constraints of networks are tested.
-    `arrange` chooses the places that a description leaves open.
+    `arrange` chooses the places that a description leaves open. No words of another tool are to be
+    kept then, and what is not expected to work is an error.
     Raises DiagnosticError, with all that can be said, if there is no network; of the sound layers
     in front of the first that is not, `judge` may say more.
     """
@@ -48,14 +50,16 @@ def understand(
         network, layout, found = recover(source, chip, options, judge)
     if chip is None:
         return network, layout, said((*found, *check_network(network, options.waiving)))
-    if arrange is not None and is_left_open(network.layers, layout):
+    chosen = arrange is not None and is_left_open(network.layers, layout)
+    if arrange is not None and chosen:
         wrong = check_network(network, options.waiving)
         if has_errors(wrong):
             raise DiagnosticError((*found, *wrong))
         network, layout, notes = arrange(network, layout)
         found = (*found, *notes)
     layout = complete(network.layers, network.order, layout)
-    return network, layout, said((*found, *check(network, layout, chip, options.waiving)))
+    checked = check(network, layout, chip, options.waiving)
+    return network, layout, said((*found, *(without_doubts(checked) if chosen else checked)))
 
 
 def said(found: tuple[Diagnostic, ...]) -> tuple[Diagnostic, ...]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 
-from diagnostics import Diagnostic, DiagnosticError, Severity
+from diagnostics import Diagnostic, DiagnosticError
+from synthesis.facts import without_doubts
 
 
 def unsound(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
@@ -17,9 +17,7 @@ def refuse_unsound(diagnostics: Iterable[Diagnostic]) -> None:
     """Raise DiagnosticError if there are such warnings; they are errors then."""
     found = tuple(diagnostics)
     if unsound(found):
-        raise DiagnosticError(
-            replace(d, severity=Severity.ERROR) if d.effects.unsound else d for d in found
-        )
+        raise DiagnosticError(without_doubts(found))
 
 
 def sentence(diagnostic: Diagnostic) -> str:

@@ -28,6 +28,7 @@ from synthesis.arrange.rewrites import (
     with_filled_passes,
     with_possible_pooling,
     with_separate_pooling,
+    with_zeros,
 )
 from synthesis.arrange.search import TRIES, search
 from synthesis.arrange.streams import obstacle, rings_of
@@ -73,6 +74,7 @@ def arrange(
     refuse_errors(tuple(unsuited(network, fixed)))
     network, loaded = folded(network, fixed)
     network, fixed = merged(network, fixed, chip)
+    network, widened = with_zeros(network)
     network, fixed, separate = with_separate_pooling(network, fixed, chip)
     network, fixed, pooled = with_possible_pooling(network, fixed, chip)
     network, fixed, filled = with_filled_passes(network, fixed)
@@ -92,7 +94,7 @@ def arrange(
     return (
         network,
         layout,
-        (*loaded, *separate, *pooled, *filled, *notices, *_notes(network, layout)),
+        (*loaded, *widened, *separate, *pooled, *filled, *notices, *_notes(network, layout)),
     )
 
 

@@ -119,9 +119,10 @@ def given_offsets(
     for layer, parts in zip(network.executed(), reads, strict=True):
         fixed = layout.layers[layer.index]
         result = number[owner_of(layer)]
+        read = min(parts, key=lambda p: slot[p])
         for key, offset, tensor, front in (
-            ("in_offset", fixed.in_offset, min(parts, key=lambda p: slot[p]),
-             skipped_words(network, layer)),
+            ("in_offset", fixed.in_offset, read,
+             tensors[read].leading + skipped_words(network, layer)),
             ("out_offset", fixed.out_offset, result,
              tensors[result].leading + words_in_front(network, layer)),
         ):  # fmt: skip

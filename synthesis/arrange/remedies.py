@@ -93,7 +93,8 @@ def _is_free(network: Network, layer: Layer) -> bool:
     """Whether the outputs of a layer are read by convolutions alone, one by one."""
     readers = [x for x in network.executed() if layer.index in sources(network, x)]
     plain = all(
-        reading(network, x) is Reading.ALONE and x.has_weights and not x.depthwise for x in readers
+        reading(network, x) is Reading.ALONE and x.has_weights and not (x.depthwise or x.flatten)
+        for x in readers
     )
     delivered = any(layer is x for x in network.outputs())
     return plain and bool(readers) and not (delivered or layer.depthwise or layer.buffer_insert)

@@ -44,7 +44,10 @@ def _layer(
     choice, reads = problem.choice, problem.reads[position]
     result = number[owner_of(layer)]
     written = found.offsets[problem.cell_of[result]] + problem.slot[result]
-    read = min(found.offsets[problem.cell_of[t]] + problem.slot[t] for t in reads)
+    read = min(
+        found.offsets[problem.cell_of[t]] + problem.slot[t] + problem.tensors[t].leading
+        for t in reads
+    )
     tensor = problem.tensors[result]
     processors = found.processors(problem, position)
     order = found.tried.kernels is not None and layer.index in found.columns

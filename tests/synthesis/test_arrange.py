@@ -302,3 +302,38 @@ def test_a_stride_that_is_never_taken_needs_no_layer(tmp_path: Path) -> None:
     kernels = kernels_of((5, 3, 3, 3))
     found = arranged(tmp_path, pooled, shape=(3, 4, 4), kernels=kernels)
     assert not {"N430", "W373"} & set(found.codes)
+
+
+SERIES: Keys = {"op": "Conv1d", "kernel_size": 3, "pad": 0, "dilation": 9, "activate": "none"}
+
+
+@BOTH
+def test_what_stands_behind_words_that_are_not_valid_is_read_there(
+    tmp_path: Path, chip: Chip
+) -> None:
+    first = {**SERIES, "output": True, "name": "spread"}
+    kernels = kernels_of((5, 4, 3), (4, 5, 1))
+    last = {**SERIES, "kernel_size": 1, "dilation": 1}
+    found = arranged(tmp_path, first, last, shape=(4, 26), kernels=kernels, chip=chip)
+    spread = found.layout("spread")
+    assert spread.out_offset is not None and spread.out_offset > 0
+    offset = spread.out_offset + 40
+    given = [first, {**last, "in_offset": offset}]
+    found = arranged(tmp_path, *given, shape=(4, 26), kernels=kernels, chip=chip)
+    assert found.layout("spread").out_offset == offset
+
+
+def test_binary_kernels_that_are_filled_up_get_two_bits(tmp_path: Path) -> None:
+    layer = {**SERIES, "kernel_size": 2, "dilation": 8, "quantization": "bin"}
+    kernel = kernels_of((5, 4, 2))[0] % 2 * 2 - 1
+    found = arranged(tmp_path, layer, shape=(4, 20), kernels=[kernel], chip=MAX78002)
+    assert "N431" in found.codes
+    assert found.made.network.layers[0].weight_bits == 2
+
+
+def test_what_the_loader_chooses_is_right_or_refused(tmp_path: Path) -> None:
+    """A bypassed kernel that the description fixes in a stream adds nine pixels."""
+    shift = {**CONV, "kernel_size": "1x1", "pad": 0, "bypass": True, "streaming": True}
+    with pytest.raises(DiagnosticError, match="W378"):
+        arranged(tmp_path, {**CONV, "streaming": True}, shift, {**CONV}, shape=(4, 12, 12),
+                 kernels=kernels_of((64, 4, 3, 3), (4, 64, 3, 3)), chip=MAX78002)  # fmt: skip

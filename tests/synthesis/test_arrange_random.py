@@ -8,6 +8,7 @@ judged by trying everything, with arithmetic of its own.
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from dataclasses import replace
 from itertools import pairwise, permutations, product
 from pathlib import Path
@@ -16,10 +17,12 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from device import MAX78000
-from diagnostics import DiagnosticError, has_errors
+from diagnostics import DiagnosticError, Severity, has_errors
 from synthesis.options import EncodeOptions
 from synthesis.parse.keys import LAYOUT_KEYS
+from synthesis.pipeline import synthesize
 from tests.synthesis.arranged import CONV, arranged, arranged_text, kernels_of
+from tests.synthesis.emulated import emulated
 from tests.synthesis.networks import describe, files
 from tests.synthesis.random_networks import RandomNetwork, random_networks
 from tests.synthesis.stages import check
@@ -63,6 +66,34 @@ def test_random_networks_are_arranged(tmp_path_factory: object, drawn: RandomNet
     arranged_text(
         folder, without_places(drawn), options, drawn.chip, encode, rounding=drawn.rounding
     )
+
+
+@trying(28)
+@given(drawn=random_networks(careful=False))
+def test_status_0_means_that_the_chip_computes_what_is_described(
+    tmp_path_factory: object, drawn: RandomNetwork
+) -> None:
+    """Networks that are legal and that the vendor's tool has no right words for, too.
+
+    With the places that were drawn, a warning has to tell; without, nothing wrong is written.
+    """
+    folder: Path = tmp_path_factory.mktemp("net")  # type: ignore[attr-defined]
+    options = replace(files(folder, drawn.data, drawn.kernels, drawn.biases), input_port=drawn.port)
+    encode = EncodeOptions(average_rounding=drawn.rounding)
+    with suppress(DiagnosticError):
+        path = folder / "net.yaml"
+        path.write_text(drawn.text)
+        made = synthesize(str(path), drawn.chip, options, encode)
+        if not any(d.effects.unsound for d in made.warnings):
+            run = emulated(made.program)
+            assert (run.wrong, list(run.run.errors)) == ([], [])
+    try:
+        arranged_text(
+            folder, without_places(drawn), options, drawn.chip, encode, rounding=drawn.rounding
+        )
+    except DiagnosticError as refusal:
+        told = [d for d in refusal.diagnostics if d.severity is Severity.ERROR]
+        assert {d.code for d in told} <= {"E420", "E421"}, told
 
 
 Layers = tuple[tuple[int, int], ...]
