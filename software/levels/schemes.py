@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 from software.levels.geometry import Geometry, aligned
 from values import frozen
@@ -339,15 +340,19 @@ def first(layer: Geometry, room: Room) -> Way | None:
     return next((way for way in Way if found.get(way) is not None), None)
 
 
-def smallest(layer: Geometry, room: Room) -> int:
-    """Return the least bytes of L1 with which some way fits."""
-    one, weights = layer.filters, 0
+def smallest(layer: Geometry, room: Room, *, by_planes: bool = True) -> int:
+    """Return the least bytes of L1 with which some way fits; `by_planes`: planes are possible."""
+    least, step = [resident_memory(layer, room)], min(layer.filter_step, layer.filters)
+    weights = [(0 if room.in_place else aligned(layer.weight_bytes, room.align), layer.filters)]
     if not room.in_place:
-        one, weights = 1, room.pair(layer.bytes_of_filters(1))
-    least = [
-        row_memory(layer, room, 1, 1, weights, one),
-        plane_memory(layer, room, Planes(filters=1, rows=1, columns=1, memory=0)),
-    ]
+        some = room.pair(layer.bytes_of_filters(step))
+        weights += [(some, layer.filters), (some, step)]
+    for columns in (1, layer.out_size[1]):
+        least += [row_memory(layer, room, 1, columns, *one) for one in weights]
+        plane = Planes(filters=1, rows=1, columns=columns, memory=0)
+        least += [plane_memory(layer, room, plane)] if by_planes else []
+    if by_planes and 4 * layer.sum_size(1, layer.out_size[1]) <= room.l2:
+        least.append(plane_memory(layer, room, replace(plane, in_l2=True)))
     if layer.pointwise:
-        least.append(pixel_memory(layer, room, 1, layer.filters, weights))
+        least += [pixel_memory(layer, room, 1, layer.filters, some) for some, _ in weights]
     return min(least)

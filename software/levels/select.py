@@ -376,11 +376,12 @@ class Planner:
         layer = geometry_of(step, self.graph, self.kernels)
         if layer is None:
             return live
-        room = Room(l1=0, in_place=self.wish.in_place or not isinstance(step, Convolution),
+        room = Room(l1=0, l2=max(self.profile.l2 - self._live_l2(index, inside), 0),
+                    in_place=self.wish.in_place or not isinstance(step, Convolution),
                     dma=self.profile.dma > 0, scratch=scratch_of(step, self.kernels),
                     reads=all(s in inside for s in sources_of(step)),
                     writes=step.target in inside)  # fmt: skip
-        return live + smallest(layer, room)
+        return live + smallest(layer, room, by_planes=takes_planes(step))
 
 
 def _keep(kept: dict[bool, _Found], planar: bool, before: _Found, missed: int, task: Task) -> None:
