@@ -12,6 +12,7 @@ import importlib
 import os
 import re
 import stat
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
@@ -134,6 +135,11 @@ def reserve(handle: int, count: int) -> None:
     """Let an open file have room for `count` bytes, where the system can tell. Raises OSError."""
     if hasattr(os, "posix_fallocate"):
         os.posix_fallocate(handle, 0, count)
+
+
+def start_of_workers() -> str:
+    """Return how processes that load data start: as copies of this one where that is safe."""
+    return "fork" if hasattr(os, "fork") and sys.platform == "linux" else "spawn"
 
 
 def in_order(paths: Iterable[Path]) -> list[Path]:

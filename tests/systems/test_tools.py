@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -139,18 +140,58 @@ def test_batch_normalization_is_folded(tmp_path: Path) -> None:
     assert (tmp_path / "a.pth.tar").read_bytes() == (tmp_path / "b.pth.tar").read_bytes()
 
 
-def test_training_with_workers_that_are_spawned_says_where_it_is_logged(tmp_path: Path) -> None:
-    """There are no links to the last run, and classes are numbered as on Linux."""
+OWN_DATA = """
+class Data:
+    def __len__(self):
+        return 8
+
+    def __getitem__(self, index):
+        import torch
+        return torch.full((1, 8, 8), index / 16), index % 4
+
+def load(data, load_train=True, load_test=True):
+    return Data(), Data()
+
+datasets = [{"name": "own", "input": (1, 8, 8), "output": (0, 1, 2, 3), "loader": load}]
+"""
+
+
+def test_data_of_ones_own_is_loaded_by_processes_that_are_spawned(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There are no links to the last run either."""
+    shutil.copytree(ROOT / "tests/training/tiny/models", tmp_path / "models")
+    (tmp_path / "datasets").mkdir()
+    (tmp_path / "datasets/own.of-mine.py").write_text(OWN_DATA, encoding="utf-8")
+    noted = tmp_path / "spawned"
+    monkeypatch.setenv("SPAWNED", str(noted))
     shown = run(
-        ROOT / "train.py", "--model", "ai85digitsnet", "--dataset", "digits", "--epochs", "1",
+        ROOT / "train.py", "--model", "tinyclassifier", "--dataset", "own", "--epochs", "1",
         "--workers", "1", "--qat-policy", "None", "--out-dir", "logs", "--name", "t",
-        cwd=tmp_path, system="windows",
+        "--validation-split", "0", cwd=tmp_path, system="windows",
     )  # fmt: skip
-    assert os.listdir(tmp_path) == ["logs"]
+    assert noted.exists()
+    assert not (tmp_path / "latest_log_dir").exists()
     (folder,) = (tmp_path / "logs").iterdir()
     assert "latest_log_dir was not made" in shown
     assert folder.name in shown
     assert (folder / "t_best.pth.tar").is_file()
+
+
+def test_data_that_cannot_be_sent_to_another_process_is_loaded_in_this_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    import torch
+
+    from training.data import batches
+
+    class Unsent(list[tuple[torch.Tensor, int]]):  # other processes do not find it by its name
+        pass
+
+    monkeypatch.setattr(batches, "start_of_workers", lambda: "spawn")
+    data = Unsent([(torch.ones(1), 3)])
+    loaded = batches.LoaderBatches(data, batches.Order(torch.arange(1), 1), workers=1)
+    assert [target.tolist() for _, target in loaded.of_epoch(0)] == [[3]]
 
 
 def test_classes_have_the_same_numbers_as_on_linux(tmp_path: Path) -> None:

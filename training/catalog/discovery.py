@@ -11,7 +11,7 @@ import difflib
 import importlib.util
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
@@ -139,10 +139,29 @@ def _records(kind: str) -> Iterable[tuple[ModuleType, dict[str, Any]]]:
                 yield module, record
 
 
+class Imports:
+    """Imports the user's files once more where it is unpickled, in a process that is no copy."""
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[list[tuple[str, str]]]]:
+        found = [(name, str(module.__file__)) for name, module in sys.modules.items()
+                 if _ELSEWHERE in name]  # fmt: skip
+        return _import_all, ([(file, name.partition(_ELSEWHERE)[0]) for name, file in found],)
+
+
+def _import_all(files: Sequence[tuple[str, str]]) -> Imports:
+    for file, kind in files:
+        _import(Path(file), kind)
+    return Imports()
+
+
+_ELSEWHERE = "_of_working_directory_"
+
+
 def _import(file: Path, kind: str) -> ModuleType:
     """Import a file whose name may hold characters that module names cannot."""
     own = file.parent == SOURCES / kind
-    name = f"{kind}.{file.stem}" if own else f"{kind}_of_working_directory.{file.stem}"
+    stem = file.stem.replace(".", "_")
+    name = f"{kind}.{file.stem}" if own else f"{kind}{_ELSEWHERE}{stem}"
     known = sys.modules.get(name)
     if known is not None and (own or known.__file__ == str(file)):
         return known

@@ -14,12 +14,14 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, Sampler, default_collate
 
 from diagnostics.errors import InputError
-from training.catalog.discovery import DatasetEntry
+from reading.system import start_of_workers
+from training.catalog.discovery import DatasetEntry, Imports
 from training.catalog.own_code import complains_itself, definition, failure, first_line, place_of
 from training.compute.distributed import UNDIVIDED, Share
 from training.compute.randomness import derived, preserved, seed_data
 from training.data.inputs import doubt
 from training.data.mixing import MixedBatches, partners
+from training.data.sending import can_be_sent
 from training.options import TrainingOptions
 
 _TRAINING, _VALIDATION, _TEST = range(3)
@@ -119,7 +121,10 @@ class TensorBatches:
 
 
 class LoaderBatches:
-    """Batches of any other data set, loaded sample by sample in `workers` processes."""
+    """Batches of any other data set, loaded sample by sample in `workers` processes.
+
+    Without copies of this process, what cannot be pickled is loaded in this one.
+    """
 
     def __init__(
         self,
@@ -130,13 +135,18 @@ class LoaderBatches:
     ) -> None:
         self.samples = len(order.indices)
         self._places = _Places(order)
+        start = start_of_workers()
+        guarded, collating = _Guarded(dataset), _Collate(collate or default_collate)
+        if start != "fork" and not can_be_sent(guarded, collating):
+            workers = 0
         self._loader: DataLoader[Any] = DataLoader(
-            _Guarded(dataset),
+            guarded,
             batch_sampler=self._places,
             num_workers=workers,
             persistent_workers=workers > 0 and order.shuffle,
             pin_memory=torch.cuda.is_available(),
-            collate_fn=_Collate(collate or default_collate),
+            collate_fn=collating,
+            multiprocessing_context=start if workers else None,
         )
 
     def __len__(self) -> int:
@@ -208,6 +218,9 @@ class _Guarded(Dataset[Any]):
     def __init__(self, dataset: Any) -> None:
         self._dataset = dataset
 
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Imports, Any]]:
+        return _guarded, (Imports(), self._dataset)
+
     def __len__(self) -> int:
         return len(self._dataset)
 
@@ -222,6 +235,11 @@ class _Guarded(Dataset[Any]):
             return self._dataset[index]
         except Exception as exc:
             return _Failure.of(exc, f"sample {index} of the data set")
+
+
+def _guarded(_imports: Imports, dataset: Any) -> _Guarded:
+    """Return a data set in another process, which has imported its files first."""
+    return _Guarded(dataset)
 
 
 class _Collate:

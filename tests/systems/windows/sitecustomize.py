@@ -118,6 +118,9 @@ def _is_there(path: Any) -> bool:
     return _exists(path) and not str(path).startswith(("/bin/", "/dev/"))
 
 
+if "SPAWNED" in os.environ and any("spawn_main" in word for word in sys.orig_argv):
+    with open(os.environ["SPAWNED"], "a", encoding="utf-8") as _noted:
+        _noted.write("spawned\n")
 for _name in MODULES.split():
     sys.modules[_name] = None  # type: ignore[assignment]
 PurePath.__lt__ = lambda one, other: str(one).lower() < str(other).lower()  # type: ignore
