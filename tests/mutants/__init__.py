@@ -8,6 +8,7 @@ folder of known answers, and the nearest tests that execute its line run until o
     make mutants ARGS="--rooms synthesis/encode --count 20" # some rooms
     make mutants ARGS="--list tests/mutants/planned.toml"   # defects written down
     make mutants ARGS="--seed 1 --draw drawn.json"          # draw only; --list drawn.json runs them
+    make mutants ARGS="--uncovered"                         # statements that no test executes
 
 Python is changed by the operators of cosmic-ray (`pythons.py`), C by a few of our own (`cs.py`).
 A list, in TOML or JSON, has a table `defect` for each one: `file`, `old` (text that stands once in

@@ -18,6 +18,7 @@ from typing import Any
 import tests.mutants as about
 from tests.mutants import drawing, measuring, nearest, running
 from tests.mutants.mutant import ROOMS, Mutant, read, write
+from tests.mutants.uncovered import uncovered
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 HERE = Path("tests", "mutants")
@@ -184,6 +185,7 @@ def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
     add("--measure", choices=("new", "all", "none"), default="new",
         help="tests to measure: those of new and changed files (default), all, none")  # fmt: skip
     add("--only-measure", action="store_true", help="run no mutants")
+    add("--uncovered", action="store_true", help="list statements that no test executes")
     add("--json", type=Path, metavar="FILE", help="write all results, as they come")
     add("--survivors", type=Path, metavar="FILE", help="append survivors, as they come")
     return parser.parse_args(given)
@@ -220,7 +222,9 @@ def main() -> int:
         measured = measure(workers, names, args.map, tree, args.measure)
         failing = {test for one in measured.values() for test in one.failing}
         print(*(f"fails without a mutant: {test}" for test in sorted(failing)), sep="\n")
-        if args.only_measure:
+        if args.uncovered:
+            print(*uncovered(ROOT, rooms, measured), sep="\n")
+        if args.only_measure or args.uncovered:
             return 0
         campaign = Campaign(workers, measured, tree, args.seconds, tell, failing)
         for one in mutants:

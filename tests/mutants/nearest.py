@@ -7,8 +7,11 @@ import difflib
 import functools
 import gzip
 import hashlib
+import importlib.metadata
 import json
 import re
+import shutil
+import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,6 +50,14 @@ class Measured:
             return {*found}
         before = {moved(TEXTS[self.texts[file]], text, line) for line in lines}
         return {test for test, hit in found.items() if before & _unpacked(hit)}
+
+    def executed(self, file: str, text: str) -> set[int]:
+        """Return the lines of a file, whose text is now this one, that some test executes."""
+        if file not in self.lines:
+            return set()
+        hit: set[int] = set().union(*(_unpacked(lines) for lines in self.lines[file].values()))
+        now = range(1, text.count("\n") + 1)
+        return {line for line in now if moved(TEXTS[self.texts[file]], text, line) in hit}
 
 
 TEXTS: dict[str, str] = {}
@@ -101,8 +112,9 @@ def _changes(before: str, after: str) -> list[tuple[str, int, int, int, int]]:
 
 
 def tree_key(root: Path) -> str:
-    """Return a digest of all that the tests may depend on."""
-    digest = hashlib.sha256()
+    """Return a digest of what the tests depend on: the tree, packages, Python, a compiler."""
+    packages = sorted(f"{one.name} {one.version}" for one in importlib.metadata.distributions())
+    digest = hashlib.sha256(f"{packages} {sys.version} {shutil.which('gcc')}".encode())
     for path in sorted(root.rglob("*")):
         parts = path.relative_to(root).parts
         if parts[0] in ("build", ".git", ".venv") or parts[:2] == ("tests", "mutants"):
