@@ -173,8 +173,9 @@ bit-flips: $(DEVELOPMENT) build/digits build/mnist ## flip each bit of the layer
 build/digits build/mnist:
 	@scripts/gen_$(notdir $@).sh
 
-faults: $(DEVELOPMENT) ## a kill, a full disk and an I/O error at every step of writing of each tool
+faults: $(DEVELOPMENT) ## a kill, a full disk, an I/O error and a power cut at every step of writing of each tool
 	@$(PYTHON) -m tests.writing.all_tools $(ARGS)
+	@$(PYTHON) -m tests.writing.tool_cuts $(ARGS)
 
 container-fuzz: $(DEVELOPMENT) ## damaged containers and every field one more or less: the same status and outputs in Python and C
 	@$(PYTHON) -m tests.software.container_fuzz $(ARGS)

@@ -8,6 +8,7 @@ leave the new one and no temporary files. The table counts the steps.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import shutil
@@ -15,6 +16,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 
@@ -22,28 +24,51 @@ from checkpoint import Checkpoint, CheckpointError, read_checkpoint, write_check
 from tests.conftest import ROOT
 from tests.writing.faults import KINDS, outcomes, with_fault
 
+TOOLS = (
+    "ai8xize", "ai8xize --container", "quantize", "quantize --safetensors", "batchnormfuser",
+    "emulate --trace",
+)  # fmt: skip
 Contents = dict[str, bytes]
 SCHEDULE = ROOT / "policies" / "schedule.yaml"
 DIGITS = ROOT / "trained" / "digits-ai85digitsnet-qat8.pth.tar"
 
 
-def loader(folder: Path, version: int) -> list[str]:
-    """A project, with another name of its arrays in the second version."""
+def loader(folder: Path, sample: Path) -> list[str]:
+    """Return the words with which a project is written again."""
     return [
-        "--device", "MAX78000", "--config-file", str(ROOT / "networks/digits-chw-ai85.yaml"),
-        "--checkpoint-file", str(DIGITS).replace("qat8", "qat8-q"), "--sample-input",
-        str(ROOT / "tests/sample_digits.npy"), "--test-dir", str(folder), "--prefix", "net",
-        "--overwrite", *(["--softmax"] if version else []),
+        "--config-file", str(ROOT / "networks/digits-chw-ai85.yaml"), "--sample-input", str(sample),
+        "--checkpoint-file", str(DIGITS).replace("qat8", "qat8-q"), "--test-dir", str(folder),
+        "--prefix", "net", "--overwrite",
     ]  # fmt: skip
 
 
-def _work(tool: str, folder: Path, version: int) -> Callable[[], object]:
-    """Return what a tool does in the folder, in its first or second version."""
-    if tool == "ai8xize":
-        from commands.loader.arguments import parse
-        from commands.loader.create import create_project
+def container(folder: Path) -> list[str]:
+    """Return what writes a container, and a project that runs it."""
+    words = ["--device", "MCU", "--mcu", "stm32l4r5", "--slot", "64K", "--arena", "16K"]
+    return [*words, "--container", str(folder / "net.nnb")]
 
-        return lambda: create_project(parse(loader(folder, version)))
+
+def work(tool: str, folder: Path, version: int, inputs: Path | None = None) -> Callable[[], object]:
+    """Return what a tool does in the folder, in its first or second version.
+
+    What it reads is made in the folder `inputs`, or beside its own.
+    """
+    inputs = inputs or folder.parent
+    if tool in ("ai8xize", "ai8xize --container"):
+        import ai8xize
+
+        sample = inputs / f"sample{version}.npy"
+        image = np.load(ROOT / "tests" / "sample_digits.npy")
+        np.save(sample, image[..., ::-1] if version else image)
+        words = ["--device", "MAX78000"] if tool == "ai8xize" else container(folder)
+        words = ["ai8xize.py", *words, *loader(folder, sample)]
+
+        def create() -> None:
+            with mock.patch.object(sys, "argv", words):
+                if ai8xize.main():
+                    raise OSError("refused")
+
+        return create
     if tool in ("quantize", "quantize --safetensors"):
         import quantize
 
@@ -54,7 +79,7 @@ def _work(tool: str, folder: Path, version: int) -> Callable[[], object]:
     if tool == "batchnormfuser":
         import batchnormfuser
 
-        source = folder.parent / "bn.pth.tar"
+        source = inputs / "bn.pth.tar"
         if not source.exists():
             write_checkpoint(source, Checkpoint({"state_dict": normalized()}))
         arguments = ["-i", str(source), "-o", str(folder / "f.pth.tar"), "-oa", f"net{version}"]
@@ -63,7 +88,7 @@ def _work(tool: str, folder: Path, version: int) -> Callable[[], object]:
         from commands.emulate.arguments import parse
         from commands.emulate.emulate import emulate
 
-        words = recording(folder.parent / f"words{version}.npz", 0x800 << version)
+        words = recording(inputs / f"words{version}.npz", 0x800 << version)
         arguments = ["--words", str(words), "--device", "MAX78000"]
         options = parse([*arguments, "--trace", str(folder / "trace.txt")])
         return lambda: emulate(options)
@@ -103,7 +128,7 @@ def measure(tool: str, kind: str, top: Path) -> Iterator[str]:
     for place in (folder, start):
         shutil.rmtree(place, ignore_errors=True)
         place.mkdir()
-    first, second = (_work(tool, folder, version) for version in range(2))
+    first, second = (work(tool, folder, version) for version in range(2))
     first()
     old = contents(folder)
     shutil.copytree(folder, start, dirs_exist_ok=True)
@@ -186,33 +211,39 @@ def _is_whole(path: Path) -> bool:
     return True
 
 
+@contextlib.contextmanager
+def quietly() -> Iterator[None]:
+    """Let what the tools say lead nowhere."""
+    sys.stdout.flush()
+    keep = os.dup(1), os.dup(2)
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.dup2(nowhere, 2)
+    try:
+        yield
+    finally:
+        sys.stdout.flush()
+        os.dup2(keep[0], 1)
+        os.dup2(keep[1], 2)
+        for handle in (*keep, nowhere):
+            os.close(handle)
+
+
 def main() -> int:
     """Print a table; 1 if anything was mixed, lost or left."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("tools", nargs="*", metavar="TOOL")
-    tools = parser.parse_args().tools or [
-        "ai8xize", "quantize", "quantize --safetensors", "batchnormfuser", "emulate --trace",
-        "train",
-    ]  # fmt: skip
+    tools = parser.parse_args().tools or [*TOOLS, "train"]
     print(f"{'tool':24} {'fault':8} {'steps':>5} {'old':>5} {'new':>5} {'half':>5} wrong")
     wrong = 0
     with tempfile.TemporaryDirectory() as name:
         for tool in tools:
             for kind in KINDS:
-                sys.stdout.flush()
-                keep = os.dup(1), os.dup(2)
-                nowhere = os.open(os.devnull, os.O_WRONLY)
-                os.dup2(nowhere, 1)
-                os.dup2(nowhere, 2)
-                try:
-                    top = Path(name)
+                top = Path(name)
+                with quietly():
                     found = list(
                         measure_training(kind, top) if tool == "train" else measure(tool, kind, top)
                     )
-                finally:
-                    sys.stdout.flush()
-                    os.dup2(keep[0], 1)
-                    os.dup2(keep[1], 2)
                 counts = [found.count(word) for word in ("old", "new", "half")]
                 bad = len(found) - sum(counts)
                 wrong += bad
