@@ -1,0 +1,469 @@
+"""Plans of memory levels: what they cost, and that no better one was missed."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import pairwise, product
+from typing import Any
+
+import pytest
+
+from software.build import NoRoomError
+from software.cores import CORES
+from software.cost import START, predicted, work_of
+from software.fuse import fuse
+from software.graph import Combine, Convolution, Graph, Pool
+from software.levels.build import WAYS, best_plan
+from software.levels.cost import (
+    channel_work,
+    compute_cycles,
+    copy_cycles,
+    cycles_of,
+    is_rough,
+    plane_work,
+    products,
+    row_work,
+    units_of,
+)
+from software.levels.execute import LevelExecutor
+from software.levels.layers import packed_groups, packed_planes, part_of
+from software.levels.order import INPUT, OUTPUT, Act, pixel_events, plane_events, row_events
+from software.levels.plan import Level, LevelPlan, Task, Traffic
+from software.levels.run_rows import just_in_time
+from software.levels.schemes import Channels, Planes, Rows, Way, Weights
+from software.levels.select import Planner, Wish
+from software.lower import lower
+from software.profile import Profile
+from tests.software.networks import random_network
+from tests.software.random_geometry import small_layers
+
+SEEDS = range(40, 56)
+_GRAPHS: dict[int, Graph] = {}
+
+
+def _graph(seed: int) -> Graph:
+    if seed not in _GRAPHS:
+        _GRAPHS[seed] = fuse(lower(random_network(seed)))
+    return _GRAPHS[seed]
+
+
+def _profile(l1: int, **others: Any) -> Profile:
+    settings = {"l2": 4096, "l3": 1 << 20, "l3_writable": True, "dma": 1} | others
+    return Profile("plans", CORES["cortex-m4"], 1 << 20, l1, **settings)
+
+
+def _planned(graph: Graph, profile: Profile, wish: Wish | None = None) -> LevelPlan | None:
+    try:
+        return Planner(graph, profile, profile.l1, wish or Wish()).plan()
+    except NoRoomError:
+        return None
+
+
+@pytest.fixture(scope="module")
+def plans() -> list[LevelPlan]:
+    """Return plans in which every way is taken."""
+    found = []
+    for (number, way), seed in product(enumerate(Way), SEEDS[::2]):
+        choice = random.Random(31 * number + seed)
+        l1 = choice.choice((64, 128, 200, 300, 600, 2000))
+        wish = Wish(ways=frozenset({way}), in_place=choice.random() < 0.3)
+        profile = _profile(l1, dma=choice.choice((0, 1)), l2=choice.choice((0, 512, 65536)))
+        found.append(_planned(_graph(seed), profile, wish))
+    made = [plan for plan in found if plan is not None]
+    taken = Counter(task.way for plan in made for task in plan.layers)
+    assert [way for way in Way if not taken[way]] == []
+    return made
+
+
+def _units(task: Task) -> Iterator[tuple[int, ...]]:
+    """Yield what a task computes one after the other, as the runtime's loops do."""
+    layer, cut = task.layer, task.cut
+    assert layer is not None
+    height, width = layer.out_size
+    match cut:
+        case Rows():
+            outer = cut.weights is Weights.WEIGHTS_OUTER
+            filters = range(0, layer.filters, cut.filters) if outer else (0,)
+            yield from product(range(0, width, cut.columns), filters, range(0, height, cut.band))
+        case Planes():
+            yield from product(
+                range(0, width, cut.columns), range(0, height, cut.rows),
+                range(0, layer.filters, cut.filters), range(layer.channels),
+            )  # fmt: skip
+        case Channels():
+            yield from product(range(layer.channels))
+        case _:
+            raise AssertionError(task.name)
+
+
+def test_units_are_counted_as_loops_count_them(plans: list[LevelPlan]) -> None:
+    for plan in plans:
+        for task in plan.layers:
+            if task.layer is not None and task.way is not Way.ROW_CHAIN:
+                assert units_of(task) == sum(1 for _ in _units(task))
+                assert task.groups == len(range(0, task.layer.filters, task.cut.filters))
+
+
+def test_each_kind_of_copies_moves_the_bytes_that_the_plan_states(plans: list[LevelPlan]) -> None:
+    for number, plan in enumerate(plans):
+        if number % 3:
+            continue
+        executor = LevelExecutor(plan)
+        one = plan.graph.tensors[plan.graph.input]
+        sample = executor.machine.memories[Level.CALLER][: one.size_bytes].astype("int64")
+        executor.run(sample.reshape(one.rows, one.columns, one.channels).transpose(2, 0, 1))
+        copied = sum(plan.graph.tensors[o.tensor].size_bytes for o in plan.outputs if o.copied)
+        found = replace(executor.machine.traffic, starts=0)
+        assert found == plan.traffic.plus(Traffic(outputs=copied))
+        assert plan.traffic.total == found.inputs + found.weights + found.outputs - copied
+
+
+def _amounts(work: dict[str, float], what: str) -> float:
+    return sum(amount for name, amount in work.items() if name.endswith(what))
+
+
+def test_work_in_rows_is_that_of_each_group_of_filters(plans: list[LevelPlan]) -> None:
+    cut_ones = 0
+    for plan in plans:
+        for task in plan.layers:
+            step, cut = task.step, task.cut
+            if not isinstance(step, Convolution) or not isinstance(cut, Rows):
+                continue
+            expected: Counter[str] = Counter()
+            for first in range(0, step.filters, cut.filters):
+                part = part_of(step, first, min(first + cut.filters, step.filters))
+                assert part.filters == len(part.output.low) == len(part.output.high)
+                expected.update(work_of(part, plan.kernels))
+            cut_ones += cut.filters < step.filters
+            found = row_work(task, plan.kernels)
+            assert found == pytest.approx({name: expected[name] for name in found})
+            assert found.keys() == expected.keys()
+    assert cut_ones
+
+
+def test_work_in_planes_and_channels_is_counted_as_loops_count_it(plans: list[LevelPlan]) -> None:
+    for plan in plans:
+        for task in plan.layers:
+            step, layer = task.step, task.layer
+            if isinstance(task.cut, Planes) and isinstance(step, Convolution):
+                _check_plane_work(task, step)
+            elif isinstance(task.cut, Channels):
+                assert layer is not None
+                results = [*product(range(layer.out_size[0]), range(layer.out_size[1]),
+                                    range(layer.channels))]  # fmt: skip
+                work = channel_work(task)
+                if isinstance(step, Pool):
+                    values = sum(step.window[0] * step.window[1] for _ in results)
+                    assert work == {"channels values": values, "channels windows": len(results)}
+                    continue
+                assert isinstance(step, Convolution)
+                taps, sums = step.weights[0].size, step.out_size[0] * step.out_size[1]
+                assert work == {
+                    "channels products": taps * sums * step.filters,
+                    "channels sums": sums * step.filters,
+                    "channels pooled": len(results) if step.pool else 0,
+                }
+
+
+def _check_plane_work(task: Task, step: Convolution) -> None:
+    cut = task.cut
+    assert isinstance(cut, Planes)
+    height, width = step.out_size
+    tiles = [min(cut.columns, width - x) for x in range(0, width, cut.columns)]
+    bands = [min(cut.rows, height - y) for y in range(0, height, cut.rows)]
+    groups = len(range(0, step.filters, cut.filters))
+    units = lines = values = 0
+    for columns, rows in product(tiles, bands):
+        units += groups * step.channels
+        lines += rows * step.filters * step.channels
+        values += rows * columns * step.filters
+    taps = step.kernel[0] * step.kernel[1]
+    assert plane_work(task) == {
+        "planes units": units, "planes lines": lines, "planes taps": lines * taps,
+        "planes products": values * step.channels * taps, "planes values": values,
+    }  # fmt: skip
+
+
+def test_products_are_those_of_every_result(plans: list[LevelPlan]) -> None:
+    for plan in plans[:10]:
+        for task in plan.layers:
+            match task.step:
+                case Convolution() as step:
+                    each, results = step.weights[0].size, step.filters * step.out_size[0]
+                    assert products(step) == each * results * step.out_size[1]
+                case Pool() as step:
+                    results = step.out_size[0] * step.out_size[1] * step.channels
+                    assert products(step) == results * step.window[0] * step.window[1]
+                case Combine() as step:
+                    results = step.size[0] * step.size[1] * step.channels
+                    assert products(step) == results * len(step.sources)
+                case _:
+                    assert products(task.step) == 0
+
+
+def test_estimates_of_cores_that_were_not_measured_grow_with_the_work(
+    plans: list[LevelPlan],
+) -> None:
+    """They are rough, and say so: each result costs more than a product, a row more than that."""
+    core = next(core for core in CORES.values() if predicted({START: 1}, core.name) is None)
+    measured = [plan for plan in plans if not is_rough(plan)]
+    assert measured
+    for plan in measured:
+        other = replace(plan, core=core)
+        computing = [task for task in plan.layers if task.layer is not None]
+        assert is_rough(other) == bool(computing)
+        for task in computing:
+            cycles = compute_cycles(task, core, plan.kernels)
+            results, rows = task.pixels * task.layer.filters, task.layer.out_size[0]
+            assert cycles == pytest.approx(8 * products(task.step) + 20 * results + 150 * rows)
+
+
+def test_copies_take_their_bytes_and_starts_and_go_on_beside_the_computation() -> None:
+    """As docs/memory-levels.md has it: `t_dma` for each copy in and out, and time for bytes."""
+    geometry = next(g for g in small_layers(1, 50) if g.out_size[0] > 2 and g.filters > 2)
+    cut = Rows(weights=Weights.RESIDENT, band=1, filters=geometry.filters, memory=0, tiles=1,
+               columns=geometry.out_size[1])  # fmt: skip
+    task = Task(index=0, step=_graph(40).steps[0], layer=geometry, cut=cut, way=Way.ROWS)
+    units = geometry.out_size[0]
+    profile = _profile(100, bw21=4.0, bw31=2.0, t_dma=30)
+    traffic = Traffic(inputs=400, weights=50, outputs=200)
+    near, far = (copy_cycles(task, traffic, profile, far=far) for far in (False, True))
+    assert near == (400 + 200) / 4 + 50 / 2 + 2 * 30 * units
+    assert far == (400 + 200 + 50) / 2 + 2 * 30 * units
+    assert copy_cycles(task, Traffic(), profile, far=True) == 0
+    for compute, copies, number in product((10.0, 900.0), (40.0, 1000.0), (1, 4)):
+        assert cycles_of(compute, 0, number, dma=True) == compute
+        assert cycles_of(compute, copies, number, dma=False) == compute + copies
+        both = cycles_of(compute, copies, number, dma=True)
+        assert both == copies / number + max(compute, copies) + 20 * number
+
+
+def _rooms() -> Iterator[tuple[Graph, Profile, Wish]]:
+    for seed in SEEDS[::2]:
+        choice = random.Random(seed)
+        profile = _profile(choice.choice((200, 400, 800, 3000)), l2=choice.choice((0, 2048)),
+                           dma=choice.choice((0, 1)))  # fmt: skip
+        yield _graph(seed), profile, Wish(in_place=choice.random() < 0.5)
+
+
+def test_the_plan_takes_no_more_cycles_than_any_that_is_asked_for() -> None:
+    compared = 0
+    for graph, profile, wish in _rooms():
+        best = _planned(graph, profile, wish)
+        for word in ("rows", "planes", "chain", "resident"):
+            other = _planned(graph, profile, replace(wish, ways=WAYS[word]))
+            if best is None:
+                assert other is None
+            elif other is not None and other.places.keys() == best.places.keys():
+                compared += 1
+                assert best.cycles <= other.cycles * 1.02
+        first = _planned(graph, profile, replace(wish, first=True))
+        assert first is None or best is None or best.cycles <= first.cycles * 1.02
+    assert compared > 10
+
+
+def test_more_memory_takes_hardly_more_cycles() -> None:
+    for graph, profile, wish in _rooms():
+        costs = [
+            made.cycles
+            for l1 in (200, 400, 800, 1600, 12000)
+            if (made := _planned(graph, replace(profile, l1=l1), wish)) is not None
+        ]
+        assert costs and costs[-1] == min(costs)
+        assert all(later <= 1.1 * before for before, later in pairwise(costs))
+
+
+def test_tasks_cover_the_steps_and_say_whether_they_are_what_was_asked() -> None:
+    for graph, profile, wish in _rooms():
+        for word in ("auto", "rows", "planes", "chain"):
+            plan = _planned(graph, profile, replace(wish, ways=WAYS[word]))
+            if plan is None:
+                continue
+            covered = [n for task in plan.tasks for n in range(task.index, task.last + 1)]
+            assert covered == [*range(len(graph.steps))]
+            assert plan.cycles == sum(task.cycles for task in plan.tasks)
+            for task in plan.tasks:
+                asked = not WAYS[word] or task.way in WAYS[word]
+                assert asked == (not task.reason.startswith("not "))
+                assert task.cycles > 0 or task.layer is None
+
+
+def test_memories_are_used_as_far_as_stated_and_nothing_shares_bytes(
+    plans: list[LevelPlan],
+) -> None:
+    for plan in plans:
+        blocks = [*plan.blocks]
+        for number, one in enumerate(blocks):
+            assert one.offset % 4 == 0
+            for other in blocks[number + 1 :]:
+                assert not (one.lives_with(other) and one.touches(other))
+        assert plan.used[Level.L1] == max((block.end for block in blocks), default=0)
+        ends = sorted((spot.offset, index) for index, spot in plan.stored.items())
+        layers = {task.index: task for task in plan.layers}
+        for (start, index), (after, _) in zip(ends, [*ends, (None, 0)][1:], strict=True):
+            size = _stored_bytes(layers[index], plan.kernels)
+            assert 0 <= (plan.used[Level.L3] if after is None else after) - start - size < 4
+
+
+def _stored_bytes(task: Task, kernels: Any) -> int:
+    step = task.step
+    assert isinstance(step, Convolution) and task.cut is not None
+    if isinstance(task.cut, Channels):
+        return int(step.weights.size)
+    if isinstance(task.cut, Planes):
+        return sum(one.size for one in packed_planes(step, task.cut.filters))
+    groups = packed_groups(step, kernels[step.target], task.cut.filters)
+    return sum(one.values.nbytes for one in groups)
+
+
+def test_weights_of_groups_are_those_of_their_filters() -> None:
+    for seed in SEEDS:
+        for step in _graph(seed).steps:
+            if not isinstance(step, Convolution) or step.groups > 1:
+                continue
+            for filters in {1, 2, step.filters}:
+                planes = iter(packed_planes(step, filters))
+                for first, channel in product(
+                    range(0, step.filters, filters), range(step.weights.shape[1])
+                ):
+                    some = step.weights[first : first + filters, channel]
+                    assert next(planes).tolist() == some.reshape(-1).tolist()
+                assert next(planes, None) is None
+
+
+def test_refusals_name_the_least_memory_that_is_enough() -> None:
+    named = 0
+    for seed in range(60, 90):
+        graph = _graph(seed)
+        if len(graph.steps) > 1:
+            continue
+        for dma, in_place, l2 in product((0, 1), (False, True), (0, 1 << 12)):
+            wish = Wish(in_place=in_place)
+            profile = _profile(8, dma=dma, l2=l2)
+            with pytest.raises(NoRoomError) as refused:
+                Planner(graph, profile, 4, wish).plan()
+            told = refused.value.diagnostics[0].message
+            least = int(re.findall(r"needs ([\d,]+) bytes", told)[0].replace(",", "")) - 4
+            assert _planned(graph, replace(profile, l1=least - 1), wish) is None
+            named += _planned(graph, replace(profile, l1=least), wish) is not None
+    assert named
+
+
+def test_the_better_of_lines_and_columns_is_taken() -> None:
+    for seed in range(60, 80):
+        graph = _graph(seed)
+        if graph.tensors[graph.input].columns != 1:
+            continue
+        profile = _profile(4000)
+        alone = _planned(graph, profile)
+        if alone is not None:
+            assert best_plan(graph, profile, profile.l1, Wish()).cycles <= alone.cycles
+
+
+def _orders() -> Iterator[tuple[Any, int, int, bool]]:
+    for layer in small_layers(9, 60):
+        for band in range(1, layer.out_size[0] + 1):
+            for ahead in (False, True):
+                yield layer, band, layer.ring_rows(band, ahead=ahead and band < 99), ahead
+
+
+def test_bands_find_their_rows_and_copies_are_on_their_way_early() -> None:
+    """Rings are followed row by row; a copy may not take the place of a row that is needed."""
+    for layer, band, slots, ahead in _orders():
+        height, total = layer.out_size[0], -(-layer.out_size[0] // band)
+        events = (row_events if ahead else just_in_time)(layer, band, slots)
+        ring: dict[int, int] = {}
+        coming: list[list[int]] = []
+        started, leaving, done = 0, 0, 0
+        last = layer.needed(height - 1)[1]
+        for event in events:
+            if event.act is Act.START and event.numbers[0] == INPUT:
+                _, row, count, slot = event.numbers
+                assert row == started and slot == row % slots and slot + count <= slots
+                started += count
+                begin = layer.needed(done * band)[0]
+                for number in range(row, row + count):
+                    replaced = ring.pop(number % slots, -1)
+                    assert replaced < begin
+                coming.append([*range(row, row + count)])
+            elif event.act is Act.START:
+                assert event.numbers == (OUTPUT, done - 1, (done - 1) % 2)
+                leaving += 1
+            elif event.act is Act.WAIT and event.numbers == (INPUT,):
+                ring |= {number % slots: number for number in coming.pop(0)}
+            elif event.act is Act.WAIT:
+                leaving -= 1
+                assert leaving >= 0
+            else:
+                assert event.act is Act.COMPUTE
+                unit, first, rows = event.numbers
+                assert (unit, first) == (done, done * band)
+                assert rows == min(band, height - first)
+                for y in range(first, first + rows):
+                    for row in range(*layer.needed(y)):
+                        assert ring.get(row % slots) == row
+                assert leaving <= 1
+                done += 1
+                following = layer.needed(min((unit + 1 + ahead) * band, height) - 1)[1]
+                assert started == following
+        assert (done, started, leaving, coming) == (total, last, 0, [])
+
+
+def test_units_of_pixels_have_two_buffers() -> None:
+    for pixels, count in product(range(1, 14), range(1, 6)):
+        total, done, left, coming = -(-pixels // count), 0, 0, 0
+        began: list[tuple[int, ...]] = []
+        for event in pixel_events(pixels, count):
+            if event.act is Act.START and event.numbers[0] == INPUT:
+                began.append(event.numbers[1:])
+                coming += 1
+            elif event.act is Act.START:
+                assert event.numbers[1:] == began[done - 1]
+                left += 1
+            elif event.act is Act.WAIT:
+                coming -= event.numbers[0] == INPUT
+                left -= event.numbers[0] == OUTPUT
+                assert coming >= 0 and left >= 0
+            else:
+                assert event.numbers == (done,) and left <= 1
+                assert len(began) == min(done + 2, total) and coming == len(began) - done - 1
+                done += 1
+        assert (done, left, coming) == (total, 0, 0)
+        assert began == [(n * count, min(count, pixels - n * count), n % 2) for n in range(total)]
+
+
+def test_planes_are_summed_channel_by_channel() -> None:
+    for bands, groups, channels in product(range(1, 4), repeat=3):
+        units = [*product(range(bands), range(groups), range(channels))]
+        waiting, began, computed = Counter[int](), Counter[int](), []
+        summed: list[int] = []
+        for event in plane_events(bands, groups, channels):
+            channel = event.numbers[0]
+            if event.act is Act.START:
+                waiting[channel] += 1
+                if channel == OUTPUT:
+                    assert event.numbers[1:] == computed[-1][:2]
+                else:
+                    assert event.numbers[1:] == units[began[channel]]
+                began[channel] += 1
+            elif event.act is Act.WAIT:
+                waiting[channel] -= 1
+                assert waiting[channel] >= 0
+            elif event.act is Act.CLEAR:
+                assert not waiting[OUTPUT] and event.numbers == units[len(computed)][:2]
+                summed = []
+            elif event.act is Act.COMPUTE:
+                computed.append(event.numbers)
+                summed.append(event.numbers[2])
+                for copied in (INPUT, 1):
+                    ahead = min(len(computed) + 1, len(units)) - len(computed)
+                    assert waiting[copied] == ahead
+            else:
+                assert event.act is Act.FINISH
+                assert summed == [*range(channels)] and event.numbers == computed[-1][:2]
+        assert computed == units and not any(waiting.values())
+        assert began[OUTPUT] == bands * groups
