@@ -315,10 +315,9 @@ def pooling(
         if node.attributes.get("ceil_mode", 0) and any(way % s for way, s in moves):
             return Refusal(node.name, "ceil_mode keeps incomplete windows", "Use ceil_mode=0.")
     name = "avg_pool" if average else "max_pool"
-    if max(sizes) == 1 and max(strides) > MOST_POOLED:
-        strides = (1,) * axes  # the window moves nowhere
-    settings = {"window": window, "stride": strides, "dilation": dilations, "padding": (0,) * axes}
-    parts = stages(settings, shape) if not padded else [settings]
+    settings = {"window": window, "stride": strides, "dilation": dilations,
+                "padding": (int(padded),) * axes}  # fmt: skip
+    parts = stages(settings, shape)
     if any(max(*part["window"], *part["stride"]) > MOST_POOLED for part in parts):
         return Refusal(node.name, f"its window is {times(window)}, its stride {times(strides)}; at "
                        f"most {MOST_POOLED} are possible",

@@ -88,7 +88,8 @@ def _constructed(op: Any, norm: Any, settings: dict[str, Any]) -> tuple[Any, int
     stride = op.stride[0]
     pointwise = op.kernel_size[0] == 1
     if isinstance(op, nn.Conv1d):
-        layer = ai8x.Conv1d(*shape, stride=1, dilation=op.dilation[0], **settings)
+        dilation = 1 if pointwise else op.dilation[0]
+        layer = ai8x.Conv1d(*shape, stride=1, dilation=dilation, **settings)
     else:
         layer = ai8x.Conv2d(*shape, stride=1, **settings)
     return (layer, stride, 1) if pointwise else (layer, 1, stride)

@@ -91,7 +91,7 @@ class Writer:
             source = self._padded(step, source, positive)
             if source is None:
                 return None
-        parts = stages(s, step.taken) if not any(s["padding"]) else [s]
+        parts = stages(s, step.taken)
         result = source
         for number, part in enumerate(parts):
             result = self._pooled_once(step, part, number, result)
