@@ -149,6 +149,24 @@ def test_poolings_are_merged_into_the_convolution(tmp_path: Path) -> None:
     assert found.made.network.final.pooling.window == (4, 4)
 
 
+def test_poolings_of_all_sizes_are_merged_only_where_the_values_are_the_same(
+    tmp_path: Path,
+) -> None:
+    """Windows that stand apart leave pixels out, which one larger window would count."""
+    kernels = kernels_of((2, 1, 1, 1), (2, 2, 1, 1))
+    merged = set()
+    for window, stride, second, step in itertools.product((2, 3), (1, 2, 3), (2, 3), (1, 2)):
+        pools = [{**PASS, "max_pool": w, "pool_stride": s}
+                 for w, s in ((window, stride), (second, step))]  # fmt: skip
+        found = arranged(
+            tmp_path, ONE, *pools, ONE, shape=(1, 12, 13), kernels=kernels, execute=False
+        )
+        if len(found.names) == 2:
+            merged.add((window, stride, second, step))
+    assert {(2, 2, 2, 2), (3, 2, 2, 1)} <= merged
+    assert (2, 3, 2, 1) not in merged
+
+
 def test_average_after_maximum_stays_apart(tmp_path: Path) -> None:
     pools = [{"op": "Passthrough", f"{kind}_pool": 2, "pool_stride": 2} for kind in ("max", "avg")]
     kernels = kernels_of((8, 3, 3, 3), (4, 8, 3, 3))

@@ -86,6 +86,9 @@ def _one_after_the_other(first: Pooling, second: Pooling) -> Pooling | None:
     plain = first.active and second.active and not (first.average or second.average)
     if not plain or max(*first.dilation, *second.dilation) > 1:
         return None
+    axes = zip(first.window, first.stride, second.window, strict=True)
+    if any(s > w and v > 1 for w, s, v in axes):
+        return None  # between windows that are apart are pixels that count for nothing
     window = tuple(
         w + (v - 1) * s for w, v, s in zip(first.window, second.window, first.stride, strict=True)
     )
