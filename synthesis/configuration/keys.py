@@ -155,9 +155,10 @@ def _combination(layer: Layer) -> Keys:
 
 def _pooling(layer: Layer) -> Keys:
     pooling = layer.pooling
-    if pooling.active:
+    stated = pooling.active or pooling.average  # of single pixels too: it is a bit of a word
+    if stated:
         yield "avg_pool" if pooling.average else "max_pool", _square(pooling.window)
-    if pooling.reduces:
+    if stated or pooling.reduces:
         yield "pool_stride", _square(pooling.stride)
     if pooling.dilation != (1, 1):
         yield "pool_dilation", _square(pooling.dilation)
@@ -185,8 +186,12 @@ def _kernel(layer: Layer) -> Keys:
 
 def _numbers(layer: Layer) -> Keys:
     """Yield widths and the shift; what the checkpoint says is left to it."""
-    stored = layer.weights is not None and not layer.bypass
-    if stored and (layer.weight_bits != _DEFAULT_BITS or "quantization" in layer.places):
+    weights = None if layer.bypass else layer.weights
+    if weights is not None and (
+        layer.weight_bits != _DEFAULT_BITS
+        or "quantization" in layer.places
+        or abs(weights).max() <= 1  # which says nothing of their width
+    ):
         yield "quantization", "bin" if layer.weight_bits < 0 else str(layer.weight_bits)
     if "output_shift" in layer.places and layer.has_weights and layer.weight_source is None:
         implicit = 0 if layer.bypass else _DEFAULT_BITS - abs(layer.weight_bits)

@@ -228,22 +228,50 @@ class _CheckpointLayer:
         return int(value.reshape(-1)[0])
 
     def _bits(self, weights: NDArray[np.int64], chip: Chip | None) -> int | None:
-        """Bits of a weight: from the description, else from the values and the checkpoint."""
+        """Bits of a weight: from the description, else from the checkpoint.
+
+        The reference tool goes by the values of some weights. It knows only layers that name their
+        processors, so that others are free of this: there a bias keeps its size whatever weights
+        it stands beside.
+        """
         stated = self._scalar(f"{self.key.layer}.weight_bits", 0) or DEFAULT_BITS
         explicit = self.layer.get("quantization")
         if explicit is not None and 0 < stated < explicit:
             self._warn_of_wider(stated, explicit)
-        if explicit is None:
-            binary = chip is not None and chip.has_binary_weights
-            if binary and (np.abs(weights) == 1).all():
-                return BINARY
-            if not weights.any():
-                return 1
+        if explicit is None and "processors" in self.layer:
+            explicit = self._guessed(weights, chip)
+            if explicit is not None:
+                self._warn_of_guess(weights, stated, explicit)
         bits = explicit or stated
         if bits not in (1, 2, 4, 8, BINARY):
             self.problem("E206", f"weight_bits is {bits}, expected 1, 2, 4 or 8", "op")
             return None
         return bits if fit(weights, bits, self.problem) else None
+
+    def _guessed(self, weights: NDArray[np.int64], chip: Chip | None) -> int | None:
+        """Return the bits that the reference tool gives weights for their values alone."""
+        binary = chip is not None and chip.has_binary_weights
+        if binary and (np.abs(weights) == 1).all():
+            return BINARY
+        return None if weights.any() else 1
+
+    def _warn_of_guess(self, weights: NDArray[np.int64], stated: int, guessed: int) -> None:
+        """Warn of a result, or a bias, that is larger because of that."""
+        bias = np.asarray(self.state.get(self.key.bias, 0))
+        fractions = (np.asarray(self.state[self.key.weight]) % 1).any()  # of which more is said
+        if stated not in (2, 4, 8) or fractions or not (weights.any() or bias.any()):
+            return
+        kind, which = ("binary", "-1 or +1") if guessed == BINARY else ("1-bit", "zero")
+        what = "the result" if weights.any() else "the bias"
+        complaint = self.layer.error(
+            "W234",
+            f"weights that are all {which} count as {kind} ones, as in the reference tool; those "
+            f"of the checkpoint have {stated} bits: {what} counts {1 << stated - 1} times what it "
+            f"should (tensor '{self.key.weight}' of {self.place})",
+            "op",
+            remedy=f"Set quantization: {stated}.",
+        )  # fmt: skip
+        self.problems.append(replace(complaint, severity=Severity.WARNING))
 
     def _warn_of_wider(self, stated: int, explicit: int) -> None:
         """Warn of weights that the description takes for greater numbers than they are."""

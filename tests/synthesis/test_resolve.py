@@ -352,6 +352,34 @@ def test_of_unquantized_weights_nothing_more_is_said(tmp_path: Path) -> None:
     assert [problem.code for problem in caught.value.diagnostics] == ["E219"]
 
 
+@pytest.mark.parametrize(
+    ("bits", "value"), [(b, v) for b in (1, 2, 4, 8) for v in (0, -1, 1) if (b, v) != (1, 1)]
+)
+@pytest.mark.parametrize("chip", [None, MAX78000, MAX78002], ids=str)
+def test_width_and_bias_are_those_of_the_checkpoint_whatever_the_weights_are(
+    tmp_path: Path, chip: Chip | None, bits: int, value: int
+) -> None:
+    """Of layers with places, the width of some weights is that of other tools, and a warning."""
+    state = {
+        "conv1.op.weight": np.full((2, 3, 3, 3), value), "conv1.weight_bits": [bits],
+        "conv1.op.bias": np.array([3, -5]) * 2 ** (bits - 1), "conv1.output_shift": [-2],
+    }  # fmt: skip
+    found = files(tmp_path, sample(3, 4, 4), checkpoint_file=save_checkpoint(tmp_path / "n", state))
+    free = {**CONV, "processors": None, "out_offset": None}
+    for keys, exact in ((free, True), ({**free, "quantization": bits}, True), (CONV, False)):
+        text = describe(keys, arch="TinyNet")
+        network, _, told = resolve(parse(text, placed=not exact), chip, found)
+        (layer,) = network.layers
+        assert layer.bias is not None
+        assert layer.bias.tolist() == [3, -5]
+        guessed = not exact and (value == 0 or chip is MAX78002)
+        assert layer.weight_bits == (bits if not guessed else 1 if value == 0 else -1)
+        assert layer.shift == -2 + 8 - abs(layer.weight_bits)
+        warned = [d.message for d in told if d.code == "W234"]
+        assert len(warned) == (guessed and bits > 1)
+        assert all(f"counts {2 ** (bits - 1)} times" in message for message in warned)
+
+
 def test_weights_taken_for_wider_ones_warn(tmp_path: Path) -> None:
     state = {"conv1.op.weight": weights(2, 3, 3, 3, bits=4), "conv1.weight_bits": [4.0]}
     text = describe({**CONV, "quantization": 8}, arch="TinyNet")
