@@ -1,0 +1,107 @@
+"""The C of memory levels: plans that together take every way through its loops.
+
+Copies happen when they are waited for and leave poison until then; all bytes of the outputs are
+those of the simulation.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from software.cores import CORES
+from software.emit.levels import emit_levels
+from software.emit.project import Sample
+from software.fuse import fuse
+from software.graph import Combine, Convolution, Pool, PoolKind
+from software.levels.plan import LevelPlan
+from software.levels.schemes import Channels, Planes, Rows, Way, Weights
+from software.levels.select import Planner, Wish
+from software.lower import lower
+from software.profile import Profile
+from synthesis.simulate import simulate
+from tests.software.compiled import compiler, passed, run_project
+from tests.software.level_graphs import DELAYED
+from tests.software.networks import random_network
+
+CASES = [
+    (215, Way.ROW_CHAIN, 128, 0, 1, False), (263, Way.CHAIN, 200, 0, 0, False),
+    (119, Way.ROW_CHAIN, 500, 0, 0, False), (35, Way.ROWS, 64, 65536, 1, True),
+    (223, Way.RESIDENT, 128, 0, 0, False), (13, Way.CHAIN, 300, 65536, 1, False),
+    (78, Way.CHAIN, 500, 0, 0, False), (122, Way.ROW_CHAIN, 300, 512, 0, False),
+    (187, Way.ROW_CHAIN, 2500, 0, 0, False), (231, Way.ROW_CHAIN, 64, 0, 1, False),
+    (176, Way.CHAIN, 200, 0, 1, True), (185, Way.PLANE_TILES, 64, 0, 0, False),
+    (305, Way.CHAIN, 400, 65536, 1, False),
+]  # fmt: skip
+"""Random networks, and how they are planned: way, bytes of L1 and L2, DMA, weights in place."""
+
+
+def _made(
+    seed: int, way: Way, l1: int, l2: int, dma: int, in_place: bool
+) -> tuple[LevelPlan, Sample]:
+    network, rounding = random_network(seed), seed % 3 == 0
+    found = simulate(network, average_rounding=rounding).outputs
+    outputs = tuple(found[layer.index] for layer in network.outputs())
+    graph = fuse(lower(network, average_rounding=rounding))
+    profile = Profile("c", CORES["cortex-m4"], 1 << 20, l1, l2, 1 << 20, l3_writable=True, dma=dma)
+    wish = Wish(ways=frozenset({way}), in_place=in_place)
+    return Planner(graph, profile, l1, wish).plan(), Sample(network.sample, outputs)
+
+
+@pytest.mark.skipif(compiler() is None, reason="there is no C compiler")
+@pytest.mark.parametrize("case", CASES, ids=[f"{case[1]}-{case[0]}" for case in CASES])
+def test_c_gives_the_bytes_of_the_simulation(
+    case: tuple[int, Way, int, int, int, bool], tmp_path: Path
+) -> None:
+    plan, sample = _made(*case)
+    files = emit_levels(plan, sample, "levels", "") | {"nn_copies.c": DELAYED.read_text()}
+    result = run_project(files, tmp_path, ("-O0",))
+    assert passed(result), (result.stdout + result.stderr)[-500:]
+
+
+def _traits(plan: LevelPlan) -> set[str]:
+    """Return what a plan meets in the C of memory levels."""
+    found: set[str] = set()
+    for task in plan.layers:
+        step, layer, cut = task.step, task.layer, task.cut
+        if layer is None:
+            continue
+        kind = type(cut).__name__.lower() + (" of a chain" if task.chained else "")
+        some = {str(task.way), f"{kind}, ahead" if task.ahead else f"{kind}, one after the other"}
+        rows, columns = layer.out_size
+        if isinstance(cut, Rows):
+            some |= {str(cut.weights)}
+            some |= {"the last tile is narrower"} if columns % cut.columns else set()
+            some |= {f"fewer filters, {cut.weights}"} if layer.filters % cut.filters else set()
+            some |= {"made in its place"} if task.writes and not task.links else set()
+        if isinstance(cut, Planes):
+            some |= {"bands of planes"} if cut.rows < rows else set()
+            some |= {"tiles of planes"} if cut.columns < columns else set()
+            some |= {"fewer filters of planes"} if layer.filters % cut.filters else set()
+            some |= {"channel by channel"} if task.planar else set()
+        pool = step if isinstance(step, Pool) else getattr(step, "pool", None)
+        if pool is not None:
+            some |= {f"{kind}, {'largest' if pool.kind is PoolKind.MAX else 'mean'} of windows"}
+        if isinstance(step, Convolution):
+            some |= {"transposed"} if step.transposed else set()
+            some |= {f"{kind} with dilation"} if step.dilation > 1 else set()
+        some |= {"several operands"} if isinstance(step, Combine) else set()
+        assert not isinstance(cut, Channels) or task.way is Way.CHAIN
+        found |= some
+    return found
+
+
+def test_the_cases_meet_every_way_and_every_remainder() -> None:
+    met = set().union(*(_traits(_made(*case)[0]) for case in CASES))
+    kinds = ("rows", "planes", "rows of a chain", "channels")
+    assert met >= {
+        *map(str, Way), *(str(w) for w in Weights if w is not Weights.STREAMED),
+        *(f"{kind}, {what} of windows" for kind in kinds for what in ("largest", "mean")),
+        *(f"{kind}, {when}" for kind in ("rows", "planes", "channels")
+          for when in ("ahead", "one after the other")),
+        *(f"{kind} with dilation" for kind in kinds), "transposed", "several operands",
+        "the last tile is narrower", "made in its place",
+        "fewer filters, rows_outer", "fewer filters, weights_outer", "bands of planes",
+        "tiles of planes", "fewer filters of planes", "channel by channel",
+    }  # fmt: skip
