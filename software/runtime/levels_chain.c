@@ -16,15 +16,11 @@ static void nn_whole(nn_piece *piece, const nn_rows *run, const int8_t *const *f
     piece->end = layer->columns;
     piece->filters = layer->filters;
     if (run->rings != NULL && !chained) {
-        nn_span span = nn_needed_columns(layer, 0, layer->out_columns - 1u);
-
-        piece->start = span.first;
-        piece->end = span.end;
+        piece->end = nn_needed_columns(layer, 0, layer->out_columns - 1u).end;
     }
     if (layer->conv != NULL) {
         piece->conv = *layer->conv;
-        piece->conv.pad = (int16_t)(layer->conv->pad + piece->start * layer->spread_columns);
-        piece->conv.width = (uint16_t)(piece->end - piece->start);
+        piece->conv.width = (uint16_t)piece->end;
         if (run->weights == NN_RESIDENT) {
             piece->conv.weights = run->buffers[0];
         }

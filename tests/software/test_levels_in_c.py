@@ -26,13 +26,19 @@ from tests.software.level_graphs import DELAYED
 from tests.software.networks import random_network
 
 CASES = [
-    (215, Way.ROW_CHAIN, 128, 0, 1, False), (263, Way.CHAIN, 200, 0, 0, False),
-    (119, Way.ROW_CHAIN, 500, 0, 0, False), (35, Way.ROWS, 64, 65536, 1, True),
-    (223, Way.RESIDENT, 128, 0, 0, False), (13, Way.CHAIN, 300, 65536, 1, False),
-    (78, Way.CHAIN, 500, 0, 0, False), (122, Way.ROW_CHAIN, 300, 512, 0, False),
-    (187, Way.ROW_CHAIN, 2500, 0, 0, False), (231, Way.ROW_CHAIN, 64, 0, 1, False),
-    (176, Way.CHAIN, 200, 0, 1, True), (185, Way.PLANE_TILES, 64, 0, 0, False),
+    (13, Way.CHAIN, 300, 65536, 1, False), (119, Way.ROW_CHAIN, 500, 0, 0, False),
+    (223, Way.RESIDENT, 128, 0, 0, False), (263, Way.CHAIN, 200, 0, 0, False),
+    (35, Way.ROWS, 64, 65536, 1, True), (231, Way.ROW_CHAIN, 64, 0, 1, False),
+    (187, Way.ROW_CHAIN, 2500, 0, 0, False), (78, Way.CHAIN, 500, 0, 0, False),
+    (302, Way.ROW_CHAIN, 400, 512, 1, False), (639, Way.ROW_TILES, 400, 512, 1, False),
+    (757, Way.PLANE_TILES, 220, 512, 0, False), (841, Way.CHAIN, 600, 512, 1, False),
+    (347, Way.ROW_TILES, 150, 512, 1, False), (385, Way.CHAIN, 600, 512, 1, False),
+    (479, Way.CHAIN, 600, 512, 0, False), (782, Way.ROW_CHAIN, 64, 512, 1, False),
+    (469, Way.PLANE_TILES, 150, 512, 1, False), (365, Way.PLANES, 64, 512, 0, False),
+    (347, Way.PLANES, 100, 512, 1, False),
     (305, Way.CHAIN, 400, 65536, 1, False),
+    (771, Way.ROWS, 2000, 512, 1, False),
+    (787, Way.ROWS, 2000, 512, 1, False),
 ]  # fmt: skip
 """Random networks, and how they are planned: way, bytes of L1 and L2, DMA, weights in place."""
 
@@ -77,6 +83,7 @@ def _traits(plan: LevelPlan) -> set[str]:
             some |= {"made in its place"} if task.writes and not task.links else set()
         if isinstance(cut, Planes):
             some |= {"bands of planes"} if cut.rows < rows else set()
+            some |= {"the last band of planes is lower"} if rows % cut.rows else set()
             some |= {"tiles of planes"} if cut.columns < columns else set()
             some |= {"fewer filters of planes"} if layer.filters % cut.filters else set()
             some |= {"channel by channel"} if task.planar else set()
@@ -103,5 +110,6 @@ def test_the_cases_meet_every_way_and_every_remainder() -> None:
         *(f"{kind} with dilation" for kind in kinds), "transposed", "several operands",
         "the last tile is narrower", "made in its place",
         "fewer filters, rows_outer", "fewer filters, weights_outer", "bands of planes",
-        "tiles of planes", "fewer filters of planes", "channel by channel",
+        "the last band of planes is lower", "tiles of planes", "fewer filters of planes",
+        "channel by channel",
     }  # fmt: skip
