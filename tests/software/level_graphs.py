@@ -14,6 +14,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +26,7 @@ from software.emit.project import Sample
 from software.fuse import fuse
 from software.graph import Graph
 from software.levels.execute import LevelExecutor
-from software.levels.plan import Level, LevelPlan
+from software.levels.plan import Level, LevelPlan, Traffic
 from software.levels.schemes import Way
 from software.levels.select import Planner, Wish
 from software.lower import lower
@@ -69,7 +70,7 @@ def wrong_run(network: Network, plan: LevelPlan, outputs: tuple[Tensor, ...]) ->
             if not np.array_equal(got, expected):
                 yield f"{name}: it differs from the simulation"
         machine = executor.machine
-        if machine.traffic.total - copied != plan.traffic.total:
+        if replace(machine.traffic, starts=0) != plan.traffic.plus(Traffic(outputs=copied)):
             yield f"{name}: {machine.traffic}, planned {plan.traffic}"
         for level in (Level.L1, Level.L2, Level.L3):
             if aligned(machine.used[level]) != plan.used[level]:

@@ -2,6 +2,7 @@
  *
  *     driver BUNDLE [KEY]     prints a line for each: what nnb_open and nnb_verify said
  *     driver BUNDLE tag KEY   prints what nnb_authenticate says of each
+ *     driver BUNDLE tell      prints what the reader tells: arena, input, output, vectors, tensors
  *     driver BUNDLE run       prints what nnb_open says, and the output for one input, or why not
  *     driver BUNDLE bytes N   damages every byte of each in N ways, prints how many were accepted
  *
@@ -71,6 +72,24 @@ static void run(const nnb_model *model)
     free(arena);
 }
 
+/* All that the reader tells of a file, in numbers. */
+static void tell(const nnb_model *model)
+{
+    nnb_tensor_info info;
+    uint32_t number;
+
+    printf("%lu %lu %lu %lu", (unsigned long)nnb_arena_bytes(model),
+           (unsigned long)nnb_input(model), (unsigned long)nnb_output(model),
+           (unsigned long)nnb_vectors(model));
+    for (number = 0; nnb_tensor(model, number, &info) == NNB_OK; number++) {
+        printf(" %d %d %d %d %d %d %d %d %lu %lu %lu %d %d", info.type, info.order, info.fraction,
+               info.encoding, info.rows, info.columns, info.channels, info.count,
+               (unsigned long)info.data, (unsigned long)info.bytes, (unsigned long)info.arena,
+               info.first, info.last);
+    }
+    printf("\n");
+}
+
 static unsigned long damaged(uint8_t *blob, uint32_t size, int ways)
 {
     unsigned long accepted = 0;
@@ -97,7 +116,8 @@ int main(int argc, char **argv)
 
     int tags = argc > 3 && strcmp(argv[2], "tag") == 0;
     int runs = argc > 2 && strcmp(argv[2], "run") == 0;
-    const char *digits = tags ? argv[3] : argc == 3 && !runs ? argv[2] : "";
+    int tells = argc > 2 && strcmp(argv[2], "tell") == 0;
+    const char *digits = tags ? argv[3] : argc == 3 && !runs && !tells ? argv[2] : "";
 
     for (i = 0; i < 32 && sscanf(digits + 2 * i, "%2x", &value) == 1; i++) {
         key[i] = (uint8_t)value;
@@ -118,6 +138,8 @@ int main(int argc, char **argv)
             model = nnb_open(blob, size);
             if (model == NULL) {
                 printf("%s\n", nnb_name(nnb_error()));
+            } else if (tells) {
+                tell(model);
             } else if (runs) {
                 run(model);
             } else {

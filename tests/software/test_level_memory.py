@@ -31,7 +31,7 @@ from software.levels.schemes import (
 )
 from tests.software.random_geometry import small_layers
 
-LAYERS = [*small_layers(3, 100)]
+LAYERS = [*small_layers(3, 60)]
 ROOMS = [
     Room(l1=0, l2=l2, align=align, dma=dma, in_place=in_place, scratch=scratch)
     for l2, align, dma, in_place, scratch in (
@@ -341,7 +341,7 @@ def _check_pixels(layer: Geometry, room: Room, found: Pixels | None) -> str:
 
 @pytest.mark.parametrize("room", ROOMS)
 def test_the_smallest_memory_is_enough_and_no_way_takes_less(room: Room) -> None:
-    for layer, reads, writes in product(LAYERS[:50], (False, True), (False, True)):
+    for layer, reads, writes in product(LAYERS[:40], (False, True), (False, True)):
         some = replace(room, reads=reads, writes=writes)
         least = smallest(layer, some)
         assert first(layer, replace(some, l1=least)) is not None
@@ -350,7 +350,7 @@ def test_the_smallest_memory_is_enough_and_no_way_takes_less(room: Room) -> None
 
 @pytest.mark.parametrize("room", ROOMS)
 def test_the_first_way_is_the_first_that_fits(room: Room) -> None:
-    for layer in LAYERS[:60]:
+    for layer in LAYERS[:40]:
         for some in _rooms(layer, room):
             found = ways(layer, some)
             order = [way for way in Way if found.get(way) is not None]

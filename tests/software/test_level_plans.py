@@ -29,7 +29,6 @@ from software.levels.cost import (
     row_work,
     units_of,
 )
-from software.levels.execute import LevelExecutor
 from software.levels.layers import packed_groups, packed_planes, part_of
 from software.levels.order import INPUT, OUTPUT, Act, pixel_events, plane_events, row_events
 from software.levels.plan import Level, LevelPlan, Task, Traffic
@@ -106,24 +105,6 @@ def test_units_are_counted_as_loops_count_them(plans: list[LevelPlan]) -> None:
             if task.layer is not None and task.way is not Way.ROW_CHAIN:
                 assert units_of(task) == sum(1 for _ in _units(task))
                 assert task.groups == len(range(0, task.layer.filters, task.cut.filters))
-
-
-def test_each_kind_of_copies_moves_the_bytes_that_the_plan_states(plans: list[LevelPlan]) -> None:
-    for number, plan in enumerate(plans):
-        if number % 3:
-            continue
-        executor = LevelExecutor(plan)
-        one = plan.graph.tensors[plan.graph.input]
-        sample = executor.machine.memories[Level.CALLER][: one.size_bytes].astype("int64")
-        executor.run(sample.reshape(one.rows, one.columns, one.channels).transpose(2, 0, 1))
-        copied = sum(plan.graph.tensors[o.tensor].size_bytes for o in plan.outputs if o.copied)
-        found = replace(executor.machine.traffic, starts=0)
-        assert found == plan.traffic.plus(Traffic(outputs=copied))
-        assert plan.traffic.total == found.inputs + found.weights + found.outputs - copied
-
-
-def _amounts(work: dict[str, float], what: str) -> float:
-    return sum(amount for name, amount in work.items() if name.endswith(what))
 
 
 def test_work_in_rows_is_that_of_each_group_of_filters(plans: list[LevelPlan]) -> None:

@@ -20,9 +20,10 @@ from software.levels.schemes import Channels, Planes, Rows, Way, Weights
 from software.levels.select import Planner, Wish
 from software.lower import lower
 from software.profile import Profile
+from synthesis.network import Network
 from synthesis.simulate import simulate
 from tests.software.compiled import compiler, passed, run_project
-from tests.software.level_graphs import DELAYED
+from tests.software.level_graphs import DELAYED, wrong_run
 from tests.software.networks import random_network
 
 CASES = [
@@ -45,14 +46,14 @@ CASES = [
 
 def _made(
     seed: int, way: Way, l1: int, l2: int, dma: int, in_place: bool
-) -> tuple[LevelPlan, Sample]:
+) -> tuple[Network, LevelPlan, Sample]:
     network, rounding = random_network(seed), seed % 3 == 0
     found = simulate(network, average_rounding=rounding).outputs
     outputs = tuple(found[layer.index] for layer in network.outputs())
     graph = fuse(lower(network, average_rounding=rounding))
     profile = Profile("c", CORES["cortex-m4"], 1 << 20, l1, l2, 1 << 20, l3_writable=True, dma=dma)
     wish = Wish(ways=frozenset({way}), in_place=in_place)
-    return Planner(graph, profile, l1, wish).plan(), Sample(network.sample, outputs)
+    return network, Planner(graph, profile, l1, wish).plan(), Sample(network.sample, outputs)
 
 
 @pytest.mark.skipif(compiler() is None, reason="there is no C compiler")
@@ -60,10 +61,18 @@ def _made(
 def test_c_gives_the_bytes_of_the_simulation(
     case: tuple[int, Way, int, int, int, bool], tmp_path: Path
 ) -> None:
-    plan, sample = _made(*case)
+    _, plan, sample = _made(*case)
     files = emit_levels(plan, sample, "levels", "") | {"nn_copies.c": DELAYED.read_text()}
     result = run_project(files, tmp_path, ("-O0",))
     assert passed(result), (result.stdout + result.stderr)[-500:]
+
+
+@pytest.mark.parametrize("case", CASES, ids=[f"{case[1]}-{case[0]}" for case in CASES])
+def test_python_does_so_too_and_counts_what_is_copied(
+    case: tuple[int, Way, int, int, int, bool],
+) -> None:
+    network, plan, sample = _made(*case)
+    assert [*wrong_run(network, plan, sample.outputs)] == []
 
 
 def _traits(plan: LevelPlan) -> set[str]:
@@ -100,7 +109,7 @@ def _traits(plan: LevelPlan) -> set[str]:
 
 
 def test_the_cases_meet_every_way_and_every_remainder() -> None:
-    met = set().union(*(_traits(_made(*case)[0]) for case in CASES))
+    met = set().union(*(_traits(_made(*case)[1]) for case in CASES))
     kinds = ("rows", "planes", "rows of a chain", "channels")
     assert met >= {
         *map(str, Way), *(str(w) for w in Weights if w is not Weights.STREAMED),

@@ -385,6 +385,11 @@ def test_whole_tensors_take_no_more_than_twice_what_a_step_needs() -> None:
             assert one.lower_bound <= one.arena_bytes <= 1.25 * one.lower_bound + 8
             assert one.arena_bytes % 4 == 0
             assert one.data_bytes == sum(b.size for b in one.blocks if b.name != "scratch")
+            for number, segment in enumerate(one.segments):
+                works = [scratch_bytes(step, one.kernels) for step in one.steps_of(segment)
+                         if isinstance(step, Convolution)]  # fmt: skip
+                here = [b.size for b in one.blocks if b.name == "scratch" and b.first == number]
+                assert here == [most for most in [max(works, default=0)] if most]
             inside = {b.tensor for b in one.blocks}
             assert one.takes_rows == (graph.input in inside)
             kept = [o.tensor for o in one.outputs if not o.copied]
