@@ -122,6 +122,11 @@ def contents(folder: Path) -> Contents:
     }
 
 
+def _part(files: Contents, is_container: bool) -> Contents:
+    """Return a container, or all but it: what is written beside it is not one with it."""
+    return {path: data for path, data in files.items() if path.endswith(".nnb") == is_container}
+
+
 def measure(tool: str, kind: str, top: Path) -> Iterator[str]:
     """Yield what was found after each fault."""
     folder, start = top / "folder", top / "start"
@@ -142,7 +147,9 @@ def measure(tool: str, kind: str, top: Path) -> Iterator[str]:
 
     for _ in outcomes(second, kind, prepare):
         found = contents(folder)
-        yield "old" if found == old else "new" if found == new else "MIXED"
+        yield "old" if found == old else "new" if found == new else "half" if all(
+            _part(found, which) in (_part(old, which), _part(new, which)) for which in (True, False)
+        ) else "MIXED"  # fmt: skip
         second()
         left = [p.name for p in folder.rglob("*") if ".writing-" in p.name]
         if contents(folder) != new or left:
