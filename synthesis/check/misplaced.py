@@ -156,20 +156,6 @@ def gaps_are_whole_columns(layer: MappedLayer, _: Chip) -> Iterator[Finding]:
         )
 
 
-@layer_constraint("W384", Kind.HARDWARE, Severity.WARNING, derived=True)
-def biases_have_no_gaps(layer: MappedLayer, _: Chip) -> Iterator[Finding]:
-    """The chip counts unused processors between outputs when it adds biases, the tool does not."""
-    mask = layer.output_processors >> lowest_bit(layer.output_processors)
-    if layer.bias is not None and not layer.depthwise and mask & mask + 1:
-        yield Finding(
-            f"unused processors between the outputs, and a bias{_CONSEQUENCE}",
-            ("output_processors", "op"),
-            "Use output processors ('output_map' for the last layer) without gaps, for example "
-            f"{mask_text(packed(layer.output_processors))}.",
-            unsound=True,
-        )
-
-
 @layer_constraint("W372", Kind.HARDWARE, Severity.WARNING, derived=True)
 def binary_kernels_are_not_filled_up(layer: MappedLayer, _: Chip) -> Iterator[Finding]:
     """Binary weights are -1 or +1; the zeros that make a kernel larger become +1."""

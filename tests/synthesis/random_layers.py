@@ -178,8 +178,9 @@ def _output_mask(growing: Growing, plan: Plan, channels: int, final: bool) -> in
     several = channels > 64 or passes(read.channels) > 1
     used = growing.weights_of[-1]
     biased = used is None or bool(np.any(growing.biases[used]))
-    other = plan.depthwise or narrow or several or biased or plan.stored_taps != 9  # W371, W377
-    if not (other and growing.careful) and growing.chance(15):
+    other = plan.depthwise or narrow or several or plan.stored_taps != 9  # W371, W377
+    # the emulator cannot tell gaps that no layer reads, which have no bias
+    if not biased and not (other and growing.careful) and growing.chance(15):
         return memory.draw_spaced(draw, share) or mask(share)
     aligned = plan.depthwise or plan.kind in ("flatten", "bypass") or narrow or channels > 64
     return memory.draw_run(draw, share, aligned=aligned and growing.careful)

@@ -1508,21 +1508,6 @@ VIOLATIONS = [
         ],
     ),
     Violation(
-        "W384",
-        [{**CONV, "output_processors": 5}],
-        [(2, 3, 3, 3)],
-        [
-            (
-                0,
-                "output_processors",
-                f"unused processors between the outputs, and a bias{OTHERWISE}",
-                "Use output processors ('output_map' for the last layer) without gaps, for example "
-                "0x0000.0000.0000.0003.",
-            )
-        ],
-        bias=2,
-    ),
-    Violation(
         "W372",
         [{**CONV1D, "pad": 0, "dilation": 3, "quantization": "bin"}],
         [(2, 1, 3)],
