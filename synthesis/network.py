@@ -241,9 +241,10 @@ class Layer:
 
     @property
     def strides(self) -> bool:
-        """Whether pooling goes on by more than one pixel in a direction in which it goes on."""
-        stride = zip(self.pooling.stride, self.pooled_dim, strict=True)
-        return any(step > 1 and count > 1 for step, count in stride)
+        """Whether pooling would give more with a stride of one."""
+        pooling = self.pooling
+        directions = zip(self.in_dim, pooling.window, pooling.dilation, pooling.stride, strict=True)
+        return any(s > 1 and n > (w - 1) * d + 1 for n, w, d, s in directions)
 
     @property
     def flat_channels(self) -> int:

@@ -28,7 +28,7 @@ from synthesis.arrange.rewrites import (
     with_filled_passes,
     with_possible_pooling,
     with_separate_pooling,
-    with_zeros,
+    with_wider_weights,
 )
 from synthesis.arrange.search import TRIES, search
 from synthesis.arrange.streams import obstacle, rings_of
@@ -74,10 +74,10 @@ def arrange(
     refuse_errors(tuple(unsuited(network, fixed)))
     network, loaded = folded(network, fixed)
     network, fixed = merged(network, fixed, chip)
-    network, widened = with_zeros(network)
     network, fixed, separate = with_separate_pooling(network, fixed, chip)
     network, fixed, pooled = with_possible_pooling(network, fixed, chip)
     network, fixed, filled = with_filled_passes(network, fixed)
+    network, widened = with_wider_weights(network)
     network, fixed, notices, attempts = _attempts(network, fixed, chip, options)
     last = attempts[-1]
     if last.problem is None or last.found is None:

@@ -13,12 +13,14 @@ from collections.abc import Iterator
 import numpy as np
 
 from device import Chip
+from device.channels import channels_per_pass, passes
 from device.chip import KERNEL_COLUMN_BYTES, PROCESSORS, PROCESSORS_PER_INSTANCE
 from device.masks import group_slice, lowest_bit
 from diagnostics import Severity
 from synthesis.check.constraint import Finding, Kind, constraint, layer_constraint
 from synthesis.check.layout import mask_text
 from synthesis.mapping import MappedLayer, MappedNetwork
+from synthesis.network import Layer
 
 _CONSEQUENCE = "; the chip is not expected to compute the known answer"
 _LANES = PROCESSORS_PER_INSTANCE
@@ -37,7 +39,7 @@ def packed(mask: int) -> int:
     return (1 << count) - 1 << min(first, PROCESSORS - count)
 
 
-def _per_byte(layer: MappedLayer) -> int:
+def _per_byte(layer: Layer) -> int:
     """Weights that share a byte."""
     return 8 // abs(layer.weight_bits)
 
@@ -66,6 +68,16 @@ def _begins_in_step(layer: MappedLayer) -> bool:
     )
 
 
+def leaves_out_kernels(layer: Layer) -> bool:
+    """Whether the vendor's tool drops the last byte of a group of narrow kernels that are used."""
+    count, share = passes(layer.in_channels), channels_per_pass(layer.in_channels)
+    narrow = layer.weights is not None and abs(layer.weight_bits) < 8
+    if not narrow or layer.in_channels == count * share or layer.depthwise:
+        return False
+    left_out = range((count - 1) * _per_byte(layer), count * _per_byte(layer))
+    return any(n // count < layer.out_channels and (n + 1) % count for n in left_out)
+
+
 @layer_constraint("W318", Kind.HARDWARE, Severity.WARNING, derived=True)
 def narrow_weights_fill_their_passes(layer: MappedLayer, _: Chip) -> Iterator[Finding]:
     """The vendor's tool stores narrow weights out of step if the last pass is not full.
@@ -73,13 +85,7 @@ def narrow_weights_fill_their_passes(layer: MappedLayer, _: Chip) -> Iterator[Fi
     Where a channel is missing in the last pass, it leaves out the last byte of a group of kernels,
     which holds kernels of earlier passes too unless there are few outputs.
     """
-    unfilled = layer.in_channels != layer.in_passes * layer.in_share
-    narrow = layer.weights is not None and abs(layer.weight_bits) < 8
-    if not narrow or not unfilled or layer.depthwise:
-        return
-    passes, per_byte = layer.in_passes, _per_byte(layer)
-    left_out = range((passes - 1) * per_byte, passes * per_byte)
-    if any(n // passes < layer.out_channels and (n + 1) % passes for n in left_out):
+    if leaves_out_kernels(layer):
         yield Finding(
             f"{abs(layer.weight_bits)}-bit weights for {layer.in_channels} channels, which do not "
             f"fill {layer.in_passes} passes of {layer.in_share}{_CONSEQUENCE}",

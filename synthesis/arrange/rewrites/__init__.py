@@ -10,7 +10,7 @@ from synthesis.arrange.rewrites.filling import with_filled_passes
 from synthesis.arrange.rewrites.folding import folded
 from synthesis.arrange.rewrites.merging import merged
 from synthesis.arrange.rewrites.pooling import with_possible_pooling, with_separate_pooling
-from synthesis.arrange.rewrites.two_bits import with_zeros
+from synthesis.arrange.rewrites.wider import with_wider_weights
 
 __all__ = [
     "folded",
@@ -19,5 +19,5 @@ __all__ = [
     "with_filled_passes",
     "with_possible_pooling",
     "with_separate_pooling",
-    "with_zeros",
+    "with_wider_weights",
 ]

@@ -32,8 +32,10 @@ def with_separate_pooling(
         if layer is None:
             return network, fixed, tuple(notices)
         in_front = _pooling_alone(network, layer)
-        if layer.combination and passes(layer.in_channels) > chip.passthrough_pool_passes:
-            in_front = copying(in_front)  # of operands only a convolution pools so many
+        several = passes(layer.in_channels) > chip.passthrough_pool_passes
+        fed = layer is network.first and fixed.input_port.is_fifo
+        if fed or (layer.combination and several):
+            in_front = copying(in_front)  # only a convolution does that
         plain = replace(
             layer, combination=None, operands=1, pool_first=True, pooling=Pooling(),
             in_dim=layer.pooled_dim, sources=(layer.index,),
