@@ -27,6 +27,7 @@ from software.levels.cost import (
     plane_work,
     products,
     row_work,
+    traffic_of,
     units_of,
 )
 from software.levels.layers import packed_groups, packed_planes, part_of
@@ -221,6 +222,54 @@ def test_copies_take_their_bytes_and_starts_and_go_on_beside_the_computation() -
         assert cycles_of(compute, copies, number, dma=False) == compute + copies
         both = cycles_of(compute, copies, number, dma=True)
         assert both == copies / number + max(compute, copies) + 20 * number
+
+
+def _cycles(task: Task, plan: LevelPlan, profile: Profile, far: bool) -> float:
+    """Return what docs/memory-levels.md says that a task takes; `far`: its data are in L3."""
+    compute = sum(compute_cycles(link, plan.core, plan.kernels) for link in task.layers)
+    traffic = Traffic()
+    for link in task.layers:
+        stored = 0 if link.in_place else _stored_bytes(link, plan.kernels)
+        traffic = traffic.plus(traffic_of(link, stored))
+    rate = profile.bw31 if far else profile.bw21
+    last = task.layers[-1]
+    units = units_of(last if task.way is Way.ROW_CHAIN else task)
+    copies = (traffic.inputs + traffic.outputs) / rate + traffic.weights / profile.bw31
+    copies += 2 * units * profile.t_dma if traffic.total else 0
+    if task.way is Way.ROW_CHAIN:
+        compute += 60 * sum(link.rows for link in task.links)
+        units = last.rows
+    elif task.way is Way.CHAIN:
+        copies += 3 * (traffic.inputs + traffic.outputs)
+    elif isinstance(task.cut, Planes):  # values that stand apart come one by one
+        copies += 3 * traffic.inputs * (task.sources[0] not in plan.planar)
+        copies += 3 * traffic.outputs * (task.step.target not in plan.planar)
+    if not copies:
+        return compute
+    if not profile.dma:
+        return compute + copies
+    return copies / units + max(compute, copies) + 20 * units
+
+
+def test_tasks_take_the_cycles_of_computing_and_copying() -> None:
+    met: Counter[Way | None] = Counter()
+    for (number, way), seed, dma in product(enumerate(Way), (41, 46, 51, 119, 231), (0, 1)):
+        l2, l1 = (0, 4096)[seed % 2], (128, 300, 600)[(number + seed) % 3]
+        profile = _profile(l1, l2=l2, dma=dma, bw21=4.0, bw31=1.5, t_dma=17)
+        wish = Wish(ways=frozenset({way}), in_place=number % 4 == 0)
+        if (plan := _planned(_graph(seed), profile, wish)) is None:
+            continue
+        for task in plan.tasks:
+            if task.layer is None and not task.links:
+                continue
+            far = any(
+                plan.places[tensor].level is Level.L3
+                for tensor in (*task.sources, task.step.target)
+                if tensor in plan.places
+            )
+            assert task.cycles == pytest.approx(_cycles(task, plan, profile, far))
+            met[task.way] += 1
+    assert len(met) >= 7
 
 
 def _rooms() -> Iterator[tuple[Graph, Profile, Wish]]:
