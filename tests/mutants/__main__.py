@@ -124,6 +124,7 @@ def measure(
         def done(result: dict[str, Any]) -> None:
             if "fate" in result:
                 print(f"{name}: {result['fate']} at {result['test']}: left out", file=sys.stderr)
+                print(result["text"], file=sys.stderr)
                 return
             texts = {
                 one: nearest.noted((ROOT / one).read_text())

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
-import sys
 import tempfile
 from collections.abc import Generator
 from pathlib import Path
@@ -87,12 +87,13 @@ def measure(name: str) -> dict[str, Any]:
     os.environ["MUTANTS_TEST"] = ""
     os.environ["MUTANTS_OPENED"] = str(folder / "opened")
     watching = tree / "tests" / "mutants" / "watching"
-    sys.path.insert(0, str(watching))
-    import sitecustomize
-
-    sitecustomize.noting(str(folder / "opened"))
-    sys.path.pop(0)
-    os.environ["PYTHONPATH"] = str(watching)
+    spec = importlib.util.spec_from_file_location("watching", watching / "sitecustomize.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)  # Python may have a sitecustomize of its own
+    spec.loader.exec_module(module)
+    module.noting(str(folder / "opened"))
+    paths = (str(watching), os.environ.get("PYTHONPATH", ""))
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
     os.environ["COVERAGE_PROCESS_START"] = str(rules)
     measuring = coverage.Coverage(config_file=str(rules), context=None, data_suffix=True)
     measuring.config.context = None

@@ -176,8 +176,11 @@ def _result(folder: Path, fate: str) -> dict[str, Any]:
     with contextlib.suppress(OSError, ValueError):
         found: dict[str, Any] = json.loads((folder / "result").read_text())
         return found
-    at = (folder / "at").read_text() if (folder / "at").exists() else ""
-    return {"fate": fate, "test": at}
+    at, output = (
+        file.read_text(errors="replace") if file.exists() else ""
+        for file in (folder / "at", folder / "output")
+    )
+    return {"fate": fate, "test": at, "text": output.strip()[-300:]}
 
 
 def _child(task: Task, tree: Path, folder: Path) -> None:
