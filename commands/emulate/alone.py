@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commands.emulate.arguments import EmulateOptions
+from commands.emulate.evidence import sample_evidence
 from commands.emulate.inputs import random_input, read_inputs
 from commands.emulate.known_answer import AnswerCheck, answer_of, describe_answer, refusal
 from commands.emulate.runs import WRONG_REGISTERS, show_run
@@ -53,7 +54,13 @@ def emulate_alone(project: Path, options: EmulateOptions) -> int:
     if reason is not None:
         print(reason, "FAIL", sep="\n")
         return 1
-    return _verdict(network, len(images), origin)
+    if not network.comparison:
+        return _without_sample(network, len(images), origin)
+    rests = ""
+    if check is None or not (check.all_words_right and check.has_results):
+        rests = f" {sample_evidence(network.sample_memory, run, network.compared)}"
+    print(f"PASS{rests} (1 inference of the network alone)")
+    return 0
 
 
 def show_words(check: AnswerCheck | None, network: NetworkAlone) -> None:
@@ -96,12 +103,13 @@ def _output(last: LayerRun, words: list[int]) -> Iterator[str]:
     yield f"Class {best} ({100 * shares[best]:.1f}%)"
 
 
-def _verdict(network: NetworkAlone, inferences: int, origin: str) -> int:
+def _without_sample(network: NetworkAlone, inferences: int, origin: str) -> int:
+    """Print the verdict where the output is not as expected, or nothing is expected."""
+    if network.comparison is not None:
+        print("FAIL")
+        return 1
     count = "1 inference" if inferences == 1 else f"{inferences} inferences"
-    if network.comparison is None:
-        nothing = "there is nothing to compare the output with"
-        data = "; the input is random" if origin else ""
-        print(f"DONE ({count} of the network alone{data}; {nothing})")
-        return 0
-    print(f"PASS ({count} of the network alone)" if network.comparison else "FAIL")
-    return 0 if network.comparison else 1
+    data = "; the input is random" if origin else ""
+    nothing = "there is nothing to compare the output with"
+    print(f"DONE ({count} of the network alone{data}; {nothing})")
+    return 0

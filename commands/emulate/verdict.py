@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from answer import FILE_NAME
+from commands.emulate.evidence import sample_evidence
 from commands.emulate.known_answer import AnswerCheck, refusal
 from commands.emulate.runs import WRONG_REGISTERS
 from emulator import Board, FirmwareOutcome
@@ -67,7 +68,15 @@ def judge(
     notes += _unchecked(board, outcome, check)
     if not _has_input(board):
         notes.append("the input is all zeros")
-    return Verdict(True, f"PASS ({'; '.join(notes)})")
+    return Verdict(True, f"PASS{_evidence(board, check)} ({'; '.join(notes)})")
+
+
+def _evidence(board: Board, check: AnswerCheck | None) -> str:
+    """Say what the verdict rests on if not on an answer file."""
+    if check is not None and check.all_words_right and check.has_results:
+        return ""
+    run, samples = board.first_run, len(board.inputs)
+    return f" {sample_evidence(board.first_memory, run, board.results_read, samples)}"
 
 
 def _inferences(outcome: FirmwareOutcome) -> str:

@@ -147,6 +147,15 @@ def _repeated(
     )
 
 
+def unread_slots(config: LayerConfig, following: LayerConfig | None) -> NDArray[np.bool_]:
+    """Tell of each slot whether the next layer reads this output, but not its lane."""
+    output, start = config.output, config.start
+    if following is None or following.input.read_word != start.word:
+        return np.zeros(output.slots, np.bool_)
+    processors = (start.instance * _LANES + np.arange(output.slots)) % (INSTANCES * _LANES)
+    return ~np.isin(processors, following.processors)
+
+
 def unused_lanes(config: LayerConfig, weights: Integers, following: LayerConfig | None) -> Integers:
     """Count for each slot the unused lanes before it, [output passes, slots]: biases skip them.
 
@@ -156,12 +165,7 @@ def unused_lanes(config: LayerConfig, weights: Integers, following: LayerConfig 
     """
     output = config.output
     empty = ~weights.any(axis=(1, 2, 3)).reshape(output.passes, output.slots)
-    start = config.start
-    if following is None or following.input.read_word != start.word:
-        return np.zeros(empty.shape, np.int64)
-    readers = set(following.processors)
-    processors = (start.instance * _LANES + np.arange(output.slots)) % (INSTANCES * _LANES)
-    unread = np.array([processor not in readers for processor in processors])
+    unread = unread_slots(config, following)
     gaps = empty & unread
     if output.passes == 1:
         # Lanes before the first output have bias bytes of their own. Their kernels are not loaded;

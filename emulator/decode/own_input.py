@@ -28,6 +28,14 @@ def input_shape(memory: Memory) -> tuple[int, int, int]:
     return channels, *inputs.size
 
 
+def input_values(memory: Memory) -> bytes:
+    """Return the input that a network is about to read, in some order."""
+    config = first_layer(memory)
+    pushed = [word for _, words in sorted(memory.pushes.items()) for word in words]
+    instance, offset = input_bytes(config, memory.data_bytes.shape[1])
+    return np.array(pushed, np.uint32).tobytes() + memory.data_bytes[instance, offset].tobytes()
+
+
 def set_input(memory: Memory, image: NDArray[np.integer]) -> None:
     """Give the network another input, in data memory or in the FIFOs.
 

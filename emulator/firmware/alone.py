@@ -68,6 +68,10 @@ class NetworkAlone:
         self.board = Board(firmware.image, None, apb_base)
         self.notes = firmware.notes
         self.comparison: bool | None = None
+        self.compared: frozenset[int] = frozenset()
+        """Addresses of the words that were compared."""
+        self.sample_memory: Memory | None = None
+        """The memory of the accelerator before it ran on the sample."""
         self.before_run: BeforeRun | None = None
         self.time_limit = time_limit
         self._chip = chip
@@ -101,6 +105,8 @@ class NetworkAlone:
         if image is not None:
             set_input(accelerator.memory, image)
         self.about_to_run(is_sample=image is None)
+        if image is None:
+            self.sample_memory = accelerator.memory.snapshot()
         run = accelerator.run()
         board.bus.words.update(accelerator.result_words())
         board.bus.finish()
@@ -204,12 +210,15 @@ class NetworkAlone:
             for name in _CHECKS:
                 if board.core.has(name):
                     board.bus.reads = []
-                    return board.core.call(name, time_limit=self.time_limit) == _OK
+                    accepted = board.core.call(name, time_limit=self.time_limit) == _OK
+                    self.compared = frozenset(board.bus.reads)
+                    return accepted
         path = self.sources.results
         expected = expected_words(source_text(path)) if path else []
         if not expected:
             return None
         words = board.bus.words
+        self.compared = frozenset(address for address, _, _ in expected)
         return all(words.get(address, 0) & mask == value for address, mask, value in expected)
 
 

@@ -23,6 +23,7 @@ from emulator.cpu.core import DEFAULT_SECONDS, Core
 from emulator.cpu.debugging import Debugger
 from emulator.cpu.elf import Image
 from emulator.cpu.memory_map import CoreMemory
+from emulator.decode.own_input import input_values
 from emulator.errors import EmulatorError, OutOfTimeError
 from emulator.firmware.bus import Bus
 from emulator.firmware.compiling import compile_firmware
@@ -113,6 +114,10 @@ class Board:
         self.progress = Progress()
         self.time = Timekeeper(self.bus)
         self.last_run: NetworkRun | None = None
+        self.first_memory: Memory | None = None
+        """The memory of the accelerator before the network ran for the first time."""
+        self.inputs: set[int] = set()
+        """Hashes of the inputs that the network had."""
         self.before_first_run: Callable[[Memory], None] | None = None
         """Gets the memory of the accelerator before the network runs for the first time."""
         self.before_later_run: Callable[[Memory], None] | None = None
@@ -126,6 +131,7 @@ class Board:
         self._on_text = on_text
         self._captured: str | None = None  # what is printed while check_output() is tried
         self._accelerator: Accelerator | None = None
+        self._read_before: set[int] = set()  # addresses read after earlier inferences
         self._applied = 0  # writes of the bus that the accelerator has seen
         self._polled = False  # the network has run, and its interrupt has still to come
         self.bus.on_polling = self._run_while_polled
@@ -203,6 +209,11 @@ class Board:
             tuple(self._errors),
             frozenset(self.bus.own_reads),
         )
+
+    @property
+    def results_read(self) -> frozenset[int]:
+        """The addresses that the program has read after any inference."""
+        return frozenset(self._read_before.union(self.bus.reads or ()))
 
     def wrong_words(
         self, seconds: float = PROBING_SECONDS
@@ -372,6 +383,11 @@ class Board:
         check_clock(self.bus.words)
         accelerator = self.accelerator
         before = self.before_first_run if self.first_run is None else self.before_later_run
+        if self.first_memory is None:
+            self.first_memory = accelerator.memory.snapshot()
+        if accelerator.is_finished:
+            self.inputs.add(hash(input_values(accelerator.memory)))
+        self._read_before.update(self.bus.reads or ())
         if before is not None:
             before(accelerator.memory)
         self.last_run = accelerator.start()

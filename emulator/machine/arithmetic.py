@@ -27,7 +27,8 @@ Floats = NDArray[np.floating[Any]]
 
 _LARGEST_VALUE = 2**7  # of an activation, by magnitude
 _FLOAT32_EXACT = 2**24  # integers up to here are exact in float32, in float64 up to 2^53
-_SHIFT_UNIT = 7  # an output without shift is the sum divided by 2^7
+SHIFT_UNIT = 7
+"""An output without shift is the sum divided by 2 to the power of this."""
 _BLOCK_BYTES = 2**25  # of values that are laid out for one multiplication of matrices
 
 
@@ -54,7 +55,7 @@ def exact_type(
     memory has less than 2^22 bytes, so that all is below 2^53.
     """
     largest = _LARGEST_VALUE * int(magnitudes.max(initial=0)) + int(np.abs(bias).max(initial=0))
-    largest += 2 ** max(_SHIFT_UNIT - 1 - output.shift, 0)
+    largest += 2 ** max(SHIFT_UNIT - 1 - output.shift, 0)
     return np.float32 if largest <= _FLOAT32_EXACT else np.float64
 
 
@@ -92,11 +93,7 @@ def convolve(image: Values, kernels: Floats, config: LayerConfig) -> Floats:
     depth-wise layer [channel, row, column], in a type in which all is exact. Returns
     [output, row, column, input] of this type.
     """
-    if config.transposed:
-        image = _stretched(image)
-    pad = config.input.pad
-    padded = np.pad(image, ((0, 0), (pad[0], pad[0]), (pad[1], pad[1]), (0, 0)))
-    values: Floats = padded.astype(kernels.dtype)
+    values: Floats = padded(image, config).astype(kernels.dtype)
     if config.kind.sums_channels:
         return _summed(values, kernels, config.output_size)
     rows, columns = config.output_size
@@ -104,6 +101,14 @@ def convolve(image: Values, kernels: Floats, config: LayerConfig) -> Floats:
     for i, j in np.ndindex(kernels.shape[-2:]):
         sums += values[:, i : i + rows, j : j + columns] * kernels[:, i, j, None, None, None]
     return sums
+
+
+def padded(image: Values, config: LayerConfig) -> Values:
+    """Return the image on which the kernels lie: stretched if transposed, with its padding."""
+    if config.transposed:
+        image = _stretched(image)
+    rows, columns = config.input.pad
+    return np.asarray(np.pad(image, ((0, 0), (rows, rows), (columns, columns), (0, 0))))
 
 
 def _summed(values: Floats, kernels: Floats, size: tuple[int, int]) -> Floats:
@@ -131,7 +136,7 @@ def finish(sums: Floats, output: Output) -> Floats:
     Divisions are by powers of two, so that they are exact in floating point as well.
     """
     if not output.wide:
-        bits = _SHIFT_UNIT - output.shift
+        bits = SHIFT_UNIT - output.shift
         half = 2.0 ** (bits - 1) if bits > 0 else 0.0
         sums = np.floor((sums + sums.dtype.type(half)) * sums.dtype.type(2.0**-bits))
         sums = np.clip(sums, -128, 127)
@@ -168,23 +173,23 @@ def _combination(first: Values, second: Values, operation: ElementwiseOperation)
             assert_never(operation)
 
 
+def pooling_places(inputs: Input) -> list[tuple[Any, ...]]:
+    """Return which pixels [..., row, column, input] stand at each place of the windows."""
+    step = inputs.stride
+    corners = np.ndindex(inputs.pool) if inputs.pooling else [(0, 0)]
+    starts = [(i * inputs.pool_dilation[0], j * inputs.pool_dilation[1]) for i, j in corners]
+    rows, columns = ((count - 1) * step + 1 for count in inputs.pooled)
+    return [
+        (..., slice(top, top + rows, step), slice(left, left + columns, step), slice(None))
+        for top, left in starts
+    ]
+
+
 def _pooled(image: Values, inputs: Input, rounding: bool) -> Values:
     """Pool or sub-sample rows and columns, the axes before the last."""
-    rows, columns = inputs.pooled
-    step = inputs.stride
-
-    def window(i: int, j: int) -> Values:
-        top, left = i * inputs.pool_dilation[0], j * inputs.pool_dilation[1]
-        return image[
-            ...,
-            top : top + (rows - 1) * step + 1 : step,
-            left : left + (columns - 1) * step + 1 : step,
-            :,
-        ]
-
+    windows: list[Values] = [image[place] for place in pooling_places(inputs)]
     if not inputs.pooling:
-        return window(0, 0)
-    windows = [window(i, j) for i, j in np.ndindex(inputs.pool)]
+        return windows[0]
     result: Values
     if inputs.max_pool:
         result = np.maximum.reduce(windows)

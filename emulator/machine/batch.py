@@ -7,7 +7,7 @@ axis of all arrays counts the inputs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,8 +35,8 @@ _LARGEST_BATCH = 64
 
 
 @frozen
-class _Step:
-    """A layer: where it reads and writes, as positions in two memories.
+class Step:
+    """A layer to execute: where it reads and writes, as positions in two memories.
 
     `reads` is [operand, channel, pixel], None where the FIFOs deliver; `writes` [byte] in the order
     of outputs, pixels, bytes. `source` and `target` are numbers of memories, 0 is data memory.
@@ -80,10 +80,13 @@ class NetworkBatch:
             space.close()
         self._input = self._input if self._from_fifo else self._spaces[0].positions(self._input)
         writes = [step.writes for step in places if step.target == 0]
-        self._written = np.unique(np.concatenate(writes))
-        self._steps = [_placed(step, self._spaces) for step in places]
-        self._wanted = self._spaces[0].positions(results)
-        largest = max(_largest(step.config) for step in self._steps)
+        self._written = _distinct(np.concatenate(writes))
+        self.steps = [_placed(step, self._spaces) for step in places]
+        self.wanted = self._spaces[0].positions(results)
+        """Positions of the wanted bytes in memory 0."""
+        self.sizes = [len(space.addresses) for space in self._spaces]
+        """How many bytes of each memory are in use."""
+        largest = max(_largest(step.config) for step in self.steps)
         self.size = max(1, min(_LARGEST_BATCH, _BATCH_BYTES // (4 * largest)))
         """How many inputs are computed at once."""
 
@@ -107,7 +110,7 @@ class NetworkBatch:
             self._run(images[first : first + self.size], on_layer)
             for first in range(0, len(images), self.size)
         ]
-        return np.concatenate([np.zeros((0, len(self._wanted)), np.uint8), *parts])
+        return np.concatenate([np.zeros((0, len(self.wanted)), np.uint8), *parts])
 
     def fits(self, memory: Memory) -> bool:
         """Tell whether registers, kernels and biases are still those that were decoded."""
@@ -123,17 +126,36 @@ class NetworkBatch:
 
         The network in it is the same (`fits`). Raises EmulatorError (E833): a FIFO lacks words.
         """
+        memories = self._memories_of(memory)
+        for step in self.steps:
+            _execute(step, memories, self._pushed(memory))
         flat = memory.data_bytes.reshape(-1)
-        images = np.zeros((0, 1), np.int8)
-        if self._from_fifo:
-            images = fifo_image(memory, self._steps[0].config)[0].astype(np.int8)[..., None]
-        memories = [space.filled(1) for space in self._spaces]
-        memories[0] = flat[self._spaces[0].addresses][:, None]
-        for step in self._steps:
-            _execute(step, memories, images)
         flat[self._spaces[0].addresses] = memories[0][:, 0]
         memory.data_written.reshape(-1)[self._written] = True
         memory.pushes.clear()
+
+    def traced(self, memory: Memory) -> Iterator[tuple[Step, Values, Floats]]:
+        """Execute the network as `run_in` does, in a copy of the memory.
+
+        Yields each step with its operands [operand, channel, row, column, 1] and its output.
+        """
+        memories, pushed = self._memories_of(memory), self._pushed(memory)
+        for step in self.steps:
+            operands = _operands(step, memories, pushed)
+            yield step, operands, _execute(step, memories, pushed)
+
+    def _memories_of(self, memory: Memory) -> list[Bytes]:
+        """Return the bytes in use of all memories, before a run."""
+        memories = [space.filled(1) for space in self._spaces]
+        memories[0] = memory.data_bytes.reshape(-1)[self._spaces[0].addresses][:, None]
+        return memories
+
+    def _pushed(self, memory: Memory) -> Images:
+        """Return the image in the FIFOs [channel, row, column, 1]; none if they are not used."""
+        if not self._from_fifo:
+            return np.zeros((0, 1), np.int8)
+        pushed: Images = fifo_image(memory, self.steps[0].config)[0].astype(np.int8)[..., None]
+        return pushed
 
     def _run(self, images: Images, on_layer: Callable[[LayerConfig, Floats], None]) -> Bytes:
         count = len(images)
@@ -141,10 +163,10 @@ class NetworkBatch:
         pixels = np.ascontiguousarray(images.transpose(1, 2, 3, 0))
         if not self._from_fifo:
             memories[0][self._input.reshape(-1)] = pixels.view(np.uint8).reshape(-1, count)
-        for step in self._steps:
+        for step in self.steps:
             output = _execute(step, memories, pixels)
             on_layer(step.config, output)
-        return memories[0][self._wanted].T
+        return memories[0][self.wanted].T
 
 
 class _Space:
@@ -158,11 +180,11 @@ class _Space:
 
     def use(self, addresses: Integers) -> None:
         """Keep the bytes at these addresses."""
-        self._used.append(np.unique(addresses))
+        self._used.append(_distinct(addresses))
 
     def close(self) -> None:
         """Number the bytes that are kept; no more come."""
-        self.addresses = np.unique(np.concatenate([np.zeros(0, np.int64), *self._used]))
+        self.addresses = _distinct(np.concatenate([np.zeros(0, np.int64), *self._used]))
 
     def positions(self, addresses: Integers) -> Integers:
         """Return at which positions the bytes are kept."""
@@ -177,6 +199,13 @@ class _Space:
         return np.repeat(initial[:, None], count, axis=1)
 
 
+def _distinct(addresses: Integers) -> Integers:
+    """Return each address once, ascending; they are few enough for a table of all."""
+    found = np.zeros(int(addresses.max(initial=-1)) + 1, np.bool_)
+    found[addresses] = True
+    return np.flatnonzero(found)
+
+
 def _refuse_unsuitable(memory: Memory) -> None:
     """Refuse networks in which data decides what is executed, and quad mode (E860)."""
     if snoop.is_configured(memory):
@@ -188,13 +217,13 @@ def _refuse_unsuitable(memory: Memory) -> None:
     raise EmulatorError("E860", reason, remedy="Run it without --fast.")
 
 
-def _steps(accelerator: Accelerator, spaces: list[_Space], *, from_fifo: bool) -> list[_Step]:
+def _steps(accelerator: Accelerator, spaces: list[_Space], *, from_fifo: bool) -> list[Step]:
     """Decode the layers; positions are addresses as yet. Memories of streams are added."""
     memory = accelerator.memory
     rounding = bool(memory.control_register("CTL")["average_rounding"])
     stream_bytes = DataMemory.stream_bytes()
     layers = accelerator.planned_layers()
-    steps: list[_Step] = []
+    steps: list[Step] = []
     source = 0
     for number, planned in enumerate(layers):
         later = layers[number + 1 :]
@@ -213,28 +242,32 @@ def _steps(accelerator: Accelerator, spaces: list[_Space], *, from_fifo: bool) -
         instance, offset = output_bytes(config, output_locations(config), pixels)
         writes = _flat(instance, offset, sizes[1]).reshape(-1)
         spaces[target].use(writes)
-        steps.append(_Step(config, execution.parameters(), rounding, source, reads, target, writes))
+        steps.append(Step(config, execution.parameters(), rounding, source, reads, target, writes))
         source = target
     return steps
 
 
-def _placed(step: _Step, spaces: Sequence[_Space]) -> _Step:
+def _placed(step: Step, spaces: Sequence[_Space]) -> Step:
     """Replace the addresses of a step by positions."""
     reads = None if step.reads is None else spaces[step.source].positions(step.reads)
     writes = spaces[step.target].positions(step.writes)
-    return _Step(
+    return Step(
         step.config, step.parameters, step.rounding, step.source, reads, step.target, writes
     )
 
 
-def _execute(step: _Step, memories: Sequence[Bytes], images: Images) -> Floats:
-    """Execute a layer; return its output."""
+def _operands(step: Step, memories: Sequence[Bytes], images: Images) -> Values:
+    """Return what a layer reads, [operand, channel, row, column, input]."""
     inputs, count = step.config.input, images.shape[-1]
     values = images if step.reads is None else memories[step.source][step.reads].view(np.int8)
     adds = inputs.operands > 1 or (inputs.pooling and not inputs.max_pool)
     operands: Values = values.reshape(inputs.operands, -1, *inputs.size, count)
-    if adds:
-        operands = operands.astype(np.int32)
+    return operands.astype(np.int32) if adds else operands
+
+
+def _execute(step: Step, memories: Sequence[Bytes], images: Images) -> Floats:
+    """Execute a layer; return its output."""
+    operands, count = _operands(step, memories, images), images.shape[-1]
     output = operate(prepare(operands, step.config, rounding=step.rounding), step.config,
                      step.parameters)  # fmt: skip
     target, flat = memories[step.target], output.reshape(-1, count)

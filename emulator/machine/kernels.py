@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 
 import numpy as np
@@ -68,6 +69,28 @@ class DecodedKernels:
             values = _ordered(memory, config, binary=binary, quad=quad)
             self._known[key] = KernelValues(values, _uncertain(config) if binary else 0)
         return self._known[key]
+
+
+def kernel_places(memory: Memory, config: LayerConfig) -> Integers:
+    """Return the place of each kernel of a layer, in the form of its values.
+
+    Places are numbers of as many bits as a kernel has, counted from 1 on, through all bytes of the
+    kernel memory, from the lowest bits of each byte on; 0 where a kernel is in no byte.
+    """
+    per_byte, base = 8 // config.kernels.bits, 2**config.kernels.bits
+    shape = memory.kernels.shape
+    slots = shape[1] * shape[2] * per_byte  # of each processor
+    numbers = np.arange(1, 1 + slots).reshape(-1, per_byte)
+    marked, places, unit = copy.copy(memory), np.zeros(1, np.int64), 1
+    while unit <= slots:
+        digits = (numbers // unit % base * base ** np.arange(per_byte)).sum(axis=1)
+        marked.kernels = np.broadcast_to(digits.astype(np.uint8).reshape(shape[1:]), shape)
+        places = places + unit * (_ordered(marked, config, binary=False, quad=False) % base)
+        unit *= base
+    # all processors have the same layout; they stand beside each other in each pass
+    channel = np.arange(places.shape[1 if config.kind.sums_channels else 0])
+    first = slots * np.array(config.processors)[channel % len(config.processors)]
+    return np.where(places > 0, places + first[:, None, None], 0)
 
 
 def _uncertain(config: LayerConfig) -> int:

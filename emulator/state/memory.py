@@ -5,6 +5,7 @@ Source: docs/hardware/memory.md, "Addresses", "Writing kernels" and "Bias memory
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 
 import numpy as np
@@ -68,6 +69,14 @@ class Memory:
         self.kernel_version = 0
         self.bias = np.zeros((GROUPS, chip.bias_bytes), np.int8)
         self.bias_written = np.zeros((GROUPS, chip.bias_bytes), np.bool_)
+
+    def snapshot(self) -> Memory:
+        """Return a memory that stays as this one is now."""
+        kept = copy.copy(self)
+        for name in ("registers", "data", "data_written", "kernels", "bias"):
+            setattr(kept, name, getattr(self, name).copy())
+        kept.pushes = {address: [*words] for address, words in self.pushes.items()}
+        return kept
 
     @property
     def data_bytes(self) -> NDArray[np.uint8]:

@@ -16,7 +16,7 @@ from commands.emulate.arguments import parse
 from commands.emulate.emulate import emulate
 from emulator import EmulatorError
 from tests.conftest import ROOT
-from tests.emulator.trees import change
+from tests.emulator.trees import change, verdict
 
 Variant = Callable[..., Path]
 WORD = r"0x[0-9a-f]{8}"
@@ -64,7 +64,7 @@ def test_pass_names_what_speaks_against_it(
     shutil.copytree(made, net)
     (net / "answer.npz").unlink()
     assert emulate(parse([str(net)])) == 0
-    assert capsys.readouterr().out.endswith("PASS (1 inference; answer.npz is missing)\n")
+    assert verdict(capsys.readouterr().out) == ("PASS", "(1 inference; answer.npz is missing)")
     sample = net / "sampledata.h"
     sample.write_text(re.sub(WORD, "0x00000000", sample.read_text()))
     emulate(parse([str(net), "--accelerator-only"]))
@@ -80,8 +80,8 @@ def test_pass_names_what_speaks_against_it(
     definition = f"#define SAMPLE_OUTPUT {{ {', '.join(records)}, 0 }}\n"
     (net / "sampleoutput.h").write_text(definition)
     assert emulate(parse([str(net)])) == 0
-    text = capsys.readouterr().out
-    assert text.endswith("PASS (1 inference; answer.npz is missing; the input is all zeros)\n")
+    notes = "(1 inference; answer.npz is missing; the input is all zeros)"
+    assert verdict(capsys.readouterr().out) == ("PASS", notes)
 
 
 @pytest.mark.parametrize(
@@ -174,7 +174,7 @@ def test_a_comparison_of_whatever_name_counts(
 ) -> None:
     """The program runs again with inverted output, which it must notice."""
     assert emulate(parse([str(variant(("check_output", "compare")))])) == 0
-    assert capsys.readouterr().out.endswith("PASS (1 inference)\n")
+    assert verdict(capsys.readouterr().out) == ("PASS", "(1 inference)")
 
 
 def test_a_network_that_changes_after_its_first_inference_is_told(
@@ -188,11 +188,11 @@ def test_a_network_that_changes_after_its_first_inference_is_told(
          "    *(volatile uint32_t *) 0x50108000 ^= 1;\n    load_input();\n    cnn_start();\n"
          "    while (cnn_time == 0)\n        MXC_LP_EnterSleepMode();\n"),
     )  # fmt: skip
-    for options, verdict in (((), "FAIL"), (("--words-changed",), "NOT PASSED: the words differ")):
+    for options, last in (((), "FAIL"), (("--words-changed",), "NOT PASSED: the words differ")):
         assert emulate(parse([str(tmp_path / "net"), *options])) == 1
         text = capsys.readouterr().out
         assert "The program has changed the network after the first inference: " in text
-        assert text.splitlines()[-1].startswith(verdict)
+        assert text.splitlines()[-1].startswith(last)
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ import pytest
 
 from tests.conftest import ROOT
 from tests.emulator.by_hand import one_by_one
+from tests.emulator.trees import verdict
 
 Variant = Callable[..., Path]
 
@@ -56,7 +57,7 @@ def test_passing_project_ends_with_pass(project: Path) -> None:
     result = emulate(project)
     assert result.returncode == 0
     assert "*** PASS ***" in result.stdout
-    assert result.stdout.endswith("PASS (1 inference)\n")
+    assert verdict(result.stdout) == ("PASS", "(1 inference)")
 
 
 def test_verbose_shows_the_layers(project: Path) -> None:

@@ -33,6 +33,12 @@ def c_files(project: Path, folder: Path) -> Path:
     return folder
 
 
+def verdict(text: str) -> tuple[str, str]:
+    """Return the first word of the last line of an output, and its notes in parentheses."""
+    last = text.splitlines()[-1]
+    return last.split()[0], last[last.rindex("(") :] if "(" in last else ""
+
+
 def change(path: Path, *replacements: tuple[str, str]) -> None:
     """Replace texts in a file; each must occur."""
     text = path.read_text()

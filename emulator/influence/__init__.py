@@ -1,0 +1,1 @@
+"""Which kernels of a network one sample says something about."""
