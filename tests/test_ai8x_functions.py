@@ -1,0 +1,328 @@
+"""Images, quantiles, grids, limits and histograms against slow definitions of the same."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from argparse import Namespace
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+import ai8x
+from layers import ranges, steps
+from layers.damage import output_damage, weight_damage
+from layers.images import bayer_filter, fold, normalize, unfold_batch
+from layers.limits import pool_limits
+from layers.parts import PoolingKind
+from layers.quantiles import interp, quantile
+from layers.rounding import Grid
+from layers.scales import Flow, agreed_exponents
+from layers.weight_ranges import best_range, squared_error
+
+
+@pytest.fixture(autouse=True)
+def _leave_no_trace() -> Iterator[None]:
+    ai8x.set_device(85, simulate=False, round_avg=False, verbose=False)
+    yield
+    ai8x.set_device(85, simulate=False, round_avg=False, verbose=False)
+
+
+def numbered(*shape: int) -> Tensor:
+    return torch.arange(math.prod(shape), dtype=torch.float32).reshape(shape)
+
+
+@pytest.mark.parametrize("integers", [False, True])
+def test_images_become_all_256_values(integers: bool) -> None:
+    bytes_of_image = torch.arange(256) / 255
+    found = normalize(Namespace(act_mode_8bit=integers))(bytes_of_image)
+    exact = [Fraction(int(b), 255) for b in range(256)]
+    wanted = [min(round((b - Fraction(1, 2)) * 256), 127) for b in exact]
+    assert (found * (1 if integers else 128)).tolist() == wanted
+    beyond = normalize(Namespace(act_mode_8bit=integers))(torch.tensor([-1.0, 2.0]))
+    assert (beyond * (1 if integers else 128)).tolist() == [-128, 127]
+
+
+@pytest.mark.parametrize(("channels", "ratio"), [(1, 2), (3, 2), (2, 3), (3, 1)])
+def test_folding_moves_each_pixel_to_its_channel_and_back(channels: int, ratio: int) -> None:
+    image = numbered(channels, 2 * ratio, 3 * ratio)
+    folded = fold(ratio)(image)
+    assert folded.shape == (channels * ratio * ratio, 2, 3)
+    for c, y, x in itertools.product(range(channels), range(2 * ratio), range(3 * ratio)):
+        place = ((y % ratio) * ratio + x % ratio) * channels + c
+        assert folded[place, y // ratio, x // ratio] == image[c, y, x]
+    two = torch.stack([folded, -folded])
+    assert torch.equal(unfold_batch(two, ratio), torch.stack([image, -image]))
+
+
+def test_mosaic_has_green_blue_over_red_green() -> None:
+    image = numbered(3, 5, 6)
+    mosaic = bayer_filter()(image)
+    assert mosaic.shape == (1, 5, 6)
+    colours = ((1, 2), (0, 1))
+    for y, x in itertools.product(range(5), range(6)):
+        assert mosaic[0, y, x] == image[colours[y % 2][x % 2], y, x]
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 7, 16])
+def test_quantile_chooses_by_middles_and_interpolates_by_ends(count: int) -> None:
+    values = torch.from_numpy(np.random.default_rng(count).permutation(count) ** 2.0).float()
+    ordered = sorted(values.tolist())
+    places = [Fraction(2 * k + 1, 2 * count) for k in range(count)]
+    for q in (Fraction(n, 128) for n in range(129)):
+        if q in places and q.denominator & (q.denominator - 1):
+            continue  # float32 has neither
+        wanted = below = ordered[-1]
+        if q != 1 and count > 1:
+            index = min(max(sum(place <= q for place in places), 1), count - 1) - 1
+            below = ordered[index]
+            wanted = below + float(q * (count - 1) - index) * (ordered[index + 1] - below)
+        assert quantile(values, float(q)).item() == pytest.approx(wanted, rel=1e-5, abs=1e-5)
+        assert quantile(values, float(q), "lower").item() == below
+        standing = torch.tensor([float(place) for place in places])
+        samples = torch.tensor(ordered)
+        found = interp(float(q), standing, samples).item()
+        assert found == pytest.approx(wanted, rel=1e-5, abs=1e-5)
+        assert interp(float(q), standing, samples, "lower").item() == below
+
+
+ROUNDED = {
+    "none": lambda x: x,
+    "half up": lambda x: math.floor(x + Fraction(1, 2)),
+    "half even": round,
+    "toward zero": math.trunc,
+    "down": math.floor,
+}
+
+
+@pytest.mark.parametrize("rounding", ROUNDED)
+@pytest.mark.parametrize(("low", "high"), [(-4, 3), (0, 3), (-math.inf, math.inf)])
+def test_grid_rounds_limits_and_passes_gradients_inside(
+    rounding: Any, low: float, high: float
+) -> None:
+    for steps_, unit, positive in itertools.product((1.0, 8.0, 0.5), (1.0, 0.25), (False, True)):
+        if positive and low != 0:
+            continue
+        grid = Grid(rounding, low, high, steps_, unit, positive)
+        exact = [Fraction(n, 16) / Fraction(steps_) for n in range(-100, 101)]
+        x = torch.tensor([float(one) for one in exact], requires_grad=True)
+        y = grid(x)
+        y.sum().backward()
+        plain = rounding == "none"
+        inner = [one if plain else ROUNDED[rounding](one * Fraction(steps_)) for one in exact]
+        held = [float(min(max(one, low), high)) * (1.0 if plain else unit) for one in inner]
+        assert y.tolist() == held
+        passes = [low <= one <= high for one in inner]
+        if positive:
+            passes = [inside and one > 0 for inside, one in zip(passes, exact, strict=True)]
+        assert x.grad is not None
+        assert x.grad.tolist() == [float(inside) for inside in passes]
+        again = x.detach().clone()
+        assert grid.snap(again).tolist() == held
+        assert again.tolist() == x.tolist()  # not overwritten
+        assert grid(again, overwrite=True).tolist() == held
+
+
+@pytest.mark.parametrize(("device", "dilations"), [(84, 1), (85, 1), (87, 16)])
+def test_pooling_allows_what_the_documentation_lists(device: int, dilations: int) -> None:
+    ai8x.set_device(device, simulate=False, round_avg=False, verbose=False)
+    step, most = (2, 4) if device == 84 else (1, 16)
+
+    def allowed(kind: PoolingKind, size: Any, stride: Any, dilation: int) -> bool:
+        return all(value in ok for _, value, ok in pool_limits(kind, size, stride, dilation))
+
+    for kind in PoolingKind:
+        least = step
+        if device != 84:
+            for number in range(20):
+                assert allowed(kind, number, 1, 1) == (1 <= number <= most)
+                assert allowed(kind, (least, number), 1, 1) == (1 <= number <= most)
+                assert allowed(kind, (number, least), 1, 1) == (1 <= number <= most)
+                assert allowed(kind, 2, number, 1) == (1 <= number <= most)
+                assert allowed(kind, 2, (1, number), 1) == (1 <= number <= most)
+                assert allowed(kind, 2, (number, 1), 1) == (1 <= number <= most)
+        top = dilations if kind is PoolingKind.MAX else 1
+        for number in range(20):
+            assert allowed(kind, 2, 1, number) == (1 <= number <= top)
+
+
+def accepted(make: Any) -> bool:
+    try:
+        make()
+    except AssertionError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("device", [85, 87])
+def test_convolutions_allow_what_the_documentation_lists(device: int) -> None:
+    ai8x.set_device(device, simulate=False, round_avg=False, verbose=False)
+    for kernel, stride, padding in itertools.product(range(5), range(5), range(4)):
+        ok = kernel in (1, 3) and padding <= 2
+        if kernel:
+            some = {"kernel_size": kernel, "stride": stride, "padding": padding}
+            assert accepted(lambda s=some: ai8x.Conv2d(2, 2, **s)) == (ok and 1 <= stride <= 3)
+            assert accepted(
+                lambda s=some: ai8x.FusedMaxPoolConv2d(2, 2, **s)  # type: ignore[attr-defined]
+            ) == (ok and stride == 1)
+            assert accepted(lambda s=some: ai8x.ConvTranspose2d(2, 2, **s)) == (ok and stride == 2)
+    for kernel, dilation, padding in itertools.product(range(1, 11), range(1, 10), range(4)):
+        ok = kernel <= 9 and padding <= 2
+        if padding or kernel > 3:
+            ok = ok and (kernel - 1) * dilation < 9
+        found = accepted(
+            lambda k=kernel, d=dilation, p=padding: ai8x.Conv1d(2, 2, k, dilation=d, padding=p)
+        )
+        assert found == ok, (kernel, dilation, padding)
+    for channels in (64, 65):
+        for padding in (0, 1):
+            found = accepted(lambda c=channels, p=padding: ai8x.Conv1d(c, 2, 3, padding=p))
+            assert found == (device == 85 or channels == 64 or padding == 0)
+    depthwise = accepted(lambda: ai8x.Conv2d(4, 4, 3, groups=4))
+    assert depthwise == (device == 87)
+
+
+@pytest.mark.parametrize("bits", [1, 2, 4, 8])
+def test_parameters_are_rounded_and_limited_to_their_bits(bits: int) -> None:
+    values = torch.arange(-300, 300) / 256
+    limit = 2 ** (bits - 1)
+    for index in (0, 1):  # weights, bias
+        widths = (bits, 8) if index == 0 else (8, bits)
+        parts = steps.quantize_clamp_parameters(*widths)
+        found = parts[2 + index](parts[index](values))
+        wanted = [
+            min(max(math.floor(v * limit + 0.5), -limit), limit - 1) / limit
+            for v in values.tolist()
+        ]
+        assert found.tolist() == wanted
+    unrounded = steps.quantize_clamp_parameters(None, 0)
+    assert all(torch.equal(part(values), values) for part in unrounded)
+
+
+def test_histograms_say_how_many_values_lie_in_each_range() -> None:
+    """Merged, no count is lost, and the edges are those of all."""
+    random = np.random.default_rng(2)
+    module = nn.Identity()
+    module.histograms, module.measured_name = [], "it"  # type: ignore[assignment]
+    for scale in (0.3, 1.0, 2.5):
+        ranges._count(module, None, torch.from_numpy(random.normal(0.2, scale, 500)))
+    ranges._count(module, None, torch.full((7,), 0.25))
+    assert [counts.sum() for counts, _, _ in module.histograms] == [500, 500, 500, 7]
+    total, edges = ranges.merged(module.histograms)  # type: ignore[arg-type]
+    assert total.shape == edges.shape == (ranges.BINS + 1,)
+    assert total.sum() == pytest.approx(1507, abs=1e-6)
+    lows, highs = ([one[place] for one in module.histograms] for place in (1, 2))
+    assert (edges[0], edges[-1]) == (min(lows), max(highs))
+    with pytest.raises(ranges.NotFiniteError, match="it"):
+        ranges._count(module, None, torch.tensor([1.0, math.nan]))
+    with pytest.raises(ranges.NotFiniteError, match="it"):
+        ranges._count(module, None, torch.tensor([-math.inf, 0.0]))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_range_of_activations_has_the_least_squared_error(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    values = np.sort(random.normal(0, 2.0 ** random.integers(-6, 6), ranges.BINS + 1))
+    counts = random.integers(0, 5, ranges.BINS + 1).astype(np.float64)
+    counts[0] = 0
+    kept = values[counts > 0]
+    first = math.ceil(math.log2(np.abs(kept).max()))
+
+    def error(t: int) -> float:
+        stored = np.clip(np.rint(values * 128 / 2.0**t), -128, 127) * 2.0**t / 128
+        return float((counts * (stored - values) ** 2).sum())
+
+    wanted = min(range(first, first - 5, -1), key=error)
+    assert ranges.best_exponent(counts, values, 1e9) == wanted
+
+
+def test_values_far_from_the_mean_do_not_count() -> None:
+    edges = np.arange(12.0)
+    counts = np.array([0, 0, 0, 0, 5, 8, 5, 0, 0, 0, 1, 1.0])
+    middles = np.concatenate([[np.nan], edges[:-1] + 0.5])
+    inner = np.repeat(middles[1:], counts[1:].astype(int))
+    mean, deviation = inner.mean(), inner.std()
+    for z in (0.5, 1.0, 1.5, 2.0, 2.5, 3.0):
+        found = ranges.without_outliers(counts, edges, z)
+        near = np.abs(middles[1:] - mean) <= z * deviation
+        assert found[1:].tolist() == np.where(near, counts[1:], 0).tolist()
+    nothing = np.zeros(12)
+    assert ranges.without_outliers(nothing, edges, 1.0) is nothing
+
+
+@pytest.mark.parametrize("bits", [1, 2, 4, 8])
+@pytest.mark.parametrize("power", [-40, -17, -15, -3, 0, 9, 15, 18, 40])
+def test_range_of_any_weights_is_one_that_an_output_shift_expresses(bits: int, power: int) -> None:
+    torch.manual_seed(power % 7)
+    weight, bias = torch.randn(9) * 2.0**power, torch.randn(3) * 2.0**power
+    shifts = range(max(-15, bits - 23), min(15, 7 + bits) + 1)
+    for some in (bias, None):
+        found = best_range(weight, some, bits)
+        assert found in shifts
+        largest = max(float(p.abs().max()) for p in (weight, some) if p is not None)
+        errors = {r: squared_error(weight, some, bits, r) for r in shifts}
+        first = min(max(math.ceil(math.log2(largest)), shifts[0]), shifts[-1])
+        last = max(min(math.ceil(math.log2(float(weight.abs().max()))), shifts[-1]) - 5, shifts[0])
+        assert errors[found] == min(errors[r] for r in shifts if min(first, last) <= r <= first)
+    assert best_range(torch.zeros(4), torch.zeros(2), bits) == 0
+
+
+def small_flows() -> Iterator[tuple[dict[str, int], list[set[str]]]]:
+    names = "abcd"
+    pairs = [set(pair) for pair in itertools.combinations([*names, "in"], 2)]
+    random = np.random.default_rng(4)
+    for _ in range(200):
+        exponents = dict(zip(names, random.integers(-3, 4, 4).tolist(), strict=True))
+        chosen = random.permutation(len(pairs))[: random.integers(0, 4)]
+        yield exponents, [pairs[number] for number in chosen]
+
+
+def test_layers_that_meet_have_the_largest_of_their_ranges() -> None:
+    from layers.scales import _INPUT
+
+    for exponents, groups in small_flows():
+        layers: Any = {name: Namespace(activation_threshold=t) for name, t in exponents.items()}
+        meetings = [{_INPUT if name == "in" else name for name in group} for group in groups]
+        found = agreed_exponents(Flow(layers, meetings=meetings))
+        for name in exponents:
+            together = {name}
+            for _ in range(5):  # until nothing is added any more
+                for group in meetings:
+                    together |= group if group & together else set()
+            wanted = 0 if _INPUT in together else max(exponents[n] for n in together)
+            assert found[name] == wanted
+
+
+def test_damage_of_weights_and_outputs_is_that_of_their_definition() -> None:
+    torch.manual_seed(1)
+    layer = ai8x.FusedConv2dReLU(3, 4, 3, padding=1, bias=True)  # type: ignore[attr-defined]
+    with torch.no_grad():
+        layer.op.weight.normal_(0, 0.4)
+        layer.op.bias.uniform_(-0.2, 0.2)
+    ai8x.initiate_qat(layer, {"weight_bits": 4})
+    layer.use_range(-1)
+    layer.eval()
+    held = layer.op.weight.detach() * 2 * 8  # range 1/2, 4 bits
+    stored = (held + 0.5).floor().clamp(-8, 7)
+    ratio = 10 * math.log10(float(held.square().sum() / (stored - held).square().sum()))
+    found = weight_damage(layer)
+    assert found.snr_db == pytest.approx(ratio, rel=1e-4)
+    outside = ((held + 0.5).floor() > 7) | ((held + 0.5).floor() < -8)
+    assert found.clipped == pytest.approx(100 * float(outside.float().mean()))
+
+    x = torch.rand(2, 3, 6, 6) * 2 - 1
+    output = layer(x).detach()
+    op = layer.op
+    with torch.no_grad():
+        wanted = torch.nn.functional.conv2d(x, op.weight, op.bias, padding=1).relu()
+    ratio = 10 * math.log10(float(wanted.square().sum() / (output - wanted).square().sum()))
+    clipped = 100 * float((wanted * 128 >= 127.5).float().mean())
+    damage = output_damage(layer, x, output)
+    assert damage.snr_db == pytest.approx(ratio, rel=1e-4)
+    assert damage.clipped == pytest.approx(clipped)
+    assert 0 < clipped < 100
