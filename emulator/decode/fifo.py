@@ -94,4 +94,5 @@ def _streams(memory: Memory, config: LayerConfig) -> dict[int, NDArray[np.uint32
         }
     words = np.array(fast, np.uint32)
     groups = config.groups
-    return {group: words[index :: len(groups)] for index, group in enumerate(groups)}
+    turns = {group: words[index :: len(groups)] for index, group in enumerate(groups)}
+    return {group: np.ascontiguousarray(part) for group, part in turns.items()}
