@@ -326,3 +326,57 @@ def test_damage_of_weights_and_outputs_is_that_of_their_definition() -> None:
     assert damage.snr_db == pytest.approx(ratio, rel=1e-4)
     assert damage.clipped == pytest.approx(clipped)
     assert 0 < clipped < 100
+
+
+def test_twins_of_onnx_round_like_the_steps() -> None:
+    from layers import elementary
+    from layers.onnx_twins import ClampONNX, RoundingONNX, exact_twin
+
+    x = torch.arange(-400, 401) / 256
+    for rounding, steps_, unit in itertools.product(ROUNDED, (1.0, 8.0), (1.0, 0.125)):
+        grid = Grid(rounding, steps=steps_, unit=unit)  # type: ignore[arg-type]
+        wanted = x * steps_ * unit if rounding == "none" else grid.snap(x)
+        assert torch.equal(RoundingONNX(grid)(x), wanted)
+    for step in (elementary.Quantize(4), elementary.Round(), elementary.RoundQat(),
+                 elementary.FloorQat(), elementary.AvgPoolFloor(), elementary.Floor()):  # fmt: skip
+        assert torch.equal(exact_twin(step)(x), step(x)), type(step)
+    for low, high in ((None, None), (-1.0, None), (None, 0.5), (-0.5, 0.25)):
+        found = ClampONNX(low, high)(x).tolist()
+        ends = -math.inf if low is None else low, math.inf if high is None else high
+        assert found == [min(max(one, ends[0]), ends[1]) for one in x.tolist()]
+
+
+def test_what_is_read_by_several_layers_is_scaled_once_and_only_at_the_end() -> None:
+    """The network computes what it did before, whatever its layers are divided by."""
+    torch.manual_seed(3)
+
+    class Two(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.a = ai8x.Conv2d(2, 3, 3, padding=1, bias=True)
+            self.b = ai8x.Conv2d(3, 3, 3, padding=1, bias=True)
+            self.add = ai8x.Add()
+            self.c = ai8x.Conv2d(3, 2, 1, bias=True)
+
+        def forward(self, x: Tensor) -> Any:
+            x = self.a(x)
+            y = self.add(x, self.b(x))
+            return self.c(y), y
+
+    model = Two().eval()
+    x = torch.rand(2, 2, 5, 5) - 0.5
+    from layers.scales import apply_scales
+    from layers.training_steps import use_thresholds
+
+    use_thresholds(model)
+    with torch.no_grad():
+        for layer in (model.a, model.b, model.c):
+            layer.op.weight.normal_(0, 0.1)
+        wanted = model(x)
+        for layer, t in ((model.a, 1), (model.b, -2), (model.add, 2), (model.c, 1)):
+            layer.activation_threshold.fill_(t)
+        apply_scales(model)
+        found = model(x)
+    assert [int(m.activation_threshold) for m in (model.a, model.b, model.c)] == [2, 0, -1]
+    assert torch.allclose(found[0], wanted[0], atol=1e-6)
+    assert torch.allclose(found[1], wanted[1] / 4, atol=1e-6)  # c reads it as well
