@@ -188,7 +188,10 @@ def offsets_are_words(layer: MappedLayer, _: Chip) -> Iterator[Finding]:
     """The hardware addresses words; the last two bits of an offset are lost."""
     for key, value in (("in_offset", layer.in_offset), ("out_offset", layer.out_offset)):
         if value % WORD_BYTES:
-            yield Finding(f"'{key}' is 0x{value:x}, not a multiple of {WORD_BYTES}", key)
+            found = f"'{key}' is 0x{value:x}, not a multiple of {WORD_BYTES}"
+            remedy = f"Use 0x{value // WORD_BYTES * WORD_BYTES:x}."
+            # The known answer is read where the description says, the output stands before it
+            yield Finding(found, key, remedy, unsound=key == "out_offset")
 
 
 @constraint("W348", Kind.HARDWARE, Severity.WARNING)
@@ -200,7 +203,14 @@ def input_is_where_it_was_written(layer: MappedLayer, network: MappedNetwork) ->
             f"'in_offset' is 0x{layer.in_offset:x}, {previous} wrote to 0x{previous.out_offset:x}",
             "in_offset",
             "Remove the key, or name the source with in_sequences.",
+            unsound=_reads_all_of(layer, previous),
         )
+
+
+def _reads_all_of(layer: MappedLayer, source: MappedLayer) -> bool:
+    """Whether a layer can only mean what a source wrote, all of it."""
+    whole = (source.out_channels, source.out_dim, source.output_processors)
+    return whole == (layer.in_channels, layer.in_dim, layer.processors) and not layer.combination
 
 
 @constraint("E349", Kind.NETWORK, blocks=Fact.SIZES, holds_for_prefix=True)

@@ -336,7 +336,9 @@ def _reads_elsewhere(layer: MappedLayer, network: MappedNetwork) -> bool:
     if len(sources) != 1:
         return False
     (source,) = sources
-    whole = (source.out_channels, source.out_dim, source.output_processors)
+    rows, columns = source.out_dim
+    left = rows - sum(layer.in_crop), columns
+    whole = (source.out_channels, left, source.output_processors)
     return whole == (layer.in_channels, layer.in_dim, layer.processors) and not (
         layer.combination or layer.channel_skip
     )
@@ -347,7 +349,9 @@ def _inputs_elsewhere(
 ) -> Iterator[tuple[int, int, int, MappedLayer, str]]:
     """Yield number, where it is read and written, layer and remedy of inputs elsewhere."""
     sources = _sources(layer, network)
-    if layer.sources is None or layer.streaming or not sources or any(layer.in_crop):
+    if layer.sources is None or layer.streaming or not sources:
+        return
+    if any(layer.in_crop) and not _reads_elsewhere(layer, network):
         return
     if len(sources) != len(layer.sources) or len({s.out_dim for s in sources}) > 1:
         return
@@ -356,14 +360,21 @@ def _inputs_elsewhere(
     for i, source in enumerate(sources):
         step = WORD_BYTES * i if layer.combination else 0
         expected = layer.in_offset + step
+        first = source.out_offset + _cropped_bytes(layer, source)
         beyond = source.out_offset >= network.chip.instance_bytes  # another complaint
-        if source.out_offset not in (expected, layer.in_offset + WORD_BYTES * i) and not beyond:
+        if first not in (expected, layer.in_offset + WORD_BYTES * i) and not beyond:
             remedy = (
-                f"Use in_offset: 0x{source.out_offset:x}."
+                f"Use in_offset: 0x{first:x}."
                 if len(sources) == 1
                 else _other_offsets(layer, sources, network)
             )
-            yield i, expected, source.out_offset, source, remedy
+            yield i, expected, first, source, remedy
+
+
+def _cropped_bytes(layer: MappedLayer, source: MappedLayer) -> int:
+    """Return the bytes in front of the rows that a layer reads of a source, in each instance."""
+    words = layer.in_crop[0] * source.out_dim[1] * source.out_passes * (source.write_gap + 1)
+    return WORD_BYTES * words
 
 
 def _other_offsets(

@@ -1,5 +1,7 @@
 """Runs the loader on a case in a process of its own and judges how it ended.
 
+The words of what it accepts are executed by the emulator and must give the known answer.
+
 A case is a fork of this process, which has imported everything already: that takes milliseconds, a
 crash or an endless loop ends with it, and its memory can be limited and measured.
 """
@@ -24,14 +26,22 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import ai8xize
+from commands.loader import create
+from commands.loader.options import LoaderOptions
+from commands.loader.soundness import unsound
 from diagnostics import run
+from emulator import EmulatorError
+from synthesis.pipeline import Synthesis
 from tests.robustness.cases import FOLDER, Case
+from tests.synthesis.emulated import emulated
 
 TIME_LIMIT_S = 10
 """Of processor time; a case may wait six times as long, as on a machine with other work."""
 MEMORY_LIMIT_BYTES = 2 << 30
 DEFECT = 70
 """Exit status of a case that ended with an exception."""
+OTHER_RESULT = 71
+"""Exit status of a case whose words give another result than its known answer."""
 _FEWEST_FILES = 12
 _IMPORTED_LATE = (
     "commands.loader.create", "commands.loader.arguments", "synthesis.resolve.onnx_tensors",
@@ -87,6 +97,8 @@ class Outcome:
         """Return what is wrong with the way it ended; None: nothing."""
         if self.status == DEFECT:
             return f"exception: {self.errors.strip().splitlines()[-1][:200]}"
+        if self.status == OTHER_RESULT:
+            return f"another result: {self.errors.strip().splitlines()[-1][:200]}"
         if self.status in (-signal.SIGPROF, -signal.SIGALRM):
             return f"no end within {TIME_LIMIT_S} s"
         if self.status not in (0, 1):
@@ -203,7 +215,10 @@ def _be_the_loader(case: Case, base: Path) -> NoReturn:
         os.environ["AI8X_TRACEBACK"] = "1"
         tempfile.tempdir = str(base / "tmp")
         sys.argv = ["ai8xize.py", *case.args]
+        made = _recorded()
         status = run(ai8xize.main, as_json=True)
+        if status == 0 and any(_computes_otherwise(one) for one in made):
+            status = OTHER_RESULT
     except SystemExit as exc:
         status = exc.code if isinstance(exc.code, int) else 2
     except BaseException:
@@ -212,6 +227,36 @@ def _be_the_loader(case: Case, base: Path) -> NoReturn:
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(status)
+
+
+def _recorded() -> list[Synthesis]:
+    """Return a list that gets what the loader makes in this process from now on."""
+    made: list[Synthesis] = []
+    real = create.synthesized
+
+    def synthesized(options: LoaderOptions) -> Synthesis:
+        made.append(real(options))
+        return made[-1]
+
+    create.synthesized = synthesized
+    return made
+
+
+def _computes_otherwise(made: Synthesis) -> bool:
+    """Execute the words with the emulator; say whether they give another result, and which.
+
+    Where a warning says that the chip is not expected to compute it, nothing is compared.
+    """
+    if unsound(made.warnings):
+        return False
+    try:
+        wrong = emulated(made.program).wrong
+    except EmulatorError as error:
+        print(f"emulator: {error.code} {error.message}", file=sys.stderr)
+        return True
+    if wrong:
+        print(f"{len(wrong)} words differ: (address, expected, found) {wrong[0]}", file=sys.stderr)
+    return bool(wrong)
 
 
 def _redirect(base: Path) -> None:

@@ -16,7 +16,7 @@ from synthesis.check import CONSTRAINTS, check_network
 from synthesis.check.constraint import Constraint, Kind
 from synthesis.layout import InputPort
 from synthesis.mapping import MappedNetwork
-from tests.synthesis.networks import build, describe, line_of, mask, weights
+from tests.synthesis.networks import build, describe, line_of, mask, sample, weights
 from tests.synthesis.stages import check
 
 CONV: dict[str, Any] = {
@@ -304,7 +304,7 @@ VIOLATIONS = [
         "W307",
         [{**CONV, "output_width": 32}, {**CONV, "processors": 3}],
         [(2, 3, 3, 3), (2, 2, 3, 3)],
-        [(0, "output_width", "32-bit output of a layer that feeds another", None)],
+        [(0, "output_width", "32-bit output of a layer that feeds another", "Remove the key.")],
     ),
     Violation(
         "E308",
@@ -829,8 +829,8 @@ VIOLATIONS = [
         [{**CONV, "in_offset": 2, "out_offset": "0x4001"}],
         [(2, 3, 3, 3)],
         [
-            (0, "in_offset", "'in_offset' is 0x2, not a multiple of 4", None),
-            (0, "out_offset", "'out_offset' is 0x4001, not a multiple of 4", None),
+            (0, "in_offset", "'in_offset' is 0x2, not a multiple of 4", "Use 0x0."),
+            (0, "out_offset", "'out_offset' is 0x4001, not a multiple of 4", "Use 0x4000."),
         ],
     ),
     Violation(
@@ -2021,3 +2021,22 @@ def test_all_violations_are_reported_at_once(tmp_path: Path) -> None:
     ]
     found = check(Violation("", layers, [(2, 3, 3, 3), (2, 2, 3, 3)], []).network(tmp_path))
     assert {"E301", "E302", "E340"} <= {d.code for d in found}
+
+
+@pytest.mark.parametrize("before", [0, 1, 2])
+def test_cropped_rows_are_skipped_by_the_place_that_is_read(before: int, tmp_path: Path) -> None:
+    """Anywhere else the layer would read rows of the source that were to be cropped, or others."""
+    layer = {"processors": 1, "op": "Conv2d", "kernel_size": "1x1", "pad": 0, "activate": "none"}
+    for offset in range(0, 0x40, 4):
+        text = describe(
+            layer,
+            dict(
+                layer, in_sequences="[0]", in_crop=f"[{before}, 1]", in_dim=f"[{3 - before}, 4]",
+                in_offset=0x4000 + offset, out_offset=0,
+            ),
+        )  # fmt: skip
+        network, _ = build(
+            tmp_path, text, sample(1, 4, 4), [weights(1, 1, 1, 1), weights(1, 1, 1, 1, seed=2)]
+        )
+        codes = {d.code for d in check(network)}
+        assert ("E366" in codes) == (offset != 4 * 4 * before), offset
