@@ -188,10 +188,13 @@ def offsets_are_words(layer: MappedLayer, _: Chip) -> Iterator[Finding]:
     """The hardware addresses words; the last two bits of an offset are lost."""
     for key, value in (("in_offset", layer.in_offset), ("out_offset", layer.out_offset)):
         if value % WORD_BYTES:
-            found = f"'{key}' is 0x{value:x}, not a multiple of {WORD_BYTES}"
-            remedy = f"Use 0x{value // WORD_BYTES * WORD_BYTES:x}."
-            # The known answer is read where the description says, the output stands before it
-            yield Finding(found, key, remedy, unsound=key == "out_offset")
+            yield Finding(
+                f"'{key}' is 0x{value:x}, not a multiple of {WORD_BYTES}",
+                key,
+                f"Use 0x{value // WORD_BYTES * WORD_BYTES:x}.",
+                # The known answer is read where the description says, the output stands before it
+                unsound=key == "out_offset",
+            )
 
 
 @constraint("W348", Kind.HARDWARE, Severity.WARNING)

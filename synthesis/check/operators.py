@@ -163,8 +163,12 @@ def final_wide_layer_has_no_activation(
 def inner_wide_layer(layer: MappedLayer, network: MappedNetwork) -> Iterator[Finding]:
     """The next layer reads bytes; a 32-bit output can only be read by the processor."""
     if layer.output_width == 32 and layer is not network.final and not layer.is_output:
-        what = "32-bit output of a layer that feeds another"
-        yield Finding(what, "output_width", "Remove the key.", unsound=True)
+        yield Finding(
+            "32-bit output of a layer that feeds another",
+            "output_width",
+            "Remove the key.",
+            unsound=True,
+        )
 
 
 @layer_constraint("E308", Kind.NETWORK, derived=True)

@@ -515,3 +515,16 @@ def test_operations_and_memory_of_the_worked_example(tmp_path: Path) -> None:
     assert sum(o.add for o in operations) == 3_136
     assert found.weight_bytes == 108 + 1728 + 128 + 3920
     assert (found.weight_bytes_total, found.bias_bytes_total) == (442_368, 2_048)
+
+
+@pytest.mark.parametrize("tcalc", [False, True])
+def test_layers_that_read_ahead_count_their_passes(tcalc: bool, tmp_path: Path) -> None:
+    """docs/hardware/execution.md, "Modes of MAX78002": one less, with tcalc by fours."""
+    for passes in range(1, 10):
+        layer = {**CONV, "processors": mask(64), "readahead": True, "tcalc": tcalc}
+        shapes = sample(64 * passes, 2, 2), [weights(2, 64 * passes, 3, 3)]
+        made = program(tmp_path, [layer], *shapes, chip=MAX78002)
+        control = fields(made, 0, "LCTL")
+        count = len(range(1, passes)) if not tcalc else [*range(passes)][-1] // 4
+        assert (control["read_ahead"], control["shift_count"]) == (1, count)
+        assert fields(made, 0, "POST")["tcalc"] == tcalc

@@ -310,3 +310,19 @@ def test_depthwise_layers(taps: str, bits: int, more: int, tmp_path: Path) -> No
             sums = plain.convolved([image], kernels[c].tolist(), (side // 2,) * 2)
             wanted = [[plain.narrowed(v + 128 * bias[c], 0) for v in row] for row in sums]
             assert found[c].tolist() == wanted, (channels, c)
+
+
+@pytest.mark.parametrize("gap", [0, 1, 2, 3])
+def test_layers_skip_the_gaps_that_others_leave(gap: int, tmp_path: Path) -> None:
+    """What stands in a gap is nobody's; MAX78002 reads around it."""
+    first = {**conv(activate="none"), "processors": mask(3), "output_processors": mask(5)}
+    second = {**conv(activate="none"), "processors": mask(5), "output_processors": mask(2)}
+    text = describe({**first, "write_gap": gap}, {**second, "read_gap": gap})
+    kernels = [weights(5, 3, 1, 1), weights(2, 5, 1, 1, seed=4)]
+    network, _ = build(tmp_path, text, sample(3, 3, 2), kernels, chip=MAX78002)
+    placement = place(network, PlaceOptions())
+    activations = simulate(network, average_rounding=False)
+    machine = emulated(encode(network, placement, activations, EncodeOptions()))
+    assert machine.wrong == []
+    found = machine.run.layers[0].words[0]
+    assert np.diff(found).tolist() == [gap + 1] * 5

@@ -17,6 +17,7 @@ from diagnostics import Diagnostic, DiagnosticError
 from synthesis.mapping import MappedLayer, MappedNetwork
 from synthesis.options import EncodeOptions
 from synthesis.place import Placement, PlaceOptions
+from synthesis.place.allocation import ColumnSearch, NoRoomError
 from tests.synthesis.decoder import columns_of, processors, read_bias, read_input, read_kernels
 from tests.synthesis.networks import build, describe, mask, sample, weights
 from tests.synthesis.stages import check, encode, place, place_what_fits, simulate
@@ -600,3 +601,24 @@ def test_layers_of_narrow_weights_take_columns_for_kernels_that_fill_no_byte(
         assert second.first == next(n for n in range(0, 999, 4) if n >= columns)
         written = placement.kernel_memory.owner[0, :columns] == 0
         assert written.all()
+
+
+@pytest.mark.parametrize("processors", [1, 2])
+def test_kernels_stand_at_the_lowest_multiple_of_four_that_is_free(processors: int) -> None:
+    """All patterns of taken columns; nothing is found where none is free."""
+    columns = 11 // processors
+    for pattern in range(1 << columns * processors):
+        taken = [pattern >> n & 1 == 1 for n in range(columns * processors)]
+        used = np.array(taken).reshape(processors, columns)
+        for length in (1, 2, 3, 4, 5, 7):
+            free = [
+                first
+                for first in range(0, columns - length + 1, 4)
+                if not used[:, first : first + length].any()
+            ]
+            search = ColumnSearch(MAX78000, used, [columns] * processors, length, False)
+            if free:
+                assert search.upward(0) == free[0], (used, length)
+            else:
+                with pytest.raises(NoRoomError):
+                    search.upward(0)
