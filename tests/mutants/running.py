@@ -110,9 +110,12 @@ class Workers:
         self._running.append(_Running(task, pid, folder, tree, time.monotonic() + limit))
 
     def _look(self, one: _Running) -> None:
-        pid, status = os.waitpid(one.pid, os.WNOHANG)
-        ended = pid == one.pid
-        spent = ended and os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGXCPU
+        # it keeps its number until it is waited for: nobody else's process is ended
+        info = os.waitid(os.P_PID, one.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        ended = info is not None
+        spent = (
+            info is not None and info.si_status == signal.SIGXCPU and info.si_code != os.CLD_EXITED
+        )
         fate = "time-out" if spent else "died"
         if not ended and time.monotonic() < one.looked + 1:
             return
@@ -129,8 +132,7 @@ class Workers:
             else:
                 return
         _end(one.pid)
-        if not ended:
-            os.waitpid(one.pid, 0)
+        os.waitpid(one.pid, 0)
         self._running.remove(one)
         self._reap()
         result = _result(one.folder, fate)
