@@ -380,3 +380,82 @@ def test_what_is_read_by_several_layers_is_scaled_once_and_only_at_the_end() -> 
     assert [int(m.activation_threshold) for m in (model.a, model.b, model.c)] == [2, 0, -1]
     assert torch.allclose(found[0], wanted[0], atol=1e-6)
     assert torch.allclose(found[1], wanted[1] / 4, atol=1e-6)  # c reads it as well
+
+
+@pytest.mark.parametrize("bits", [1, 2, 8])
+@torch.no_grad()
+def test_corrected_biases_make_good_for_what_rounding_takes_from_the_mean(bits: int) -> None:
+    from layers.bias_correction import correct_biases, layers_in_order
+
+    torch.manual_seed(6)
+
+    def made() -> Any:
+        conv = ai8x.Conv2d(2, 3, 3, padding=1, bias=True)
+        return nn.Sequential(conv, ai8x.Conv2d(3, 2, 1, bias=False)).train()
+
+    trained, model = made(), made()
+    trained[0].op.weight.normal_(0, 0.2)
+    model.load_state_dict(trained.state_dict())
+    ai8x.initiate_qat(model, {"weight_bits": bits})
+    ai8x.fit_ranges(model)
+    inputs = [torch.rand(4, 2, 5, 5) - 0.2 for _ in range(2)]
+    before = model[0].op.bias.clone()
+    correct_biases(model, trained, inputs, widest=bits - 1)
+    assert torch.equal(model[0].op.bias, before)
+    correct_biases(model, trained, inputs, widest=bits)
+    unit = 2.0 ** (int(model[0].range_exponent) - bits + 1)
+    limit = 2 ** (bits - 1)
+    held = (model[0].op.weight / unit + 0.5).floor().clamp(-limit, limit - 1) * unit
+    x = torch.cat(inputs)
+    lost = torch.nn.functional.conv2d(x, model[0].op.weight - held, padding=1).mean((0, 2, 3))
+    assert torch.allclose(model[0].op.bias, before + lost, atol=1e-5)
+    assert model.training
+    assert trained.training
+    assert [name for name, _ in layers_in_order(model, x, bits)] == ["0"]
+
+
+@pytest.mark.parametrize("simulate", [False, True])
+def test_quantize_rounds_to_its_bits_or_divides_by_them(simulate: bool) -> None:
+    from layers.elementary import Quantize
+
+    ai8x.set_device(85, simulate=simulate, round_avg=False, verbose=False)
+    x = torch.arange(-600, 600) / 8 if simulate else torch.arange(-600, 600) / 512
+    for bits, extra in itertools.product((-6, -2, 0, 1, 2, 4, 8), (0, 1, -1, -4)):
+        found = Quantize(bits, extra)(x).tolist()
+        if simulate:
+            by = 1.0 if bits == 1 else 2.0 ** (bits + extra - 1)
+            wanted = [math.floor(one / by + 0.5) for one in x.tolist()]
+        else:
+            steps_ = 2.0 ** (bits - extra - 1)
+            wanted = [math.floor(one * steps_ + 0.5) * 2.0 ** (1 - bits) for one in x.tolist()]
+        assert found == wanted
+
+
+def test_output_shift_is_the_exponent_of_the_least_power_of_two_that_holds() -> None:
+    from layers.elementary import output_shift_of
+
+    for exponent in range(-20, 21):
+        for value in (2.0**exponent, 2.0**exponent * 1.25, 2.0**exponent * 1.75):
+            least = math.ceil(math.log2(value))
+            assert output_shift_of(torch.tensor(value)) == min(max(least, -15), 15)
+
+
+def test_optimizer_that_is_made_anew_keeps_the_state_of_what_is_left() -> None:
+    torch.manual_seed(1)
+    model = nn.Sequential(
+        ai8x.FusedConv2dBNReLU(2, 3, 3, bias=True),  # type: ignore[attr-defined]
+        ai8x.Conv2d(3, 4, 1, bias=True),
+    )
+    optimizer = torch.optim.SGD(model.parameters(), 0.1, momentum=0.9)
+    optimizer.param_groups[0]["lr"] = 0.025
+    model(torch.rand(2, 2, 5, 5)).square().sum().backward()
+    optimizer.step()
+    momenta = {id(p): optimizer.state[p].get("momentum_buffer") for p in model.parameters()}
+    ai8x.fuse_bn_layers(model)
+    renewed = ai8x.update_optimizer(model, optimizer)
+    assert renewed.param_groups[0]["lr"] == 0.025
+    assert renewed.param_groups[0]["momentum"] == 0.9
+    kept = [p for p in renewed.param_groups[0]["params"] if p.requires_grad]
+    assert [id(p) for p in kept] == [id(p) for p in model.parameters() if p.requires_grad]
+    found = renewed.state[model[0].op.weight]["momentum_buffer"]
+    assert torch.equal(found, momenta[id(model[0].op.weight)])

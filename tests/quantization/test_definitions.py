@@ -676,3 +676,65 @@ def test_scales_to_try_begin_where_nothing_is_clipped() -> None:
         assert found[0] == first
         assert found[-1] <= 23 - bits
         assert len(found) >= 1
+
+
+def test_error_sums_are_those_of_all_batches_at_once() -> None:
+    from quantization.q15.report import ErrorSums, rows
+
+    graph = example()
+    samples = RANDOM(3).uniform(-1, 1, (11, 2, 6, 5))
+    maps = torch_maps(graph, samples)
+    largest = [float(np.abs(one).max(initial=0)) for one in maps]
+    network = quantize_network(graph, largest, largest, 8, Guard.WORST)
+    found = execute.execute(network, execute.quantize_input(network, samples))
+    sums = ErrorSums(network)
+    for part in (slice(0, 4), slice(4, 11)):
+        sums.add([one[part] for one in maps], [one[part] for one in found])
+    errors = sums.finished()
+    for tensor in measured_maps(graph):
+        values = np.ldexp(found[tensor].astype(float), -network.fractions[tensor])
+        wanted = formats.sqnr_db(maps[tensor], values.transpose(0, 3, 1, 2))
+        assert errors.sqnr_db(tensor) == pytest.approx(wanted)
+    most = maps[graph.output].reshape(11, -1).argmax(1), found[graph.output].reshape(11, -1)
+    assert errors.agreeing == int((most[0] == most[1].argmax(1)).sum())
+    assert errors.samples == 11
+    table = rows(network, errors)
+    steps = [step for step in graph.steps if isinstance(step, Weighted)]
+    assert [row[0] for row in table] == [step.name for step in steps]
+    for row, step in zip(table, steps, strict=True):
+        kept = network.layers[step.target].formats
+        assert row[1:8] == (kept.kx, kept.kw, kept.kb, kept.ko, kept.kx + kept.kw - kept.kb,
+                            kept.kx + kept.kw - kept.ko, kept.guard_bits)  # fmt: skip
+        assert float(str(row[8])) == pytest.approx(kept.bound / 2**31, abs=6e-4)
+        behind = graph.activated(step.target)
+        assert float(str(row[9])) == pytest.approx(errors.sqnr_db(behind), abs=0.06)
+
+
+@pytest.mark.parametrize("shape", [(0,), (), (2, 0, 3)])
+def test_tensors_without_values_or_axes_cannot_be_quantized(shape: tuple[int, ...]) -> None:
+    from checkpoint import Checkpoint
+    from quantization import QuantizationOptions, quantize_checkpoint
+
+    state = {"a.op.weight": np.ones(shape, np.float32), "a.output_shift": np.zeros(1, np.float32)}
+    with pytest.raises(InputError) as caught:
+        quantize_checkpoint(Checkpoint({"state_dict": state}), QuantizationOptions())
+    assert caught.value.code == "E705"
+
+
+@pytest.mark.parametrize("bits", [1, 2, 4, 8])
+def test_report_counts_what_lies_beyond_the_integers(bits: int) -> None:
+    from quantization.arithmetic import quantize_weights
+    from quantization.report import Conversion, measure
+
+    limit = 2 ** (bits - 1)
+    values = (np.arange(-8 * limit, 8 * limit) / (4 * limit)).astype(np.float32).reshape(4, -1)
+    integers = quantize_weights(values, np.float32(1), bits)
+    found = measure("it", values, integers, Conversion(np.float32(limit), bits, 0, 1.0))
+    wanted = np.floor(values.astype(np.float64) * limit + 0.5)
+    assert found.clipped == int(((wanted < -limit) | (wanted > limit - 1)).sum())
+    noise = ((values * np.float64(limit) - integers) ** 2).sum()
+    ratio = 10 * math.log10(((values * np.float64(limit)) ** 2).sum() / noise)
+    assert found.snr_db == pytest.approx(ratio)
+    assert (found.low, found.high, found.shape) == (values.min(), values.max(), values.shape)
+    exact = measure("it", integers, integers, Conversion(np.float32(1), bits, 0, 1.0))
+    assert exact.snr_db == math.inf
