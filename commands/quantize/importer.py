@@ -8,7 +8,8 @@ import ai8x
 from checkpoint import Checkpoint, read_checkpoint
 from commands.quantize.arguments import CalibrationOptions, QuantizeOptions
 from commands.quantize.calibrator import load_samples
-from frontends.modules.plain.ranges import fit_ranges
+from diagnostics import Diagnostic, Place, Severity, print_diagnostics
+from frontends.modules.plain.ranges import beyond_range, fit_ranges
 from training.catalog.discovery import find_models
 from training.catalog.imported import imported, notes_of, plain_state
 from training.catalog.own_data import dataset_named
@@ -42,6 +43,15 @@ def imported_checkpoint(given: QuantizeOptions, calibration: CalibrationOptions)
     factors = fit_ranges(network, samples)
     listed = ", ".join(f"{name} x{factor:.3g}" for name, factor in factors.items())
     print(f"Results of layers are scaled to the range of the chip: {listed}")
+    beyond = [f"{name} ({largest:.3g})" for name, largest in beyond_range(network, samples).items()]
+    if beyond:
+        warning = (
+            f"results leave the chip's range of -1 to 1 and are limited: {', '.join(beyond)}; what "
+            "is added to or joined with the input, or made and read by one layer, has no factor"
+        )
+        remedy = "Add the result of a convolution in place of the input; define a module per use."
+        place = Place(file=given.input)
+        print_diagnostics([Diagnostic("W708", warning, place, remedy, Severity.WARNING)])
     return Checkpoint({
         "epoch": 0, "arch": plain_name(given.model),
         "state_dict": {name: tensor.numpy() for name, tensor in network.state_dict().items()},

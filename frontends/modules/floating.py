@@ -190,7 +190,8 @@ class FloatingReader:
         users = list(node.users)
         if len(users) == 1 and users[0].op == "call_module":
             following = self._model.get_submodule(users[0].target)
-            if isinstance(following, nn.BatchNorm1d | nn.BatchNorm2d):
+            normal = isinstance(following, nn.BatchNorm1d | nn.BatchNorm2d)
+            if normal and following.running_mean is not None:
                 norm = following
                 self._folded[users[0]] = node
         return self._operate(node, name, op, self._maps[source], source, norm=norm)

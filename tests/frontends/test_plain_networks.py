@@ -17,6 +17,7 @@ import ai8x
 import ai8xize
 import quantize
 from checkpoint import read_checkpoint
+from commands.q15.network import graph_of
 from datasets.torchvision_access import torchvision
 from device import MAX78000, MAX78002
 from diagnostics import run
@@ -24,7 +25,7 @@ from diagnostics.errors import InputError
 from frontends.modules.foreign import foreign_modules
 from frontends.modules.networks import describe
 from frontends.modules.plain.network import import_network
-from frontends.modules.plain.ranges import fit_ranges
+from frontends.modules.plain.ranges import beyond_range, fit_ranges
 from tests.conftest import ROOT
 from tests.frontends import plain_networks as plain
 
@@ -92,6 +93,40 @@ def test_imported_network_computes_the_same(
     torch.testing.assert_close(ours, wanted, rtol=1e-4, atol=1e-5 * float(wanted.abs().max()))
     text = describe(found.network, x[:1], CHIPS[die], name="net", arch="net", dataset="some")
     assert len(text.nodes) == layers
+
+
+@torch.no_grad()
+@pytest.mark.parametrize(("weight", "limited"), [(0.5, ["add_elementwise"]), (0.0, [])])
+def test_results_that_cannot_be_scaled_into_the_range_are_named(
+    weight: float, limited: list[str]
+) -> None:
+    """What is added to the input has its scale."""
+
+    class Skip(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.a, self.b = nn.Conv2d(2, 2, 1), nn.Conv2d(2, 2, 1)
+            nn.init.constant_(self.a.weight, weight)
+            nn.init.constant_(self.b.weight, 3)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.b(x + self.a(x).relu())
+
+    ai8x.set_device(85, False, False, verbose=False)
+    x = torch.full((1, 2, 3, 3), 0.75)
+    network = Skip()
+    nn.init.zeros_(network.a.bias)
+    found: Any = import_network(network, x, "net", {}).network
+    fit_ranges(found, [x])
+    assert list(beyond_range(found, [x])) == limited
+
+
+def test_networks_of_16_bits_name_normalization_without_statistics() -> None:
+    norm = nn.BatchNorm2d(4, track_running_stats=False)
+    network = nn.Sequential(nn.Conv2d(3, 4, 3), norm, nn.ReLU())
+    with pytest.raises(InputError, match="1: it normalizes by the statistics") as caught:
+        graph_of(network.eval(), torch.zeros(1, 3, 6, 6), "net")
+    assert caught.value.code == "E670"
 
 
 @torch.no_grad()

@@ -19,6 +19,7 @@ from frontends.modules.plain.layers import EXACTLY_ONE
 from frontends.modules.tracing import Node
 
 _LIMIT = 127 / 128
+_BEYOND = 1.001  # -1 is within the range; the rest is for rounding
 
 
 class _Unlimited(fx.Interpreter):
@@ -76,6 +77,24 @@ def fit_ranges(network: Any, batches: Iterable[Tensor]) -> dict[str, float]:
         given, taken = factors[units.of(node)], factors[units.of(node.args[0])]
         found[node.target] = given
         _scale(layer, taken, given)
+    return found
+
+
+@torch.no_grad()
+def beyond_range(network: Any, batches: Iterable[Tensor]) -> dict[str, float]:
+    """Return the largest magnitudes of results that leave the range all the same, by layer.
+
+    Those are added to the input, or made and read by the same layer, so that they have no factor.
+    """
+    measured = _Unlimited(network)
+    for batch in batches:
+        measured.run(batch)
+    found: dict[str, float] = {}
+    for node, largest in measured.largest.items():
+        module = network.get_submodule(node.target) if node.op == "call_module" else None
+        limited = isinstance(module, ai8x.Eltwise) or _operator_of(network, node) is not None
+        if limited and not getattr(module, "wide", False) and largest > _BEYOND:
+            found[str(node.target)] = max(found.get(str(node.target), 0.0), largest)
     return found
 
 
