@@ -180,12 +180,12 @@ def binary_kernels_are_not_filled_up(layer: MappedLayer, _: Chip) -> Iterator[Fi
 @layer_constraint("W373", Kind.HARDWARE, Severity.WARNING)
 def transposed_convolution_without_pool_stride(layer: MappedLayer, _: Chip) -> Iterator[Finding]:
     """The registers of a transposed convolution have no place for the stride of pooling."""
-    if layer.operator.transposed and layer.strides:
+    if layer.operator.transposed and max(layer.pooling.stride) > 1:
         yield Finding(
             f"'pool_stride' is {max(layer.pooling.stride)} in front of a ConvTranspose2d"
             f"{_CONSEQUENCE}",
             ("pool_stride", "op"),
-            "Pool in a layer before.",
+            "Pool in a layer before." if layer.strides else "Use pool_stride: 1.",
             unsound=True,
         )
 

@@ -315,10 +315,14 @@ def test_pooling_in_front_of_a_transposed_convolution_gets_a_layer(
     assert "N430" in found.codes and "W373" not in found.codes
 
 
-def test_a_stride_that_is_never_taken_needs_no_layer(tmp_path: Path) -> None:
-    pooled = {**CONV, "op": "ConvTranspose2d", "max_pool": 4, "pool_stride": 4}
+@BOTH
+@pytest.mark.parametrize("window", [4, 3, 1])
+def test_a_stride_that_is_never_taken_needs_no_layer(
+    tmp_path: Path, chip: Chip, window: int
+) -> None:
+    pooled = {**CONV, "op": "ConvTranspose2d", "max_pool": window, "pool_stride": 4}
     kernels = kernels_of((5, 3, 3, 3))
-    found = arranged(tmp_path, pooled, shape=(3, 4, 4), kernels=kernels)
+    found = arranged(tmp_path, pooled, shape=(3, window, window), kernels=kernels, chip=chip)
     assert not {"N430", "W373"} & set(found.codes)
 
 

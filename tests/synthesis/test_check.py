@@ -1524,6 +1524,19 @@ VIOLATIONS = [
     ),
     Violation(
         "W373",
+        [{**CONV, "op": "ConvTranspose2d", "max_pool": 4, "pool_stride": 4}],
+        [(2, 3, 3, 3)],
+        [
+            (
+                0,
+                "pool_stride",
+                f"'pool_stride' is 4 in front of a ConvTranspose2d{OTHERWISE}",
+                "Use pool_stride: 1.",
+            )
+        ],
+    ),
+    Violation(
+        "W373",
         [{**CONV, "op": "ConvTranspose2d", "max_pool": 2, "pool_stride": 2}],
         [(2, 3, 3, 3)],
         [

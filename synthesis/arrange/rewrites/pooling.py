@@ -27,6 +27,8 @@ def with_separate_pooling(
     The registers of a transposed convolution have no place for the stride.
     """
     notices: list[Diagnostic] = []
+    layers = tuple(_without_idle_stride(x) for x in network.layers)
+    network = replace(network, layers=layers)
     while True:
         layer = next((x for x in network.executed() if _has_no_place(x, fixed)), None)
         if layer is None:
@@ -52,6 +54,13 @@ def with_separate_pooling(
                 severity=Severity.NOTICE,
             )
         )
+
+
+def _without_idle_stride(layer: Layer) -> Layer:
+    """Return a transposed convolution without a stride that is never taken."""
+    if not layer.operator.transposed or layer.strides:
+        return layer
+    return replace(layer, pooling=replace(layer.pooling, stride=(1, 1)))
 
 
 def _has_no_place(layer: Layer, fixed: Layout) -> bool:
