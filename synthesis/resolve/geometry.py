@@ -64,8 +64,7 @@ def geometry(layer: LayerDescription, in_dim: Size, *, widened: bool) -> Geometr
             layer, f"cropping {before} and {after} rows leaves nothing", ("in_crop",), "Crop less."
         )
     pooling = _pooling(layer, operator, in_dim)
-    one_dimensional = operator.one_dimensional or in_dim[1] == 1
-    pooled = pooled_size(in_dim, pooling, one_dimensional)
+    pooled = pooled_size(in_dim, pooling)
     if min(pooled) < 1:
         rows, columns = pooling.window
         raise _nothing_left(

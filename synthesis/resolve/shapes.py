@@ -12,7 +12,7 @@ from typing import assert_never
 from synthesis.network import Operator, Pooling, Size
 
 
-def pooled_size(size: Size, pooling: Pooling, one_dimensional: bool) -> Size:
+def pooled_size(size: Size, pooling: Pooling) -> Size:
     """Return the size after pooling or decimation; incomplete windows at the edges are dropped."""
     rows, columns = (
         (length - (window - 1) * dilation - 1) // stride + 1
@@ -20,7 +20,7 @@ def pooled_size(size: Size, pooling: Pooling, one_dimensional: bool) -> Size:
             size, pooling.window, pooling.stride, pooling.dilation, strict=True
         )
     )
-    return rows, 1 if one_dimensional else columns
+    return rows, columns
 
 
 def output_size(

@@ -38,19 +38,37 @@ def listed(names: Sequence[str]) -> str:
 
 
 def joined(
-    folder: Path, counts: Sequence[int], join: Keys, chip: Chip, own: Sequence[tuple[int, ...]] = ()
+    folder: Path,
+    counts: Sequence[int],
+    join: Keys,
+    chip: Chip,
+    own: Sequence[tuple[int, ...]] = (),
+    *,
+    tail: bool = True,
 ) -> Arranged:
-    """Arrange a network whose last layer but one joins maps of so many channels."""
+    """Arrange a network that joins maps of so many channels; `tail`: one more layer reads them."""
     parts = [{**ONE, "name": name, "in_sequences": "first"} for name in names_of(counts)]
     join = {"name": "join", "in_sequences": listed(names_of(counts)), **join}
     shapes = [(8, 3, 3, 3), *((n, 8, 1, 1) for n in counts), *own, (4, sum(counts), 1, 1)]
-    layers = (FIRST, *parts, join, END)
+    layers = (FIRST, *parts, join, END) if tail else (FIRST, *parts, join)
+    shapes = shapes if tail else shapes[:-1]
     return arranged(folder, *layers, shape=(3, 4, 4), kernels=kernels_of(*shapes), chip=chip)
 
 
 @pytest.mark.parametrize("counts", [(8, 8), (5, 9, 3), (20, 12, 16)])
 def test_joined_maps_are_passed_on(tmp_path: Path, counts: tuple[int, ...]) -> None:
     joined(tmp_path, counts, PASS, MAX78000)
+
+
+@pytest.mark.parametrize("counts", [(40, 38), (40, 40), (20, 20, 35)])
+def test_joined_passes_are_filled_up_for_narrow_weights(
+    tmp_path: Path, counts: tuple[int, ...]
+) -> None:
+    """Inputs of narrow weights fill all passes; what is missing is added to the last part."""
+    end = {**ONE, "quantization": 4}
+    found = joined(tmp_path, counts, end, MAX78000, [(4, sum(counts), 1, 1)], tail=False)
+    added = next(x for x in found.made.network.layers if x.name == names_of(counts)[-1])
+    assert added.out_channels == 80 - sum(counts[:-1])
 
 
 @pytest.mark.parametrize("counts", [(8, 20), (6, 6), (20, 12, 16)])

@@ -189,6 +189,25 @@ def test_biases_of_several_layers_are_added_where_they_stand(
     assert placement.biases[3].offsets[0] == 0 if first else placement.biases[0].offsets[0] == 0
 
 
+@pytest.mark.parametrize("chip", [MAX78000, MAX78002], ids=lambda chip: chip.name)
+def test_a_bias_of_a_flattened_layer_is_first_where_the_chip_needs_it(
+    tmp_path: Path, chip: Chip
+) -> None:
+    """Even before that of a layer bound to the only group."""
+    layers = (
+        {**CONV, "processors": 1, "out_offset": 0x2000, "bias_group": 0},
+        {"op": "Linear", "flatten": True, "activate": "none", "output_shift": -6,
+         "processors": 0xF, "out_offset": 0},
+    )  # fmt: skip
+    kernels = [weights(4, 1, 3, 3), weights(3, 16, 1, 1)]
+    biases = [weights(len(k), seed=i) for i, k in enumerate(kernels)]
+    placement = runs(
+        tmp_path, *layers, data=sample(1, 2, 2), kernels=kernels, biases=biases, chip=chip
+    )
+    begins = [placement.biases[i].offsets[0] for i in range(2)]
+    assert begins == ([3, 0] if chip.places_flatten_bias_first else [0, 4])
+
+
 @pytest.mark.parametrize(
     "processors", [mask(6), mask(6, 4), mask(16), mask(20), mask(24, 8), mask(12, 24), mask(64)]
 )

@@ -279,7 +279,7 @@ def test_conv1d_layers_truncate_averages_whatever_the_option_says(
 def test_spread_window_of_three_stays_inside_the_image() -> None:
     pooling = Pooling((3, 3), (1, 1), (2, 2))
     data = np.arange(36).reshape(1, 6, 6)
-    size = pooled_size((6, 6), pooling, one_dimensional=False)
+    size = pooled_size((6, 6), pooling)
     assert size == (2, 2)
     assert pool(data, pooling, size, rounding=False).ravel().tolist() == [28, 29, 34, 35]
 
@@ -464,7 +464,7 @@ def test_random_pooling_is_that_of_loops(
 ) -> None:
     data = np.random.default_rng(seed).integers(-128, 128, (2, rows, columns))
     pooling = Pooling(window, (stride, stride), average=average)
-    size = pooled_size((rows, columns), pooling, one_dimensional=False)
+    size = pooled_size((rows, columns), pooling)
     if min(size) < 1:
         return
     found = pool(data, pooling, size, rounding=False)
