@@ -24,8 +24,7 @@ class normalize:
 
     def __call__(self, img: Tensor) -> Tensor:
         """Return the normalized image; shape and dtype stay."""
-        integers = img.sub(0.5).mul(256.0).round().clamp(-128, 127)
-        return integers if self.divisor == 1 else integers.div(self.divisor)
+        return img.sub(0.5).mul(256.0).round().clamp(-128, 127).div(self.divisor)
 
 
 class fold:

@@ -545,3 +545,35 @@ def test_name_of_an_architecture_is_short(tmp_path: Path) -> None:
         data = zip_container(checkpoint_pickle(extra), data_0=ONE)
         found = refused("E506", lambda d=data: reader.parse_checkpoint(d, "x"))
         assert found == (length > reader.MAX_NAME)
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+def test_numbers_of_numpy_become_those_of_python(order: str) -> None:
+    for code in ("f2", "f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "b1"):
+        value = np.array(1, np.dtype(code).newbyteorder(order))[()]
+        scalar = np.array([value], np.dtype(code).newbyteorder(order))
+        kind = known_objects.NumberType(code, order)
+        found = known_objects._number((kind, scalar.tobytes()))
+        assert found == 1
+        assert isinstance(found, {"f": float, "b": bool}.get(code[0], int))
+        assert refused(
+            "E503", lambda k=kind, s=scalar: known_objects._number((k, s.tobytes() + b"x"))
+        )
+        assert refused("E503", lambda k=kind, s=scalar: known_objects._number((k, s.tobytes()[1:])))
+
+
+def test_storages_have_the_bytes_of_their_types() -> None:
+    sizes = {"Float": 4, "Double": 8, "Half": 2, "BFloat16": 2, "Long": 8, "Int": 4, "Short": 2,
+             "Char": 1, "Byte": 1, "Bool": 1}  # fmt: skip
+    for name, code in known_objects.STORAGE_DTYPES.items():
+        wanted = sizes[name.removesuffix("Storage")]
+        assert known_objects.StorageType(code).item_bytes == wanted
+    for text_of, shown in (("a\nb", "a\\nb"), ("x" * 80, "x" * 80), ("x" * 81, "x" * 80 + "...")):
+        assert known_objects.printable(text_of) == shown
+    for size in (known_objects.MAX_ELEMENTS, known_objects.MAX_ELEMENTS + 1):
+        for shape in ((size, 0), (0, size), (size,)):
+            found = refused("E503", lambda s=shape: known_objects.checked_shape(s, "it"))
+            assert found == (size > known_objects.MAX_ELEMENTS)
+    for axes in (known_objects.MAX_DIMENSIONS, known_objects.MAX_DIMENSIONS + 1):
+        found = refused("E503", lambda n=axes: known_objects._sizes((1,) * n))
+        assert found == (axes > known_objects.MAX_DIMENSIONS)

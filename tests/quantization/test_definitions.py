@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
 from types import SimpleNamespace
 from typing import Any
@@ -738,3 +739,61 @@ def test_report_counts_what_lies_beyond_the_integers(bits: int) -> None:
     assert (found.low, found.high, found.shape) == (values.min(), values.max(), values.shape)
     exact = measure("it", integers, integers, Conversion(np.float32(1), bits, 0, 1.0))
     assert exact.snr_db == math.inf
+
+
+@pytest.mark.parametrize("bits", [8, 16])
+def test_network_comes_back_from_its_checkpoint(bits: int) -> None:
+    from quantization.q15.file import StoredNetwork, from_checkpoint, to_checkpoint
+
+    graph = example()
+    samples = RANDOM(3).uniform(-1, 1, (3, 2, 6, 5))
+    largest = [float(np.abs(one).max(initial=0)) for one in torch_maps(graph, samples)]
+    network = quantize_network(graph, largest, largest, bits, Guard.WORST)
+    x = execute.quantize_input(network, samples)
+    for column_major in (False, True):
+        stored_one = StoredNetwork(network, x[0], column_major)
+        found = from_checkpoint(to_checkpoint(stored_one, "net"), "file")
+        assert (found.network.bits, found.network.guard) == (bits, Guard.WORST)
+        assert found.column_major == column_major
+        assert np.array_equal(found.sample, x[0])
+        again = execute.execute(found.network, x)[found.network.graph.output]
+        assert np.array_equal(again, execute.execute(network, x)[graph.output])
+        names = [[step.name for step in one.steps] for one in (graph, found.network.graph)]
+        assert names[0] == names[1]
+        kept = [layer.formats for layer in network.layers.values()]
+        assert [layer.formats for layer in found.network.layers.values()] == kept
+
+
+def test_fixed_network_keeps_formats_that_meet_and_its_budget() -> None:
+    from quantization.fixed.network import FixedRules, fix_network
+
+    graph = example()
+    samples = RANDOM(3).uniform(-1, 1, (3, 2, 6, 5))
+    ranges = [summarize(one) if one.size else None for one in torch_maps(graph, samples)]
+    sizes = [step.weights.size for step in graph.steps if isinstance(step, Weighted)]
+    for bits, data_bits in ((1, 8), (2, 8), (4, 8), (8, 8), (16, 16), (None, 16)):
+        rules = FixedRules(bits, 30.0, Division.POWER_OF_TWO, Rule(), Rule())
+        found = fix_network(graph, ranges, rules)
+        assert found.data_bits == data_bits
+        for tensor, leader in enumerate(leaders_of(graph)):
+            assert found.fractions[tensor] == found.fractions[leader]
+        for step in graph.steps:
+            if isinstance(step, Weighted):
+                layer = found.layers[step.target]
+                assert layer.in_fraction == found.fractions[step.source]
+                assert layer.out_fraction == found.fractions[step.target]
+                assert layer.data_bits == data_bits
+        for tensor in measured_maps(graph):
+            held = 2.0 ** (data_bits - 1 - found.fractions[tensor])
+            some = ranges[tensor]
+            assert some is not None
+            assert some.magnitude <= held
+        widths = found.lengths.bits
+        size = sum(-(-n * width // 8) for n, width in zip(sizes, widths, strict=True))
+        assert found.lengths.size_bytes == size
+        if bits is not None:
+            assert widths == (bits,) * len(sizes)
+            assert fix_network(graph, ranges, replace(rules, budget=size)).lengths.fits
+            with pytest.raises(InputError) as caught:
+                fix_network(graph, ranges, replace(rules, budget=size - 1))
+            assert caught.value.code == "E929"
