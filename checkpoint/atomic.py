@@ -152,7 +152,7 @@ def make_folders(folder: Path, created: list[Path] | None = None) -> None:
     What was made is added to `created`, the outermost first, even if the rest fails; that raises
     OSError.
     """
-    missing = [part for part in (folder, *folder.parents) if not part.exists()]
+    missing = [part for part in (folder, *folder.parents) if not part.is_dir()]
     for part in reversed(missing):
         part.mkdir(exist_ok=True)  # another run may be quicker
         if created is not None:

@@ -39,7 +39,7 @@ def input_bytes(config: LayerConfig, instance_bytes: int) -> tuple[Integers, Int
     """
     inputs = config.input
     pixels = np.arange(inputs.size[0] * inputs.size[1])
-    processors = np.array(config.processors).reshape(-1, 1, 1, 1)
+    processors = np.array(config.processors, np.intp).reshape(-1, 1, 1, 1)
     if inputs.chw:
         offset = 4 * inputs.read_word + pixels + 0 * processors
     else:

@@ -244,7 +244,7 @@ def _names(options: ProjectOptions) -> Iterator[Diagnostic]:
             yield not_plain(option, name)
         elif option in others:
             continue
-        elif name.lower() in taken or _is_debugging(name.lower(), options):
+        elif name.lower() in taken or _is_debugging(name, options):
             yield name_taken(option, name, taken.get(name.lower(), ANOTHER_FILE))
         else:
             taken[name.lower()] = option
@@ -277,7 +277,7 @@ def _is_debugging(name: str, options: ProjectOptions) -> bool:
         (options.debug_computation, r"compute-\d+\.csv"),
         (options.log_pooling, r"(un)?pooled-\d+-L\d+-ch\d+\.csv"),
     )
-    return any(given and re.fullmatch(pattern, name) for given, pattern in patterns)
+    return any(given and re.fullmatch(pattern, name, re.IGNORECASE) for given, pattern in patterns)
 
 
 def is_plain(name: str) -> bool:

@@ -12,6 +12,7 @@ import pytest
 
 from emulator.decode.config import ActivationFunction, ElementwiseOperation, LayerConfig, LayerKind
 from emulator.decode.locations import output_locations
+from emulator.influence.tolerance import Tolerance, of_sums
 from emulator.machine.arithmetic import finish, prepare
 from tests.emulator.by_hand import one_by_one
 from tests.exhaustive import assert_refused, check_places, stand_in
@@ -36,6 +37,11 @@ def combined(config: LayerConfig, operation: Any) -> object:
     return prepare(operands, dataclasses.replace(config, input=inputs), rounding=False)
 
 
+def tolerated(config: LayerConfig, activation: Any) -> object:
+    output = dataclasses.replace(config.output, activation=activation)
+    return of_sums(np.zeros(1), Tolerance(np.zeros(1), np.zeros(1)), output)
+
+
 def of_kind(config: LayerConfig, kind: Any) -> LayerConfig:
     return dataclasses.replace(config, kind=kind)
 
@@ -47,7 +53,10 @@ PLACES: Mapping[type[Enum], Mapping[str, Callable[[LayerConfig, Any], object]]] 
         "decode/locations.py:output_locations":
             lambda config, kind: output_locations(of_kind(config, kind)),
     },
-    ActivationFunction: {"machine/arithmetic.py:finish": finished},
+    ActivationFunction: {
+        "machine/arithmetic.py:finish": finished,
+        "influence/tolerance.py:_allowed": tolerated,
+    },
     ElementwiseOperation: {"machine/arithmetic.py:_combination": combined},
 }  # fmt: skip
 

@@ -18,11 +18,12 @@ WRITE = ("tinyclassifier", "tinyclasses", "--epochs", "3", "--out-dir", "logs")
 
 
 def _full_after(files: int) -> Callable[[int], None]:
-    """Return a replacement of os.fsync that refuses all files after the first `files`."""
+    """Return a replacement of os.fsync that refuses all outputs after the first `files`."""
     left = iter(range(files))
 
-    def fsync(_handle: int) -> None:
-        if next(left, None) is None:
+    def fsync(handle: int) -> None:
+        written = Path(f"/proc/self/fd/{handle}").readlink().name
+        if ".writing-" in written and next(left, None) is None:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     return fsync

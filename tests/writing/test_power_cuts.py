@@ -180,12 +180,11 @@ def test_the_next_run_mends_what_a_power_cut_left(
 def lines_that_sync() -> Iterator[str]:
     """Yield the lines of the tools that sync a file or a folder."""
     for path in ROOT.rglob("*.py"):
-        inside, text = path.relative_to(ROOT), path.read_text()
-        if (
-            "sync(" not in text
-            or inside.parts[0] in ("tests", "tools")
-            or inside.parts[0].startswith(".")
-        ):
+        inside = path.relative_to(ROOT)
+        if inside.parts[0] in ("tests", "tools") or inside.parts[0].startswith("."):
+            continue
+        text = path.read_text()
+        if "sync(" not in text:
             continue
         tree = ast.parse(text)
         itself = {
