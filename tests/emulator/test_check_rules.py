@@ -10,7 +10,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from device import CHIPS, MAX78000, Chip
+from device import CHIPS, MAX78000, MAX78002, Chip
 from device.chip import DEFAULT_APB_BASE
 from emulator import EmulatorError, LayerFinding, NetworkRun
 from emulator.checks.finding import LayerReport, Severity
@@ -45,7 +45,7 @@ def allowed(rule: Rule, facts: LayerFacts) -> Allowed:
 @pytest.mark.parametrize("chip", CHIPS, ids=lambda chip: chip.name)
 def test_padding_is_smaller_than_the_kernel(chip: Chip) -> None:
     """One chip counts the padding from 0; the other from 1 where a bit says that there is some."""
-    for rows, columns, top, side in product((1, 3), (1, 2), range(4), range(3)):
+    for rows, columns, top, side in product((0, 1, 3), (1, 2), range(4), range(3)):
         for kind, conv1d in product(LayerKind, (False, True)):
             config = dataclasses.replace(
                 LAYER,
@@ -61,7 +61,7 @@ def test_padding_is_smaller_than_the_kernel(chip: Chip) -> None:
                 if pad < kernel or (conv1d and name == "CCNT"):
                     continue
                 if not chip.counts_by_step:
-                    wanted[name, "pad"] = [v for v in range(16) if v < kernel]
+                    wanted[name, "pad"] = [v for v in range(16) if v == 0 or v < kernel]
                 elif kernel > 1:
                     wanted[name, "pad"] = [v for v in range(16) if v + 1 < kernel]
                 else:
@@ -88,7 +88,60 @@ def test_fields_of_operands_agree(chip: Chip) -> None:
             convolves = int(kind is not LayerKind.PASSTHROUGH)
             wanted = {("ONED", "elementwise_convolution"): [convolves]}
             wanted |= {} if pooling else {("ONED", "pool_first"): [0]}
+            told = next(iter(shape_rules.operands(facts_of(chip, config, ONED=oned)))).reason
+            assert ("no" in told.split()) == (not convolves)
         assert found == wanted
+
+
+def test_steps_of_windows_leave_the_rest_of_a_line_and_of_the_rows_between() -> None:
+    """The words behind the last window of a row are counted one by one up to the next row."""
+    for stride, pool, dilation, conv1d in product((1, 2, 3), (1, 2), (1, 2), (False, True)):
+        config = dataclasses.replace(
+            LAYER,
+            conv1d=conv1d,
+            input=dataclasses.replace(
+                INPUT, stride=stride, pool=(1, pool), pool_dilation=(1, dilation)
+            ),
+        )
+        for last, skip, each, padded in product(range(4), (1, 3), (1, 2), (0, 1)):
+            count = {"last": last, "skip": skip, "pad": 1, "padded": padded}
+            facts = facts_of(
+                MAX78002, config, RCNT=count, CCNT=count, STRIDE={"words": each * stride}
+            )
+            span = (
+                1 if conv1d else len(range(0, pool * dilation, dilation)) * dilation - dilation + 1
+            )
+            begun = [v for v in range(last + 1) if v % stride == 0]
+            width = 1 if conv1d else last + skip
+            passed = [(y, x) for y in range(stride) for x in range(width)]
+            behind = [at for at in passed if at >= (0, 0 if conv1d else last)]
+            wanted: Allowed = {
+                ("CCNT", "skip"): [v for v in range(99) if span <= v < span + stride],
+                ("RCNT", "skip"): [len(behind) * each],
+            }
+            for name in ("RCNT", "CCNT"):
+                wanted |= {} if padded else {(name, "pad"): [0]}
+                wanted |= {(name, "last"): [begun[-1]]} if begun[-1] != last else {}
+            assert allowed(shape_rules.steps, facts) == wanted
+        assert not allowed(shape_rules.steps, facts_of(MAX78000, config))
+
+
+def test_windows_reach_to_their_last_pixel() -> None:
+    for rows, columns, dilation, conv1d in product(range(5), range(5), (1, 2, 3), (False, True)):
+        for transposed in (False, True):
+            config = dataclasses.replace(LAYER, conv1d=conv1d, transposed=transposed)
+            facts = facts_of(
+                MAX78002, config, STRIDE={"words": 1},
+                PRCNT={"last": rows, "dilation": dilation - 1},
+                PCCNT={"last": columns, "dilation": dilation - 1},
+            )  # fmt: skip
+            wanted: Allowed = {("LCTL", "pool"): [int(rows + columns > 0)]}
+            wanted |= {("PCCNT", "last"): [0]} if conv1d else {}
+            for name, last in (("PRCNT", rows), ("PCCNT", columns)):
+                pixels = range(0, last + 1, dilation)
+                wanted |= {(name, "last"): [pixels[-1]]} if pixels[-1] != last else {}
+            wanted |= {("STRIDE", "stride"): [0]} if transposed else {}
+            assert allowed(shape_rules.pooling, facts) == wanted
 
 
 def test_time_slots_are_those_of_the_fullest_group() -> None:
@@ -113,6 +166,79 @@ def test_time_slots_are_those_of_the_fullest_group() -> None:
             }
             found = allowed(kernel_rules.slots, facts_of(MAX78000, config))
             assert found == {("ONED", "time_slots"): [slots[kind]]}
+
+
+@pytest.mark.parametrize("chip", CHIPS, ids=lambda chip: chip.name)
+def test_kernels_begin_where_a_column_does(chip: Chip) -> None:
+    name = "MCNT" if chip is MAX78000 else "MCNT2"
+    for taps, first, remainder in product(((1, 1), (3, 3), (2, 2), (5, 1)), range(81), range(3)):
+        size = taps[0] * taps[1]
+        kernels = dataclasses.replace(LAYER.kernels, shape=taps, first=first)
+        config = dataclasses.replace(LAYER, kernels=kernels)
+        facts = facts_of(chip, config, ONED={"kernel_remainder": remainder})
+        whole = [n for n in range(0, 81, 8) if n <= first][-1]
+        fitting = [9 * n - first // 8 * size for n in range(99)]
+        fitting = [rest for rest in fitting if 0 <= rest < size]
+        wanted: Allowed = {}
+        if first != whole:
+            wanted = {(name, "first"): [whole]}
+        elif remainder not in fitting:
+            wanted = {("ONED", "kernel_remainder"): fitting} if fitting else {(name, "first"): [0]}
+        assert allowed(kernel_rules.first_kernel, facts) == wanted
+        if first == whole:
+            four = dataclasses.replace(
+                config, kernels=dataclasses.replace(kernels, four_at_once=True)
+            )
+            assert not allowed(kernel_rules.first_kernel, LayerFacts(facts.memory, four))
+
+
+def test_outputs_count_in_weight_bits() -> None:
+    for bits, bypass, last in product((1, 2, 4, 8), (False, True), (*range(25), *range(488, 512))):
+        kernels = dataclasses.replace(LAYER.kernels, bits=bits, bypass=bypass)
+        facts = facts_of(
+            MAX78002, dataclasses.replace(LAYER, kernels=kernels), LCTL2={"last_output": last}
+        )
+        found = allowed(kernel_rules.outputs, facts)
+        right = [(n * (8 if bypass else bits)) for n in range(64)]
+        if last in right:
+            assert not found
+        else:
+            listed = found["LCTL2", "last_output"]
+            assert set(listed) <= set(right)
+            nearest = [n for n in right if n < last][-1]
+            assert last > right[-1] or listed == [n for n in right if n >= nearest]
+
+
+def test_numbers_of_kernels_are_those_of_the_outputs() -> None:
+    """One by one: an output is counted in each pass, four of them at once as one."""
+    domain = product(LayerKind, (1, 2, 4, 8), (1, 2, 3), (1, 4, 5, 8), (False, True))
+    for kind, bits, passes, slots, four in domain:
+        first = 16
+        kernels = dataclasses.replace(
+            LAYER.kernels, bits=bits, first=first, count=slots * passes, four_at_once=four
+        )
+        config = dataclasses.replace(
+            LAYER, kind=kind, kernels=kernels,
+            input=dataclasses.replace(INPUT, passes=passes),
+            output=dataclasses.replace(OUTPUT, slots=slots),
+        )  # fmt: skip
+        facts = facts_of(MAX78002, config, ONED={"time_slots": slots})
+        found = allowed(kernel_rules.last_kernel, facts) | allowed(kernel_rules.channels, facts)
+        if kind is LayerKind.PASSTHROUGH:
+            assert found == {("MCNT1", "last"): [0], ("OCHAN", "last"): [slots]}
+            continue
+        if kind is LayerKind.DEPTHWISE:
+            counted = [n for n in range(1, 5 * passes) if n % passes == 0]
+            computed = len([*product(range(slots + 1), range(passes))]) - 1
+        else:
+            counted = [len([*product(range(slots), range(passes))])]
+            begun = [n for n in range(counted[0]) if n % 4 == 0] if four else range(counted[0])
+            computed = len(begun) - 1
+        numbers = [range(first, 9999, bits)[n - 1] for n in counted]
+        if four:  # steps of a weight in each of the four parts
+            numbers = [first + max(range(0, n * bits, 4)) // 4 + 1 - bits for n in counted]
+        assert set(found["MCNT1", "last"]) >= set(numbers) and len(found["MCNT1", "last"]) < 5
+        assert found["OCHAN", "last"] == [computed]
 
 
 def test_sums_are_made_of_the_other_groups() -> None:

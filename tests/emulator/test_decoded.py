@@ -6,19 +6,21 @@ import dataclasses
 import random
 from collections import Counter
 from collections.abc import Iterator
+from itertools import product
 from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
 import pytest
 
-from device import CHIPS, MAX78000, Chip
-from device.chip import FAST_FIFO_DATA
+from device import CHIPS, MAX78000, MAX78002, Chip
+from device.chip import DEFAULT_APB_BASE, FAST_FIFO_DATA
 from emulator import EmulatorError
 from emulator.decode import own_input
 from emulator.decode.config import Kernels, LayerConfig, LayerKind, WritePointer
 from emulator.decode.cycles import network_cycles
 from emulator.decode.fifo import fifo_image, push_image, surplus_words
+from emulator.decode.layer import decode_layer
 from emulator.decode.locations import (
     input_bytes,
     output_bytes,
@@ -27,6 +29,8 @@ from emulator.decode.locations import (
     words_of,
 )
 from emulator.decode.weights import columns_of, depthwise_bias, layer_bias, layer_kernels
+from emulator.machine.execution import LayerExecution
+from emulator.machine.kernels import DecodedKernels
 from emulator.state.memory import Memory
 from tests.emulator.test_arithmetic import INPUT, LAYER, OUTPUT
 
@@ -261,8 +265,9 @@ def test_kernels_are_cut_out_of_the_stream(kind: LayerKind, bits: int) -> None:
         else:
             count = stored = passes * draw.choice([1, 2, 4])
             outputs, skipped = 1, count - passes
-        if kind is LayerKind.CONVOLUTION and draw.random() < 0.3:
-            count -= 1  # the last one is not counted, and is not there
+        if kind is LayerKind.CONVOLUTION and draw.random() < 0.5:
+            # the last ones are not counted, and are not there; registers may even count none
+            count -= draw.choice([1, 1, count, count + 3])
         kernels = dataclasses.replace(config.kernels, bits=bits, count=count)
         config = dataclasses.replace(config, kernels=kernels)
         found = layer_kernels(memory, config, binary=False, quad=False)
@@ -270,7 +275,7 @@ def test_kernels_are_cut_out_of_the_stream(kind: LayerKind, bits: int) -> None:
         taps = rows * columns
         wanted = np.zeros((len(config.processors), stored, taps), int)
         for i, p in enumerate(processors_of(config)):
-            for number in range(count):
+            for number in range(max(count, 0)):
                 for tap in range(taps):
                     at = kernels.start + number // per_byte * taps + taps - 1 - tap
                     byte = int(memory.kernels[p, at // 9, 8 - at % 9])
@@ -282,10 +287,126 @@ def test_kernels_are_cut_out_of_the_stream(kind: LayerKind, bits: int) -> None:
         used = {(kernels.start + i) // 9 for i in range(-(-count // per_byte) * taps)}
         assert set(range(whole.start, whole.stop)) == used or not used
         binary = layer_kernels(memory, config, binary=True, quad=False)
-        present = list(range(count - skipped)) if bits == 1 else []
+        present = list(range(max(count, 0) - skipped)) if bits == 1 else []
         flat = binary.reshape(len(binary), -1, taps)
         assert (flat[:, present] == 1 + 2 * found.reshape(flat.shape)[:, present]).all()
         assert bits == 1 or (binary == found).all()
+
+
+def value_of(byte: int, number: int, bits: int) -> int:
+    """Return the signed value of `bits` bits that is the number-th of a byte."""
+    value = byte >> number * bits & (1 << bits) - 1
+    return value - (value >> bits - 1 << bits)
+
+
+@pytest.mark.parametrize("bits", [1, 2, 4, 8])
+def test_four_outputs_at_once_read_the_four_parts(bits: int) -> None:
+    """docs/hardware/memory.md, "Four outputs at a time"; for 3x3 kernels."""
+    memory = Memory(MAX78002)
+    memory.kernels[:] = np.random.default_rng(bits).integers(0, 256, memory.kernels.shape)
+    per_byte = 8 // bits
+    for slots, passes, begin in ((8, 1, 0), (8, 2, 2052), (24, 3, 1004)):
+        kernels = Kernels((3, 3), bits, 0, 9 * begin, slots * passes, False, True)
+        config = dataclasses.replace(
+            LAYER,
+            enabled=(0x5, 0, 0x8, 0),
+            kernels=kernels,
+            input=dataclasses.replace(INPUT, passes=passes),
+            output=dataclasses.replace(OUTPUT, slots=slots),
+        )
+        found = layer_kernels(memory, config, binary=False, quad=False)
+        order = [*range(0, slots, 4), *range(1, slots, 4), *range(2, slots, 4), *range(3, slots, 4)]
+        listed = [(output, n) for output in order for n in range(passes)]
+        columns = -(-len(listed) // per_byte)
+        for i, p in enumerate((0, 2, 35)):
+            for number, (output, n) in enumerate(listed):
+                part, place = divmod(number // per_byte, -(-columns // 4))
+                column = memory.kernels[p, part * 1024 + begin % 1024 + place].tolist()
+                wanted = [value_of(column[tap], number % per_byte, bits) for tap in range(9)]
+                assert found[i, output, n].reshape(-1).tolist() == wanted
+
+
+@pytest.mark.parametrize("bits", [1, 2, 4, 8])
+def test_outputs_of_a_quad_layer_are_dealt_out_to_the_groups(bits: int) -> None:
+    """Each group has every fourth output, packed like those of any layer."""
+    memory = Memory(MAX78000)
+    memory.kernels[:] = np.random.default_rng(bits).integers(0, 256, memory.kernels.shape)
+    per_byte = 8 // bits
+    for slots, begin in ((4 * per_byte, 0), (32, 12)):
+        kernels = Kernels((3, 3), bits, 0, 9 * begin, slots, False, False)
+        output = dataclasses.replace(OUTPUT, slots=slots)
+        config = dataclasses.replace(LAYER, enabled=(0x5, 0, 0, 0), kernels=kernels, output=output)
+        found = layer_kernels(memory, config, binary=False, quad=True)
+        for i, p in enumerate((0, 2)):
+            for number in range(slots):
+                group, own = number % 4, number // 4
+                column = memory.kernels[p + 16 * group, begin + own // per_byte].tolist()
+                wanted = [value_of(column[tap], own % per_byte, bits) for tap in range(9)]
+                assert found[i, number, 0].reshape(-1).tolist() == wanted
+
+
+@pytest.mark.parametrize("kind", [LayerKind.CONVOLUTION, LayerKind.DEPTHWISE])
+def test_only_binary_kernels_of_unsure_outputs_do_not_count_as_used(kind: LayerKind) -> None:
+    """A bit of zero is a weight of one there, so that nobody can tell an output without kernels."""
+    decoded, memory = DecodedKernels(), Memory(MAX78000)
+    memory.kernels[:] = 0xFF
+    for bits, binary, passes, slots in product((1, 2, 8), (0, 1), (1, 2), (9, 16)):
+        count = passes * slots if kind is LayerKind.CONVOLUTION else 1
+        config = dataclasses.replace(
+            LAYER,
+            kind=kind,
+            enabled=(0xF, 0, 0x11, 0),
+            kernels=Kernels((1, 1), bits, 0, 0, count, False, False),
+            output=dataclasses.replace(OUTPUT, slots=slots, passes=passes),
+        )
+        used = decoded.of(memory, config, {"binary": binary}, quad=False).used.reshape(-1).tolist()
+        unsure = 0
+        if binary and bits == 1:
+            unsure = 6 if kind is LayerKind.DEPTHWISE else slots if passes > 1 else 7
+        assert used == [True] * (len(used) - unsure) + [False] * unsure
+        assert len(used) == (6 if kind is LayerKind.DEPTHWISE else count)
+
+
+@pytest.mark.parametrize("chip", CHIPS, ids=lambda chip: chip.name)
+def test_biases_begin_where_the_registers_of_each_group_say(chip: Chip) -> None:
+    """In steps of four bytes where four outputs are made at a time, or of a broadcast layer."""
+    lctl = chip.layer_registers["LCTL"].by_name
+    modes = product((0, 1), (0, 1), (0, 1), (0, 4))
+    for number, (four, depthwise, spread, step) in enumerate(modes):
+        draw, memory = random.Random(number), Memory(chip)
+        wanted: list[int | None] = []
+        for group in range(4):
+            fields = {"calcx4": four, "depthwise": depthwise, "bias": draw.randrange(2)}
+            fields["bias_offset"] = draw.randrange(chip.bias_bytes // 4)
+            words = {"POST": fields, "ENA": {"processors": 1}, "WPTR_TOFFS": {"words": step}}
+            if "depthwise_broadcast" in lctl:
+                words["LCTL"] = {"depthwise_broadcast": spread}
+            for name, values in words.items():
+                address = DEFAULT_APB_BASE + chip.layer_address(group, 3, name)
+                memory.registers[address] = chip.layer_registers[name].pack(**values)
+            broadcast = "LCTL" in words and depthwise and spread and not step
+            unit = 4 if four or broadcast else 1
+            wanted.append(unit * fields["bias_offset"] if fields["bias"] else None)
+        assert decode_layer(memory, 3).output.bias_offsets == tuple(wanted)
+
+
+def test_a_layer_whose_groups_share_the_outputs_has_the_channels_of_group_0() -> None:
+    """That is the start layer with the mode of one FIFO for all groups, and no other."""
+    draw = random.Random(6)
+    for quad, first, _ in product((0, 1), (False, True), range(6)):
+        memory = Memory(MAX78000)
+        address = DEFAULT_APB_BASE + MAX78000.control_address(0, "CTL")
+        memory.registers[address] = MAX78000.control_registers["CTL"].pack(fifo_quad=quad)
+        masks = tuple(draw.randrange(1, 1 << 16) for _ in range(4))
+        config = dataclasses.replace(LAYER, enabled=masks)
+        execution = LayerExecution(memory, config, (), [], first=first)
+        alone = quad and first
+        assert execution.config.processors == tuple(
+            16 * group + n
+            for group in range(1 if alone else 4)
+            for n in range(16)
+            if masks[group] >> n & 1
+        )
 
 
 @pytest.mark.parametrize("chip", CHIPS, ids=lambda chip: chip.name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,8 @@ from device import MAX78002
 from device.chip import DEFAULT_APB_BASE, GROUPS
 from device.registers import SNOOP_CONDITION
 from emulator import Accelerator
+from emulator.machine.snoop import is_configured, result_words
+from emulator.state.memory import Memory
 from emulator.words.recording import read_words
 from tests.emulator.by_hand import Words
 
@@ -105,6 +108,29 @@ def test_ranges_of_addresses_and_bytes() -> None:
     words.control("SNP1_A2", value=0x201002)
     words.control("SNP1_D2", value=20)
     assert results(words) == [100 + 9 + 10, 7, 10, 0x201002]
+
+
+@pytest.mark.parametrize("units", [(1,), (2,), (1, 2)])
+def test_units_of_all_groups_that_watch_are_in_use(units: tuple[int, ...]) -> None:
+    """Whichever of the groups watch, also if those before or between them do not."""
+    for groups in product((0, 1), repeat=GROUPS):
+        memory = Memory(MAX78002)
+        for group, snoop in enumerate(groups):
+            address = MAX78002.control_address(group, "CTL")
+            word = MAX78002.control_registers["CTL"].pack(snoop=snoop)
+            memory.registers[DEFAULT_APB_BASE + address] = word
+            for unit in units:
+                address = MAX78002.control_address(group, f"SNP{unit}_C1")
+                memory.registers[DEFAULT_APB_BASE + address] = SNOOP_CONDITION.pack(enable=1)
+        wanted = {
+            DEFAULT_APB_BASE + MAX78002.control_address(group, f"SNP{unit}_{name}")
+            for group in range(GROUPS)
+            for unit in units
+            for name in ("ACC", "HIT", "MAX", "AM")
+            if groups[group]
+        }
+        assert set(result_words(memory)) == wanted
+        assert is_configured(memory) == bool(wanted)
 
 
 def test_what_is_not_emulated_is_said() -> None:
