@@ -123,10 +123,11 @@ def split_writes(writes: Writes, addresses: AddressMap) -> Split:
     is_control = np.isin(word, list(addresses.ordered))
     is_push = np.isin(word, list(addresses.fifos))
     group, area, offset = addresses.split(writes.address)
-    processor = group * PROCESSORS_PER_GROUP + offset // addresses.chip.kernel_stride
+    unit = offset // addresses.chip.kernel_stride
+    exists = (area == KERNELS) & (unit < PROCESSORS_PER_GROUP)
     streams, is_packed = _kernel_streams(
         writes,
-        np.where(area == KERNELS, processor, -1),
+        np.where(exists, group * PROCESSORS_PER_GROUP + unit, -1),
         offset % addresses.chip.kernel_stride,
     )
     pushes: dict[int, list[int]] = {}

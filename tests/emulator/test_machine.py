@@ -7,6 +7,8 @@ import pytest
 
 from device import MAX78000
 from emulator import Accelerator, EmulatorError, Writes
+from emulator.state.memory import Memory
+from emulator.words.writes import WriteLog
 from tests.emulator.by_hand import Words, one_by_one
 
 IMAGE = np.array([[[1, 2], [3, -128]]])
@@ -218,3 +220,15 @@ def test_writes_to_nothing_are_refused(offset: int) -> None:
         words.run()
     assert caught.value.code == "E830"
     assert f"0x{0x50000000 + offset:08x}" in caught.value.message
+
+
+@pytest.mark.parametrize("group", [0, 3])
+def test_packed_kernels_for_processors_that_do_not_exist_are_refused(group: int) -> None:
+    log, address = WriteLog(), 0x50000000 + MAX78000.kernel_address(16 * group)
+    address += 16 * MAX78000.kernel_stride
+    log.append(1, address + 1, 1)
+    for word in range(9):
+        log.append(4, address + 4 * word, word)
+    with pytest.raises(EmulatorError) as caught:
+        Memory(MAX78000).write(log.writes())
+    assert caught.value.code == "E830"
