@@ -49,8 +49,8 @@ static void nn_q7_widen(q15_t *to, uint32_t pixels, uint32_t pixel, uint32_t who
     const uint32_t end = at + count;
 
     while (at < end) {
-        if (at % 4 == 0 && at + 4 <= end && at < whole) {
-            const uint32_t quads = ((end < whole ? end : whole) - at) / 4;
+        if (at % 4 == 0 && at + 4 <= end) {
+            const uint32_t quads = (end - at) / 4;
 
             nn_q7_widen_quads((nn_q7_pair *)(void *)to + (at / 4 * pixels + pixel) * 2, 2 * pixels,
                               from, quads);
