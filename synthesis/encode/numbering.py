@@ -21,8 +21,8 @@ class Numbering:
     repeat: int
     resets: frozenset[int]
 
-    @staticmethod
-    def of(network: Network, chip: Chip, repeat: int) -> Numbering:
+    @classmethod
+    def of(cls, network: Network, chip: Chip, repeat: int) -> Numbering:
         """Find the layers that need a reset layer in front."""
         resets = set()
         for layer in network.executed():
@@ -30,7 +30,7 @@ class Numbering:
             combined = previous is not None and previous.operands > 1
             if chip.needs_average_reset and layer.pooling.average and combined:
                 resets.add(layer.index)
-        return Numbering(network, repeat, frozenset(resets))
+        return cls(network, repeat, frozenset(resets))
 
     def inserted(self, index: int) -> int:
         """Return the number of layers inserted at or before a layer."""

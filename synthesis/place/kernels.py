@@ -57,11 +57,11 @@ class KernelMemory:
     data: NDArray[np.uint8]
     owner: NDArray[np.int16]
 
-    @staticmethod
-    def empty(chip: Chip) -> KernelMemory:
+    @classmethod
+    def empty(cls, chip: Chip) -> KernelMemory:
         """Return memory in which nothing is written."""
         columns = max(map(chip.kernel_capacity, range(PROCESSORS)))
-        return KernelMemory(
+        return cls(
             np.zeros((PROCESSORS, columns, KERNEL_COLUMN_BYTES), np.uint8),
             np.full((PROCESSORS, columns), -1, np.int16),
         )

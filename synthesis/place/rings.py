@@ -78,11 +78,11 @@ class Ring:
     end: int
     instances: frozenset[int]
 
-    @staticmethod
-    def of(layer: MappedLayer, words: int) -> Ring:
+    @classmethod
+    def of(cls, layer: MappedLayer, words: int) -> Ring:
         """Return the ring buffer that a layer reads."""
         end = layer.in_offset + WORD_BYTES * words
-        return Ring(layer, layer.in_offset, end, frozenset(instances(layer.processors)))
+        return cls(layer, layer.in_offset, end, frozenset(instances(layer.processors)))
 
     @property
     def size(self) -> int:

@@ -91,6 +91,16 @@ def test_wide_outputs_are_the_sums(shift: int) -> None:
     assert finish(np.array(sums, np.float64), output).tolist() == sums
 
 
+def test_an_activation_limits_wide_outputs_to_bytes() -> None:
+    sums = [-(2**29), -129, -128, -1, 0, 1, 126, 127, 128, 2**29]
+    for activation, result in (
+        (ActivationFunction.RELU, [plain.limited(total, 0) for total in sums]),
+        (ActivationFunction.ABS, [plain.limited(abs(total), 0) for total in sums]),
+    ):
+        output = dataclasses.replace(OUTPUT, wide=True, activation=activation)
+        assert finish(np.array(sums, np.float64), output).tolist() == result
+
+
 @pytest.mark.parametrize("operation", ElementwiseOperation)
 def test_all_pairs_of_bytes_are_combined(operation: ElementwiseOperation) -> None:
     first, second = (part.astype(np.int32) for part in np.meshgrid(BYTES, BYTES, indexing="ij"))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -10,6 +12,8 @@ import pytest
 
 from device import MAX78000, MAX78002, Chip
 from diagnostics import DiagnosticError
+from synthesis.encode.numbering import Numbering
+from synthesis.encode.view import LayerView
 from synthesis.layout import InputPort
 from synthesis.options import EncodeOptions, SummaryOptions
 from synthesis.place import PlaceOptions
@@ -29,6 +33,7 @@ CONV: dict[str, Any] = {
     "activate": "none",
 }
 POINT: dict[str, Any] = {**CONV, "processors": 1, "kernel_size": "1x1", "pad": 0}
+AVERAGE: dict[str, Any] = {"avg_pool": 2, "pool_stride": 2}
 
 
 def program(
@@ -303,6 +308,77 @@ def test_snoop_loop_starts_again_when_the_result_is_written(
         ("Snoop SNP1_C1", 0x8A412014),
         ("Snoop SNP1_C1", 0x8A412015),
     ]
+
+
+@pytest.mark.parametrize("delay", [None, 0, 1, 1000])
+@pytest.mark.parametrize("chip", [MAX78000, MAX78002], ids=lambda chip: chip.name)
+def test_switches_wait_as_long_as_the_option_says_or_the_chip_needs(
+    tmp_path: Path, chip: Chip, delay: int | None
+) -> None:
+    made = program(
+        tmp_path, [POINT], sample(1, 1, 1), [weights(1, 1, 1, 1)], chip=chip, switch_delay_ms=delay
+    )
+    wanted = chip.default_switch_delay_ms if delay is None else delay
+    assert made.power.switch_delay_ms == wanted
+
+
+@pytest.mark.parametrize("count", [1, 2, 4])
+def test_linked_layers_name_the_next_one_and_the_last_one_stops(tmp_path: Path, count: int) -> None:
+    kernels = [weights(1, 1, 1, 1)] * count
+    for link in (False, True):
+        made = program(
+            tmp_path, [POINT] * count, sample(1, 1, 1), kernels, chip=MAX78002, link_layer=link
+        )
+        for layer in range(count):
+            word = fields(made, layer, "NXTLYR")
+            last = layer == count - 1
+            wanted = {"jump": 1, "layer": layer + 1} if link and not last else {}
+            assert {name: value for name, value in word.items() if value} == wanted | (
+                {"stop": 1} if link and last else {}
+            )
+
+
+def test_outputs_stay_in_their_group_if_their_gaps_differ() -> None:
+    """All masks of ten processors; data that passes through has no gaps to be put into words."""
+    for used, passes, first in product(range(1, 1 << 10), (False, True), (0, 22)):
+        layer = SimpleNamespace(output_processors=used << first)
+        network = SimpleNamespace(groups_used=(0, 1))
+        view: Any = SimpleNamespace(layer=layer, network=network, passthrough=passes)
+        bits = [n for n in range(10) if used >> n & 1]
+        spaced = any(bits == [*range(bits[0], bits[-1] + 1, step)] for step in range(1, 11))
+        closed = len(bits) == bits[-1] - bits[0] + 1
+        assert LayerView.local_output.func(view) == (not closed if passes else not spaced)
+
+
+def test_average_pooling_behind_a_combination_gets_a_layer_in_front(tmp_path: Path) -> None:
+    """MAX78002 needs it; the layers behind, and those of later rounds, move by it."""
+    both = {**POINT, "operands": 2, "eltwise": "add", "in_sequences": "[0, 1]"}
+    plans = {
+        "no combination": ([POINT, POINT, {**POINT, **AVERAGE}], []),
+        "no average": ([POINT, POINT, both, POINT], []),
+        "both": ([POINT, POINT, both, {**POINT, **AVERAGE}, POINT], [3]),
+        "at once": ([POINT, POINT, {**both, **AVERAGE}, {**POINT, **AVERAGE}], [3]),
+    }
+    for chip, repeat in product((MAX78000, MAX78002), (1, 3)):
+        for plan, (layers, resets) in plans.items():
+            places = [{**x, "out_offset": 0x1000 * (i + 1)} for i, x in enumerate(layers)]
+            kernels = [weights(1, 1, 1, 1)] * len(layers)
+            network, _ = build(tmp_path, describe(*places), sample(1, 8, 8), kernels, chip=chip)
+            found = Numbering.of(network.network, chip, repeat)
+            wanted = resets if chip is MAX78002 else []
+            assert sorted(found.resets) == wanted, plan
+            inserted = [n for i in range(len(layers)) for n in ([-1, i] if i in wanted else [i])]
+            numbers = [
+                [n for n, i in enumerate(inserted * repeat) if i == index][round_]
+                for round_ in range(repeat)
+                for index in range(len(layers))
+            ]
+            assert numbers == [
+                found.number(layer, round_)
+                for round_ in range(repeat)
+                for layer in network.network.layers
+            ]
+            assert found.count == len(inserted) * repeat
 
 
 def test_start_enables_all_groups_and_then_the_master(tmp_path: Path) -> None:

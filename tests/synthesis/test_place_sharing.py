@@ -13,9 +13,10 @@ from synthesis.layout import InputPort
 from synthesis.mapping import MappedNetwork
 from synthesis.options import EncodeOptions
 from synthesis.place import PlaceOptions
+from tests.synthesis.decoder import read_bias
 from tests.synthesis.emulated import emulated
 from tests.synthesis.networks import build, describe, mask, sample, weights
-from tests.synthesis.stages import encode, place, simulate
+from tests.synthesis.stages import encode, place, place_what_fits, simulate
 
 Keys = dict[str, Any]
 CONV: Keys = {
@@ -71,6 +72,30 @@ def test_biases_are_shared_by_layers_of_the_same_layout_only(
 ) -> None:
     last = {"output_processors": mask(4)}
     assert computes_its_known_answer(made(tmp_path, layers[0], {**layers[1], **last}))
+
+
+def test_biases_behind_one_word_for_all_groups_are_shared_by_layers_of_the_same_layout_only(
+    tmp_path: Path,
+) -> None:
+    """The first layer's biases stand in turn in the groups, and are nobody else's."""
+    upper, lower = {"processors": 0x1E}, {"processors": 0xF}
+    layers = [lower, upper, lower, upper, lower]
+    masks = [*layers[1:], lower]
+    network = made(
+        tmp_path,
+        *(
+            {**CONV, **layer, "output_processors": behind["processors"]}
+            for layer, behind in zip(layers, masks, strict=True)
+        ),
+        chip=MAX78000,
+        input_port=InputPort.FAST_FIFO_QUAD,
+    )
+    placement, _ = place_what_fits(network, PlaceOptions())
+    for layer in network.layers[1:]:
+        where = placement.biases[layer.index]
+        assert where is not None
+        assert read_bias(layer, where, placement.bias_memory).tolist() == BIAS.tolist()
+    assert placement.biases[1] == placement.biases[3]
 
 
 def test_kernels_of_pixels_are_not_shared_with_those_of_channels(tmp_path: Path) -> None:

@@ -477,6 +477,15 @@ def test_random_pooling_is_that_of_loops(
             assert found[:, y, x].tolist() == wanted
 
 
+def test_averages_of_more_than_bytes_are_clipped() -> None:
+    """32-bit outputs can be the data of a layer that pools."""
+    pooling = Pooling(average=True, window=(2, 1), stride=(2, 1))
+    values = [-100000, -131, -130, -129, -128, -127, 0, 126, 127, 128, 129, 130, 100000]
+    data = np.repeat(np.array(values), 2).reshape(1, -1, 1)
+    found = pool(data, pooling, (len(values), 1), rounding=False)
+    assert found.reshape(-1).tolist() == [sorted((-128, value, 127))[1] for value in values]
+
+
 def test_largest_sums_are_exact(tmp_path: Path) -> None:
     data = np.full((1024, 3, 3), -128)
     kernel = np.full((1, 1024, 3, 3), -128)
