@@ -101,7 +101,7 @@ def single(fields: Fields, number: int, default: float) -> float:
     (data,) = pieces(fields, number)[-1:]
     if len(data) != 4:
         raise damaged(f"field {number} is no number")
-    return float(np.frombuffer(data, "<f4")[0])
+    return float(np.frombuffer(data, "<f4").item())
 
 
 def pieces(fields: Fields, number: int) -> list[memoryview]:

@@ -31,8 +31,8 @@ class Dev:
     FULL_ACC_BITS: int
     WIDE_LAYER_RESOLUTION_BITS: int
     WEIGHT_INPUTS: int
-    simulate: bool = False
-    round_avg: bool = False
+    simulate: bool
+    round_avg: bool
     WEIGHT_BITS: int = 8
     DATA_BITS: int = 8
     ACTIVATION_BITS: int = 8

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import inspect
 import pickle
+import re
 from typing import Any
 
 import pytest
@@ -172,8 +173,10 @@ def test_the_module_shows_the_device_and_lets_it_be_changed() -> None:
 
 
 def test_unknown_device_is_refused() -> None:
-    with pytest.raises(ValueError, match="86"):
+    with pytest.raises(ValueError, match="86") as refused:
         ai8x.set_device(86, False, False)
+    offered = set(re.findall(r"\w+", str(refused.value)))
+    assert offered >= {"84", "85", "MAX78000", "87", "MAX78002"}
     ai8x.set_device("max78002", False, False, verbose=False)
     assert ai8x.dev is not None and ai8x.dev.device == 87
 
@@ -205,13 +208,16 @@ def test_wide_layers_are_not_shifted() -> None:
     ],
 )
 @pytest.mark.parametrize("batchnorm", ["Affine", "NoAffine"])
+@pytest.mark.parametrize("bias", [True, False])
 def test_fusing_batch_normalization_keeps_the_function(
-    name: str, shape: tuple[int, ...], batchnorm: str
+    name: str, shape: tuple[int, ...], batchnorm: str, bias: bool
 ) -> None:
     ai8x.set_device(87, simulate=False, round_avg=False, verbose=False)
     torch.manual_seed(0)
     outputs = 6 if "Depthwise" in name else 5
     model = nn.Sequential(getattr(ai8x, name)(6, outputs, 3, padding=1, batchnorm=batchnorm))
+    if not bias:  # as in compositions of one's own
+        model[0].op.bias = None
     bn = model[0].bn
     bn.running_mean.normal_()
     bn.running_var.uniform_(0.5, 2)
@@ -220,8 +226,11 @@ def test_fusing_batch_normalization_keeps_the_function(
         nn.init.normal_(bn.bias)
     x = torch.randn(shape)
     before = model.eval()(x)
+    weight, offset = model[0].op.weight, model[0].op.bias
     ai8x.fuse_bn_layers(model)
     assert model[0].bn is None
+    assert model[0].op.weight is weight and (not bias or model[0].op.bias is offset)
+    assert isinstance(model[0].op.bias, nn.Parameter)
     torch.testing.assert_close(model(x), before, rtol=0, atol=2e-6)
 
 

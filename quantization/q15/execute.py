@@ -42,14 +42,14 @@ def execute(
         given = [maps[source] for source in step.sources]
         if isinstance(step, Weighted):
             layer = network.layers[step.target]
-            sums = weighted_sums(step, layer, given[0])
+            sums = weighted_sums(step, layer, maps[step.source])
             if seen is not None:
                 seen(step, sums)
             maps[step.target] = finish(sums, layer.formats.out_rshift, network.bits)
         elif isinstance(step, Pool):
-            maps[step.target] = pooled(step, given[0])
+            maps[step.target] = pooled(step, maps[step.source])
         elif isinstance(step, Clip):
-            maps[step.target] = np.clip(given[0], *network.limits_of(step))
+            maps[step.target] = np.clip(maps[step.source], *network.limits_of(step))
         elif isinstance(step, Add):
             maps[step.target] = _added(given, network.bits)
         else:
@@ -65,7 +65,9 @@ def weighted_sums(step: Weighted, layer: QuantizedLayer, data: Int64s) -> Int64s
     if step.linear:
         matrix = layer.weights.reshape(len(layer.weights), -1)
         checked_size(matrix.shape[1])
-        flat = data.reshape(len(data), -1).astype(np.float64) @ matrix.T.astype(np.float64)
+        flat = data.reshape(len(data), matrix.shape[1]).astype(np.float64) @ matrix.T.astype(
+            np.float64
+        )
         return flat.astype(np.int64)[:, None, None] + start
     windows = _windows(_padded(data, step.padding, 0), step.kernel, step.stride)
     if step.groups > 1:

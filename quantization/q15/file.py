@@ -144,7 +144,7 @@ class _Reader:
         graph = self._builder.finished(output)
         self._check(len(graph.steps) == len(steps), "every step leads to the output")
         self._check_fractions(graph)
-        known = tuple(self._fractions.get(number, 0) for number in range(len(graph.shapes)))
+        known = tuple(self._fractions[number] for number in range(len(graph.shapes)))
         network = QuantizedNetwork(graph, self._bits, self._guard, known, self._layers)
         column_major = plan.get("column_major")
         self._check(isinstance(column_major, bool), "column_major is true or false")
@@ -264,9 +264,8 @@ class _Reader:
     def _check_fractions(self, graph: Graph) -> None:
         """All maps that one format has to hold have that format."""
         for tensor, leader in enumerate(leaders_of(graph)):
-            if tensor in self._fractions and leader in self._fractions:
-                same = self._fractions[tensor] == self._fractions[leader]
-                self._check(same, "maps that belong together have one fraction")
+            same = self._fractions[tensor] == self._fractions[leader]
+            self._check(same, "maps that belong together have one fraction")
 
     def _fraction(self, number: int) -> None:
         """Take the fraction of a map of the file."""

@@ -6,6 +6,7 @@ import collections
 import math
 import os
 import pickle
+import pickletools
 import re
 import struct
 from pathlib import Path
@@ -60,7 +61,7 @@ def test_limits_are_those_of_the_documentation() -> None:
         reader.MAX_FILE_BYTES >> 30, unpickler.MAX_PICKLE_BYTES >> 20, unpickler.MAX_INSTRUCTIONS,
         tensors.MAX_VALUES, tensors.MAX_DEPTH, known_objects.MAX_DIMENSIONS, tensors.MAX_EXPANSION,
         tensors.FREE_BYTES >> 20, containers.MAX_UNPACKED_RATIO,
-        containers.FREE_UNPACKED_BYTES >> 20,
+        containers.FREE_UNPACKED_BYTES >> 20, containers.MAX_ENTRIES,
     ]  # fmt: skip
     for size in (reader.MAX_FILE_BYTES, unpickler.MAX_PICKLE_BYTES, tensors.FREE_BYTES,
                  containers.FREE_UNPACKED_BYTES, safetensors.MAX_HEADER_BYTES):  # fmt: skip
@@ -105,6 +106,26 @@ def test_plain_values_are_read_as_python_reads_them(protocol: int) -> None:
         assert machine.data[machine.position :] == b"after"
     again = unpickled(pickle.dumps([same, same], protocol))
     assert again[0] is again[1]
+
+
+def test_counted_bytes_and_texts_are_read_as_python_reads_them() -> None:
+    """Python writes the longest counts only for values of 4 GiB and more."""
+    widths = {
+        pickletools.TAKEN_FROM_ARGUMENT1: 1, pickletools.TAKEN_FROM_ARGUMENT4: 4,
+        pickletools.TAKEN_FROM_ARGUMENT4U: 4, pickletools.TAKEN_FROM_ARGUMENT8U: 8,
+    }  # fmt: skip
+    tried = []
+    for opcode in pickletools.opcodes:
+        width = widths.get(opcode.arg.n if opcode.arg else 0)
+        mutable = opcode.name == "BYTEARRAY8"
+        if width is None or mutable or opcode.name.startswith("LONG"):
+            continue
+        tried.append(opcode.name)
+        for size in (0, 1, 7, 255, 256, 70_000)[: 4 if width == 1 else 6]:
+            program = opcode.code.encode("latin-1") + size.to_bytes(width, "little")
+            program += b"a" * size + b"."
+            assert unpickled(program) == pickle.loads(program, encoding="latin-1")
+    assert len(tried) == 8
 
 
 def test_numbers_have_up_to_128_bits() -> None:

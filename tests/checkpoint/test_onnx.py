@@ -116,6 +116,42 @@ def test_batch_normalization_is_named(tmp_path: Path) -> None:
     assert found == ("BatchNormalization '/layer1/BatchNormalization'",)
 
 
+# Of TensorProto.DataType: code, type, and the field of values that are not raw
+NUMBERS = [
+    (1, "<f4", 4), (2, "u1", 5), (3, "i1", 5), (4, "<u2", 5), (5, "<i2", 5), (6, "<i4", 5),
+    (7, "<i8", 7), (9, "?", 5), (10, "<f2", 5), (11, "<f8", 10), (12, "<u4", 11), (13, "<u8", 11),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("code", "dtype", "number"), NUMBERS)
+def test_numbers_of_every_type_are_raw_or_in_their_field(
+    tmp_path: Path, code: int, dtype: str, number: int
+) -> None:
+    kind = np.dtype(dtype)
+    if kind.kind in "iu":
+        values = np.array([np.iinfo(kind).min, 0, 1, np.iinfo(kind).max], kind)
+    else:
+        values = np.array([1, 0, 0.5, 1], kind)
+    varints = values.view("<u2") if dtype == "<f2" else values
+    floats = number in (4, 10)
+    counted = values.tobytes() if floats else b"".join(onnx.varint(int(v)) for v in varints)
+    for content in (field(9, values.tobytes()), field(number, counted)):
+        found = only_tensor(tmp_path, tensor_of("w", [4], code, content))
+        assert found.dtype == kind and np.array_equal(found, values)
+    if number == 5 and kind.kind in "iu" and kind.itemsize < 4:
+        for beyond in (int(values[0]) - 1, int(values[-1]) + 1):
+            content = field(5, onnx.varint(beyond))
+            broken = model([node("Conv", ["x", "w"])], [tensor_of("w", [1], code, content)])
+            assert refused(tmp_path, broken)[0] == "E511"
+
+
+def test_codes_of_other_types_are_refused(tmp_path: Path) -> None:
+    known = {16, *(code for code, _, _ in NUMBERS)}
+    for code in {*range(30)} - known:
+        content = tensor_of("w", [1], code, field(9, bytes(8)))
+        assert refused(tmp_path, model([node("Conv", ["x", "w"])], [content]))[0] == "E513"
+
+
 VALUES = [-3, 0, 100]
 
 

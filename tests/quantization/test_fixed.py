@@ -78,6 +78,42 @@ def test_ranges_too_far_apart_are_refused() -> None:
     assert refused.value.code == "E921"
 
 
+@pytest.mark.parametrize("halved", range(3))
+@pytest.mark.parametrize("distance", range(-3, 4))
+def test_shifts_reach_as_far_as_30(distance: int, halved: int) -> None:
+    """Of sums, with what a D below 1 adds to it, and of biases."""
+
+    def sums() -> None:
+        fixed_layer(
+            [[0.5**halved]],
+            None,
+            bits=16,
+            division=Division.POWER_OF_TWO,
+            magnitude=0.5**halved,
+            in_fraction=15,
+            out_fraction=-distance + halved,
+        )
+
+    def biases() -> None:
+        fixed_layer(
+            [[0.5**halved]],
+            [2.0 ** (15 + distance - halved)],
+            bits=16,
+            division=Division.POWER_OF_TWO,
+            magnitude=0.5**halved,
+            in_fraction=15,
+            out_fraction=15,
+        )
+
+    for made in (sums, biases):
+        if distance > 0:
+            with pytest.raises(InputError) as refused:
+                made()
+            assert refused.value.code == "E921"
+        else:
+            made()
+
+
 def test_ratio_without_error_is_infinite() -> None:
     assert sqnr_db([1.0, 2.0], [1.0, 2.0]) == math.inf
     assert sqnr_db([0.0], [1.0]) == -math.inf

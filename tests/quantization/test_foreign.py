@@ -62,6 +62,15 @@ KERNEL = torch.ones(4, 4, 3, 3)
         ({"fc1.weight": FLAT, "fc2.weight": FLAT}, ["fc1.weight", "fc2.weight"]),
         ({"conv.op.weight": KERNEL, "norm.weight": FLAT[0]}, ["norm.weight"]),
         ({"rnn.weight_ih_l0": FLAT, "rnn.bias_ih_l0": FLAT[0]}, ["rnn.weight_ih_l0"]),
+        ({"a.b.rnn.weight_hh_l1": FLAT, "a.b.rnn.bias_hh_l1": FLAT[0]}, ["a.b.rnn.weight_hh_l1"]),
+        ({"weight_ih": FLAT, "weight_hh": FLAT, "bias_ih": FLAT[0]}, ["weight_ih", "weight_hh"]),
+        ({"body.in_proj_weight": FLAT, "in_proj_weight": FLAT},
+         ["body.in_proj_weight", "in_proj_weight"]),
+        ({"weight_ih.op.weight": KERNEL, "in_proj.weight_hh.op.weight": KERNEL}, []),
+        ({"body.norm.weight": FLAT[0], "body.norm.running_mean": FLAT[0]},
+         ["body.norm.running_mean"]),
+        ({"running_mean": FLAT[0], "bn.running_mean": FLAT[0], "a.bn.running_mean": FLAT[0]},
+         ["running_mean"]),
     ],
 )  # fmt: skip
 def test_which_tensors_are_foreign(

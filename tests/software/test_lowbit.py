@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from statistics import NormalDist
 
 import numpy as np
 import pytest
@@ -80,6 +81,33 @@ def test_a_weight_at_a_level_gets_its_code(name: str) -> None:
     factor = factor or {"2bitsym": 2, "4bitsym": 8}.get(name, 1)
     weights = np.array(encoding.levels) / factor
     assert encode(weights, 1.0, encoding).tolist() == list(range(len(encoding.levels)))
+
+
+@pytest.mark.parametrize("name", ENCODINGS)
+def test_integers_of_levels_are_levels_to_scale(name: str) -> None:
+    """Those of a normal distribution times 127 or 2048, rounded; all others exactly."""
+    encoding = ENCODINGS[name]
+    levels = np.array(encoding.levels)
+    if name.startswith("NF"):
+        assert np.abs(np.array(encoding.values) - 127 * levels).max() <= 0.5
+        assert np.abs(np.array(encoding.table) - 2048 * levels).max() <= 0.5
+        assert max(levels) == 1 and min(levels) == -1 and np.all(np.diff(levels) > 0)
+    else:
+        offset = 0.01 if name == "4bit" else 0.0
+        scale = 2 if name.endswith("bitsym") else 1
+        assert np.allclose(np.array(encoding.values), scale * (levels - offset), rtol=0, atol=1e-9)
+        assert encoding.table == encoding.values
+    assert max(map(abs, encoding.values)) <= 128
+    assert len(set(encoding.values)) == len(levels) <= 1 << encoding.bits
+
+
+def test_levels_of_nf4_are_quantiles_of_a_normal_distribution() -> None:
+    """Seven from the tail to the middle below zero, eight above; the outermost ones are 1."""
+    normal, tail = NormalDist(), 0.9677083
+    below = [-normal.inv_cdf(p) for p in np.linspace(tail, 0.5, 8)]
+    above = [normal.inv_cdf(p) for p in np.linspace(0.5, tail, 9)[1:]]
+    want = np.array([*below, *above]) / above[-1]
+    assert np.abs(np.array(ENCODINGS["NF4"].levels) - want).max() < 1e-4
 
 
 def test_clip_scalar_leaves_less_error_than_its_neighbours() -> None:

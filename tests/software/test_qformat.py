@@ -19,7 +19,7 @@ from diagnostics.errors import InputError
 from quantization.q15.execute import execute, quantize_input
 from quantization.q15.file import StoredNetwork, from_checkpoint, to_checkpoint
 from quantization.q15.formats import Guard
-from quantization.q15.graph import GraphBuilder
+from quantization.q15.graph import GraphBuilder, Weighted
 from quantize import main as quantize_main
 from software.cmsis.orders import interleaved
 from software.profile import ANY
@@ -225,6 +225,21 @@ def test_damaged_networks_are_refused(keys: tuple[Any, ...], value: Any, rule: s
         from_checkpoint(damaged, "net.pth.tar")
     assert caught.value.code == "E744"
     assert rule in caught.value.message
+
+
+@pytest.mark.parametrize("by", [-1, 1])
+def test_maps_that_belong_together_have_one_fraction(by: int) -> None:
+    """All but the input and the last sums: pooling, limits, sums and joints keep the format."""
+    stored = stored_network()
+    found, graph = to_checkpoint(stored, "net"), stored.network.graph
+    weighted = {step.target for step in graph.steps if isinstance(step, Weighted)}
+    for number, fraction in enumerate(stored.network.fractions[1 : graph.output], 1):
+        with pytest.raises(InputError) as caught:
+            from_checkpoint(changed(found, "fractions", number, to=fraction + by), "x")
+        assert caught.value.code == "E744"
+        assert number in weighted or "belong together" in caught.value.message
+    lower = changed(found, "fractions", graph.output, to=stored.network.fractions[-1] - 1)
+    assert from_checkpoint(lower, "x").network.fractions[-1] == stored.network.fractions[-1] - 1
 
 
 def test_whatever_a_file_says_is_computed_or_refused() -> None:
