@@ -287,15 +287,12 @@ def _tried_remedies(
 
 def _not_together(reason: str, keys: Sequence[GivenKey], lines: Sequence[str]) -> Diagnostic:
     """What is given leaves no room for the rest."""
-    alone = len(keys) == 1
     names = " and ".join(map(str, keys))
     return keys[0].layer.diagnostic(
         "E423",
         f"{reason}; without {names} everything fits",
         keys[0].key,
-        "\n  ".join(
-            [f"Leave out {'it' if alone else 'one or both'}, or change the value.", *lines]
-        ),
+        "\n  ".join([f"Leave out {names}, or change the value.", *lines]),
     )
 
 

@@ -114,7 +114,7 @@ def _neighbour(problem: Problem, found: Decoded, result: int) -> str | None:
             continue
         start = found.offsets[problem.cell_of[other]]
         end = start + tensor.words * problem.step[other]
-        if start <= offset and end == offset:
+        if end == offset:
             below.append(problem.name(other))
         gap = problem.overlaps.get((result, other))
         if gap is not None and offset < start < offset + problem.tensors[result].words:

@@ -77,15 +77,10 @@ def _read_gap(problem: Problem, layer: Layer, reads: tuple[int, ...]) -> int:
 def _is_over(problem: Problem, found: Decoded, result: int, source: int) -> bool | None:
     """Whether an output shares words with its input; None: it does not."""
     a, b = problem.tensors[result], problem.tensors[source]
-    if not found.masks[result] & found.masks[source] and not _near(found, result, source):
+    if not instance_mask(found.masks[result]) & instance_mask(found.masks[source]):
         return None
     low = found.offsets[problem.cell_of[result]]
     high = found.offsets[problem.cell_of[source]]
     apart = low + a.words * problem.step[result] <= high
     apart = apart or high + b.words * problem.step[source] <= low
     return None if apart else True
-
-
-def _near(found: Decoded, result: int, source: int) -> bool:
-    """Whether two tensors have a memory instance in common."""
-    return bool(instance_mask(found.masks[result]) & instance_mask(found.masks[source]))

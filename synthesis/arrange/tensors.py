@@ -102,8 +102,8 @@ def _result(
     elif position == choice.streamed - 1:
         words, born = words + 1, -1
     return Tensor(
-        layer.index, (1 << share) - 1, starts_of(share), words, born, dies, leading,
-        share, count, pixels,
+        layer.index, (1 << share) - 1, starts_of(share), words, born, dies,
+        width=share, passes=count, pixels=pixels, leading=leading,
     )  # fmt: skip
 
 

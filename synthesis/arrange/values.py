@@ -53,10 +53,10 @@ class Tensor:
     words: int
     born: int
     dies: int
+    width: int
+    passes: int
+    pixels: int
     leading: int = 0
-    width: int = 1
-    passes: int = 1
-    pixels: int = 1
 
     def meets(self, other: Tensor) -> bool:
         """Whether both are alive at the same time."""

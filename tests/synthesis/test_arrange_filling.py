@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from itertools import accumulate
+from dataclasses import replace
+from itertools import accumulate, product
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,13 @@ from hypothesis import strategies as st
 from device import MAX78000, MAX78002, Chip
 from device.channels import channels_per_pass, passes
 from synthesis.arrange.rewrites.filling import packed
+from synthesis.arrange.rewrites.pooling import with_possible_pooling
 from synthesis.emit.report import report_page
+from synthesis.layout import LayerLayout, Layout
+from synthesis.network import NETWORK_INPUT, Combination, Operator, Pooling
 from synthesis.options import EncodeOptions
 from synthesis.report import build_report
+from tests.arranging.loads import network_of
 from tests.synthesis.arranged import ADD, CONV, ONE, PASS, arranged, kernels_of
 from tests.synthesis.test_arrange import refused, written
 
@@ -112,6 +117,40 @@ def test_pooling_of_several_passes_goes_behind_or_into_kernels_that_copy(tmp_pat
     flat = kernels_of((96, 3, 3, 3), (4, 96 * 9))
     found = arranged(tmp_path, CONV, pool, FLAT, shape=(3, 6, 6), kernels=flat)
     assert "N428" in found.codes and found.made.network.layers[1].has_weights
+
+
+def test_pooled_rows_are_cut_off_behind_the_pooling(tmp_path: Path) -> None:
+    layers = [
+        {**CONV, "name": "a"}, {**PASS, "max_pool": 2, "pool_stride": 2, "name": "pool"},
+        {**ONE, "in_crop": "[1, 0]"},
+    ]  # fmt: skip
+    kernels = kernels_of((96, 3, 3, 3), (4, 96, 1, 1))
+    found = arranged(tmp_path, *layers, shape=(3, 6, 6), kernels=kernels)
+    assert found.names[:2] == ["a", "pool"] and "N428" in found.codes
+
+
+def test_only_what_pools_and_does_nothing_else_is_done_by_kernels() -> None:
+    pooling = Pooling((2, 2), (2, 2))
+    plain = network_of([96, 96, 96], [True, True])
+    pool = replace(
+        plain.layers[0], operator=Operator.NONE, weights=None, in_dim=(4, 4), pooling=pooling,
+        sources=(NETWORK_INPUT,),
+    )  # fmt: skip
+    others: list[dict[str, Any]] = [
+        {"combination": Combination.ADD, "operands": 2, "sources": (NETWORK_INPUT,) * 2},
+        {"pooling": Pooling()}, {"in_channels": 64, "out_channels": 64}, {"in_crop": (1, 1)},
+        {"channel_skip": 1}, {"bypass": True}, {"buffer_shift": 1}, {"buffer_insert": 1},
+        {"operator": Operator.CONV2D, "weights": plain.layers[0].weights}, {"pooled_dim": (1, 1)},
+    ]  # fmt: skip
+    open_ = Layout(layers=dict.fromkeys(plain.order, LayerLayout()))
+    cases = [({}, open_), *((x, open_) for x in others)]
+    cases.append(({}, replace(open_, layers={**open_.layers, 0: LayerLayout(processors=1)})))
+    for chip, (keys, fixed) in product((MAX78000, MAX78002), cases):
+        layers = replace(pool, **keys), plain.layers[1]
+        network = replace(plain, layers=layers)
+        changed, _, notices = with_possible_pooling(network, fixed, chip)
+        wanted = chip is MAX78000 and not keys and fixed is open_
+        assert (changed is not network) == bool(notices) == wanted, keys
 
 
 @BOTH

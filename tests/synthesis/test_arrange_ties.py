@@ -255,6 +255,34 @@ def test_operands_of_two_sums_take_turns_or_are_copied(tmp_path: Path) -> None:
     assert len(found.names) > 4
 
 
+@pytest.mark.parametrize("one, other", [*product(("[a, b]", "[b, a]"), ("[a, c]", "[c, a]"))])
+def test_an_operand_of_two_sums_is_copied_if_its_words_are_others(
+    tmp_path: Path, one: str, other: str
+) -> None:
+    """It is alone where it leaves the words of the first sum's operand free for the second's."""
+    layers = (
+        {**ONE, "name": "a"}, {**ONE, "name": "b", "in_sequences": "input"},
+        {**ADD, "in_sequences": one, "name": "s", "output": True},
+        {**ONE, "name": "c"}, {**ADD, "in_sequences": other, "name": "t"}, END,
+    )  # fmt: skip
+    found = arranged(tmp_path, *layers, shape=(8, 4, 4), kernels=kernels_of(*[(8, 8, 1, 1)] * 4))
+    same = one.index("a") == other.index("a")
+    assert ("N425" in found.codes) == (not same)
+
+
+@pytest.mark.parametrize("dilation", [1, 4, 5])
+def test_operands_behind_words_that_are_not_valid_are_copied(tmp_path: Path, dilation: int) -> None:
+    """Three taps that are far apart become rows, with words in front of the result."""
+    line = {"op": "Conv1d", "kernel_size": 3, "pad": 0, "activate": "ReLU"}
+    wide = {**line, "dilation": dilation}
+    layers = (
+        {**wide, "name": "a"}, {**wide, "name": "b", "in_sequences": "input"},
+        {**ADD, "in_sequences": "[a, b]"}, {**line, "name": "end"},
+    )  # fmt: skip
+    found = arranged(tmp_path, *layers, shape=(8, 32), kernels=kernels_of(*[(8, 8, 3)] * 3))
+    assert found.codes.count("N425") == 2 * (dilation == 5)
+
+
 def passing(count: int, columns: int) -> Any:
     """Return the problem of two layers that pass a map on, then convolve it."""
     from dataclasses import replace

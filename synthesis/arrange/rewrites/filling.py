@@ -139,8 +139,8 @@ def packed(counts: Sequence[int]) -> tuple[tuple[Part, ...], ...]:
     All passes are equally full. Sources of more than 64 channels come in several parts; others do
     where that takes fewer passes and all are copied anyway.
     """
-    rows = [_rows(counts, _evenly(counts)), _rows(counts, _at_borders(counts))]
-    return min((_filled_up(counts, r) for r in rows if r is not None), key=_cost)
+    rows = _rows(_evenly(counts)), _rows(_at_borders(counts))
+    return min((_filled_up(counts, r) for r in rows), key=_cost)
 
 
 Row = list[tuple[int, int, int]]
@@ -173,18 +173,18 @@ def _at_borders(counts: Sequence[int]) -> list[list[int]]:
     return found
 
 
-def _rows(counts: Sequence[int], pieces: Sequence[Sequence[int]]) -> list[Row] | None:
+def _rows(pieces: Sequence[Sequence[int]]) -> list[Row]:
     """Return what stands in each pass, one part behind the other."""
     rows: list[Row] = [[]]
     for source, sizes in enumerate(pieces):
         first = 0
         for size in sizes:
             taken = sum(_up(count) for _, _, count in rows[-1])
-            if rows[-1] and taken + _up(size) > PROCESSORS:
+            if taken + _up(size) > PROCESSORS:
                 rows.append([])
             rows[-1].append((source, first, size))
             first += size
-    return rows if len(rows) > 1 or sum(counts) <= PROCESSORS else None
+    return rows
 
 
 def _filled_up(counts: Sequence[int], rows: Sequence[Row]) -> tuple[tuple[Part, ...], ...]:
