@@ -116,25 +116,25 @@ def _run_all(container: Container, data: bytes, values: NDArray[np.integer]) -> 
 def _computed(container: Container, data: bytes, layer: Layer, known: Mapping[int, Int64]) -> Int64:
     """Return the output of a layer."""
     made = container.tensors[layer.output]
-    inputs = [known[number] for number in container.inputs_of(layer)]
+    first, *others = [known[number] for number in container.inputs_of(layer)]
     match Op(layer.op):
         case Op.CONV | Op.DEPTHWISE | Op.FC | Op.CONV_TRANSPOSED:
-            total = _summed(container, data, layer, inputs[0])
+            total = _summed(container, data, layer, first)
             if layer.follow == Follow.SHIFT_NORM:
                 return _normalized(total)
             total = _shifted(total, layer.out_shift, made)
         case Op.MAXPOOL | Op.AVGPOOL:
-            total = _pooled(inputs[0], layer, made)
+            total = _pooled(first, layer, made)
         case Op.ADD | Op.SUB | Op.XOR | Op.OR:
-            total = inputs[0]
-            for other in inputs[1:]:
+            total = first
+            for other in others:
                 total = _JOINS[Op(layer.op)](total, other)
         case Op.CONCAT:
-            total = np.concatenate(inputs, axis=2)
+            total = np.concatenate([first, *others], axis=2)
         case Op.COPY:
-            total = inputs[0].reshape(made.shape)
+            total = first.reshape(made.shape)
         case Op.SOFTMAX:
-            total = _softmax(inputs[0])
+            total = _softmax(first)
     return _stored(total, layer, made)
 
 

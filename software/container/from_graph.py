@@ -64,7 +64,7 @@ def container_of(
     plain = unpack(pack(planned(builder.container())))
     pixels = np.ascontiguousarray(sample.transpose(1, 2, 0))
     made = run(plain, pixels)
-    if not np.array_equal(made.reshape(-1), expected.transpose(1, 2, 0).reshape(-1)):
+    if not np.array_equal(made.ravel(), expected.transpose(1, 2, 0).ravel()):
         raise ToolError("E925", "the container computes other values than the network",
                         remedy="Report this; nothing was written.")  # fmt: skip
     given, output = plain.tensors[0], plain.tensors[plain.layers[-1].output]

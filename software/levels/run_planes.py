@@ -167,8 +167,7 @@ class PlanesRun:
             source = moved(there, number * rows * columns * size)
             if planar:
                 at = ((first + number) * height + row) * width + column
-                copy = Transfer(moved(self.target, at * size), width * size, source,
-                                columns * size, columns * size, rows)  # fmt: skip
+                copy = Transfer(moved(self.target, at), width, source, columns, columns, rows)
                 self.machine.start(OUTPUT, copy)
                 self.leaving += 1
                 continue

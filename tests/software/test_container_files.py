@@ -14,6 +14,7 @@ from software.container import run, unpack
 from software.container.from_graph import container_of, memory_of, planned
 from software.container.records import NONE, Container, Element, Flag, Follow, Layer, Op, Tensor
 from software.container.soundness import intermediates, network_inputs
+from software.graph import Copy
 from software.lower import lower
 from synthesis.network import Network
 from synthesis.simulate import simulate
@@ -160,6 +161,29 @@ def test_layers_are_those_of_the_network(written: list[tuple[Network, bytes]]) -
                 assert layer.follow in (Follow.NOTHING, Follow.RELU, Follow.ABS)
             elif not wide and one.activation is not None:
                 assert layer.follow != Follow.NOTHING
+
+
+def test_nothing_is_copied_behind_the_step_that_makes_the_output(
+    written: list[tuple[Network, bytes]],
+) -> None:
+    seen = set()
+    for network, blob in written:
+        graph, container = lower(network), unpack(blob)
+        own = bool(graph.steps) and graph.steps[-1].target == graph.outputs[0]
+        moves = own and isinstance(graph.steps[-1], Copy)
+        assert (container.layers[-1].op == Op.COPY) == (not own) or moves
+        seen.add((own, moves))
+    assert (True, False) in seen
+
+
+def test_fields_for_tiles_and_rings_are_zero_where_nothing_is_planned(
+    written: list[tuple[Network, bytes]],
+) -> None:
+    """So other readers find no wish in them."""
+    for _, blob in written[:5]:
+        for layer in unpack(blob).layers:
+            assert (layer.tile_rows, layer.tile_columns, layer.channel_group) == (0, 0, 0)
+            assert (layer.ring, layer.ring_bytes, layer.reserved, layer.rest) == (0, 0, 0, bytes(8))
 
 
 @pytest.mark.skipif(compiler() is None, reason="no C compiler")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from software.cores import CORES
 from software.graph import Interval
 from software.kernels.dsp import DSP
 from software.kernels.lanes import LANES, SMALL_LANES, flush_interval, input_bounds, runs_fit
+from software.kernels.nomul import BUCKETS
 from software.kernels.pixel import DSP_PIXEL, PIXEL
 from software.kernels.registry import Kernel
 from software.kernels.table import IN_TILES, choose
@@ -145,7 +147,8 @@ def test_every_kernel_gives_the_bytes_of_the_layer(core: str, level: str, tmp_pa
 def pass_on_core(tried: Sequence[Trial], core: str, level: str, folder: Path) -> None:
     for name, text in program(tried).items():
         (folder / name).write_text(text)
-    run = run_plain(compile_plain(folder, ARCHITECTURES[core], level))
+    strict = ("-Wall", "-Wextra", "-Werror")
+    run = run_plain(compile_plain(folder, ARCHITECTURES[core], level, strict))
     assert run.text == "*** PASS ***\n"
 
 
@@ -236,6 +239,17 @@ def test_runs_of_packed_weights_keep_sums_in_16_bits(
             begin += run
         lengths |= set(runs)
     assert packed == [] and len(lengths) > 3
+
+
+def test_weights_are_walked_through_once_for_each_of_their_hexadecimal_digits() -> None:
+    for low, high in product(range(-128, 128, 3), (-9, -8, -1, 0, 6, 7, 8, 127)):
+        weights = np.array([low, high], np.int8).reshape(2, 1, 1, 1)
+        digits = 1 if all(-8 <= value < 8 for value in (low, high)) else 2
+        assert BUCKETS.pack(layer((1, 1), weights, starts(2))).flush == digits
+    for low, high in product((-9, -8, -7), (6, 7, 8)):
+        weights = np.array([low, high], np.int8).reshape(1, 2, 1, 1)
+        made = BUCKETS.pack(layer((1, 1), weights, starts(1)))
+        assert made.flush == 1 + (low < -8 or high > 7)
 
 
 def test_runs_of_four_filters_keep_sums_in_16_bits() -> None:

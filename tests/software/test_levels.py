@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from emulator.cpu.compiler import PREFERENCE
@@ -31,6 +32,7 @@ from software.levels.schemes import (
 from software.levels.select import Planner, Wish
 from software.lower import lower
 from software.profile import Profile
+from synthesis.network import Layer, Network, Operator
 from synthesis.simulate import simulate
 from tests.networks.deployed import BY_FILE
 from tests.software.compiled import compiler
@@ -131,6 +133,26 @@ def test_layers_hand_each_other_rows_through_rings(seed: int, dma: int) -> None:
     made = simulate(network, average_rounding=False).outputs
     outputs = tuple(made[layer.index] for layer in network.outputs())
     assert [*wrong_run(network, plan, outputs)] == []
+
+
+def test_chains_of_rows_have_at_most_12_layers() -> None:
+    count = 15
+    weights = np.ones((2, 2, 1, 1), np.int8)
+    layers = tuple(
+        Layer(
+            index=n, operator=Operator.CONV2D, in_channels=2, out_channels=2, in_dim=(4, 4),
+            pooled_dim=(4, 4), kernel=(1, 1), pad=(0, 0), out_dim=(4, 4), weight_bits=8,
+            weights=weights,
+        )
+        for n in range(count)
+    )  # fmt: skip
+    everything = tuple(range(count))
+    network = Network(
+        layers=layers, order=everything, simulated=everything, sample=np.zeros((2, 4, 4), np.int64)
+    )
+    graph = fuse(lower(network))
+    planner = Planner(graph, Profile("any", CORES["cortex-m4"], 1 << 20, 1 << 20), 1 << 20, Wish())
+    assert planner.chains.most == [min(12, count - n) for n in range(count)]
 
 
 def test_valid_windows_need_no_distance_and_padded_ones_a_row() -> None:
