@@ -7,10 +7,12 @@ import random
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
+from tests.conftest import ROOT
 from tests.mutants.cs import CFile
 from tests.mutants.drawing import draw
 from tests.mutants.mutant import Mutant, changed_lines, read, write
@@ -155,3 +157,11 @@ def test_a_campaign_tells_what_was_noticed_and_leaves_the_tree_alone(tmp_path: P
     }  # fmt: skip
     assert "fails without a mutant: tests/quantization/test_a.py::test_broken" in ended.stdout
     assert (room / "a.py").read_text() == text
+
+
+def test_equivalent_mutants_are_of_lines_that_exist() -> None:
+    known = tomllib.loads((ROOT / "tests/mutants/equivalent.toml").read_text())["defect"]
+    for one in known:
+        assert one["why"] and one["new"] != one["old"]
+        lines = {line.strip() for line in (ROOT / one["file"]).read_text().splitlines()}
+        assert lines.issuperset(line.strip() for line in one["old"].splitlines()), one
