@@ -128,6 +128,13 @@ def test_counted_bytes_and_texts_are_read_as_python_reads_them() -> None:
     assert len(tried) == 8
 
 
+@pytest.mark.parametrize("place", [0, 255, 256, 1 << 16, 1 << 24, (1 << 32) - 1])
+def test_values_are_remembered_under_any_number(place: int) -> None:
+    where = struct.pack("<I", place)
+    one, other = unpickled(b"]r" + where + b"j" + where + b"\x86.")
+    assert one == [] and one is other
+
+
 def test_numbers_have_up_to_128_bits() -> None:
     for size in range(1, 20):
         data = bytes([7] * size)
@@ -366,6 +373,15 @@ def test_fields_are_split_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
             assert values == fields[number][: len(values)]
     monkeypatch.setattr(onnx_wire, "MAX_FIELDS", len(numbers) + 3)
     assert refused("E514", lambda: onnx_wire.Decoder().fields(memoryview(message)))
+
+
+def test_last_floating_point_number_counts_and_has_four_bytes() -> None:
+    numbers = [memoryview(struct.pack("<f", n)) for n in (0.5, -1.25)]
+    assert onnx_wire.single({2: [*numbers]}, 2, 7.0) == -1.25
+    assert onnx_wire.single({2: [*numbers]}, 3, 7.0) == 7.0
+    for size in (0, 3, 5, 8):
+        wrong = memoryview(bytes(size))
+        assert refused("E511", lambda wrong=wrong: onnx_wire.single({2: [wrong]}, 2, 7.0))
 
 
 def test_numbers_of_more_than_ten_bytes_are_damage() -> None:

@@ -145,6 +145,17 @@ def test_numbers_of_every_type_are_raw_or_in_their_field(
             assert refused(tmp_path, broken)[0] == "E511"
 
 
+def test_last_raw_data_counts(tmp_path: Path) -> None:
+    content = field(9, bytes([1, 2])) + field(9, bytes([3, 4]))
+    assert only_tensor(tmp_path, tensor_of("w", [2], 2, content)).tolist() == [3, 4]
+
+
+@pytest.mark.parametrize("elsewhere", [field(14, 1), field(13, field(1, "location"))])
+def test_each_sign_of_data_in_another_file_is_enough(tmp_path: Path, elsewhere: bytes) -> None:
+    content = tensor_of("w", [2], 2, field(9, bytes(2)) + elsewhere)
+    assert refused(tmp_path, model([node("Conv", ["x", "w"])], [content]))[0] == "E512"
+
+
 def test_codes_of_other_types_are_refused(tmp_path: Path) -> None:
     known = {16, *(code for code, _, _ in NUMBERS)}
     for code in {*range(30)} - known:

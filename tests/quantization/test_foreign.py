@@ -66,6 +66,8 @@ KERNEL = torch.ones(4, 4, 3, 3)
         ({"weight_ih": FLAT, "weight_hh": FLAT, "bias_ih": FLAT[0]}, ["weight_ih", "weight_hh"]),
         ({"body.in_proj_weight": FLAT, "in_proj_weight": FLAT},
          ["body.in_proj_weight", "in_proj_weight"]),
+        ({"a.bn.weight": FLAT[0], "weight": FLAT}, []),
+        ({"a.b.weight": KERNEL, "a.output_shift": FLAT[0, :1]}, ["a.b.weight"]),
         ({"weight_ih.op.weight": KERNEL, "in_proj.weight_hh.op.weight": KERNEL}, []),
         ({"body.norm.weight": FLAT[0], "body.norm.running_mean": FLAT[0]},
          ["body.norm.running_mean"]),
