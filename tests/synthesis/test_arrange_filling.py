@@ -254,3 +254,19 @@ def test_pooled_joins_of_a_dense_network_are_copied_by_kernels(tmp_path: Path) -
     found = arranged(tmp_path, *layers, shape=(3, 8, 8), kernels=kernels_of(*shapes), chip=MAX78002)
     said = [str(d) for d in found.made.warnings if d.code == "N428"]
     assert any("copies its channels by kernels: the result is needed in other" in x for x in said)
+
+
+def test_pooling_goes_into_plain_kernels_alone() -> None:
+    plain = network_of([96, 96, 96], [False, True])
+    pool = replace(
+        plain.layers[0], operator=Operator.NONE, weights=None, in_dim=(4, 4),
+        pooling=Pooling((2, 2), (2, 2)), sources=(NETWORK_INPUT,),
+    )  # fmt: skip
+    open_ = Layout(layers=dict.fromkeys(plain.order, LayerLayout()))
+    others: list[dict[str, Any]] = [
+        {}, {"channel_skip": 1}, {"bypass": True}, {"operator": Operator.NONE, "weights": None},
+    ]  # fmt: skip
+    for keys in others:
+        network = replace(plain, layers=(pool, replace(plain.layers[1], sources=(0,), **keys)))
+        changed, _, notices = with_possible_pooling(network, open_, MAX78000)
+        assert (len(changed.layers) == 1) == (not notices) == (not keys), keys
