@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
-from itertools import pairwise
 from typing import assert_never
 
 from device import Chip
@@ -15,7 +14,7 @@ from device.chip import (
     KERNEL_COLUMN_BYTES,
     PROCESSORS_PER_INSTANCE,
 )
-from device.masks import bits, group_slice
+from device.masks import group_slice
 from synthesis.encode.numbering import Numbering
 from synthesis.mapping import MappedLayer, MappedNetwork
 from synthesis.network import Operator
@@ -116,13 +115,8 @@ class LayerView:
 
     @cached_property
     def local_output(self) -> bool:
-        """Whether outputs with uneven gaps stay in the memories of their own group."""
-        for group in self.network.groups_used:
-            used = bits(group_slice(self.layer.output_processors, group))
-            gaps = [b - a - 1 for a, b in pairwise(used)]
-            if gaps and (min(gaps) != max(gaps) or (max(gaps) > 0 and self.passthrough)):
-                return True
-        return False
+        """Whether the outputs stay in the memories of their own group."""
+        return self.network.keeps_outputs_local(self.layer)
 
     @cached_property
     def first_kernel(self) -> tuple[int, int]:

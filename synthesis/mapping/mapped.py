@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import field
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from device import Chip
 from device.channels import channels_per_pass, passes
 from device.chip import GROUPS
-from device.masks import group_slice
+from device.masks import bits, group_slice
 from diagnostics import Place
 from synthesis.layout import InputPort, LayerLayout, Layout
 from synthesis.mapping.hardware import Hardware, calcx4_order, hardware_for, quad_order, widened
@@ -176,6 +177,18 @@ class MappedNetwork(Schedule[MappedLayer]):
         for layer in self.layers:
             used |= layer.processors
         return tuple(g for g in range(GROUPS) if group_slice(used, g))
+
+    def keeps_outputs_local(self, layer: MappedLayer) -> bool:
+        """Whether outputs with uneven gaps stay in the memories of their own group.
+
+        Whether the chip supports that is not known.
+        """
+        for group in self.groups_used:
+            used = bits(group_slice(layer.output_processors, group))
+            gaps = [b - a - 1 for a, b in pairwise(used)]
+            if gaps and (min(gaps) != max(gaps) or (max(gaps) > 0 and not layer.has_weights)):
+                return True
+        return False
 
 
 def map_network(network: Network, layout: Layout, chip: Chip) -> MappedNetwork:

@@ -1610,6 +1610,38 @@ VIOLATIONS = [
         chip=MAX78002,
     ),
     Violation(
+        "W384",
+        [{**DEPTHWISE, "processors": 0x3F3F, "output_processors": 0x3F3F}],
+        [(12, 1, 3, 3)],
+        [
+            (
+                0,
+                "output_processors",
+                "the outputs of a group are at uneven distances, which the chip is not known to "
+                "support",
+                "Give this layer and the next processors without gaps, for example "
+                "0x0000.0000.0000.0fff.",
+            )
+        ],
+        sample=(12, 4, 4),
+        chip=MAX78002,
+    ),
+    Violation(
+        "W384",
+        [{**CONV, "output_processors": 0x0B}],
+        [(3, 3, 3, 3)],
+        [
+            (
+                0,
+                "output_processors",
+                "the outputs of a group are at uneven distances, which the chip is not known to "
+                "support",
+                "Use output processors ('output_map' for the last layer) without gaps, for example "
+                "0x0000.0000.0000.0007.",
+            )
+        ],
+    ),
+    Violation(
         "W376",
         [{**CONV, "activate": "none", "output_processors": 6, "output_width": 32}],
         [(2, 3, 3, 3)],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from emulator import EmulatorError
 from synthesis.layout import InputPort
 from synthesis.options import EncodeOptions
 from synthesis.place import PlaceOptions
+from synthesis.words import phase_words
 from tests.synthesis.emulated import emulated
 from tests.synthesis.networks import build, describe, mask, sample, weights
 from tests.synthesis.stages import check, encode, place, simulate
@@ -90,6 +92,30 @@ def test_depthwise_channels_keep_their_distances(tmp_path: Path) -> None:
     layer["output_processors"] = 0x150
     codes, same = known_answer(tmp_path, MAX78002, layer, kernel, (3, 4, 4), {})
     assert "W377" not in codes and same
+
+
+@pytest.mark.parametrize(
+    "lanes", [*combinations(range(5), 3), (0, 15, 16), (0, 2, 18), (9, 16, 20)]
+)
+@pytest.mark.parametrize("depthwise", [False, True])
+def test_outputs_at_uneven_distances_in_a_group_are_doubtful(
+    tmp_path: Path, lanes: tuple[int, ...], depthwise: bool
+) -> None:
+    """docs/hardware/registers.md says of the word that they need that it is not known to work."""
+    outputs = sum(1 << lane for lane in lanes)
+    layer = {**CONV, "output_processors": outputs}
+    if depthwise:
+        layer |= {"groups": 3, "processors": outputs}
+    kernel = weights(3, 1 if depthwise else 3, 3, 3)
+    network, _ = build(tmp_path, describe(layer), sample(3, 4, 4), [kernel], chip=MAX78002)
+    distances = {b - a for a, b in pairwise(lanes) if a // 16 == b // 16}
+    said = [d.effects.unsound for d in check(network) if d.code == "W384"]
+    assert said == [True] * (len(distances) > 1)
+    activations = simulate(network, average_rounding=False)
+    made = encode(network, place(network, PlaceOptions()), activations, EncodeOptions())
+    control = made.apb_base + MAX78002.layer_address(0, 0, "LCTL")
+    word = phase_words(made)["cnn_configure"].words[control]
+    assert MAX78002.layer_registers["LCTL"].unpack(word)["shared_output"] == int(not said)
 
 
 def test_binary_kernels_that_are_filled_up_compute_something_else(tmp_path: Path) -> None:
