@@ -55,7 +55,8 @@ test-fast: $(DEVELOPMENT) ## run the tests that take less than ten seconds each
 
 properties: $(DEVELOPMENT) ## test many more random networks (FACTOR=20 times the default)
 	@AI8X_PROPERTIES=$(FACTOR) $(PYTHON) -m pytest -n $(JOBS) --hypothesis-show-statistics \
-		tests/synthesis/test_random_networks.py tests/frontends/test_random_modules.py tests/rtl/test_networks.py $(ARGS)
+		tests/synthesis/test_random_networks.py tests/frontends/test_random_modules.py tests/rtl/test_networks.py \
+		tests/training/test_train_script.py $(ARGS)
 
 recipes: $(DEVELOPMENT) ## command lines of users of the vendor's tools: how many get as far as the data
 	@$(PYTHON) -m tests.recipes $(ARGS)

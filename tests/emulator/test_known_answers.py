@@ -1,4 +1,7 @@
-"""From recorded words alone, the machine computes the expected words of the known answers."""
+"""From recorded words alone, the machine computes the expected words of the known answers.
+
+A selection by feature; `make emulator-kat` runs all.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from device.chip import DEFAULT_APB_BASE
 from emulator import RecordedWords, Writes
 from emulator.machine.accelerator import run_words
 from emulator.words.recording import read_words
-from tests.emulator.known_answers import EXCEPTIONS, REQUIRED, answer, answers
+from tests.emulator.known_answers import answer
 
 SELECTION = (
     "max78000-mnist",
@@ -47,15 +50,6 @@ def test_words_give_the_expected_output(name: str, shared: Path) -> None:
     found = answer(shared / "kat" / "cases" / name)
     assert (found.wrong, found.error) == (0, "")
     assert found.words
-
-
-@pytest.mark.slow
-def test_all_known_answers_but_the_explained_ones(shared: Path) -> None:
-    found = list(answers(shared / "kat" / "cases", ["*"]))
-    failed = {case.name for case in found if case.wrong}
-    assert failed <= set(EXCEPTIONS)
-    assert len(failed) <= (1 - REQUIRED) * len(found)
-    assert max(case.seconds for case in found) < 60
 
 
 def test_a_damaged_kernel_is_noticed(shared: Path) -> None:

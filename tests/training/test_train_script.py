@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import re
 import subprocess
 import sys
@@ -234,7 +235,7 @@ def test_float_checkpoint_is_refused_in_simulation(
     assert "Quantize the checkpoint with quantize.py first" in capsys.readouterr().err
 
 
-@pytest.mark.slow
+@pytest.mark.skipif("AI8X_PROPERTIES" not in os.environ, reason="half a minute: make properties")
 def test_small_network_reaches_the_published_accuracy(shared: Path) -> None:
     """A fixed recipe gives the accuracy that the vendor's layers give.
 
