@@ -201,7 +201,10 @@ class PythonFile:
         tree = parso.parse(self._text)
         node = next(one for n, one in enumerate(_walk(tree)) if n == number)
         parent, place = node.parent, node.parent.children.index(node)
-        parent.children[place] = operator.mutate(node, index)
+        try:
+            parent.children[place] = operator.mutate(node, index)
+        except AttributeError:  # cosmic-ray exchanges no exception whose name has a dot
+            return None
         if parent.children[place] is None:
             del parent.children[place]
         text: str = tree.get_code()

@@ -60,6 +60,12 @@ def test_python_is_changed_in_one_place() -> None:
         assert any(kept not in one for one in found)
 
 
+def test_exceptions_of_other_modules_do_not_stop_the_drawing() -> None:
+    file = PythonFile("try:\n    f(1)\nexcept (zipfile.BadZipFile, OSError):\n    pass\n")
+    drawn = {text for seed in range(30) for text in [file.drawn(3, random.Random(seed))] if text}
+    assert all("zipfile.BadZipFile" in text for text in drawn)
+
+
 def test_c_is_changed_outside_of_comments_strings_and_labels() -> None:
     text = (
         'int f(int a) { /* 1 + 1 */\n    g("1 < 2");\n    return a < 7;\n    "1:\\n" "b 1b\\n"\n}\n'
