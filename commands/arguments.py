@@ -8,6 +8,7 @@ import sys
 from collections.abc import Container, Iterator, Sequence
 from typing import Any, NoReturn
 
+from ai8xtools import __version__
 from device import Chip, UnknownDeviceError, chip_named
 from diagnostics import DEBUG_REPORT, Diagnostic, Place, as_json
 from reading.text import has_foreign_digits, is_plain, line
@@ -28,6 +29,7 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, *, json: bool = False, **settings: Any) -> None:
         super().__init__(**settings)
+        self.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
         self.add_argument(
             DEBUG_REPORT,
             action=_Noted,

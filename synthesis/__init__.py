@@ -3,5 +3,3 @@
 Stages, each a function from values to a value: parse, resolve, check, place, simulate, encode,
 emit. `pipeline.synthesize` runs them in order. Nothing here imports torch.
 """
-
-__version__ = "0.1.0"

@@ -14,7 +14,6 @@ from commands.loader.arguments.rtl_parser import add_product_options, add_rtl_op
 from commands.loader.arguments.software import add_software_options, target
 from device import MAX78000, names_where
 from device.chip import DEFAULT_APB_BASE
-from synthesis import __version__
 
 
 def arguments(
@@ -34,7 +33,6 @@ def arguments(
         "every message by its code.",
         json=json,
     )
-    parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
 
     group = parser.add_argument_group("device selection")
     device = group.add_mutually_exclusive_group(required=not (fits or legacy))

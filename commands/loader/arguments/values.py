@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from ai8xtools import __version__
 from commands.loader.arguments.parser import arguments
 from commands.loader.arguments.rtl_usage import (
     is_block_level,
@@ -25,7 +26,6 @@ from commands.loader.arguments.rtl_usage import (
 from commands.loader.arguments.software import LEGACY, holds_qformat, software_options
 from commands.loader.options import LoaderOptions, Messages, ModelSource, Output
 from device import MAX78000, MAX78002
-from synthesis import __version__
 from synthesis.emit import ProjectOptions
 from synthesis.layout import InputPort
 from synthesis.options import EncodeOptions, ResolveOptions
