@@ -163,7 +163,7 @@ def _four_at_once(memory: Memory, config: LayerConfig, count: int) -> NDArray[np
     kernels = config.kernels
     taps = kernels.shape[0] * kernels.shape[1]
     columns = count * KERNEL_COLUMN_BYTES * kernels.bits // (taps * 8)
-    per_part = -(-columns // _PARTS)
+    per_part = max(-(-columns // _PARTS), 1)
     part_columns = memory.chip.kernel_part_columns
     first = kernels.start // KERNEL_COLUMN_BYTES % part_columns
     parts = [

@@ -281,7 +281,7 @@ class _Placer:
         rows, columns = layer.hardware.kernel
         kernels = layer.in_passes * layer.out_channels
         stored = kernels * KERNEL_COLUMN_BYTES * abs(layer.weight_bits) // (rows * columns * 8)
-        part, within = np.divmod(steps, -(-stored // self.chip.kernel_parts))
+        part, within = np.divmod(steps, max(-(-stored // self.chip.kernel_parts), 1))
         places: NDArray[np.int64] = within + first // self.chip.kernel_parts
         return part * self.chip.kernel_part_columns + places
 

@@ -173,6 +173,20 @@ def test_every_kernel_of_every_width(bits: int, more: int, chip: Chip, tmp_path:
             assert found.tolist() == wanted, (taps, outputs)
 
 
+@pytest.mark.parametrize("bits", [8, 4, 2, 1])
+def test_four_outputs_at_once_of_every_width(bits: int, tmp_path: Path) -> None:
+    """Down to kernels that fill less than a column of the first of the four parts."""
+    for side, outputs, channels in [(3, 4, 3), (1, 4, 1), (3, 8, 2), (1, 24, 66), (3, 24, 5)]:
+        data = sample(channels, 3, 3, seed=outputs)
+        kernels = weights(outputs, channels, side, side, bits=bits, seed=channels)
+        keys = conv(
+            kernel_size=f"{side}x{side}", quantization=bits, output_width=32, calcx4=True
+        )  # fmt: skip
+        found = computed(tmp_path, keys, data, kernels, chip=MAX78002)
+        wanted = [plain.convolved(data.tolist(), one, (0, 0)) for one in kernels.tolist()]
+        assert found.tolist() == wanted
+
+
 CHANNELS = [1, 3, 4, 5, 16, 17, 48, 63, 64, 65, 66, 100, 128, 129]
 
 
