@@ -70,11 +70,10 @@ arrange-loads: $(DEVELOPMENT) ## random networks that nearly fill the kernel mem
 arrange-properties: $(DEVELOPMENT) ## 2,000 random networks without places: arranged, and executed on the emulated chip
 	@AI8X_PROPERTIES=72 $(PYTHON) -m pytest -n $(JOBS) tests/synthesis/test_arrange_random.py $(ARGS)
 
-lint: $(DEVELOPMENT) ## check style, formatting, types and import rules
+lint: $(DEVELOPMENT) ## check style, formatting and types
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m ruff format --check .
 	$(PYTHON) -m mypy
-	$(VENV)/bin/lint-imports --no-logo
 
 format: $(DEVELOPMENT) ## mend formatting and what ruff can mend by itself
 	$(PYTHON) -m ruff check --fix .
@@ -197,7 +196,7 @@ benchmarks: $(RUNTIME) ## measure speed and memory next to a yardstick
 	@set -e; for script in benchmarks/*.py; do $(PYTHON) "$$script"; done
 
 clean: ## remove caches and generated projects; keeps .venv, logs and trained networks
-	rm -rf build demo-output .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf build demo-output .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -not -path './$(VENV)/*' -prune -exec rm -rf {} +
 
 $(RUNTIME): requirements.txt requirements-emulator.txt scripts/setup.sh

@@ -8,7 +8,7 @@ declared where the complaint is made (`synthesis.facts`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Callable, Iterable, Iterator, Set
 from dataclasses import replace
 from itertools import takewhile
 
@@ -40,9 +40,10 @@ from synthesis.parse import (
 from synthesis.parse.rules import operation
 from synthesis.resolve import Parts, build_layers, gather, layout_of, network_of
 from synthesis.resolve.tensors import takes_weights
-from synthesis.understand import Judge
 from values import frozen
 
+Judge = Callable[[Network, Layout], Iterable[Diagnostic]]
+"""What a later stage says of a network with a complete layout."""
 _STAND_IN = {"processors": Entry(1, Place())}
 """In a layer whose processors are missing or unusable, so that its size can be told."""
 

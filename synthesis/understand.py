@@ -5,7 +5,8 @@ This is all that a target without the accelerator needs of this room, besides th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from device import Chip
 from diagnostics import Diagnostic, DiagnosticError, has_errors
@@ -18,8 +19,9 @@ from synthesis.options import ResolveOptions
 from synthesis.parse import Source, parse_file
 from synthesis.resolve import resolve
 
-Judge = Callable[[Network, Layout], Iterable[Diagnostic]]
-"""What a later stage says of a network with a complete layout."""
+if TYPE_CHECKING:
+    from synthesis.recovery import Judge
+
 Arranger = Callable[[Network, Layout], tuple[Network, Layout, tuple[Diagnostic, ...]]]
 """Chooses what a layout leaves open; may add layers that only move data."""
 

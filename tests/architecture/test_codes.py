@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.architecture.rules import ROOMS
+from tests.architecture.imports import ROOMS
 from tests.conftest import ROOT
 
 CODE = re.compile(r"[EWN]\d{3}")

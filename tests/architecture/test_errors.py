@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.architecture.rules import ROOMS
+from tests.architecture.imports import ROOMS
 from tests.conftest import ROOT
 
 BASE = ROOT / "diagnostics" / "errors.py"

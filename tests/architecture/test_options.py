@@ -13,7 +13,7 @@ from commands.emulate.arguments import EmulateOptions
 from commands.fuser.arguments import FuserOptions
 from commands.loader.options import LoaderOptions
 from commands.quantize.arguments import CalibrationOptions, QuantizeOptions
-from tests.architecture.rules import ROOMS
+from tests.architecture.imports import ROOMS
 from tests.architecture.test_rooms import imported_names, python_files
 from tests.conftest import ROOT
 from training.options import TrainingOptions

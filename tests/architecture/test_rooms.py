@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.architecture.rules import ROOMS
+from tests.architecture.imports import ROOMS
 from tests.conftest import ROOT
 
 # Marks of C, SystemVerilog and make that do not occur in messages for people
