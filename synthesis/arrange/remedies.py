@@ -128,8 +128,6 @@ def _pooling_earlier(
         after = replace(
             behind, in_dim=moved.out_dim, pooling=type(behind.pooling)(), pooled_dim=moved.out_dim
         )
-        if moved.out_dim != behind.pooled_dim:
-            continue
         enough = fits(_with(network, moved, after), chip)
         yield (f"the pooling of {_name(behind)} in {_name(layer)} instead: {_result(enough)}")
         return
