@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Write docs/errors.md, docs/options.md and networks/schema.json from the code.
+"""Write docs/errors.md, docs/options.md, docs/pictures and networks/schema.json from the code.
 
 In other pages of docs/ it writes what stands between the markers `begin` and `end`.
 
@@ -30,6 +30,7 @@ from synthesis.parse.schema import description_schema
 from tools.manual import chips, examples, registers
 from tools.manual.markdown import filled, marked
 from tools.manual.options import options_page
+from tools.manual.pictures import PICTURES
 
 ROOT = Path(__file__).resolve().parent.parent
 CODE = re.compile(r"[EWN]\d{3}")
@@ -340,21 +341,22 @@ def pages(root: Path) -> dict[Path, str]:
         root / "docs" / "errors.md": errors_page(explanations(root)),
         root / "docs" / "options.md": options_page(),
         root / "networks" / "schema.json": schema_file(),
+        **{root / "docs" / "pictures" / f"{name}.svg": draw() for name, draw in PICTURES.items()},
     }
 
 
 def make_docs(check: bool) -> int:
     """Write the pages, or only say which ones are old; return the exit status."""
-    old = [
-        path
+    old = {
+        path: text
         for path, text in pages(ROOT).items()
         if not path.is_file() or path.read_text(encoding="utf-8") != text
-    ]
-    for path in old:
+    }
+    for path, text in old.items():
         name = path.relative_to(ROOT)
         print(f"{name} is not up to date" if check else f"Wrote {name}")
         if not check:
-            atomic.write_bytes(path, pages(ROOT)[path].encode())
+            atomic.write_bytes(path, text.encode())
     return int(check and bool(old))
 
 

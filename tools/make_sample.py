@@ -40,9 +40,12 @@ def enlarge(image: NDArray[np.float64], size: int) -> NDArray[np.float64]:
 
 def make_sample(index: int, size: int) -> NDArray[np.int64]:
     """Return digit `index` as int64 [1, size, size] of -128..127."""
-    brightness = enlarge(load_digits().images[index], size) / WHITE
-    integers = np.clip(np.round((brightness - 0.5) * 256), -128, 127)
-    return integers.astype(np.int64)[np.newaxis]
+    return integers(enlarge(load_digits().images[index], size))[np.newaxis]
+
+
+def integers(brightness: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return brightness as the integers that a network takes, -128..127."""
+    return np.clip(np.round((brightness / WHITE - 0.5) * 256), -128, 127).astype(np.int64)
 
 
 def lowbit_samples() -> NDArray[np.int8]:

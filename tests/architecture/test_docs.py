@@ -25,6 +25,14 @@ def test_readme_names_the_two_commands() -> None:
     assert "make demo" in readme and "make test" in readme
 
 
+def test_readme_is_short_and_leads_to_each_of_its_sections() -> None:
+    readme = (ROOT / "README.md").read_text()
+    sections = re.findall(r"^## (.+)$", readme, re.MULTILINE)
+    linked = re.findall(r"\[([^]]+)\]\(#", readme.partition("\n## ")[0])
+    assert len(readme.splitlines()) <= 150
+    assert linked == sections
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_relative_links_lead_somewhere(page: Path) -> None:
     links = re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text())
