@@ -12,13 +12,12 @@ from software.emit.interface import Interface
 from software.emit.makefile import building
 from software.emit.numbers import lines_of
 from software.emit.project import RUNTIME, Sample, macro_of, outputs_of, sample_arrays, sources_text
-from software.graph import Combine, Convolution, Copy, Insert, Pool, PoolKind, Roll
+from software.graph import Combine, Convolution, Copy, Insert, Pool, PoolKind, Roll, sources_of
 from software.kernels import Packed
 from software.levels.buffers import DONE
 from software.levels.layers import packed_groups, packed_planes
 from software.levels.plan import Level, LevelPlan, Spot, Task
 from software.levels.schemes import Channels, Planes, Rows, Weights
-from software.levels.state import sources_in_order
 from software.plan.planner import scratch_bytes, sums_bytes, window_bytes, windows_at_once
 from writing.files import distinct
 from writing.templates import render
@@ -201,7 +200,7 @@ class LevelCode:
 
     def _rows(self, task: Task, cut: Rows) -> dict[str, Any]:
         assert task.layer is not None
-        sources = sources_in_order(task)
+        sources = sources_of(task.step)
         found: dict[str, Any] = {
             "kind": "rows",
             "from": [] if task.chained else [self.base(source) for source in sources],

@@ -25,36 +25,6 @@ _SMALL_LENGTHS = tuple(range(1, 17))
 _LANE = np.iinfo(np.int16)
 
 
-def runs_fit(weights: NDArray[np.int8], low: Int64, high: Int64, length: int) -> bool:
-    """Whether the sums of all runs of a length are 16-bit numbers, whatever the inputs are.
-
-    `weights` int8 [filter, input]; `low` and `high` int64 [input], the least and greatest value of
-    each input. Runs begin at multiples of the length; the last one may be shorter.
-    """
-    greatest, least = _extremes(weights, low, high)
-    starts = np.arange(0, weights.shape[1], length)
-    return bool(
-        np.add.reduceat(greatest, starts, axis=1).max(initial=0) <= _LANE.max
-        and np.add.reduceat(least, starts, axis=1).min(initial=0) >= _LANE.min
-    )
-
-
-def runs_fit_anywhere(weights: NDArray[np.int8], low: Int64, high: Int64, length: int) -> bool:
-    """Whether this holds for runs that begin at any input."""
-    greatest, least = _extremes(weights, low, high)
-    length = min(length, weights.shape[1])
-    sums = [_windows(_totals(values), length) for values in (greatest, least)]
-    return bool(sums[0].max() <= _LANE.max and sums[1].min() >= _LANE.min)
-
-
-def flush_interval(
-    weights: NDArray[np.int8], low: Int64, high: Int64, *, anywhere: bool = False
-) -> int:
-    """Return the longest run, up to `LONGEST`, of which all sums are 16-bit numbers."""
-    fit = runs_fit_anywhere if anywhere else runs_fit
-    return next(n for n in range(LONGEST, 0, -1) if n == 1 or fit(weights, low, high, n))
-
-
 def input_bounds(interval: Interval, taps: int) -> tuple[Int64, Int64]:
     """Return the least and greatest value of each input of a filter, zeros of borders included.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping
 
-from software.graph import Convolution, Graph, Step, sources_of
+from software.graph import Graph, Step, sources_of
 from software.kernels import Core, Kernel
 from software.levels.geometry import Geometry, aligned
 from software.levels.schemes import Cut, Planes, Rows, Way, Weights
@@ -201,8 +201,3 @@ def sums_rows(task: Task) -> tuple[int, int]:
         (cut.rows - 1) * layer.sum_stride[0] + layer.sum_window[0],
         (cut.columns - 1) * layer.sum_stride[1] + layer.sum_window[1],
     )
-
-
-def is_average(step: Step) -> bool:
-    """Whether a convolution averages its results."""
-    return isinstance(step, Convolution) and step.pool is not None and step.pool.kind != "max"

@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
-import numpy as np
-
 from quantization.formats import Int64s
 from quantization.q15.graph import Weighted
 from quantization.q15.network import QuantizedNetwork
@@ -175,8 +173,3 @@ def _plan(
     if library is not None:
         content["library"] = asdict(library)
     return json.dumps(content, indent=1) + "\n"
-
-
-def as_values(integers: Int64s, fraction: int) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """Return what integers stand for."""
-    return np.ldexp(integers.astype(np.float64), -fraction)

@@ -31,7 +31,6 @@ from quantization.q15.floating import compute, measure
 from quantization.q15.formats import Guard
 from quantization.q15.network import quantize_network
 from software.cores import CORES
-from software.execute import Executor
 from software.fuse import fuse
 from software.lower import lower
 from software.plan.plan import Scheme
@@ -44,6 +43,7 @@ from synthesis.simulate import simulate
 from synthesis.understand import understand
 from synthesis.words import phase_words
 from tests.frontends.random_modules import Drawing, Integers
+from tests.software.oracle.whole import Executor
 
 GROUP, SAMPLES = 10, 16
 FIRSTS = range(0, GROUP * round(3 * float(os.environ.get("AI8X_PROPERTIES", "1"))), GROUP)

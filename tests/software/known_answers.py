@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 
 from software.cores import CORES
 from software.emit.project import Sample, emit
-from software.execute import Executor
 from software.fuse import fuse
 from software.graph import Convolution, Graph, Pool, sources_of
 from software.lower import lower
@@ -34,6 +33,7 @@ from tests.software.container_cores import cases_everywhere
 from tests.software.fixed_answers import fixed_cases
 from tests.software.lanes_answers import lanes_cases
 from tests.software.lowbit_answers import bitnet_cases, lowact_cases
+from tests.software.oracle.whole import Executor
 from tests.software.planner_answers import level_cases
 from tests.software.q15_answers import q15_cases
 

@@ -17,10 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from software.graph import Convolution
-from software.kernels.lanes import LANES, SMALL_LANES, flush_interval, pack_runs
+from software.kernels.lanes import LANES, SMALL_LANES, pack_runs
 from software.kernels.nomul import BUCKETS
 from software.kernels.registry import Kernel
 from tests.software.compiled import SANITIZED, compiler
+from tests.software.oracle.lanes import flush_interval
 from tools.kernel_layer import Trial, expected, layer, program
 
 Arrays = dict[str, NDArray[Any]]

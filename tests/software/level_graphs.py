@@ -25,7 +25,6 @@ from software.emit.levels import emit_levels
 from software.emit.project import Sample
 from software.fuse import fuse
 from software.graph import Graph
-from software.levels.execute import LevelExecutor
 from software.levels.plan import Level, LevelPlan, Traffic
 from software.levels.schemes import Way
 from software.levels.select import Planner, Wish
@@ -36,6 +35,7 @@ from synthesis.network import Network, Tensor
 from synthesis.simulate import simulate
 from tests.software.compiled import SANITIZED, passed, run_project
 from tests.software.networks import random_network
+from tests.software.oracle.levels import LevelExecutor
 
 _L1 = (64, 128, 200, 256, 300, 400, 512, 700, 1024, 2048, 8192)
 _ROUNDS = 3

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from software.levels.geometry import Geometry
-from software.levels.order import Event, pixel_events, plane_events, row_events
 from software.levels.schemes import (
     Cut,
     Pixels,
@@ -23,6 +22,7 @@ from software.levels.schemes import (
     smallest,
     ways,
 )
+from tests.software.oracle.order import Event, pixel_events, plane_events, row_events
 
 Case = tuple[str, list[str]]
 

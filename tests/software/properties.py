@@ -17,7 +17,6 @@ import numpy as np
 from diagnostics.errors import ToolError
 from software.cores import CORES
 from software.emit.project import Sample, emit
-from software.execute import Executor
 from software.fuse import fuse
 from software.graph import sources_of
 from software.lower import lower
@@ -27,6 +26,7 @@ from software.plan.planner import plan
 from synthesis.simulate import simulate
 from tests.software.compiled import SANITIZED, passed, run_project
 from tests.software.networks import random_network
+from tests.software.oracle.whole import Executor
 
 
 def wrong_places(made: Plan) -> Iterator[str]:

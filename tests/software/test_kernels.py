@@ -15,7 +15,7 @@ from emulator.plain import compile_plain, run_plain
 from software.cores import CORES
 from software.graph import Interval
 from software.kernels.dsp import DSP
-from software.kernels.lanes import LANES, SMALL_LANES, flush_interval, input_bounds, runs_fit
+from software.kernels.lanes import LANES, SMALL_LANES, input_bounds, runs_of
 from software.kernels.nomul import BUCKETS
 from software.kernels.pixel import DSP_PIXEL, PIXEL
 from software.kernels.registry import Kernel
@@ -202,15 +202,15 @@ def test_cores_get_the_kernels_that_suit_them() -> None:
     assert choose(column, CORES["cortex-m4"], among=IN_TILES) is DSP
 
 
-def test_a_longer_run_than_proven_is_refused_by_the_proof() -> None:
-    """One filter of equal weights: n * 127 * w must stay below 2^15."""
-    weights = np.full((1, 64), 37, np.int8)
-    low, high = np.zeros(64, np.int64), np.full(64, 127)
-    assert flush_interval(weights, low, high) == 32767 // (127 * 37) == 6
-    assert runs_fit(weights, low, high, 6) and not runs_fit(weights, low, high, 7)
-    assert flush_interval(weights, low - 128, high) == 32767 // (127 * 37)
-    assert flush_interval(-weights, low - 128, high) == 32767 // (128 * 37)
-    assert flush_interval(np.full((1, 9), -128, np.int8), low[:9] - 128, high[:9]) == 1
+def test_runs_are_as_long_as_their_sums_are_16_bit_numbers() -> None:
+    """Filters of equal weights: n * 127 * w must stay below 2^15."""
+    weights = np.full((2, 60), 37, np.int8)
+    low, high, lengths = np.zeros(60, np.int64), np.full(60, 127), range(1, 61)
+    assert runs_of(weights, low, high, lengths) == [[6] * 10]
+    assert 32767 // (127 * 37) == 6 and 32768 // (128 * 37) == 6
+    assert runs_of(-weights, low - 128, high, lengths) == [[6] * 10]
+    largest = np.full((2, 3), -128, np.int8)
+    assert runs_of(largest, low[:3] - 128, high[:3], lengths) == [[1] * 3]
 
 
 @pytest.mark.parametrize(("kernel", "rounded"), [(LANES, (8, 12, 16)), (SMALL_LANES, (16,))])

@@ -31,14 +31,14 @@ from software.levels.cost import (
     units_of,
 )
 from software.levels.layers import packed_groups, packed_planes, part_of
-from software.levels.order import INPUT, OUTPUT, Act, pixel_events, plane_events, row_events
 from software.levels.plan import Level, LevelPlan, Task, Traffic
-from software.levels.run_rows import just_in_time
 from software.levels.schemes import Channels, Planes, Rows, Way, Weights
 from software.levels.select import Planner, Wish
 from software.lower import lower
 from software.profile import Profile
 from tests.software.networks import random_network
+from tests.software.oracle.order import INPUT, OUTPUT, Act, pixel_events, plane_events, row_events
+from tests.software.oracle.run_rows import just_in_time
 from tests.software.random_geometry import small_layers
 
 SEEDS = range(40, 56)

@@ -14,8 +14,6 @@ from software.fuse import fuse
 from software.levels.build import best_plan
 from software.levels.channels import distance
 from software.levels.geometry import Geometry
-from software.levels.machine import POISON, Copy, Machine
-from software.levels.order import pixel_events, row_events
 from software.levels.plan import Level, Spot, Task
 from software.levels.schemes import (
     Planes,
@@ -40,6 +38,8 @@ from tests.software.cost_model import apart, compared
 from tests.software.forced_schemes import network_of, results
 from tests.software.level_graphs import judge, wrong_run
 from tests.software.networks import random_network
+from tests.software.oracle.machine import POISON, Copy, Machine
+from tests.software.oracle.order import pixel_events, row_events
 from tests.software.planner_answers import level_cases
 
 

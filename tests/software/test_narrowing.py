@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from software.arithmetic import finished, joined, mean
 from software.graph import Join, Pool, PoolKind
 from tests import plain_arithmetic as plain
 from tests.software.compiled import SANITIZED, compiler
+from tests.software.oracle.arithmetic import finished, joined, mean
 from tests.software.test_kernels import LAYERS
 from tools.kernel_layer import RUNTIME
 

@@ -15,7 +15,6 @@ from emulator.plain import compile_plain, run_plain
 from software.build import build, stack_bytes
 from software.cores import CORES
 from software.emit.text import log_text
-from software.execute import Executor
 from software.fuse import fuse
 from software.lower import lower
 from software.plan.plan import Scheme
@@ -25,6 +24,7 @@ from synthesis.simulate import simulate
 from tests.software.against_simulation import files_of, inputs_of, judge
 from tests.software.compiled import compiler
 from tests.software.operators import NETWORKS, Small, network_of
+from tests.software.oracle.whole import Executor
 from tests.software.same_on_cores import ran, small
 
 

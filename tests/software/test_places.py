@@ -10,7 +10,6 @@ from itertools import permutations, product
 import pytest
 
 from software.cores import CORES
-from software.execute import Executor
 from software.fuse import fuse
 from software.graph import Convolution, Graph, Pool, Step, sources_of
 from software.kernels import Kernel, choose
@@ -31,6 +30,7 @@ from software.plan.planner import (
 )
 from software.plan.streaming import Pull, parts_of, rows_of, streams
 from tests.software.networks import random_network
+from tests.software.oracle.whole import Executor
 
 SEEDS = range(100, 150)
 _GRAPHS: dict[int, Graph] = {}

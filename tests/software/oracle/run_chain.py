@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from software.levels.order import INPUT, OUTPUT, runs
 from software.levels.plan import Spot, Task
-from software.levels.run_rows import RowsRun
 from software.levels.schemes import Rows
-from software.levels.state import State, moved
+from tests.software.oracle.order import INPUT, OUTPUT, runs
+from tests.software.oracle.run_rows import RowsRun
+from tests.software.oracle.state import State, moved
 
 
 class ChainRun:

@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from software.arithmetic import finished, mean
 from software.graph import Convolution, Pool, PoolKind
 from software.levels.buffers import bands_of
 from software.levels.layers import part_of
-from software.levels.machine import Bytes
-from software.levels.machine import Copy as Transfer
-from software.levels.order import INPUT, OUTPUT
 from software.levels.plan import Task
 from software.levels.schemes import Planes
-from software.levels.state import Feed, State, moved
+from tests.software.oracle.arithmetic import finished, mean
+from tests.software.oracle.machine import Bytes
+from tests.software.oracle.machine import Copy as Transfer
+from tests.software.oracle.order import INPUT, OUTPUT
+from tests.software.oracle.state import Feed, State, moved
 
 
 class PlanesRun:

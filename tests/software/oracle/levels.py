@@ -9,16 +9,16 @@ from __future__ import annotations
 import numpy as np
 
 from software.graph import Convolution, Copy, Insert, Int64, Roll
-from software.levels.machine import Bytes
-from software.levels.machine import Copy as Transfer
-from software.levels.order import INPUT, OUTPUT
 from software.levels.plan import Level, LevelPlan, Spot, Task
-from software.levels.run_chain import ChainRun
-from software.levels.run_channels import ChannelsRun
-from software.levels.run_planes import PlanesRun
-from software.levels.run_rows import RowsRun
 from software.levels.schemes import Channels, Planes, Rows
-from software.levels.state import State, moved, weight_data
+from tests.software.oracle.machine import Bytes
+from tests.software.oracle.machine import Copy as Transfer
+from tests.software.oracle.order import INPUT, OUTPUT
+from tests.software.oracle.run_chain import ChainRun
+from tests.software.oracle.run_channels import ChannelsRun
+from tests.software.oracle.run_planes import PlanesRun
+from tests.software.oracle.run_rows import RowsRun
+from tests.software.oracle.state import State, moved, weight_data
 
 
 class LevelExecutor(State):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from software.graph import Combine, Convolution, Pool
+from software.graph import Convolution
 from software.levels.layers import packed_groups, packed_planes
-from software.levels.machine import Bytes, Machine
-from software.levels.machine import Copy as Transfer
-from software.levels.order import WEIGHTS
 from software.levels.plan import Level, LevelPlan, Spot, Task
 from software.levels.schemes import Channels, Planes
+from tests.software.oracle.machine import Bytes, Machine
+from tests.software.oracle.machine import Copy as Transfer
+from tests.software.oracle.order import WEIGHTS
 
 
 def moved(spot: Spot, offset: int) -> Spot:
@@ -49,15 +49,6 @@ class State:
     def transfer(self, channel: int, to: Spot, source: Spot, size: int) -> None:
         """Start to copy some bytes."""
         self.machine.start(channel, Transfer(to, size, source, size, size, 1))
-
-
-def sources_in_order(task: Task) -> tuple[int, ...]:
-    """Return the tensors of which a task reads images, one for each ring."""
-    step = task.step
-    if isinstance(step, Combine):
-        return step.sources
-    assert isinstance(step, Convolution | Pool)
-    return (step.source,)
 
 
 def weight_data(task: Task, plan: LevelPlan) -> list[Bytes]:

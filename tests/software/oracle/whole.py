@@ -9,7 +9,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from software.arithmetic import joined, mean, sums_of_row
 from software.graph import (
     Combine,
     Convolution,
@@ -26,6 +25,7 @@ from software.graph import (
 from software.plan.plan import Plan, Scheme
 from software.plan.planner import sums_of
 from software.plan.streaming import Part, rows_of, streams
+from tests.software.oracle.arithmetic import joined, mean, sums_of_row
 
 Bytes = NDArray[np.int8]
 _POISON = 0x55

@@ -7,17 +7,17 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from software.arithmetic import joined, mean, sums_of_row
-from software.graph import Combine, Convolution, Pool, PoolKind
+from software.graph import Combine, Convolution, Pool, PoolKind, sources_of
 from software.levels.buffers import SCRATCH, bands_of
 from software.levels.geometry import Geometry
 from software.levels.layers import part_of
-from software.levels.machine import Bytes
-from software.levels.machine import Copy as Transfer
-from software.levels.order import INPUT, OUTPUT, Act, Event, row_events, runs
 from software.levels.plan import Spot, Task
 from software.levels.schemes import Rows, Weights
-from software.levels.state import Feed, State, moved, sources_in_order
+from tests.software.oracle.arithmetic import joined, mean, sums_of_row
+from tests.software.oracle.machine import Bytes
+from tests.software.oracle.machine import Copy as Transfer
+from tests.software.oracle.order import INPUT, OUTPUT, Act, Event, row_events, runs
+from tests.software.oracle.state import Feed, State, moved
 from values import frozen
 
 
@@ -41,7 +41,7 @@ class RowsRun:
         self.state, self.machine, self.task, self.cut = run, run.machine, task, cut
         self.layer: Geometry = task.layer
         self.step = task.step
-        self.sources = [run.place(s) for s in sources_in_order(task) if not run.passes(s)]
+        self.sources = [run.place(s) for s in sources_of(task.step) if not run.passes(s)]
         if not run.passes(task.step.target):
             self.target = run.place(task.step.target)
         tiles = -(-self.layer.out_size[1] // cut.columns)

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
-from software.levels.order import INPUT, OUTPUT, WEIGHTS
 from software.levels.plan import Level, Spot, Traffic
+from tests.software.oracle.order import INPUT, OUTPUT, WEIGHTS
 from values import frozen
 
 Bytes = NDArray[np.int8]
