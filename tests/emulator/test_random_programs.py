@@ -38,6 +38,25 @@ Cells = dict[tuple[int, int], int]
 """Bytes by instance and offset; where there is none, the byte of the memory at the start."""
 
 
+def bias_place(chip: Chip, c: LayerConfig, output: int, *, first: bool) -> tuple[int, int] | None:
+    """Return group and number of the bias of an output, in the order of calculation."""
+    offsets, used = c.output.bias_offsets, processors_of(c)
+    if c.kind is LayerKind.CONVOLUTION:
+        group = next((g for g in range(4) if offsets[g] is not None), 0)
+        place = output + (first and c.ring_words > 0 and chip.skips_stream_bias)
+    else:
+        number, i = divmod(output, len(used))
+        p = used[i]
+        group = p // 16
+        base = used[0] if group == used[0] // 16 else 16 * group
+        span = used[-1] - base + 1 if group == used[-1] // 16 else 16
+        place = number * span + p - base
+        if c.broadcast:
+            place = 16 * number + 4 * (p % 4) + p % 16 // 4
+    offset = offsets[group]
+    return None if offset is None else (group, offset + place)
+
+
 class Plain:
     """A network, one value after the other."""
 
@@ -139,21 +158,8 @@ class Plain:
         return [values[k.shape[1] * r : k.shape[1] * (r + 1)] for r in range(k.shape[0])]
 
     def _bias(self, c: LayerConfig, output: int, *, first: bool) -> int:
-        offsets, used = c.output.bias_offsets, processors_of(c)
-        if c.kind is LayerKind.CONVOLUTION:
-            group = next((g for g in range(4) if offsets[g] is not None), 0)
-            offset = offsets[group]
-            place = output + (first and c.ring_words > 0 and self.memory.chip.skips_stream_bias)
-        else:
-            number, i = divmod(output, len(used))
-            p = used[i]
-            group, offset = p // 16, offsets[p // 16]
-            base = used[0] if group == used[0] // 16 else 16 * group
-            span = used[-1] - base + 1 if group == used[-1] // 16 else 16
-            place = number * span + p - base
-            if c.broadcast:
-                place = 16 * number + 4 * (p % 4) + p % 16 // 4
-        return 0 if offset is None else int(self.memory.bias[group, offset + place])
+        place = bias_place(self.memory.chip, c, output, first=first)
+        return 0 if place is None else int(self.memory.bias[place])
 
     def _sums(self, c: LayerConfig, channels: list[Image], *, first: bool) -> Iterator[Image]:
         used, passes = processors_of(c), c.input.passes
