@@ -426,7 +426,7 @@ def test_limits_of_values_are_those_that_formats_saturate_at() -> None:
         graph = one_layer((-limit if low == "same" else low, limit))
         ranges: list[Summary | None] = [summarize([-1.0, 1.0])] * len(graph.shapes)
         rules = FixedRules(8, 30.0, Division.INTEGER, Rule(), Rule())
-        found = refused("E930", lambda g=graph, r=ranges: fix_network(g, r, rules))
+        found = refused("E930", lambda g=graph, r=ranges, by=rules: fix_network(g, r, by))
         assert found == (not fits or low == -0.3)
     graph = GraphBuilder((1, 2, 2))
     several = graph.finished(graph.clip("c", graph.pool("p", 0, True, (1, 1), (1, 1)), -3.0, 9.0))
