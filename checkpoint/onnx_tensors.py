@@ -11,6 +11,7 @@ from checkpoint.errors import CheckpointError
 from checkpoint.known_objects import MAX_ELEMENTS as MAX_SHAPE
 from checkpoint.known_objects import printable
 from checkpoint.onnx_wire import Decoder, Fields, damaged, integer, integers, pieces, text
+from checkpoint.tensors import from_bfloat16
 from checkpoint.values import Array
 
 # Field numbers of TensorProto
@@ -113,9 +114,7 @@ def _flat(fields: Fields, code: int, count: int, name: str) -> Array:
         values = _from_bytes(pieces(fields, field), dtype)
     else:
         values = _from_integers(integers(fields, field, count), dtype, name)
-    if code == _BFLOAT16:  # the upper half of a float32
-        return (values.astype(np.uint32) << 16).view(np.float32)
-    return values
+    return from_bfloat16(values) if code == _BFLOAT16 else values
 
 
 def _from_bytes(parts: list[memoryview], dtype: str) -> Array:

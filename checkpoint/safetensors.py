@@ -25,7 +25,7 @@ from checkpoint.atomic import write_bytes
 from checkpoint.errors import CheckpointError
 from checkpoint.known_objects import MAX_DIMENSIONS, checked_shape, malformed, printable
 from checkpoint.plain import from_plain, to_plain
-from checkpoint.tensors import MAX_VALUES
+from checkpoint.tensors import MAX_VALUES, from_bfloat16
 from checkpoint.values import Array, Checkpoint, Value
 
 SUFFIX = ".safetensors"
@@ -177,8 +177,8 @@ def _array(name: str, record: dict[str, Any], content: memoryview) -> Array:
     array: Array = np.ndarray(record["shape"], dtype, content[begin:end] if end > begin else None)
     if dtype.kind == "b" and array.size and array.view(np.uint8).max() > 1:
         raise malformed(f"{printable(name)} holds bytes that are neither true nor false")
-    if record["dtype"] == _BFLOAT16:  # the upper half of a float32
-        array = (array.astype(np.uint32) << 16).view(np.float32)
+    if record["dtype"] == _BFLOAT16:
+        array = from_bfloat16(array)
     elif not dtype.isnative:
         array = array.astype(dtype.newbyteorder("="))
     array.flags.writeable = False

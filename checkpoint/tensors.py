@@ -101,9 +101,15 @@ class _Resolver:
             array = np.ndarray(record.shape, dtype, raw, record.offset * dtype.itemsize, strides)
         if dtype.kind == "b" and array.size and array.view(np.uint8).max() > 1:
             raise malformed("a tensor of booleans holds bytes that are neither true nor false")
-        if code == BFLOAT16:  # the upper half of a float32
-            array = (array.astype(np.uint32) << 16).view(np.float32)
+        if code == BFLOAT16:
+            array = from_bfloat16(array)
         elif not dtype.isnative:
             array = array.astype(dtype.newbyteorder("="))
         array.flags.writeable = False
         return array
+
+
+def from_bfloat16(halves: Array) -> Array:
+    """Return the float32 numbers whose upper halves are integers of 16 bits, of any shape."""
+    wide: Array = np.asarray(halves.astype(np.uint32) << 16)  # of a single number numpy makes none
+    return wide.view(np.float32)
