@@ -10,13 +10,13 @@ PYTHON := $(VENV)/bin/python
 PYTHON3 ?=
 # Processes for tests and known answers
 JOBS ?= 2
-# Further arguments of `make demo`, `make test` and `make fuzz`
+# Further arguments of whatever is called
 ARGS ?=
 
 # How many times more random networks `make properties` tries
 FACTOR ?= 20
 
-# Known answers: their folder, the cases of `make kat`, and those of `make kat-selection`
+# Known answers: their folder, the cases of `make kat`, and those of WHAT=kat-selection
 KAT ?= ../shared/kat
 QAT_V2 ?= ../shared/qat-v2
 KAT_SOFTWARE ?= ../shared/kat-software
@@ -33,10 +33,13 @@ ifneq ($(shell $(PYTHON) -c 'print("runs")' 2>/dev/null),runs)
 .PHONY: $(RUNTIME)
 endif
 
-.PHONY: faults mistakes help setup demo rtl-demo test test-fast properties lint format docs kat kat-selection qat-kat qat-table emulator-kat bit-flips core-memory fault-table c-faults fuzz benchmarks clean recipes arrange-table arrange-loads arrange-properties software-kat software-images cmsis-images cmsis-operators cmsis-benchmarks software-cores software-compilers mutants software-operators software-properties software-levels software-schemes software-benchmarks software-mlperf software-demo lowbit-images qformat-benchmarks qformat-guard qformat-table container-fuzz cost-model
+.PHONY: help setup demo rtl-demo software-demo clean test test-fast lint format docs kat emulator-kat software-kat qat-kat properties fuzz mistakes mutants faults measure
 
-help: ## list the commands
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
+help:
+	@awk -F ':.*## ' '/^##@ / { printf "\n%s\n", substr($$0, 5) } \
+		/^[a-z-]+:.*## / && !/^measure-/ { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
+
+##@ Begin
 
 setup: $(RUNTIME) ## create .venv, install what the tools need, compile ahead
 	@$(PYTHON) tools/precompile.py
@@ -47,28 +50,20 @@ demo: $(RUNTIME) ## train, quantize, synthesize and verify a small network on bu
 rtl-demo: $(RUNTIME) ## simulate a generated RTL test with Icarus Verilog, and an altered one
 	@$(PYTHON) tools/rtl_demo.py $(ARGS)
 
+software-demo: $(RUNTIME) ## the trained digits network on four cores without the accelerator, with a table
+	@$(PYTHON) tools/software_demo.py $(ARGS)
+
+clean: ## remove caches and generated projects; keeps .venv, logs and trained networks
+	rm -rf build demo-output .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -not -path './$(VENV)/*' -prune -exec rm -rf {} +
+
+##@ Develop
+
 test: $(DEVELOPMENT) ## run the whole default test suite
 	@$(PYTHON) -m pytest -n $(JOBS) $(ARGS)
 
 test-fast: $(DEVELOPMENT) ## run the tests that take less than ten seconds each
 	@$(PYTHON) -m pytest -n $(JOBS) -m "not slow" $(ARGS)
-
-properties: $(DEVELOPMENT) ## test many more random networks (FACTOR=20 times the default)
-	@AI8X_PROPERTIES=$(FACTOR) $(PYTHON) -m pytest -n $(JOBS) --hypothesis-show-statistics \
-		tests/synthesis/test_random_networks.py tests/frontends/test_random_modules.py tests/rtl/test_networks.py \
-		tests/training/test_train_script.py $(ARGS)
-
-recipes: $(DEVELOPMENT) ## command lines of users of the vendor's tools: how many get as far as the data
-	@$(PYTHON) -m tests.recipes $(ARGS)
-
-arrange-table: $(DEVELOPMENT) ## networks with places by hand, arranged without: cycles, memory, seconds
-	@$(PYTHON) -m tests.arranging.table --kat $(KAT) $(ARGS)
-
-arrange-loads: $(DEVELOPMENT) ## random networks that nearly fill the kernel memory: how many get places
-	@$(PYTHON) -m tests.arranging.loads $(ARGS)
-
-arrange-properties: $(DEVELOPMENT) ## 2,000 random networks without places: arranged, and executed on the emulated chip
-	@AI8X_PROPERTIES=72 $(PYTHON) -m pytest -n $(JOBS) tests/synthesis/test_arrange_random.py $(ARGS)
 
 lint: $(DEVELOPMENT) ## check style, formatting and types
 	$(PYTHON) -m ruff check .
@@ -84,104 +79,26 @@ docs: $(DEVELOPMENT) ## write the generated pages, and the manual as a site into
 	@NO_MKDOCS_2_WARNING=1 $(PYTHON) -m mkdocs build --strict --quiet
 	@echo "The manual is in build/docs/index.html"
 
+##@ Compare with known answers
+
 kat: $(RUNTIME) $(KAT)/check.py ## check against the known answers (KAT_GLOBS='name*' for some)
 	@set -f; $(PYTHON) $(KAT)/check.py --jobs $(JOBS) $(KAT_GLOBS)
-
-kat-selection: $(RUNTIME) $(KAT)/check.py ## the known answers of the basic features on MAX78000
-	@set -f; cases=$$($(PYTHON) $(KAT)/check.py --list $(KAT_SELECTION) | grep -vE '$(KAT_BEYOND)') \
-		&& $(PYTHON) $(KAT)/check.py --jobs $(JOBS) $$cases
-
-qat-kat: $(DEVELOPMENT) ## check the second generation of QAT against known answers (QAT_V2=DIR)
-	@$(PYTHON) $(QAT_V2)/check_qat_v2.py . $(ARGS)
-
-qat-table: $(DEVELOPMENT) ## accuracy of QAT by bits, generation and rule (ARGS="digits", "mnist --data DIR", "net5 --data DIR", "net5-1 --data DIR")
-	@$(PYTHON) tools/qat_table.py $(or $(ARGS),digits)
 
 emulator-kat: $(DEVELOPMENT) ## execute the recorded words of the known answers in the emulator
 	@$(PYTHON) -m tests.emulator.known_answers --kat $(KAT) $(ARGS)
 
-software-demo: $(RUNTIME) ## the trained digits network on four cores without the accelerator, with a table
-	@$(PYTHON) tools/software_demo.py $(ARGS)
-
-software-benchmarks: $(RUNTIME) ## without the accelerator: instructions of kernels and memory of known networks, or of projects (ARGS="build/mnist ..."; CMSIS_NN=DIR: beside it)
-	@$(PYTHON) benchmarks/software.py $(if $(CMSIS_NN),--cmsis-nn $(CMSIS_NN)) $(ARGS)
-
-software-mlperf: $(RUNTIME) ## the networks of MLPerf Tiny on a Cortex-M4 without the accelerator: memory, instructions
-	@$(PYTHON) benchmarks/mlperf_tiny.py $(ARGS)
-
 software-kat: $(DEVELOPMENT) ## known answers of programs without the accelerator, in Python and C (KAT_SOFTWARE=DIR)
 	@$(PYTHON) -m tests.software.known_answers $(KAT_SOFTWARE) $(ARGS)
 
-lowbit-images: $(DEVELOPMENT) ## C of low-bit networks = Python for all test images (ARGS="MODEL.h --data DIR")
-	@$(PYTHON) -m tests.software.lowbit_images $(ARGS)
+qat-kat: $(DEVELOPMENT) ## check the second generation of QAT against known answers (QAT_V2=DIR)
+	@$(PYTHON) $(QAT_V2)/check_qat_v2.py . $(ARGS)
 
-software-images: $(DEVELOPMENT) ## known answers of the accelerator with --device MCU, compiled for this computer
-	@$(PYTHON) -m tests.software.images --kat $(KAT) --jobs $(JOBS) $(ARGS)
+##@ Search for defects
 
-cmsis-images: $(DEVELOPMENT) ## networks/, and known answers of the accelerator, with --device CMSIS-NN (ARGS="--step 1": all)
-	@$(PYTHON) -m tests.software.calls_networks
-	@$(PYTHON) -m tests.software.images --device CMSIS-NN --schemes resident --step 10 --kat $(KAT) --jobs $(JOBS) $(ARGS)
-
-cmsis-benchmarks: $(DEVELOPMENT) ## instructions of programs that call Arm's functions (ARGS="--cmsis-nn DIR": beside the library)
-	@$(PYTHON) benchmarks/cmsis_calls.py $(ARGS)
-
-cmsis-operators: $(DEVELOPMENT) ## every operator, and random networks, with --device CMSIS-NN, with sanitizers
-	@$(PYTHON) -m tests.software.calls $(ARGS)
-
-software-cores: $(DEVELOPMENT) ## the same results on four cores: trained networks and every operator, as a table
-	@$(PYTHON) -m tests.software.same_on_cores $(ARGS)
-
-software-compilers: $(DEVELOPMENT) ## the same bytes with gcc, clang and zig cc at -O0, -Os, -O3 and with sanitizers
-	@$(PYTHON) -m tests.software.compilers $(ARGS)
-
-software-operators: $(DEVELOPMENT) ## every operator and key in C against the simulation, with sanitizers
-	@$(PYTHON) -m tests.software.against_simulation $(ARGS)
-
-software-schemes: $(DEVELOPMENT) ## each network of networks/ with each scheme forced: the same bytes in C, copies delayed and poisoned
-	@$(PYTHON) -m tests.software.forced_schemes $(ARGS)
-
-cost-model: $(DEVELOPMENT) ## predicted and counted instructions of the networks of networks/ (ARGS="--calibrate 72": measure the coefficients first)
-	@$(PYTHON) -m tests.software.cost_model $(ARGS)
-
-software-levels: $(DEVELOPMENT) ## 5,000 random networks in random memories: predicted bytes and memory, copies delayed and poisoned
-	@$(PYTHON) -m tests.software.level_graphs $(ARGS)
-
-software-properties: $(DEVELOPMENT) ## 2,000 random networks: plans, executor, and the C of 200 with sanitizers
-	@$(PYTHON) -m tests.software.properties $(ARGS)
-
-qformat-benchmarks: $(RUNTIME) ## instructions of kernels of 16 and 8 bits on Cortex-M4 and Cortex-M0+
-	@$(PYTHON) benchmarks/q15.py $(ARGS)
-
-qformat-guard: $(DEVELOPMENT) ## 1,000 extreme inputs for each layer of ten guarded networks: no sum leaves 32 bits
-	@$(PYTHON) -m tests.software.q15_extremes $(ARGS)
-
-qformat-table: $(RUNTIME) ## accuracy in floating point, 16 and 8 bits on a test set (ARGS="CHECKPOINT --data DIR")
-	@$(PYTHON) tools/q15_table.py $(ARGS)
-
-fault-table: $(DEVELOPMENT) ## damage single words of ten networks: what the answer file tells of them
-	@$(PYTHON) -m tests.emulator.faults $(ARGS)
-
-core-memory: $(DEVELOPMENT) ## flash and SRAM of networks/: what the loader says, and what the linked programs take
-	@$(PYTHON) -m tests.emulator.core_memory
-
-c-faults: $(DEVELOPMENT) build/digits build/mnist ## damage single words in the C of two projects, compile and run them
-	@$(PYTHON) -m tests.emulator.c_faults build/digits build/mnist $(ARGS)
-
-bit-flips: $(DEVELOPMENT) build/digits build/mnist ## flip each bit of the layer registers and see what the emulator says
-	@$(PYTHON) -m tools.bit_flips build/digits build/mnist
-
-build/digits build/mnist:
-	@scripts/gen_$(notdir $@).sh
-
-faults: $(DEVELOPMENT) ## a kill, a full disk, an I/O error and a power cut at every step of writing of each tool
-	@$(PYTHON) -m tests.writing.all_tools $(ARGS)
-	@$(PYTHON) -m tests.writing.tool_cuts $(ARGS)
-
-container-fuzz: $(DEVELOPMENT) ## damaged containers and every field one more or less: the same status and outputs in Python and C
-	@$(PYTHON) -m tests.software.container_fuzz $(ARGS)
-
-mutants: $(DEVELOPMENT) ## plant defects one at a time in what computes: how many the nearest tests notice
-	@$(PYTHON) -m tests.mutants --jobs $(JOBS) $(ARGS)
+properties: $(DEVELOPMENT) ## test many more random networks (FACTOR=20 times the default)
+	@AI8X_PROPERTIES=$(FACTOR) $(PYTHON) -m pytest -n $(JOBS) --hypothesis-show-statistics \
+		tests/synthesis/test_random_networks.py tests/frontends/test_random_modules.py tests/rtl/test_networks.py \
+		tests/training/test_train_script.py $(ARGS)
 
 fuzz: $(DEVELOPMENT) ## the loader on thousands of damaged inputs, the readers on 100,000 hostile files, every option on 18
 	@$(PYTHON) -m tests.robustness --jobs $(JOBS) $(ARGS)
@@ -192,12 +109,114 @@ mistakes: $(DEVELOPMENT) ## twice 200 mistakes as people make them, and 113 in 4
 	@$(PYTHON) -m tests.robustness.mistakes $(ARGS)
 	@$(PYTHON) -m tests.robustness.other_mistakes $(ARGS)
 
-benchmarks: $(RUNTIME) ## measure speed and memory next to a yardstick
+mutants: $(DEVELOPMENT) ## plant defects one at a time in what computes: how many the nearest tests notice
+	@$(PYTHON) -m tests.mutants --jobs $(JOBS) $(ARGS)
+
+faults: $(DEVELOPMENT) ## a kill, a full disk, an I/O error and a power cut at every step of writing of each tool
+	@$(PYTHON) -m tests.writing.all_tools $(ARGS)
+	@$(PYTHON) -m tests.writing.tool_cuts $(ARGS)
+
+##@ Measure
+
+measure: ## tables, benchmarks and long checks: `make measure` lists them, `make measure WHAT=NAME` does one
+	@$(if $(WHAT),$(MAKE) --no-print-directory measure-$(WHAT),awk -F ':.*## ' \
+		'/^measure-[a-z-]+:/ { printf "  make measure WHAT=%-20s %s\n", substr($$1, 9), $$2 }' Makefile)
+
+measure-%:
+	@echo "error: there is nothing to measure with the name $*" >&2; \
+		echo "  \`make measure\` lists what there is." >&2; exit 2
+
+measure-recipes: $(DEVELOPMENT) ## command lines of users of the vendor's tools: how many get as far as the data
+	@$(PYTHON) -m tests.recipes $(ARGS)
+
+measure-qat-table: $(DEVELOPMENT) ## accuracy of QAT by bits, generation and rule (ARGS="digits", "mnist --data DIR", "net5 --data DIR", "net5-1 --data DIR")
+	@$(PYTHON) tools/qat_table.py $(or $(ARGS),digits)
+
+measure-qformat-table: $(RUNTIME) ## accuracy in floating point, 16 and 8 bits on a test set (ARGS="CHECKPOINT --data DIR")
+	@$(PYTHON) tools/q15_table.py $(ARGS)
+
+measure-qformat-guard: $(DEVELOPMENT) ## 1,000 extreme inputs for each layer of ten guarded networks: no sum leaves 32 bits
+	@$(PYTHON) -m tests.software.q15_extremes $(ARGS)
+
+measure-qformat-benchmarks: $(RUNTIME) ## instructions of kernels of 16 and 8 bits on Cortex-M4 and Cortex-M0+
+	@$(PYTHON) benchmarks/q15.py $(ARGS)
+
+measure-arrange-table: $(DEVELOPMENT) ## networks with places by hand, arranged without: cycles, memory, seconds
+	@$(PYTHON) -m tests.arranging.table --kat $(KAT) $(ARGS)
+
+measure-arrange-loads: $(DEVELOPMENT) ## random networks that nearly fill the kernel memory: how many get places
+	@$(PYTHON) -m tests.arranging.loads $(ARGS)
+
+measure-arrange-properties: $(DEVELOPMENT) ## 2,000 random networks without places: arranged, and executed on the emulated chip
+	@AI8X_PROPERTIES=72 $(PYTHON) -m pytest -n $(JOBS) tests/synthesis/test_arrange_random.py $(ARGS)
+
+measure-fault-table: $(DEVELOPMENT) ## damage single words of ten networks: what the answer file tells of them
+	@$(PYTHON) -m tests.emulator.faults $(ARGS)
+
+measure-c-faults: $(DEVELOPMENT) build/digits build/mnist ## damage single words in the C of two projects, compile and run them
+	@$(PYTHON) -m tests.emulator.c_faults build/digits build/mnist $(ARGS)
+
+measure-bit-flips: $(DEVELOPMENT) build/digits build/mnist ## flip each bit of the layer registers and see what the emulator says
+	@$(PYTHON) -m tools.bit_flips build/digits build/mnist
+
+measure-core-memory: $(DEVELOPMENT) ## flash and SRAM of networks/: what the loader says, and what the linked programs take
+	@$(PYTHON) -m tests.emulator.core_memory
+
+measure-software-benchmarks: $(RUNTIME) ## without the accelerator: instructions of kernels and memory of known networks, or of projects (ARGS="build/mnist ..."; CMSIS_NN=DIR: beside it)
+	@$(PYTHON) benchmarks/software.py $(if $(CMSIS_NN),--cmsis-nn $(CMSIS_NN)) $(ARGS)
+
+measure-software-mlperf: $(RUNTIME) ## the networks of MLPerf Tiny on a Cortex-M4 without the accelerator: memory, instructions
+	@$(PYTHON) benchmarks/mlperf_tiny.py $(ARGS)
+
+measure-software-images: $(DEVELOPMENT) ## known answers of the accelerator with --device MCU, compiled for this computer
+	@$(PYTHON) -m tests.software.images --kat $(KAT) --jobs $(JOBS) $(ARGS)
+
+measure-software-cores: $(DEVELOPMENT) ## the same results on four cores: trained networks and every operator, as a table
+	@$(PYTHON) -m tests.software.same_on_cores $(ARGS)
+
+measure-software-compilers: $(DEVELOPMENT) ## the same bytes with gcc, clang and zig cc at -O0, -Os, -O3 and with sanitizers
+	@$(PYTHON) -m tests.software.compilers $(ARGS)
+
+measure-software-operators: $(DEVELOPMENT) ## every operator and key in C against the simulation, with sanitizers
+	@$(PYTHON) -m tests.software.against_simulation $(ARGS)
+
+measure-software-properties: $(DEVELOPMENT) ## 2,000 random networks: plans, executor, and the C of 200 with sanitizers
+	@$(PYTHON) -m tests.software.properties $(ARGS)
+
+measure-software-levels: $(DEVELOPMENT) ## 5,000 random networks in random memories: predicted bytes and memory, copies delayed and poisoned
+	@$(PYTHON) -m tests.software.level_graphs $(ARGS)
+
+measure-software-schemes: $(DEVELOPMENT) ## each network of networks/ with each scheme forced: the same bytes in C, copies delayed and poisoned
+	@$(PYTHON) -m tests.software.forced_schemes $(ARGS)
+
+measure-cost-model: $(DEVELOPMENT) ## predicted and counted instructions of the networks of networks/ (ARGS="--calibrate 72": measure the coefficients first)
+	@$(PYTHON) -m tests.software.cost_model $(ARGS)
+
+measure-lowbit-images: $(DEVELOPMENT) ## C of low-bit networks = Python for all test images (ARGS="MODEL.h --data DIR")
+	@$(PYTHON) -m tests.software.lowbit_images $(ARGS)
+
+measure-container-fuzz: $(DEVELOPMENT) ## damaged containers and every field one more or less: the same status and outputs in Python and C
+	@$(PYTHON) -m tests.software.container_fuzz $(ARGS)
+
+measure-cmsis-images: $(DEVELOPMENT) ## networks/, and known answers of the accelerator, with --device CMSIS-NN (ARGS="--step 1": all)
+	@$(PYTHON) -m tests.software.calls_networks
+	@$(PYTHON) -m tests.software.images --device CMSIS-NN --schemes resident --step 10 --kat $(KAT) --jobs $(JOBS) $(ARGS)
+
+measure-cmsis-operators: $(DEVELOPMENT) ## every operator, and random networks, with --device CMSIS-NN, with sanitizers
+	@$(PYTHON) -m tests.software.calls $(ARGS)
+
+measure-cmsis-benchmarks: $(DEVELOPMENT) ## instructions of programs that call Arm's functions (ARGS="--cmsis-nn DIR": beside the library)
+	@$(PYTHON) benchmarks/cmsis_calls.py $(ARGS)
+
+measure-benchmarks: $(RUNTIME) ## measure speed and memory next to a yardstick
 	@set -e; for script in benchmarks/*.py; do $(PYTHON) "$$script"; done
 
-clean: ## remove caches and generated projects; keeps .venv, logs and trained networks
-	rm -rf build demo-output .pytest_cache .mypy_cache .ruff_cache .hypothesis
-	find . -name __pycache__ -type d -not -path './$(VENV)/*' -prune -exec rm -rf {} +
+measure-kat-selection: $(RUNTIME) $(KAT)/check.py ## the known answers of the basic features on MAX78000
+	@set -f; cases=$$($(PYTHON) $(KAT)/check.py --list $(KAT_SELECTION) | grep -vE '$(KAT_BEYOND)') \
+		&& $(PYTHON) $(KAT)/check.py --jobs $(JOBS) $$cases
+
+build/digits build/mnist:
+	@scripts/gen_$(notdir $@).sh
 
 $(RUNTIME): requirements.txt requirements-emulator.txt scripts/setup.sh
 	@PYTHON3="$(PYTHON3)" scripts/setup.sh $(VENV) requirements.txt requirements-emulator.txt

@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""Instructions and sizes of programs that call Arm's q7 functions: `make cmsis-benchmarks`.
+"""Instructions and sizes of programs that call Arm's q7 functions.
+
+`make measure WHAT=cmsis-benchmarks` runs it.
 
 Layers with random weights, -O3; networks of the known answers, if they are there. With a copy of
 CMSIS 5.9.0 or older (`--cmsis-nn DIR`) Arm's functions are measured beside ours. "Published" are

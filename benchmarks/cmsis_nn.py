@@ -1,4 +1,6 @@
-"""A depthwise layer with CMSIS-NN, which `make software-benchmarks CMSIS_NN=DIR` measures.
+"""A depthwise layer with CMSIS-NN.
+
+`make measure WHAT=software-benchmarks CMSIS_NN=DIR` measures it.
 
 The library computes with other scales: a multiplier and a shift for each channel, with two
 roundings. A power of two as the scale gives outputs that are at most one off.

@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""The four networks of MLPerf Tiny on a Cortex-M4 without the accelerator: `make software-mlperf`.
+"""The four networks of MLPerf Tiny on a Cortex-M4 without the accelerator.
+
+`make measure WHAT=software-mlperf` runs it.
 
 Shapes are those of the benchmark, weights are random; the residual network has no ReLU behind its
 additions. Each network goes through ai8xize.py --device MCU, is compiled with -O3 and run on the

@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""Instructions of kernels of 16 and 8 bits on emulated cores: `make qformat-benchmarks`.
+"""Instructions of kernels of 16 and 8 bits on emulated cores.
+
+`make measure WHAT=qformat-benchmarks` runs it.
 
 Whole layers with padding and output, -O3, random weights; every result is compared. Cycles are an
 estimate (docs/emulator.md). The yardsticks are those of CMSIS-NN 5.9.0, quoted, not run: the same

@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""Instructions of kernels and networks on cores without an accelerator: `make software-benchmarks`.
+"""Instructions of kernels and networks on cores without an accelerator.
+
+`make measure WHAT=software-benchmarks` runs it.
 
 Whole layers with padding and output, -O3; weights of the layers are random. Cycles are an estimate
 (docs/emulator.md). The yardsticks: CMSIS-NN (5.9.0 q7 / 7 s8), same layers, compiler and counting;

@@ -1,4 +1,6 @@
-"""Memory and instructions of known networks with each plan: a part of `make software-benchmarks`.
+"""Memory and instructions of known networks with each plan.
+
+A part of `make measure WHAT=software-benchmarks`.
 
 The networks are those of the known answers of software networks, with their weights. Each is
 planned for a core, compiled with -O3 and run on the emulated core; outputs are compared. "Rings"

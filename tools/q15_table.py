@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""Accuracy in floating point, 16 and 8 bits and fixed point on a test set: `make qformat-table`.
+"""Accuracy in floating point, 16 and 8 bits and fixed point on a test set.
+
+`make measure WHAT=qformat-table` runs it.
 
 Integers are computed by the C of projects and by the C reader of containers, compiled for this
 computer.

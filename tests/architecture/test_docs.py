@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -76,17 +77,36 @@ def test_named_make_targets_exist(page: Path) -> None:
     assert named <= TARGETS
 
 
+def test_named_measurements_exist() -> None:
+    texts = [path.read_text() for path in (*PAGES, *MODULES)]
+    named = {what for text in texts for what in re.findall(r"\bWHAT=([a-z][a-z-]+)", text)}
+    assert len(named) > 25
+    assert {f"measure-{what}" for what in named} <= TARGETS
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_named_scripts_exist(page: Path) -> None:
     named = set(re.findall(r"\b(?:scripts|tools)/\w+\.\w+", page.read_text()))
     assert [script for script in named if not (ROOT / script).is_file()] == []
 
 
-def test_every_make_target_is_explained() -> None:
+def make(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(["make", *words], cwd=ROOT, capture_output=True, text=True)
+
+
+def test_make_lists_its_targets_and_measurements() -> None:
+    """Twenty at most: a longer list is not read."""
     makefile = (ROOT / "Makefile").read_text()
-    phony = re.findall(r"^\.PHONY: ([a-z -]+)$", makefile, re.MULTILINE)
-    explained = set(re.findall(r"^([a-z-]+):.*## .+$", makefile, re.MULTILINE))
-    assert set(phony[-1].split()) == explained
+    phony = set(re.findall(r"^\.PHONY: help ([a-z -]+)$", makefile, re.MULTILINE)[-1].split())
+    assert set(re.findall(r"^  make ([a-z-]+) +\S", make().stdout, re.MULTILINE)) == phony
+    assert len(phony) <= 20
+    listed = set(re.findall(r"WHAT=([a-z-]+) +\S", make("measure").stdout))
+    assert {f"measure-{what}" for what in listed} == {t for t in TARGETS if t[:8] == "measure-"}
+
+
+def test_make_refuses_to_measure_what_is_not_there() -> None:
+    ended = make("measure", "WHAT=" + "nothing")
+    assert ended.returncode == 2 and "nothing to measure with the name nothing" in ended.stderr
 
 
 CITATION = re.compile(r'docs/([\w/-]+\.md)((?:, "[^"]+")*(?: and "[^"]+")?)')

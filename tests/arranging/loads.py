@@ -1,4 +1,6 @@
-"""`make arrange-loads`: networks that nearly fill the kernel memory, and how many get places.
+"""Networks that nearly fill the kernel memory, and how many get places.
+
+`make measure WHAT=arrange-loads` runs it.
 
 An instance is a chain of 10 to 20 layers on MAX78000. The results have 8 to 64 channels and take
 random parts of a data memory instance, the largest the share `tight`; a fifth of them, at most
@@ -175,7 +177,7 @@ def wrongly_refused(random: Random, count: int, seconds: float) -> int:
 
 def main() -> int:
     """Print what becomes of all instances; return 1 if one was wrongly refused."""
-    parser = argparse.ArgumentParser(prog="make arrange-loads", description=__doc__)
+    parser = argparse.ArgumentParser(prog="make measure WHAT=arrange-loads", description=__doc__)
     parser.add_argument("--each", type=int, default=EACH, help="instances of each load")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=SOLVER_SECONDS, help="of the solver")

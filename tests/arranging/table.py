@@ -1,4 +1,4 @@
-"""`make arrange-table`: every network with places by hand, arranged without them.
+"""`make measure WHAT=arrange-table`: every network with places by hand, arranged without them.
 
 Each description is stripped of all places, arranged, generated, and executed on the emulated chip;
 all words of the expected output are compared, and the output with that of the description by hand.
@@ -136,7 +136,7 @@ def cases(folder: Path, kat: Path, models: bool) -> Iterator[Case]:
 
 def main() -> int:
     """Print the table; return 1 if a network is not arranged, wrong, or slower than by hand."""
-    parser = argparse.ArgumentParser(prog="make arrange-table", description=__doc__)
+    parser = argparse.ArgumentParser(prog="make measure WHAT=arrange-table", description=__doc__)
     parser.add_argument("globs", nargs="*", default=["*"], help="names of networks")
     parser.add_argument("--kat", type=Path, default=default_kat())
     parser.add_argument("--folder", type=Path, help="keeps weights from one run to the next")

@@ -1,4 +1,4 @@
-"""Random faults in the C of a project, through compiler and core: `make c-faults`.
+"""Random faults in the C of a project, through compiler and core: `make measure WHAT=c-faults`.
 
 Each fault changes one bit of a number in `cnn.c` (registers of layers), `weights.h` (kernels, their
 addresses and counts, biases) or `sampledata.h`. The project is compiled and run as `emulate.py`

@@ -1,7 +1,7 @@
 """Flash and SRAM of networks/ with random weights, as the loader says and as the linker does.
 
-`python -m tests.emulator.core_memory` (`make core-memory`) prints a table for each compiler that is
-installed; the exit status is 1 if flash or SRAM of a project differ by more than 2 %.
+`make measure WHAT=core-memory` prints a table for each compiler that is installed;
+the exit status is 1 if flash or SRAM of a project differ by more than 2 %.
 """
 
 from __future__ import annotations

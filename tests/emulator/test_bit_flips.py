@@ -1,4 +1,4 @@
-"""A sample of `make bit-flips`, and registers that only streams and FIFOs use."""
+"""A sample of `make measure WHAT=bit-flips`, and registers that only streams and FIFOs use."""
 
 from __future__ import annotations
 

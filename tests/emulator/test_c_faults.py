@@ -1,4 +1,4 @@
-"""Some of the faults of `make c-faults`, and layers that deliver more than they should."""
+"""Some faults of `make measure WHAT=c-faults`, and layers that deliver more than they should."""
 
 from __future__ import annotations
 

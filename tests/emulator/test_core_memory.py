@@ -22,7 +22,7 @@ from tests.emulator.core_memory import TOLERANCE, installed, measured, measured_
 from tests.networks.deployed import BY_FILE, with_random_weights
 
 OPTIONS = ProjectOptions("sizes", timer=0)
-USED = installed()[-1]  # `make core-memory` tries all
+USED = installed()[-1]  # `make measure WHAT=core-memory` tries all
 
 
 def synthesized(**options: Any) -> Synthesis:

@@ -1,1 +1,1 @@
-"""Command lines of users of the vendor's tools, and how far they come here (make recipes)."""
+"""Command lines of users of the vendor's tools, and how far they come here."""

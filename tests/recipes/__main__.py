@@ -1,4 +1,4 @@
-"""make recipes: how many of the command lines of lines.txt get as far as the data, and why not."""
+"""How many of the command lines of lines.txt get as far as the data, and why not."""
 
 from __future__ import annotations
 

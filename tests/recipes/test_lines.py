@@ -1,4 +1,4 @@
-"""Command lines of users of the vendor's tools are understood; make recipes runs all of them."""
+"""Command lines of users of the vendor's tools are understood; WHAT=recipes runs them all."""
 
 from __future__ import annotations
 

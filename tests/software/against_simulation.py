@@ -1,4 +1,6 @@
-"""Every operator and key in C against the simulation, on many inputs: `make software-operators`.
+"""Every operator and key in C against the simulation, on many inputs.
+
+`make measure WHAT=software-operators` runs it.
 
 The inputs are random numbers, the ends of their range, and both mixed. The C runs on this computer
 with sanitizers, with each set of kernels and plan; rows come one at a time from one buffer.

@@ -1,4 +1,4 @@
-"""Programs that call Arm's functions against the simulation: `make cmsis-operators`.
+"""Programs that call Arm's functions against the simulation: `make measure WHAT=cmsis-operators`.
 
 Every operator and key, and random networks, on many inputs and at the ends of their range; the C
 runs on this computer with sanitizers, and on an emulated core on the sample.

@@ -1,4 +1,6 @@
-"""Every network of networks/ with calls of Arm's functions: part of `make cmsis-images`.
+"""Every network of networks/ with calls of Arm's functions.
+
+A part of `make measure WHAT=cmsis-images`.
 
 Weights are random. The C runs on this computer with sanitizers; its output must be that of the
 simulation.

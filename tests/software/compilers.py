@@ -1,4 +1,4 @@
-"""The same bytes from every compiler at every level: `make software-compilers`.
+"""The same bytes from every compiler at every level: `make measure WHAT=software-compilers`.
 
 For this computer with gcc, clang and zig cc, also with address and undefined-behaviour sanitizers;
 for Armv6-M and Armv7E-M, whose kernels have inline assembly, with GNU and zig compilers, run on

@@ -1,4 +1,4 @@
-"""Damaged containers in Python and C: `make container-fuzz`.
+"""Damaged containers in Python and C: `make measure WHAT=container-fuzz`.
 
 Every byte of three files is damaged in every way; then thousands of files are cut off or changed,
 most of them under right checksums, and every field of five is one more and one less. The C reader

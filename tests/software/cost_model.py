@@ -1,4 +1,4 @@
-"""Predicted and counted instructions of the networks of networks/: `make cost-model`.
+"""Predicted and counted instructions of the networks of networks/: `make measure WHAT=cost-model`.
 
 Each network has random weights, is planned for a core with enough memory, compiled with -O3 and run
 on the emulated core. With --calibrate the coefficients are measured again first, with programs of

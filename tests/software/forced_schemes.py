@@ -1,4 +1,4 @@
-"""Each network of networks/ with each scheme forced: `make software-schemes`.
+"""Each network of networks/ with each scheme forced: `make measure WHAT=software-schemes`.
 
 Weights are random. The C is compiled for this computer and run with copies that happen when they
 are waited for and leave poison until then; all bytes of the outputs are those of the simulation. A

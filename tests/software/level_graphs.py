@@ -1,4 +1,4 @@
-"""Random networks in random memories: `make software-levels`.
+"""Random networks in random memories: `make measure WHAT=software-levels`.
 
 Every plan is executed twice in Python: with copies that happen at once, and with copies that happen
 when they are waited for and leave poison until then. Both give what the simulation gives, copy as

@@ -1,4 +1,6 @@
-"""The C of low-bit networks against Python over all test images of MNIST: `make lowbit-images`.
+"""The C of low-bit networks against Python over all test images of MNIST.
+
+`make measure WHAT=lowbit-images` runs it.
 
 For each header: the classes of Python's engine, those of the compiled library, and the accuracy.
 """

@@ -1,4 +1,4 @@
-"""Random networks through planner, executor and C: `make software-properties`.
+"""Random networks through planner, executor and C: `make measure WHAT=software-properties`.
 
 Every plan is validated, and judged by an independent check; the executor gives what the simulation
 gives; of some networks the C does so too, with sanitizers.

@@ -1,4 +1,4 @@
-"""Extreme inputs: no sum of a guarded network leaves 32 bits (`make qformat-guard`).
+"""Extreme inputs: no sum of a guarded network leaves 32 bits (`make measure WHAT=qformat-guard`).
 
 Every weighted layer gets extreme inputs of its own, not only those that the layers before it can
 make: random ones, and for each filter those whose signs are those of its weights.

@@ -1,4 +1,4 @@
-"""The same result on every core, as a table: `make software-cores`.
+"""The same result on every core, as a table: `make measure WHAT=software-cores`.
 
 Trained networks through the command line, and small ones for each operator; each is planned for
 the core, compiled for it (-O3) and run on it, emulated. A cell is the number of instructions of an

@@ -1,4 +1,4 @@
-"""make software-benchmarks CMSIS_NN=DIR: what it runs of a library, tried with one of our own."""
+"""What WHAT=software-benchmarks CMSIS_NN=DIR runs of a library, tried with one of our own."""
 
 from __future__ import annotations
 

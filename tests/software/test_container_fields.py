@@ -40,7 +40,7 @@ def at_the_end_of_sums(factor: int) -> bytes:
 
 @pytest.mark.skipif(compiler() is None, reason="no C compiler")
 def test_neighbours_of_a_container_have_the_same_status_and_output(tmp_path: Path) -> None:
-    """`make container-fuzz` has those of larger ones, too."""
+    """`make measure WHAT=container-fuzz` has those of larger ones, too."""
     program = build_driver(tmp_path, ("-O0",))
     for blob in (small(), planned(small())):
         changed = [blob, *neighbours(blob)]

@@ -49,7 +49,7 @@ def test_plans_of_a_network_compute_what_the_simulation_does(name: str) -> None:
 def test_c_gives_the_outputs_of_the_simulation_at_the_ends_of_inputs(
     name: str, scheme: Scheme
 ) -> None:
-    """`make software-operators` has all networks, plans and sets of kernels."""
+    """`make measure WHAT=software-operators` has all networks, plans and sets of kernels."""
     assert [*judge(name, ["rv32imc"], 6, schemes=[scheme])] == []
 
 
@@ -99,5 +99,5 @@ def test_inputs_reach_both_ends() -> None:
     ],
 )
 def test_operators_on_emulated_cores(core: str, name: str, scheme: Scheme, tmp_path: Path) -> None:
-    """`make software-cores` has all of them on all cores, and whole networks."""
+    """`make measure WHAT=software-cores` has all of them on all cores, and whole networks."""
     assert ran(small(name, core, scheme, tmp_path), core) is not None

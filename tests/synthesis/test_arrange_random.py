@@ -1,8 +1,8 @@
 """Random networks without their places: each is arranged, and computes the same on the chip.
 
 They are drawn with places, which are then left out, so that some are known to exist: none may be
-refused. `make arrange-properties` tries many more. Small chains that nearly fill the memories are
-judged by trying everything, with arithmetic of its own.
+refused. `make measure WHAT=arrange-properties` tries many more. Small chains that nearly fill
+the memories are judged by trying everything, with arithmetic of its own.
 """
 
 from __future__ import annotations
