@@ -27,19 +27,15 @@ def overlaps_of(
     for position, layer in enumerate(network.executed()):
         if layer.index not in number or not _qualifies(network, layer, position, tensors, number):
             continue
-        source, result = number[sources(network, layer)[0]], number[layer.index]
-        read = passes(layer.in_channels) * layer.operands * _gap_step(layer, step[source])
+        (owner,) = sources(network, layer)
+        source, result = number[owner], number[layer.index]
+        read = passes(layer.in_channels) * step[source]
         written = passes(layer.out_channels) * (layer.output_width // 8) * step[result]
         if written > read:
             continue
         least = distance(layer, read, written, slot[result]) + MARGIN_WORDS * read
         found[result, source] = min(tensors[result].words * step[result], least)
     return found
-
-
-def _gap_step(layer: Layer, step: int) -> int:
-    """Words from one of a source to the next, apart from those of the layer's operands."""
-    return step // layer.operands
 
 
 def _qualifies(
@@ -51,11 +47,12 @@ def _qualifies(
 ) -> bool:
     """Whether a layer reads its whole input from one place, for the last time, without haste."""
     read = sources(network, layer)
-    if reading(network, layer) is not Reading.ALONE or read[0] not in number:
+    if reading(network, layer) is not Reading.ALONE:
         return False
     tensor, result = tensors[number[read[0]]], tensors[number[layer.index]]
     hardware = hardware_for(layer, None)
     plain = not (layer.flatten or hardware.surplus_words or hardware.leading_bytes)
     plain = plain and not layer.operator.transposed and max(layer.pooling.stride) == 1
+    plain = plain and layer.operands == 1
     whole = tensor.words >= tensor.pixels * tensor.passes  # neither CHW nor a ring
     return plain and whole and tensor.dies == position and result.born == position

@@ -255,8 +255,12 @@ def test_kernels_that_copy_leave_every_value_as_it_is(channels: int) -> None:
         notices: list[Any] = []
         changed = copied(network, open_layout(network), end, 0, parts, "why", notices)
         assert changed is not None and len(notices) == 2
+        kernel = Operator.CONV1D if dim[1] == 1 else Operator.CONV2D
+        kinds = [x.operator for x in (by_kernels.layers[0], *changed[0].layers[1:3])]
+        assert kinds == [kernel] * 3
         made = results(changed[0])
         half = channels // 2
+        assert [len(made[i]) for i in (1, 2)] == [half + 2, channels]
         assert np.array_equal(made[1][:half], sample[:half]) and not made[1][half:].any()
         assert np.array_equal(made[2][: channels - half], sample[half:])
         assert not made[2][channels - half :].any()
@@ -318,6 +322,52 @@ def test_a_source_of_two_sums_is_copied_where_the_others_would_meet() -> None:
     assert min(outcomes) > 10
 
 
+def test_what_writes_without_gaps_or_is_there_once_is_copied_for_a_sum() -> None:
+    plain = network_of([4, 4, 4, 4, 4], [False] * 3 + [True])
+    sums: dict[str, Any] = {"operator": Operator.NONE, "weights": None, "operands": 2}
+    sums |= {"combination": Combination.ADD, "sources": (0, 1)}
+    series = {"in_dim": (20, 1), "pooled_dim": (20, 1), "out_dim": (10, 1), "dilation": 5}
+    series |= {"operator": Operator.CONV1D, "kernel": (3, 1)}  # begins with invalid outputs
+    series |= {"weights": np.ones((4, 4, 3, 1), np.int8)}
+    cases: list[tuple[dict[str, Any], dict[str, Any], dict[str, Any], int]] = [
+        ({}, {}, {}, 0), ({"buffer_shift": 1}, {}, {}, 1), ({"buffer_insert": 1}, {}, {}, 1),
+        (series, {}, {}, 1), ({}, {"sources": (0, 0)}, {}, 2), ({}, {"sources": (-1, 0)}, {}, 1),
+        ({}, {}, {"sources": (0,)}, 1),  # reads one operand without gaps
+        ({}, {}, {**sums, "sources": (0, 1)}, 0), ({}, {}, {**sums, "sources": (1, 0)}, 2),
+        ({}, {}, {**sums, "operands": 3, "sources": (0, 1, 2)}, 2),
+    ]  # fmt: skip
+    for first, second, third, count in cases:
+        layers = list(plain.layers)
+        layers[0] = replace(layers[0], **first)
+        layers[1] = replace(layers[1], sources=(-1,))
+        layers[2] = replace(layers[2], **{**sums, **second})
+        layers[3] = replace(layers[3], **third)
+        network = replace(plain, layers=tuple(layers))
+        _, _, notices = with_copies(network, open_layout(network), MAX78000)
+        assert bool(notices) == bool(count), (first, second, third)
+
+
+def test_a_copy_has_the_size_of_what_it_copies() -> None:
+    plain = network_of([4, 4, 4, 4], [False, False, True])
+    pooling = Pooling((2, 2), (2, 2))
+    first = replace(plain.layers[0], in_dim=(4, 4), pooling=pooling)
+    last = replace(
+        plain.layers[2], operator=Operator.NONE, weights=None, operands=2, sources=(0, 0),
+        combination=Combination.ADD,
+    )  # fmt: skip
+    sample = np.arange(64).reshape(4, 4, 4)
+    network = replace(plain, layers=(first, plain.layers[1], last), sample=sample)
+    changed, _, notices = with_copies(network, open_layout(network), MAX78000)
+    copies = [x for x in changed.layers if x.name]
+    assert len(copies) == len(notices) > 0
+    assert all(x.in_dim == x.pooled_dim == x.out_dim == (2, 2) for x in copies)
+    whole = replace(last, sources=(-1, -1), in_dim=(4, 4), pooled_dim=(4, 4), out_dim=(4, 4))
+    network = replace(network, layers=(first, plain.layers[1], whole))
+    changed, _, _ = with_copies(network, open_layout(network), MAX78000)
+    copies = [x for x in changed.layers if x.name]
+    assert copies and all(x.in_dim == x.pooled_dim == x.out_dim == (4, 4) for x in copies)
+
+
 def test_operands_have_the_places_of_their_order_and_passes_those_of_their_channels() -> None:
     plain = network_of([32, 32, 32, 32, 32], [False] * 3 + [True])
     sums = {"operator": Operator.NONE, "weights": None, "combination": Combination.ADD}
@@ -360,18 +410,16 @@ def least(layer: Layer, read: int, written: int) -> int:
         t * written + written - written // (size * passes(layer.out_channels)) * size + size
         for t in range(len(low))
     ]
-    for distance in range(10_000):
-        if all(
-            end <= distance + read * min(low[t + 1 :], default=tall * wide)
-            for t, end in enumerate(ends)
-        ):
-            return distance
-    raise AssertionError
+    distance, later = 0, tall * wide
+    for end, lowest in zip(reversed(ends), reversed(low), strict=True):
+        distance = max(distance, end - read * later)
+        later = min(later, lowest)
+    return distance
 
 
 @pytest.mark.parametrize("ins, outs", [(4, 4), (40, 4), (100, 4), (100, 100), (4, 100), (200, 64)])
 def test_outputs_stay_below_what_is_still_read_with_a_margin(ins: int, outs: int) -> None:
-    for kernel, pad, width, side in product((1, 3), (0, 1), (8, 32), (6, 12)):
+    for kernel, pad, width, side in product((1, 3), (0, 1), (8, 32), (6, 24)):
         if pad >= kernel:
             continue
         plain = network_of([4, ins, outs], [False, True])
@@ -402,11 +450,14 @@ def test_only_what_reads_its_whole_input_last_and_row_by_row_may_overwrite_it() 
     series = {"in_dim": (256, 1), "pooled_dim": (256, 1), "out_dim": (246, 1)}
     series |= {"operator": Operator.CONV1D, "kernel": (3, 1), "dilation": 5}
     series |= {"weights": np.ones((4, 4, 3, 1), np.int8)}
+    sums: dict[str, Any] = {"operator": Operator.NONE, "weights": None, "operands": 2}
+    sums["combination"] = Combination.ADD
     cases: list[tuple[int, dict[str, Any], bool]] = [
         (1, {}, True), (1, {"flatten": True}, False), (1, series, False),
         (1, {"pooling": Pooling((2, 2), (2, 2)), "pooled_dim": (8, 8), "out_dim": (8, 8)}, False),
         (1, {"pooling": Pooling(stride=(1, 2)), "pooled_dim": (16, 8), "out_dim": (16, 8)}, False),
-        (2, {"sources": (0,)}, False), (0, {"is_output": True}, False),
+        (2, {"sources": (0,)}, False), (2, {"sources": (0, 1), **sums}, False),
+        (1, {"sources": (0, -1), **sums}, False), (0, {"is_output": True}, False),
         (1, {"operator": Operator.CONVTRANSPOSE2D, "out_dim": (32, 32)}, False),
     ]  # fmt: skip
     for index, keys, wanted in cases:
@@ -415,6 +466,8 @@ def test_only_what_reads_its_whole_input_last_and_row_by_row_may_overwrite_it() 
         network = replace(plain, layers=tuple(changed))
         given = problem_of(network, open_layout(network), MAX78002, Choice(in_place=True), {})
         assert ((given.tensor_of(1), given.tensor_of(0)) in given.overlaps) == wanted, keys
+        if keys == {"flatten": True}:
+            assert (given.tensor_of(2), given.tensor_of(1)) in given.overlaps
     planar = problem_of(
         replace(plain, layers=layers), open_layout(plain), MAX78000,
         Choice(planar=True, in_place=True), {},
