@@ -250,7 +250,8 @@ MAX78002_LAYER_REGISTERS = _layer_registers(
                 19,
                 "last kernel",
                 "MCNT2.first + (kernel count - 1) x kernel unit; in the first layer, with calcx4, "
-                "a quarter of the kernel count, rounded up; not written for pass-through layers",
+                "a quarter of kernel count x kernel unit, rounded up; not written for pass-through "
+                "layers",
                 "last",
             ),
         ),

@@ -173,6 +173,24 @@ def synthesized_input_limits(layer: MappedLayer, network: MappedNetwork) -> Iter
         )
 
 
+@constraint("E385", Kind.HARDWARE)
+def fifo_fills_the_rows_of_a_spread_kernel(
+    layer: MappedLayer, network: MappedNetwork
+) -> Iterator[Finding]:
+    """A spread Conv1d runs on rows as long as its dilation; a FIFO has to deliver whole ones."""
+    if layer is not network.first or not network.input_port.is_fifo:
+        return
+    length, dilation = layer.in_dim[0], layer.dilation
+    spread = layer.operator.one_dimensional and layer.hardware.operator.two_dimensional
+    if spread and length % dilation:
+        yield Finding(
+            f"{length} samples through the FIFO for a Conv1d with dilation {dilation}, of which "
+            "the hardware needs a multiple; it would wait for more",
+            "dilation",
+            f"Use an input of a multiple of {dilation} samples, or no FIFO.",
+        )
+
+
 @constraint("W381", Kind.HARDWARE, Severity.WARNING)
 def fifo_fills_its_lanes(layer: MappedLayer, network: MappedNetwork) -> Iterator[Finding]:
     """A FIFO's words hold four channels, in the lanes of one group from the first on.

@@ -167,7 +167,7 @@ def needs_reset(network: MappedNetwork, index: int) -> bool:
 
 
 def next_layer(network: MappedNetwork, index: int, options: EncodeOptions) -> Fields:
-    """Return the fields of NXTLYR (MAX78002) that are not zero; jumps count the layers put in between."""
+    """Return the fields of NXTLYR (MAX78002) that are not zero; layers put in between count."""
     final = index == network.order[-1]
     layer, layout = network.network.layer(index), network.layout.layers[index]
     if options.link_layer:
@@ -365,7 +365,7 @@ def _streams(f: Facts, _: Placement, __: int, options: EncodeOptions) -> dict[st
     fifo = "fifo" in network.layout.input_port
     made: dict[str, Fields] = {"STREAM1": {"fifo_go": int(f.first and options.fifo_go)}}
     if streaming or (f.first and fifo):
-        start, delta1, delta2, ring = (_window if f.old else _by_line)(f, fifo, options)
+        start, delta1, delta2, ring = stream(f, options)
         made["STREAM1"]["start"] = start
         if streaming:
             made["STREAM2"] = {"delta1": delta1, "delta2": delta2}
@@ -377,6 +377,11 @@ def _streams(f: Facts, _: Placement, __: int, options: EncodeOptions) -> dict[st
     return made
 
 
+def stream(f: Facts, options: Any) -> tuple[int, int, int, int]:
+    """Return start, steps and words of the ring buffer of a layer that takes part in streaming."""
+    return (_window if f.old else _by_line)(f, "fifo" in f.network.layout.input_port, options)
+
+
 def _multiple(value: int, of: int) -> int:
     return ceil(value / of) * of
 
@@ -385,7 +390,7 @@ def _given(option: int | None, rule: int) -> int:
     return rule if option is None else option
 
 
-def _window(f: Facts, fifo: bool, options: EncodeOptions) -> tuple[int, int, int, int]:
+def _window(f: Facts, fifo: bool, options: Any) -> tuple[int, int, int, int]:
     (down, across), step = f.window, f.stride[1]
     planar, rows, columns = f.layout.channels_first, *f.layer.in_dim
     if f.first and not fifo:
@@ -409,7 +414,7 @@ def _window(f: Facts, fifo: bool, options: EncodeOptions) -> tuple[int, int, int
     return start, delta1, delta2, _given(options.override_rollover, ring) if f.first else ring
 
 
-def _by_line(f: Facts, fifo: bool, options: EncodeOptions) -> tuple[int, int, int, int]:
+def _by_line(f: Facts, fifo: bool, options: Any) -> tuple[int, int, int, int]:
     (down, across), (step_down, step), columns = f.window, f.stride, f.layer.in_dim[1]
     row_step = max(down * f.spread[0], step_down)
     column_step = max(across * f.spread[1], step)

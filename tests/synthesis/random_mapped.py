@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from device import MAX78000, MAX78002, Chip
+from device import MAX78002, Chip
 from synthesis.layout import InputPort, LayerLayout, Layout
 from synthesis.mapping import MappedNetwork, map_network
 from synthesis.network import Activation, Combination, Layer, Network, Operator, Pooling
@@ -27,21 +27,18 @@ def share(channels: int) -> int:
     return channels if count == 1 else -(-channels // (4 * count)) * 4
 
 
-def random_network(
-    rng: Random, chip: Chip | None = None, count: int | None = None
-) -> MappedNetwork:
+def random_network(rng: Random, chip: Chip, *, streams: bool = False) -> MappedNetwork:
     """Return a mapped network of a few layers that have little to do with each other."""
-    chip = chip or rng.choice([MAX78000, MAX78002])
-    count = count or rng.randint(1, 4)
+    count = rng.randint(1, 4)
     port = rng.choice([*InputPort, InputPort.MEMORY, InputPort.FIFO])
-    streams = rng.randint(0, count) if rng.random() < 0.6 else 0
-    start = 0 if streams or port.is_fifo or rng.random() < 0.7 else rng.randrange(count)
+    streaming = rng.randint(0, count) if streams or rng.random() < 0.6 else 0
+    start = 0 if streaming or port.is_fifo or rng.random() < 0.7 else rng.randrange(count)
     order = tuple(range(start, count))
-    if not streams and rng.random() < 0.3:
+    if not streaming and rng.random() < 0.3:
         order = (start, *(i for i in range(start + 1, count) if rng.random() < 0.6))
     layers, layouts = [], {}
     for index in range(start, count):
-        layer, layout = _layer(rng, chip, index, streams, first=index == start, port=port)
+        layer, layout = _layer(rng, chip, index, index < streaming, first=index == start, port=port)
         behind = order[order.index(index) + 1 :] if index in order else (index + 1,)
         layer["next_layer"] = behind[0] if behind else None
         if layer["next_layer"] is not None and rng.random() < 0.2:
@@ -68,9 +65,9 @@ def _mask(rng: Random, count: int) -> int:
 
 
 def _layer(
-    rng: Random, chip: Chip, index: int, streams: int, *, first: bool, port: InputPort
+    rng: Random, chip: Chip, index: int, streaming: bool, *, first: bool, port: InputPort
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    newer, streaming = chip is MAX78002, index < streams
+    newer = chip is MAX78002
     kinds = [Operator.CONV2D] * 3 + [Operator.CONVTRANSPOSE2D, Operator.CONV1D, Operator.NONE]
     kinds += [] if streaming else [Operator.LINEAR, Operator.NONE]
     operator = rng.choice(kinds)

@@ -1369,6 +1369,22 @@ VIOLATIONS = [
         ],
     ),
     Violation(
+        "E385",
+        [{**CONV1D, "pad": 0, "dilation": 5, "out_offset": "0x100"}],
+        [(2, 1, 3)],
+        [
+            (
+                0,
+                "dilation",
+                "64 samples through the FIFO for a Conv1d with dilation 5, of which the hardware "
+                "needs a multiple; it would wait for more",
+                "Use an input of a multiple of 5 samples, or no FIFO.",
+            )
+        ],
+        sample=(1, 64),
+        options={"input_port": InputPort.FIFO},
+    ),
+    Violation(
         "W381",
         [{**CONV, "processors": 0xE}],
         [(2, 3, 3, 3)],

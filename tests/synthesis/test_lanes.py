@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -160,3 +161,32 @@ def test_a_result_within_a_stream_cannot_be_delivered(tmp_path: Path) -> None:
     options = {"input_port": InputPort.FIFO}
     codes, same = judged(tmp_path, layers, [3, 4, 4, 4], MAX78000, **options)
     assert (codes, same) == ({"W382"}, False)
+
+
+@CHIPS
+def test_a_fifo_fills_the_rows_of_a_spread_kernel_or_is_refused(tmp_path: Path, chip: Chip) -> None:
+    """Such a layer works on rows of `dilation` samples, and waits until the last one is full."""
+    for length, dilation in product(range(26, 32), (9, 10)):
+        spread = {
+            **CONV,
+            "op": "Conv1d",
+            "processors": 1,
+            "kernel_size": 3,
+            "dilation": dilation,
+            "pad": 0,
+        }
+        network, _ = build(
+            tmp_path, describe(spread), sample(1, length), [weights(2, 1, 3)], chip=chip,
+            input_port=InputPort.FIFO,
+        )  # fmt: skip
+        whole = length % dilation == 0
+        assert [d.code for d in check(network)] == ([] if whole else ["E385"])
+        made = encode(
+            network, place(network, PlaceOptions()), simulate(network, average_rounding=False),
+            EncodeOptions(),
+        )  # fmt: skip
+        if whole:
+            assert not emulated(made).wrong
+        else:
+            with pytest.raises(EmulatorError, match="FIFO"):
+                emulated(made)

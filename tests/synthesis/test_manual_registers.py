@@ -19,7 +19,7 @@ from synthesis.encode.numbering import Numbering
 from synthesis.encode.writer import RegisterWriter
 from synthesis.mapping import MappedNetwork
 from synthesis.options import EncodeOptions
-from synthesis.place import Placement
+from synthesis.place import Placement, Stream
 from synthesis.place.streams import place_streams
 from synthesis.program import Write
 from tests.synthesis.manual import (
@@ -29,10 +29,11 @@ from tests.synthesis.manual import (
     layer_fields,
     needs_reset,
     next_layer,
+    stream,
 )
 from tests.synthesis.random_mapped import random_network, random_placement
 
-NETWORKS = 240
+NETWORKS = 150
 
 
 def written(network: MappedNetwork, placement: Placement, options: EncodeOptions) -> dict[int, int]:
@@ -120,3 +121,27 @@ def test_every_field_is_what_the_manual_says(chip: Chip) -> None:
     every = {(r.name, k) for r in chip.layer_registers.values() for k in r.by_name}
     never = {("POST", k) for k in ("tcalc", "calcx4", "depthwise") if chip is MAX78000}
     assert every - used == never
+
+
+@pytest.mark.parametrize("chip", [MAX78000, MAX78002], ids=lambda chip: chip.name)
+def test_streams_start_and_move_as_the_manual_says(chip: Chip) -> None:
+    """More of them: where rows and columns differ, few layers tell the rules apart."""
+    rng = Random(f"streams of {chip.name}")
+    seen: dict[str, int] = dict.fromkeys(("layers", "one column", "planar", "ahead"), 0)
+    for _ in range(700):
+        network = random_network(rng, chip, streams=True)
+        options = options_of(rng, network).streaming
+        found = place_streams(network, options)
+        for index in network.order:
+            facts = Facts(network, index)
+            fed = facts.first and network.input_port.is_fifo
+            wanted = stream(facts, options) if facts.layout.streaming or fed else (0, 0, 0, 0)
+            wanted = wanted if facts.layout.streaming else (wanted[0], 0, 0, 0)
+            place, ahead = found.pop(index, Stream()), facts.layout.read_ahead
+            assert (place.start, place.delta1, place.delta2, place.rollover) == wanted
+            seen["layers"] += facts.layout.streaming
+            seen["one column"] += facts.layout.streaming and facts.columns == 1
+            seen["planar"] += facts.layout.streaming and facts.layout.channels_first
+            seen["ahead"] += chip is MAX78000 or (ahead and facts.layout.streaming)
+        assert not found
+    assert min(seen.values()) > 50
