@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import sys
 from collections.abc import Container, Iterator, Sequence
@@ -56,6 +57,8 @@ class Parser(argparse.ArgumentParser):
         found = super().parse_args(args)
         if self._refused:
             self._end(self._refused)
+        if getattr(found, "debug", False):
+            os.environ["AI8X_TRACEBACK"] = "1"
         return found
 
     def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
@@ -190,26 +193,16 @@ def _line(diagnostic: Diagnostic, found: Sequence[Diagnostic]) -> str:
     return f"argument{'s' * (len(names) > 1)} {', '.join(names)}: {diagnostic.message}"
 
 
-_FORMAT = "it is a format of quantize.py, whose result needs ai8xize.py --device MCU or CMSIS-NN"
-_PROGRAM = (
-    "programs without the accelerator take what quantize.py makes for these, or with Q15 or Q7"
-)
-_ELSEWHERE = {
-    **dict.fromkeys(("Q15", "Q7"), _FORMAT),
-    **dict.fromkeys(("MCU", "CMSIS-NN"), _PROGRAM),
-    "FIXED": "quantize.py --device FIXED writes containers, which firmware runs as they are",
-}
-"""What words mean that other tools take for --device."""
-
-
 def chip(text: str) -> Chip:
     """Convert the name of a device for argparse."""
     try:
         return chip_named(text)
     except UnknownDeviceError as exc:
-        elsewhere = _ELSEWHERE.get(text.upper())
-        more = f"; {elsewhere}" if elsewhere else ""
-        raise argparse.ArgumentTypeError(f"{exc}{more}") from None
+        from commands.targets import elsewhere
+
+        raise argparse.ArgumentTypeError(
+            "; ".join(filter(None, (str(exc), elsewhere(text))))
+        ) from None
 
 
 def add_transposed(options: Any) -> None:

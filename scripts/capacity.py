@@ -19,7 +19,7 @@ from diagnostics import run
 
 def main(words: Sequence[str] | None = None) -> int:
     """Do what the command line says."""
-    from commands.lowbit.arguments import parse_capacity
+    from commands.lowbit.arguments.drawing import parse_capacity
     from commands.lowbit.capacity import draw
 
     return draw(parse_capacity(words))

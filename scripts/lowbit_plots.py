@@ -19,7 +19,7 @@ from diagnostics import run
 
 def main(words: Sequence[str] | None = None) -> int:
     """Do what the command line says."""
-    from commands.lowbit.arguments import parse_plots
+    from commands.lowbit.arguments.drawing import parse_plots
     from commands.lowbit.plots import plot
 
     return plot(parse_plots(words))

@@ -24,7 +24,8 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from commands.fixed.quantize import map_ranges  # noqa: E402
-from commands.q15.arguments import BITS, parse  # noqa: E402
+from commands.q15 import BITS  # noqa: E402
+from commands.q15.arguments import parse  # noqa: E402
 from commands.q15.network import Case, read_case  # noqa: E402
 from commands.q15.samples import as_maps  # noqa: E402
 from diagnostics import run  # noqa: E402

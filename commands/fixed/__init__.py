@@ -1,1 +1,10 @@
-"""quantize.py --device FIXED: a network in floating point becomes a container."""
+"""--device FIXED: fixed-point weights with a correction factor for each layer, as a container."""
+
+from commands.targets import Target
+
+TARGET = Target(
+    names=("FIXED",),
+    what="a container with weights of 8 or 16 bits",
+    tools={"quantize.py": ("commands.fixed.arguments", "commands.fixed.quantize.quantize_fixed")},
+    elsewhere="quantize.py --device FIXED writes containers, which firmware runs as they are",
+)

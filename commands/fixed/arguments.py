@@ -17,9 +17,6 @@ from quantization.fixed.network import FixedRules
 from quantization.q15.formats import Guard
 from values import frozen
 
-FIXED = "FIXED"
-"""--device: fixed-point weights of 8 or 16 bits with a correction factor for each layer."""
-
 
 @frozen
 class FixedOptions:
@@ -32,19 +29,11 @@ class FixedOptions:
     report_samples: int
 
 
-def is_fixed(words: Sequence[str]) -> bool:
-    """Whether a command line is for fixed-point weights."""
-    pairs = zip(words, [*words[1:], ""], strict=True)
-    return any(
-        (word == "--device" and value.upper() == FIXED) or word.upper() == f"--DEVICE={FIXED}"
-        for word, value in pairs
-    )
-
-
-def parse(words: Sequence[str]) -> FixedOptions:
-    """Return the options of a command line; wrong usage ends the program with status 2."""
+def arguments(*, json: bool = False) -> Parser:
+    """Return the parser of the command line."""
     parser = Parser(
         prog="quantize.py",
+        json=json,
         usage="%(prog)s INPUT OUTPUT.nnb --device FIXED --calib DATASET [options]",
         description="Quantize a network in floating point to weights of 8 or 16 bits with a factor "
         "for each layer, and write it as a container.",
@@ -87,13 +76,19 @@ def parse(words: Sequence[str]) -> FixedOptions:
     option("--report-samples", metavar="N", type=positive, default=_REPORTED,
            help=f"samples that are computed with integers, too (default: {_REPORTED})")  # fmt: skip
     option("--debug", action="store_true", help="show where in the program a failure arises")
+    return parser
+
+
+def parse(words: Sequence[str], *, json: bool = False) -> FixedOptions:
+    """Return the options of a command line; wrong usage ends the program with status 2."""
+    parser = arguments(json=json)
     args = parser.parse_args([*words])
     if args.few_bits and args.bits != "auto":
         parser.error(f"argument --few-bits: is for --bits auto, not {args.bits}")
     if not args.output.endswith(".nnb"):
         parser.error("argument OUTPUT: a network becomes a container, FILE.nnb")
     case = Q15Options(
-        args.input, Path(args.output), FIXED, args.model, args.calib, args.data,
+        args.input, Path(args.output), "FIXED", args.model, args.calib, args.data,
         args.calibration_samples, args.batch_size, Guard.NONE, 100.0, False, "cortex-m4", True,
         "quantize.py " + " ".join(words),
     )  # fmt: skip

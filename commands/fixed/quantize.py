@@ -12,7 +12,7 @@ import numpy as np
 from tabulate import tabulate
 
 from checkpoint import atomic
-from commands.fixed.arguments import FixedOptions, parse
+from commands.fixed.arguments import FixedOptions
 from commands.same_files import refuse_overwriting
 from quantization.fixed.network import FixedNetwork, fix_network
 from quantization.fixed.ranges import Summary, summarize
@@ -30,9 +30,8 @@ _HEADS = ("layer", "bits", "D", "weights", "mean", "variance", "SQNR/dB", "input
           "output", "format", "bias <<", "output >>", "output SQNR/dB")  # fmt: skip
 
 
-def quantize_fixed(words: Sequence[str]) -> int:
+def quantize_fixed(options: FixedOptions) -> int:
     """Write the container and print the report; return the exit status."""
-    options = parse(words)
     refuse_overwriting([("OUTPUT", options.output)], (options.case.input, options.key_file))
     key = None if options.key_file is None else read_key(options.key_file)
     from commands.q15.network import read_case  # here: it needs torch

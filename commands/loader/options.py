@@ -76,7 +76,7 @@ class LoaderOptions:
     accelerator is; without them an embedded project is made. `usage` are the complaints about
     options that mean nothing beside others. `test_dir` is the folder in which the project's is
     created, with further `files` (name, content); one that exists is replaced with `overwrite`
-    only. `debug` shows where a defect of the tool happened.
+    only.
     """
 
     config_file: Source
@@ -93,7 +93,6 @@ class LoaderOptions:
     files: tuple[tuple[str, bytes], ...] = ()
     output: Output = Output()
     messages: Messages = Messages()
-    debug: bool = False
 
     @property
     def folder(self) -> Path:

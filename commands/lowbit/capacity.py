@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from checkpoint import atomic
-from commands.lowbit.arguments import CapacityOptions
+from commands.lowbit.arguments.drawing import CapacityOptions
 from commands.lowbit.diagram import Panel, Series, axis, drawn
 from quantization.lowbit import ENCODINGS
 from values import frozen

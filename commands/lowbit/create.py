@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from checkpoint.atomic import refuse_other_than_file
 from commands.loader.pages import report_files, write_pages
-from commands.lowbit.arguments import LowBitOptions
+from commands.lowbit.arguments.loader import LowBitOptions
 from commands.same_files import refuse_overwriting, refuse_replacing
 from diagnostics import Diagnostic, DiagnosticError, Place
 from quantization.lowbit import packed_inputs

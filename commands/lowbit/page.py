@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from commands.lowbit.arguments import LowBitOptions
+from commands.lowbit.arguments.loader import LowBitOptions
 from commands.software.page import PIXELS, Shown, StepRow, limit, pages_of
 from diagnostics import Diagnostic
 from software.lowbit.engine import Layer, Run

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from checkpoint import atomic
-from commands.lowbit.arguments import PlotOptions
+from commands.lowbit.arguments.drawing import PlotOptions
 from commands.lowbit.diagram import Panel, Series, axis, drawn
 from commands.lowbit.logs import Run, read_run
 from commands.same_files import refuse_overwriting

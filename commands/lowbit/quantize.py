@@ -5,7 +5,6 @@ Source: docs/low-bit.md, "The header" and "The report".
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 from tabulate import tabulate
@@ -13,7 +12,7 @@ from tabulate import tabulate
 from checkpoint import atomic
 from checkpoint.pairs import write_pair
 from commands.loader.pages import report_files
-from commands.lowbit.arguments import QuantizeOptions, parse_quantize
+from commands.lowbit.arguments.quantizer import QuantizeOptions
 from commands.lowbit.compare import Agreement, compare
 from commands.lowbit.convert import Rows, network_of
 from commands.lowbit.files import Trained
@@ -30,9 +29,8 @@ _HEADS = ["layer", "encoding", "weights", "bytes", "least", "greatest", "mean", 
           "entropy (bits)", "capacity (%)"]  # fmt: skip
 
 
-def quantize_lowbit(words: Sequence[str]) -> int:
+def quantize_lowbit(args: QuantizeOptions) -> int:
     """Write the header, print the statistics and write a report; return the exit status."""
-    args = parse_quantize(words)
     pages = () if args.report is None else report_files(args.report)
     refuse_overwriting(
         [(args.output, args.output), *(("--report", str(path)) for path in pages)],

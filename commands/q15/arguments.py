@@ -6,13 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from commands.arguments import Parser
+from commands.q15 import BITS
 from commands.quantize.arguments import DEFAULT_BATCH, DEFAULT_SAMPLES, positive
 from quantization.q15.formats import Guard
 from software.cores import CORES
 from values import frozen
-
-BITS = {"Q15": 16, "Q7": 8}
-"""--device: numbers of 16 and of 8 bits with a power of two for each tensor."""
 
 _CHECKPOINTS = (".pth.tar", ".pth", ".pt")
 
@@ -52,20 +50,11 @@ class Q15Options:
         return BITS[self.device]
 
 
-def is_q15(words: Sequence[str]) -> bool:
-    """Whether a command line is for 16 or 8 bits."""
-    pairs = zip(words, [*words[1:], ""], strict=True)
-    names = {f"--DEVICE={name}" for name in BITS}
-    return any(
-        (word == "--device" and value.upper() in BITS) or word.upper() in names
-        for word, value in pairs
-    )
-
-
-def parse(words: Sequence[str]) -> Q15Options:
-    """Return the options of a command line; wrong usage ends the program with status 2."""
+def arguments(*, json: bool = False) -> Parser:
+    """Return the parser of the command line."""
     parser = Parser(
         prog="quantize.py",
+        json=json,
         usage="%(prog)s INPUT OUTPUT --device Q15|Q7 --calib DATASET [options]",
         description="Quantize a network in floating point to 16 or 8 bits with a power of two for "
         "each tensor. OUTPUT is a checkpoint that ai8xize.py --device MCU or CMSIS-NN takes, or "
@@ -115,6 +104,12 @@ def parse(words: Sequence[str]) -> Q15Options:
     option("--overwrite", action="store_true", help="replace a project that exists; checkpoints "
            "are replaced")  # fmt: skip
     option("--debug", action="store_true", help="show where in the program a failure arises")
+    return parser
+
+
+def parse(words: Sequence[str], *, json: bool = False) -> Q15Options:
+    """Return the options of a command line; wrong usage ends the program with status 2."""
+    parser = arguments(json=json)
     args = parser.parse_args([*words])
     command_line = "quantize.py " + " ".join(words)
     if args.core is not None and args.output.endswith(_CHECKPOINTS):

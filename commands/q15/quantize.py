@@ -5,12 +5,10 @@ Source: docs/q15.md.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from tabulate import tabulate
 
 from checkpoint import write_checkpoint
-from commands.q15.arguments import Q15Options, parse
+from commands.q15.arguments import Q15Options
 from commands.same_files import refuse_overwriting, refuse_replacing
 from quantization.q15.file import StoredNetwork, to_checkpoint
 from quantization.q15.formats import Guard
@@ -24,9 +22,8 @@ from software.q15.emit import COLUMN_MAJOR, ROW_MAJOR, Sample, emit
 from writing.folder import check_folder, write_project
 
 
-def quantize_q15(words: Sequence[str]) -> int:
+def quantize_q15(options: Q15Options) -> int:
     """Write the project and print the report; return the exit status."""
-    options = parse(words)
     if options.is_checkpoint:
         refuse_overwriting([("OUTPUT", str(options.output))], (options.input,))
     else:

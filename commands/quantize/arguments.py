@@ -83,9 +83,9 @@ class QuantizeOptions:
     report: ReportOptions | None = None
 
 
-def parse(words: Sequence[str] | None = None) -> QuantizeOptions:
+def parse(words: Sequence[str] | None = None, *, json: bool = False) -> QuantizeOptions:
     """Return what the command line asks for; wrong usage ends the program with status 2."""
-    parser = arguments()
+    parser = arguments(json=json)
     args = parser.parse_args(words)
     if args.calibrate is not None and args.clip_method is not None:
         parser.error("argument --calibrate: not allowed with argument --clip-method")
@@ -135,11 +135,12 @@ def samples_of(args: argparse.Namespace, dataset: str | None) -> CalibrationOpti
     )
 
 
-def arguments() -> Parser:
+def arguments(*, json: bool = False) -> Parser:
     """Return the parser of the command line."""
     parser = Parser(
+        json=json,
         description="Quantize a trained checkpoint: integer weights and biases, and an output "
-        "shift for each layer."
+        "shift for each layer.",
     )
     parser.add_argument("input", metavar="INPUT", help="checkpoint of the trained network")
     parser.add_argument(

@@ -39,8 +39,8 @@ from quantization import (
 )
 
 
-def quantize(options: QuantizeOptions) -> None:
-    """Read the input, quantize it and write the output, completely or not at all."""
+def quantize(options: QuantizeOptions) -> int:
+    """Read the input, quantize it and write the output, completely or not at all; return 0."""
     refuse_overwriting(
         [(path, path) for path in written(options)], (options.input, options.config_file)
     )
@@ -87,10 +87,11 @@ def quantize(options: QuantizeOptions) -> None:
         print_report(quantized)
     if report is None or options.report is None:
         write_output(options, quantized.checkpoint)
-        return
+        return 0
     with atomic_file(options.report.path) as file:  # complete only with the output
         file.write(report.encode())
         write_output(options, quantized.checkpoint)
+    return 0
 
 
 def write_output(options: QuantizeOptions, checkpoint: Checkpoint) -> None:

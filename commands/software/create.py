@@ -21,6 +21,16 @@ from values import frozen
 from writing.folder import check_folder, write_project
 
 
+def create(options: LoaderOptions) -> int:
+    """Do what the options of --device MCU and CMSIS-NN ask for; return the exit status."""
+    if options.output.fits is not None:
+        from commands.loader.create import create_project
+
+        return create_project(options)
+    assert options.software is not None
+    return create_software(options, options.software)
+
+
 def create_software(options: LoaderOptions, wanted: SoftwareOptions) -> int:
     """Write the project of --device MCU or CMSIS-NN; return the exit status."""
     check_report(options)

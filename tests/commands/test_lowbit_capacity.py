@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from commands.lowbit.arguments import parse_capacity
+from commands.lowbit.arguments.drawing import parse_capacity
 from commands.lowbit.capacity import draw
 
 

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from commands.lowbit.arguments import parse_plots
+from commands.lowbit.arguments.drawing import parse_plots
 from commands.lowbit.diagram import Axis, axis
 from commands.lowbit.logs import read_run
 from commands.lowbit.plots import plot

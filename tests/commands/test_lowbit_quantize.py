@@ -17,7 +17,7 @@ from commands.lowbit import compare
 from commands.lowbit.convert import network_of
 from commands.lowbit.files import read, save
 from commands.lowbit.foreign import read_any
-from commands.lowbit.quantize import quantize_lowbit
+from commands.targets import main
 from diagnostics.errors import InputError
 from quantization.lowbit import ENCODINGS
 from software.lowbit.engine import integers, run
@@ -47,7 +47,7 @@ def test_report_shows_layers_accuracy_and_first_weights(
     saved(recipe, tmp_path / "net.pth.tar")
     words = ["net.pth.tar", "net.h", "--device", "BITNET", "--report", "net.html"]
     words += ["--dataset", "digits", "--data", ".", "--ptq-table", "--compare-c"]
-    assert quantize_lowbit(words) == 0
+    assert main("quantize.py", words) == 0
     printed = capsys.readouterr().out
     content = json.loads((tmp_path / "net.json").read_text())
     page = (tmp_path / "net.html").read_text()
@@ -82,7 +82,7 @@ def test_report_never_takes_the_place_of_an_input(tmp_path: Path) -> None:
                  str(tmp_path / f"{page}.html")]  # fmt: skip
         policy = ["--qat-policy", str(tmp_path / "policy.json")] if page == "policy" else []
         with pytest.raises(error):
-            quantize_lowbit([*words, *policy])
+            main("quantize.py", [*words, *policy])
     assert {path: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()} == before
 
 
@@ -91,7 +91,7 @@ def test_rows_that_are_filled_up_are_told(
 ) -> None:
     saved(Recipe(widths=(13,)), tmp_path / "net.pth.tar")
     words = [str(tmp_path / "net.pth.tar"), str(tmp_path / "net.h"), "--device", "BITNET"]
-    assert quantize_lowbit(words) == 0
+    assert main("quantize.py", words) == 0
     assert "layers.1: each row is filled up with 3 codes" in capsys.readouterr().out
 
 
@@ -110,7 +110,7 @@ def test_what_the_engine_does_not_have_is_refused_by_name(
     saved(recipe, tmp_path / "net.pth.tar")
     words = [str(tmp_path / "net.pth.tar"), str(tmp_path / "net.h"), "--device", "BITNET"]
     with pytest.raises(InputError, match=message):
-        quantize_lowbit(words)
+        main("quantize.py", words)
     assert not (tmp_path / "net.h").exists()
 
 
@@ -125,7 +125,7 @@ def test_what_the_engine_does_not_have_is_refused_by_name(
 )
 def test_wrong_usage_ends_with_status_2(words: list[str]) -> None:
     with pytest.raises(SystemExit) as ended:
-        quantize_lowbit(["in.pth.tar", "out.h", "--device", "BITNET", *words])
+        main("quantize.py", ["in.pth.tar", "out.h", "--device", "BITNET", *words])
     assert ended.value.code == 2
 
 
@@ -137,7 +137,7 @@ def test_without_a_compiler_nothing_is_written(
     monkeypatch.setattr(compare, "_COMPILER", "no-such-compiler")
     words = ["net.pth.tar", "net.h", "--device", "BITNET", "--dataset", "digits", "--data", "."]
     with pytest.raises(InputError, match="the C cannot be compiled by no-such-compiler"):
-        quantize_lowbit([*words, "--compare-c"])
+        main("quantize.py", [*words, "--compare-c"])
     assert [path.name for path in tmp_path.iterdir()] == ["net.pth.tar"]
 
 
@@ -145,7 +145,7 @@ def test_encodings_with_slips_lead_to_those_that_were_meant(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     with pytest.raises(SystemExit):
-        quantize_lowbit(["a.pth", "a.h", "--device", "BITNET", "--encoding", "4bitsym,nf5"])
+        main("quantize.py", ["a.pth", "a.h", "--device", "BITNET", "--encoding", "4bitsym,nf5"])
     assert "'nf5' is not known; did you mean NF4?" in capsys.readouterr().err
 
 
@@ -186,7 +186,7 @@ def test_networks_of_bitnetmcu_are_read_as_data(convolutions: bool, tmp_path: Pa
     torch.save(state, tmp_path / "theirs.pth")
     (tmp_path / "theirs.yaml").write_text("QuantType: FP130\nnum_epochs: 60\n")
     words = [str(tmp_path / "theirs.pth"), str(tmp_path / "net.h"), "--device", "BITNET"]
-    assert quantize_lowbit([*words, "--qat-policy", str(tmp_path / "theirs.yaml")]) == 0
+    assert main("quantize.py", [*words, "--qat-policy", str(tmp_path / "theirs.yaml")]) == 0
     network = read_header(str(tmp_path / "net.h"))
     names = [layer.encoding.name for layer in network.layers]
     assert names == [("2bitsym" if convolutions else "FP130"), "FP130"]

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from commands.fixed.quantize import quantize_fixed
+from commands.targets import main
 from diagnostics.errors import InputError
 from quantization.fixed import Division, Rule, summarize
 from quantization.fixed.length import choose_lengths
@@ -74,20 +74,21 @@ def test_digits_become_a_container(tmp_path: Path, capsys: pytest.CaptureFixture
     file = tmp_path / "digits.nnb"
     line = [DIGITS, str(file), "--device", "FIXED", "--calib", "digits",
             "--calibration-samples", "32", "--report-samples", "4"]  # fmt: skip
-    assert quantize_fixed(line) == 0
+    assert main("quantize.py", line) == 0
     told = capsys.readouterr().out
     assert "conv1" in told and "of 4 samples" in told
     container = unpack(file.read_bytes())
     assert verify_vectors(container) == 1
     assert (
-        quantize_fixed([*line, "--div", "int", "--bits", "16", "--data-range", "sigma", "8"]) == 0
+        main("quantize.py", [*line, "--div", "int", "--bits", "16", "--data-range", "sigma", "8"])
+        == 0
     )
     wide = unpack(file.read_bytes())
     assert all(wide.tensors[layer.weights].type == Element.INT16 for layer in wide.layers
                if layer.op in (Op.CONV, Op.FC))  # fmt: skip
     before = file.read_bytes()
     with pytest.raises(InputError) as refused:
-        quantize_fixed([*line, "--flash", "1K"])
+        main("quantize.py", [*line, "--flash", "1K"])
     assert refused.value.code == "E929" and file.read_bytes() == before
 
 
@@ -97,16 +98,16 @@ def test_four_bits_where_they_reach_the_ratio(
     file = tmp_path / "digits.nnb"
     line = [DIGITS, str(file), "--device", "FIXED", "--calib", "digits",
             "--calibration-samples", "32", "--report-samples", "4", "--few-bits"]  # fmt: skip
-    assert quantize_fixed([*line, "--sqnr", "14.4"]) == 0
+    assert main("quantize.py", [*line, "--sqnr", "14.4"]) == 0
     assert "fewer bits from 14.40 dB on" in capsys.readouterr().out
     container = unpack(file.read_bytes())
     types = {container.tensors[one.weights].type for one in container.layers if one.constants}
     assert types == {Element.PACKED, Element.INT8}
     assert verify_vectors(container) == 1
-    assert quantize_fixed([*line, "--flash", "12K"]) == 0
+    assert main("quantize.py", [*line, "--flash", "12K"]) == 0
     assert len(file.read_bytes()) < 14 << 10
     with pytest.raises(SystemExit):
-        quantize_fixed([*line, "--bits", "8"])
+        main("quantize.py", [*line, "--bits", "8"])
 
 
 def test_lengths_with_four_bits() -> None:
@@ -140,7 +141,7 @@ def test_one_and_two_bits_are_stored_as_such(
     file = tmp_path / "digits.nnb"
     line = [DIGITS, str(file), "--device", "FIXED", "--calib", "digits", "--calibration-samples",
             "32", "--report-samples", "4", "--bits", bits]  # fmt: skip
-    assert quantize_fixed(line) == 0
+    assert main("quantize.py", line) == 0
     container = unpack(file.read_bytes())
     weights = [container.tensors[one.weights] for one in container.layers if one.constants]
     assert {one.encoding for one in weights} == {SIGNED[int(bits)].identifier}
@@ -171,5 +172,5 @@ def test_wrong_usage_ends_with_status_2(tmp_path: Path) -> None:
                   ["--weight-range", "sigma", "x"], ["--sqnr", "nan"],
                   ["--bits", "12"]):  # fmt: skip
         with pytest.raises(SystemExit) as ended:
-            quantize_fixed([*base, *words])
+            main("quantize.py", [*base, *words])
         assert ended.value.code == 2

@@ -11,8 +11,7 @@ from statistics import NormalDist
 import numpy as np
 import pytest
 
-from commands.lowbit.arguments import parse
-from commands.lowbit.create import create_lowbit
+from commands.targets import main
 from diagnostics import DiagnosticError
 from diagnostics.errors import InputError
 from emulator.cpu.architecture import ARCHITECTURES
@@ -349,7 +348,7 @@ def test_samples_that_do_not_fit_are_refused(
     words = ["--device", "BITNET", "--checkpoint-file", str(tmp_path / "model.h")]
     words += ["--sample-input", str(tmp_path / "samples.npy"), "--prefix", "x"]
     with pytest.raises(DiagnosticError, match=message):
-        create_lowbit(parse([*words, "--test-dir", str(tmp_path)], json=False))
+        main("ai8xize.py", [*words, "--test-dir", str(tmp_path)])
     assert not (tmp_path / "x").exists()
 
 
@@ -359,7 +358,7 @@ def project(tmp_path: Path, network: LowBitNetwork, *words: str) -> Path:
     np.save(tmp_path / "samples.npy", np.zeros((1, network.inputs), np.int8))
     line = ["--device", "BITNET", "--checkpoint-file", str(tmp_path / "model.h"), "--prefix", "x"]
     line += ["--sample-input", str(tmp_path / "samples.npy"), "--test-dir", str(tmp_path), *words]
-    assert create_lowbit(parse(line, json=False)) == 0
+    assert main("ai8xize.py", line) == 0
     return tmp_path / "x"
 
 
@@ -412,7 +411,7 @@ def test_networks_that_are_too_large_are_refused(tmp_path: Path) -> None:
     words = ["--device", "BITNET", "--checkpoint-file", str(tmp_path / "model.h"), "--mcu"]
     words += ["ch32v003", "--sample-input", str(tmp_path / "samples.npy"), "--prefix", "x"]
     with pytest.raises(DiagnosticError, match="has 16,384 bytes of flash, 19,072 are needed"):
-        create_lowbit(parse([*words, "--test-dir", str(tmp_path)], json=False))
+        main("ai8xize.py", [*words, "--test-dir", str(tmp_path)])
 
 
 @pytest.mark.parametrize("number", [0, 11, 12, 13, -1])

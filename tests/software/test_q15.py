@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from commands.q15.quantize import quantize_q15
+from commands.targets import main
 from diagnostics.errors import InputError
 from quantization.q15.execute import execute, quantize_input, wrapped
 from quantization.q15.floating import measure
@@ -181,8 +181,9 @@ def test_bad_samples_are_refused(
     np.save(tmp_path / "x.npy", values)
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InputError) as caught:
-        quantize_q15(
-            ["net.pth.tar", "out", "--device", "Q7", "--model", "net.py:Net", "--calib", "x.npy"]
+        main(
+            "quantize.py",
+            ["net.pth.tar", "out", "--device", "Q7", "--model", "net.py:Net", "--calib", "x.npy"],
         )
     assert f"{caught.value.code}: {caught.value.message}".startswith(says)
     assert not (tmp_path / "out").exists()
@@ -195,8 +196,9 @@ def test_unknown_layers_are_refused_by_name(
     np.save(tmp_path / "x.npy", RANDOM.normal(size=(2, 1, 28, 28)))
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InputError, match="sigmoid") as caught:
-        quantize_q15(
-            ["net.pth.tar", "out", "--device", "Q15", "--model", "net.py:Net", "--calib", "x.npy"]
+        main(
+            "quantize.py",
+            ["net.pth.tar", "out", "--device", "Q15", "--model", "net.py:Net", "--calib", "x.npy"],
         )
     assert caught.value.code == "E670"
 

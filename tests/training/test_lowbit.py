@@ -11,12 +11,11 @@ import pytest
 import torch
 from PIL import Image
 
-from commands.lowbit.arguments import names_lowbit_model
 from commands.lowbit.convert import network_of
 from commands.lowbit.data import pictures_of
 from commands.lowbit.files import read, save
-from commands.lowbit.quantize import quantize_lowbit
-from commands.lowbit.train import train_lowbit
+from commands.targets import main
+from commands.targets.arguments import select
 from diagnostics.errors import InputError
 from quantization.lowbit import ENCODINGS, encode
 from software.lowbit.engine import run
@@ -30,7 +29,7 @@ from training.lowbit.loop import EpochResult, _rate, evaluate, train
 from training.lowbit.matrices import optimizers_of
 from training.lowbit.network import LowBitNetwork
 from training.lowbit.pictures import Augmentation, augmented, codes, reduced
-from training.lowbit.recipe import Recipe, read_recipe
+from training.lowbit.recipe import MODELS, Recipe, read_recipe
 from training.lowbit.weights import integer_weights
 
 RULES = [
@@ -93,7 +92,7 @@ def test_a_trained_network_becomes_a_header_with_the_same_classes(
     train(network, short, data, data, 0, lambda _: None)
     path = tmp_path / "net.pth.tar"
     save(path, network, short, tuple("0123456789"))
-    assert quantize_lowbit([str(path), str(tmp_path / "net.h"), "--device", "BITNET"]) == 0
+    assert main("quantize.py", [str(path), str(tmp_path / "net.h"), "--device", "BITNET"]) == 0
     engine = read_header(str(tmp_path / "net.h"))
     inputs = codes(reduced(images))
     with torch.no_grad():
@@ -303,12 +302,12 @@ def test_a_network_is_trained_and_evaluated_by_the_command_line(
     policy = tmp_path / "policy.yaml"
     policy.write_text("widths: [16]\naugmentation: false\n")
     command = ["--model", "ai85fcbit", "--dataset", "digits", "--out-dir", "logs", "--name", "x"]
-    assert train_lowbit([*command, "--qat-policy", str(policy), "--epochs", "3"]) == 0
+    assert main("train.py", [*command, "--qat-policy", str(policy), "--epochs", "3"]) == 0
     (file,) = tmp_path.glob("logs/*/x_lowbit.pth.tar")
     printed = capsys.readouterr().out
     last = next(word for word in reversed(printed.split("Top1:")) if word.strip()).split()[0]
     evaluating = ["--evaluate", "--exp-load-weights-from", str(file)]
-    assert train_lowbit(["--model", "ai85fcbit", "--dataset", "digits", *evaluating]) == 0
+    assert main("train.py", ["--model", "ai85fcbit", "--dataset", "digits", *evaluating]) == 0
     assert f"Top1: {last}" in capsys.readouterr().out
 
 
@@ -330,14 +329,14 @@ def test_a_teacher_is_trained_and_taken_again(
     policy = tmp_path / "policy.yaml"
     policy.write_text("widths: [8]\nteacher_epochs: 1\nepochs: 1\naugmentation_pool: 2\n")
     command = ["--model", "ai85fcbit", "--dataset", "digits", "--qat-policy", str(policy)]
-    assert train_lowbit([*command, "--out-dir", "one", "--name", "x"]) == 0
+    assert main("train.py", [*command, "--out-dir", "one", "--name", "x"]) == 0
     (teacher,) = tmp_path.glob("one/*/x_teacher.pth.tar")
-    assert train_lowbit([*command, "--out-dir", "two", "--teacher", str(teacher)]) == 0
+    assert main("train.py", [*command, "--out-dir", "two", "--teacher", str(teacher)]) == 0
     assert capsys.readouterr().out.count("Training the teacher") == 1
     (one,), (two,) = (tmp_path.glob(f"{name}/*/*lowbit.pth.tar") for name in ("one", "two"))
     assert read(str(one)).classes == read(str(two)).classes
     with pytest.raises(InputError, match="does not fit a teacher of 10 classes"):
-        train_lowbit([*command, "--teacher", str(one)])
+        main("train.py", [*command, "--teacher", str(one)])
 
 
 def test_copies_of_a_pool_come_again_and_fresh_ones_do_not() -> None:
@@ -352,9 +351,13 @@ def test_copies_of_a_pool_come_again_and_fresh_ones_do_not() -> None:
 
 
 def test_only_the_model_leads_to_this_training() -> None:
-    assert names_lowbit_model(["--model", "ai85fcbit"]) and names_lowbit_model(["-a=ai85winbit"])
-    assert not names_lowbit_model(["--model", "ai85net5", "--name", "my-ai85fcbit"])
-    assert not names_lowbit_model(["--model", "ai85net5", "--name", "ai85fcbit"])
+    def chosen(*words: str) -> str:
+        return select("train.py", words)[0].names[0]
+
+    assert {chosen("--model", name) for name in MODELS} == {"BITNET"}
+    assert chosen("-a=ai85winbit") == chosen("--device=bitnet") == "BITNET"
+    assert chosen("--model", "ai85net5", "--name", "my-ai85fcbit") == "MAX78000"
+    assert chosen("--model", "ai85net5", "--name", "ai85fcbit") == "MAX78000"
 
 
 def test_checkpoints_of_other_networks_are_refused(tmp_path: Path) -> None:

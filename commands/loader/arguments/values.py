@@ -87,7 +87,6 @@ def loader_options(args: argparse.Namespace) -> LoaderOptions:
             args.fits,
         ),
         messages=Messages(args.diagnostics == "json", _silencing(args)),
-        debug=args.debug,
     )
 
 

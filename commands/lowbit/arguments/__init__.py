@@ -1,0 +1,1 @@
+"""The command lines of low-bit networks, one module for each tool."""
