@@ -64,7 +64,7 @@ def shapes(kernel: Kernel, count: int, seed: int) -> Iterator[Shape]:
         groups = spread = 1
         if kind == 0:  # the most usual ones
             rows, columns, dilation, stride, pad = 3, 3, 1, 1, 1
-            channels = one(1, 1, channels)
+            channels = channels if kernel is DEPTHWISE else one(1, 1, channels)
         if kind == 1 and one(0, 1):  # whole pixels
             rows, columns, dilation, pad = 1, 1, 1, 0
             channels = one(4, 8, 16)
@@ -79,12 +79,15 @@ def shapes(kernel: Kernel, count: int, seed: int) -> Iterator[Shape]:
         low = one(-128, -128, 0)
         right = 0 if flags & WIDE else one(0, 1, 5, 7, 7, 9, 12, -1, -3)
         first, pixels = one(0, 0, 1, 2), one(1, 2, 3, 4, 5, 6, 7, 8, 9)
+        missing = one(0, 0, 0, 0 if kind == 0 else 1, 1 << (rows - 1), 2)
         if kernel in (PIXEL, DSP_PIXEL):
             pixels = one(1, 1, 2)
+        if kernel is DEPTHWISE and kind == 0:  # three pixels and four channels at once
+            channels = filters = groups = one(4, 7, 8, 12, 13)
+            flags, right, missing, pixels = 0, one(1, 5, 7), 0, one(3, 5, 7, 8, 9)
         reach = (columns - 1) * dilation + 1
         width = ((first + pixels - 1) * stride + reach - 2 * pad - 1) // spread + 1
         width = max(width + one(-1, 0, 0, 1, 2), 1)
-        missing = one(0, 0, 0, 1, 1 << (rows - 1), 2)
         yield Shape(channels, filters, width, groups, pad, (rows, columns), dilation, spread,
                     stride, right, low, flags, first, pixels, missing)  # fmt: skip
 
