@@ -72,7 +72,7 @@ def flow_of(model: nn.Module) -> Flow:
                 flow.meetings.append(before)
         if isinstance(called.get(node), Add | Sub):
             flow.sums.append((called[node], before))
-    inside = _behind(computing, called)
+    inside = _behind((node for node, module in called.items() if _is_layer(module)), called)
     (output,) = (node for node in graph.nodes if node.op == "output")
     for node in _behind({output}, called) & called.keys():
         if _is_layer(called[node]):

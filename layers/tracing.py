@@ -68,7 +68,7 @@ class _SizedTracer(_Tracer):
             found = self._computed(node, args, kwargs)
             name = getattr(node.target, "__name__", node.target)
             reads = any(isinstance(self._known[n], Tensor) for n in node.all_input_nodes)
-            if reads and not isinstance(found, Tensor | list | torch.Size) and name not in _SIZES:
+            if reads and not _is_data(found) and name not in _SIZES:
                 raise fx.proxy.TraceError(f"the data flow depends on the result of {name}")
             self._known[node] = found
         return self._known[node]
@@ -88,6 +88,13 @@ class _SizedTracer(_Tracer):
 
 _SIZES = ("size", "dim", "ndimension", "numel", "getattr", "len")
 """What makes numbers of tensors without reading their values."""
+
+
+def _is_data(found: Any) -> bool:
+    """Return whether a result is tensors, or the sizes of one, and no numbers made of values."""
+    if isinstance(found, Tensor | torch.Size):
+        return True
+    return isinstance(found, tuple | list) and all(map(_is_data, found))
 
 
 def graph_of(model: nn.Module, example: Tensor | None = None) -> Any:
