@@ -363,7 +363,7 @@ def test_rearranging_behind_the_last_layer_is_left_to_the_application() -> None:
             return torch.cat([one.reshape(x.size(0), -1, 4) for one in found], 1)
 
     ai8x.set_device(85, False, False, verbose=False)
-    x = torch.rand(2, 3, 8, 8) * 0.5
+    x = torch.rand(2, 3, 8, 8) * 0.15  # so that no sum leaves the range of 8 bits
     network = Boxes().eval()
     found = import_network(network, x[:1], "net", {})
     assert found.left == ("permute", "permute_1")
