@@ -85,6 +85,7 @@ def shapes(kernel: Kernel, count: int, seed: int) -> Iterator[Shape]:
         if kernel is DEPTHWISE and kind == 0:  # three pixels and four channels at once
             channels = filters = groups = one(4, 7, 8, 12, 13)
             flags, right, missing, pixels = 0, one(1, 5, 7), 0, one(3, 5, 7, 8, 9)
+            stride = one(1, 1, 1, 2)
         reach = (columns - 1) * dilation + 1
         width = ((first + pixels - 1) * stride + reach - 2 * pad - 1) // spread + 1
         width = max(width + one(-1, 0, 0, 1, 2), 1)

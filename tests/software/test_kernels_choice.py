@@ -1,0 +1,145 @@
+"""Which kernel a convolution gets, the memory and blocks that its C states, and limits of runs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pytest
+
+from software.cores import CORES
+from software.graph import Convolution
+from software.kernels.call import Call
+from software.kernels.depthwise import DEPTHWISE
+from software.kernels.dsp import DSP
+from software.kernels.lanes import LANES, SMALL_LANES, common_runs, runs_of
+from software.kernels.nomul import BUCKETS
+from software.kernels.pixel import DSP_PIXEL, PIXEL
+from software.kernels.registry import PORTABLE, Core, Kernel, Packed
+from software.kernels.table import IN_TILES, KERNELS, choose
+from tools.kernel_layer import layer
+
+SHAPES = [(filters, channels, kernel, groups)
+          for filters, channels, kernel in product((1, 2, 3, 6), (1, 2, 3, 4, 6), ((1, 1), (3, 2)))
+          for groups in (1, channels) if filters % groups == 0]  # fmt: skip
+
+
+def convolution(
+    filters: int, channels: int, kernel: tuple[int, int], groups: int, width: int = 9
+) -> Convolution:
+    weights = np.ones((filters, channels // groups, *kernel), np.int8)
+    starts = np.zeros(filters, np.int64)
+    return layer((7, width), weights, starts, groups=groups)
+
+
+def _bytes_of(kernel: Kernel, conv: Convolution) -> int:
+    """Return the scratch that the comments of the kernels in C state."""
+    taps = conv.kernel[0] * conv.kernel[1]
+    inputs = conv.channels * taps
+    patch = -(-inputs // 4) * 4
+    if kernel in (PIXEL, DSP_PIXEL):
+        return 0 if taps == 1 and conv.channels % 4 == 0 and conv.pad == (0, 0) else patch
+    return {
+        "nn_depthwise": 2 * 8 * taps,
+        "nn_conv_dsp": 4 * patch + (patch if conv.channels % 4 else 0),
+        "nn_conv_lanes": 4 * inputs * kernel.pixels // 2,
+        "nn_conv_nomul": 4 * inputs,
+        "nn_conv_c": 0,
+    }[kernel.function]
+
+
+@pytest.mark.parametrize("kernel", [*KERNELS, SMALL_LANES], ids=lambda one: one.source)
+def test_scratch_is_what_the_kernel_in_c_asks_for(kernel: Kernel) -> None:
+    for shape in SHAPES:
+        conv = convolution(*shape)
+        if conv.groups > 1 and kernel not in (DEPTHWISE, PORTABLE):
+            continue
+        for padded in (conv, replace(conv, pad=(1, 0)), replace(conv, pad=(0, 1))):
+            assert kernel.scratch_bytes(padded) == _bytes_of(kernel, padded)
+
+
+def test_kernels_compute_as_many_pixels_at_once_as_their_c() -> None:
+    pixels = {one: one.pixels for one in KERNELS}
+    assert pixels == {DEPTHWISE: 1, DSP_PIXEL: 1, PIXEL: 1, DSP: 2, SMALL_LANES: 2, LANES: 4,
+                      BUCKETS: 2, PORTABLE: 1}  # fmt: skip
+    assert {*IN_TILES} == {*KERNELS} - {DSP_PIXEL, PIXEL}
+
+
+def _can(kernel: Kernel, conv: Convolution, core: Core) -> bool:
+    """Whether a kernel can compute a convolution on a core, as its C says."""
+    if kernel is PORTABLE:
+        return True
+    if conv.transposed:
+        return False
+    if kernel is DEPTHWISE:
+        return 1 < conv.groups == conv.channels == conv.filters
+    few = (conv.out_size[1] == 1 and conv.filters > 2) or kernel not in (PIXEL, DSP_PIXEL)
+    multiplies = core.multiplier or kernel is BUCKETS
+    special = {DSP: core.simd, DSP_PIXEL: core.simd, BUCKETS: not core.multiplier,
+               SMALL_LANES: core.name == "cortex-m0plus"}  # fmt: skip
+    return conv.groups == 1 and few and multiplies and special.get(kernel, True)
+
+
+@pytest.mark.parametrize("core", CORES.values(), ids=lambda one: one.name)
+def test_first_kernel_of_the_wanted_sets_is_taken(core: Core) -> None:
+    sets = {"c", "dsp", "nomul"}
+    assert set[str]().union(*(one.sets for one in KERNELS)) == sets
+    wishes = [None, *(frozenset(one) for one in (["c"], ["dsp"], ["nomul"], ["c", "dsp"]))]
+    for shape, width, wanted, spread in product(SHAPES, (2, 9), wishes, (1, 2)):
+        if width < shape[2][1]:
+            continue
+        conv = convolution(*shape, width=width)
+        if spread > 1:
+            conv = replace(conv, spread=(spread, spread))
+        for among in (KERNELS, IN_TILES):
+            fitting = [
+                one for one in among
+                if _can(one, conv, core)
+                and (wanted is None or one.sets & wanted or one is PORTABLE)
+            ]  # fmt: skip
+            assert choose(conv, core, wanted, among) is fitting[0]
+
+
+def test_cores_and_weights_state_nothing_that_was_not_said() -> None:
+    assert Core("any") == Core("any", simd=False, multiplier=True)
+    packed = Packed(np.zeros(1, np.int8))
+    assert (packed.flush, packed.runs) == (0, 0)
+
+
+def test_scratch_of_a_call_holds_buffer_and_copy() -> None:
+    for buffer, copied in product(range(9), range(9)):
+        call = Call(function="f", arguments=(), buffer_bytes=buffer, copied=copied)
+        words = (buffer + 3) // 4 + (copied + 3) // 4
+        assert call.scratch_bytes == 4 * words
+    assert Call(function="f", arguments=(), relu="g").functions == ("f", "g")
+    assert Call(function="f", arguments=()).functions == ("f",) and call.copied == 8
+    plain = Call(function="f", arguments=())
+    assert (plain.scratch_bytes, plain.wide, plain.status) == (0, False, True)
+
+
+@pytest.mark.parametrize("rest", [0, 1])
+def test_runs_reach_both_ends_of_16_bits_and_no_further(rest: int) -> None:
+    """Inputs may be as large as sums here, which ends runs wherever is wished."""
+    for weight, low, high in ((1, 0, 32766), (1, -32767, 0), (-1, -32766, 0), (-1, 0, 32767)):
+        side = np.sign(low + high)
+        lows = np.array([low - rest * (side < 0), -int(side < 0), 0])
+        highs = np.array([high + rest * (side > 0), int(side > 0), 0])
+        weights = np.full((2, 3), weight, np.int8)
+        assert runs_of(weights, lows, highs, (1, 2, 3)) == ([[1, 2]] if rest else [[3]])
+        assert common_runs(weights, lows, highs) == ([1, 2] if rest else [3])
+        one = np.array([[0, 0, 0], [weight] * 3], np.int8)  # the other filter has none
+        assert runs_of(one, lows, highs, (1, 2, 3)) == ([[1, 2]] if rest else [[3]])
+        assert runs_of(one[::-1], lows, highs, (1, 2, 3)) == ([[1, 2]] if rest else [[3]])
+
+
+def test_runs_have_the_lengths_that_the_c_has_code_for() -> None:
+    weights = np.zeros((2, 1000), np.int8)
+    low, high = np.full(1000, -128), np.full(1000, 127)
+    assert common_runs(weights, low, high) == [256, 256, 256, 232]
+    for kernel, most in ((LANES, (16, 12, 8)), (SMALL_LANES, (16,))):
+        conv = layer((1, 9), np.zeros((2, 43, 1, 1), np.int8), np.zeros(2, np.int64))
+        packed = kernel.pack(conv)
+        runs = packed.values[86:].tolist()
+        assert runs[-1] == 0 and sum(runs) == 43 and packed.runs == len(runs) - 1
+        assert runs[:2] == [most[0]] * 2 and runs[2] == (8 if kernel is LANES else 11)
