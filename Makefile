@@ -8,6 +8,8 @@ VENV := .venv
 PYTHON := $(VENV)/bin/python
 # The interpreter that creates the virtual environment (default: the first one from 3.11 on)
 PYTHON3 ?=
+# `make setup TORCH=cuda` takes PyTorch with CUDA
+TORCH ?=
 # Processes for tests and known answers
 JOBS ?= 2
 # Further arguments of whatever is called
@@ -218,13 +220,13 @@ measure-kat-selection: $(RUNTIME) $(KAT)/check.py ## the known answers of the ba
 build/digits build/mnist:
 	@scripts/gen_$(notdir $@).sh
 
-$(RUNTIME): requirements.txt requirements-emulator.txt scripts/setup.sh
-	@PYTHON3="$(PYTHON3)" scripts/setup.sh $(VENV) requirements.txt requirements-emulator.txt
+$(RUNTIME): requirements.txt requirements-emulator.txt scripts/setup.sh tools/torch_source.py
+	@PYTHON3="$(PYTHON3)" TORCH="$(TORCH)" scripts/setup.sh $(VENV) requirements.txt requirements-emulator.txt
 	@$(PYTHON) tools/precompile.py
 	@touch $@
 
 $(DEVELOPMENT): $(RUNTIME) requirements-dev.txt
-	@PYTHON3="$(PYTHON3)" scripts/setup.sh $(VENV) requirements-dev.txt
+	@PYTHON3="$(PYTHON3)" TORCH="$(TORCH)" scripts/setup.sh $(VENV) requirements-dev.txt
 	@touch $@
 
 $(KAT)/check.py:

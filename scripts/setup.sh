@@ -2,7 +2,8 @@
 # Create a virtual environment and install requirement files into it: setup.sh VENV FILE...
 #
 # Called by the Makefile, which skips it when nothing changed. PYTHON3 chooses the interpreter; pip's
-# own variables (PIP_INDEX_URL, PIP_EXTRA_INDEX_URL, PIP_FIND_LINKS, ...) choose where wheels come from.
+# own variables (PIP_INDEX_URL, PIP_EXTRA_INDEX_URL, PIP_FIND_LINKS, ...) choose where wheels come from,
+# TORCH=cuda asks for PyTorch with CUDA.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -54,6 +55,8 @@ for file in "$@"; do
     arguments+=(-r "$file")
 done
 echo "Installing $* (this can take a few minutes)"
-"$venv/bin/python" -m pip install --quiet --disable-pip-version-check "${arguments[@]}" || fail \
+# Says what PyTorch takes before anything is downloaded; its options are words without spaces.
+read -ra source <<< "$("$venv/bin/python" tools/torch_source.py "$@")"
+"$venv/bin/python" -m pip install --quiet --disable-pip-version-check "${arguments[@]}" ${source[@]+"${source[@]}"} || fail \
     "pip could not install $*" \
     "See pip's message above. Without network access, point pip to wheels you have: PIP_NO_INDEX=1 PIP_FIND_LINKS=/folder make setup"
