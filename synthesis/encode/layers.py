@@ -124,9 +124,7 @@ def _registers(view: LayerView, group: int, options: EncodeOptions) -> Registers
 def _counts(view: LayerView) -> Registers:
     """Rows, columns, pooling window and stride."""
     layer, pooling = view.layer, view.layer.pooling
-    stride = pooling.stride[0] if pooling.stride[0] > 1 else 1
-    if layer.hardware.operator.transposed:
-        stride = 1
+    stride = 1 if layer.hardware.operator.transposed else pooling.stride[0]
     last = [(w - 1) * d for w, d in zip(pooling.window, pooling.dilation, strict=True)]
     if not view.chip.counts_by_step:
         for name, length, pad in zip(("RCNT", "CCNT"), view.image, layer.hardware.pad, strict=True):
@@ -238,7 +236,7 @@ def _kernel_counters(view: LayerView) -> Registers:
         return
     yield "MCNT1", {"last": last}
     yield "MCNT2", {"first": first}
-    outputs = view.kernels.outputs
+    outputs = view.kernels.count
     if layer.bypass:
         outputs = layer.out_channels
     elif layer.depthwise:

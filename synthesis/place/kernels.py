@@ -34,16 +34,14 @@ _Targets = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 @frozen
 class KernelRange:
-    """One layer's columns and kernel counts.
+    """One layer's columns and the number of its kernels, empty ones included.
 
-    `first` and `length` count columns; `count` and `outputs` are the kernel counts that the
-    registers need. All zero for layers without kernels.
+    `first` and `length` count columns. All zero for layers without kernels.
     """
 
     first: int = 0
     length: int = 0
     count: int = 0
-    outputs: int = 0
 
 
 @frozen
@@ -73,7 +71,7 @@ def start_lane(layer: MappedLayer) -> int:
 
 
 def kernel_counts(layer: MappedLayer) -> KernelRange:
-    """Return a layer's column and kernel counts, not yet placed.
+    """Return how many columns and kernels a layer has, not yet placed.
 
     Source: docs/hardware/memory.md, "Kernel counts".
     """
@@ -85,15 +83,14 @@ def kernel_counts(layer: MappedLayer) -> KernelRange:
     slots = layer.output_processors.bit_length() - first
     if layer.depthwise:
         length = _columns(in_passes, rows * columns, width)
-        extra = lane * in_passes
-        return KernelRange(0, length, in_passes + extra, slots * in_passes + extra)
+        return KernelRange(0, length, in_passes * (lane + 1))
     stored = slots * layer.out_passes * in_passes
     count = stored + lane * layer.out_passes * in_passes
     if layer.flatten:
         row = layer.pooled_dim[0] * layer.pooled_dim[1] * layer.in_passes
         unused = layer.out_passes * layer.output_processors.bit_count() - layer.out_channels
         stored, count = (stored - unused) * row, (count - unused) * row
-    return KernelRange(0, _columns(stored, rows * columns, width), count, count)
+    return KernelRange(0, _columns(stored, rows * columns, width), count)
 
 
 def _columns(kernels: int, taps: int, width: int) -> int:
@@ -189,10 +186,7 @@ class _Placer:
         mask = layer.processors
         if self.in_all_groups(layer):
             mask = self.network.input_processors
-            length, count, outputs = (
-                -(-n // GROUPS) for n in (counts.length, counts.count, counts.outputs)
-            )
-            counts = KernelRange(0, length, count, outputs)
+            counts = KernelRange(0, -(-counts.length // GROUPS), -(-counts.count // GROUPS))
         processors = np.array(bits(mask))
         capacity = min(self._capacities(layer, mask))
         given = layer.kernel_offset
@@ -230,7 +224,7 @@ class _Placer:
         length = packed.columns if layer.flatten else counts.length
         if self.old_loader and not layer.flatten:
             length = packed.columns - lane
-        return KernelRange(first, length, counts.count, counts.outputs)
+        return KernelRange(first, length, counts.count)
 
     def _capacities(self, layer: MappedLayer, mask: int) -> list[int]:
         """Return the columns of each processor that a layer can use.

@@ -185,7 +185,7 @@ def random_placement(rng: Random, network: MappedNetwork, streams: Any, facts: A
         if network.input_port.feeds_all_groups and layer is network.first:
             count = -(-count // 4)
         first = 4 * rng.randrange(150) if stored else 0
-        kernels[layer.index] = KernelRange(first, 1, count, count) if stored else KernelRange()
+        kernels[layer.index] = KernelRange(first, 1, count) if stored else KernelRange()
         if layer.operator.weighted and rng.random() < 0.7:
             holders = [g for g in network.groups_used if rng.random() < 0.5]
             if layer.groups == 1:

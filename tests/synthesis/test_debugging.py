@@ -109,7 +109,7 @@ def test_layers_without_weights_need_no_products(tmp_path: Path) -> None:
 def test_latency_of_the_worked_example(tmp_path: Path) -> None:
     # docs/hardware/execution.md, "Latency"
     made, _ = build(tmp_path, describe(CONV), sample(1, 1, 1), [weights(1, 1, 3, 3)])
-    terms = latency_terms(made.layers[0], KernelRange(0, 1, 1, 1))
+    terms = latency_terms(made.layers[0], KernelRange(0, 1, 1))
     assert terms.total == 28
     assert dict(terms.quantities)["cycles of a padding pixel"] == 2
     assert [s for s in terms.summands if s[1] * s[2]] == [

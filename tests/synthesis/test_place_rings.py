@@ -161,9 +161,12 @@ def test_streams_that_share_a_byte_are_found(chip: Chip) -> None:
 def _follow(network: MappedNetwork, streams: dict[int, Stream], diagnostic: Any) -> None:
     """Move the data as the complaint says; it is gone, and one word less would not have done."""
     offset = re.search(r"(in_offset|out_offset).* 0x([0-9a-f]+)", diagnostic.remedy or "")
+    index = int(diagnostic.message.split()[1].strip(":"))
+    if diagnostic.code == "E407":
+        assert bool(offset) == (4 * streams[index].rollover < network.chip.instance_bytes)
     if diagnostic.code not in ("E407", "E408") or not offset:
         return
-    index, key, value = int(diagnostic.message.split()[1].strip(":")), offset[1], int(offset[2], 16)
+    key, value = offset[1], int(offset[2], 16)
     step = 4 if diagnostic.code == "E407" else -4
     for by, remains in ((0, False), (step, True)):
         layouts = dict(network.layout.layers)
