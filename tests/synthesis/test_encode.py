@@ -13,8 +13,8 @@ import pytest
 from device import MAX78000, MAX78002, Chip
 from diagnostics import DiagnosticError
 from synthesis.encode.numbering import Numbering
-from synthesis.encode.view import LayerView
 from synthesis.layout import InputPort
+from synthesis.mapping import MappedNetwork
 from synthesis.options import EncodeOptions, SummaryOptions
 from synthesis.place import PlaceOptions
 from synthesis.program import Block, Clear, Program, Wait, Write
@@ -341,13 +341,13 @@ def test_linked_layers_name_the_next_one_and_the_last_one_stops(tmp_path: Path, 
 def test_outputs_stay_in_their_group_if_their_gaps_differ() -> None:
     """All masks of ten processors; data that passes through has no gaps to be put into words."""
     for used, passes, first in product(range(1, 1 << 10), (False, True), (0, 22)):
-        layer = SimpleNamespace(output_processors=used << first)
-        network = SimpleNamespace(groups_used=(0, 1))
-        view: Any = SimpleNamespace(layer=layer, network=network, passthrough=passes)
+        layer: Any = SimpleNamespace(output_processors=used << first, has_weights=not passes)
+        network: Any = SimpleNamespace(groups_used=(0, 1))
         bits = [n for n in range(10) if used >> n & 1]
         spaced = any(bits == [*range(bits[0], bits[-1] + 1, step)] for step in range(1, 11))
         closed = len(bits) == bits[-1] - bits[0] + 1
-        assert LayerView.local_output.func(view) == (not closed if passes else not spaced)
+        found = MappedNetwork.keeps_outputs_local(network, layer)
+        assert found == (not closed if passes else not spaced)
 
 
 def test_average_pooling_behind_a_combination_gets_a_layer_in_front(tmp_path: Path) -> None:
