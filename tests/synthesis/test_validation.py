@@ -19,6 +19,10 @@ from synthesis.network import Activation, Combination, Layer, Network
 from synthesis.options import EncodeOptions
 from synthesis.pipeline import synthesize
 from synthesis.place import BiasRange, KernelMemory, Placement, PlaceOptions
+from synthesis.place.validation import (
+    biases_are_where_their_range_says,
+    kernels_are_where_their_range_says,
+)
 from tests.synthesis.networks import build, describe, files, mask, sample, weights
 from tests.synthesis.stages import place
 
@@ -256,3 +260,48 @@ def test_debugging_validates_and_a_contradiction_is_a_defect_of_the_tool(
     assert run(main) == 1
     assert "E009" in (text := capsys.readouterr().err)
     assert "InvariantError: layer 0: something is wrong" in " ".join(text.split())
+
+
+@pytest.mark.parametrize(
+    ("inputs", "outputs", "channels", "groups"),
+    [
+        (0x7, 0xF0, 3, False),
+        (0x7, 0x1E, 3, False),
+        (mask(36), mask(36), 70, False),
+        (0x3F << 4, 0x3F << 4, 6, True),
+        (0x3F << 4, 0x3F << 8, 6, True),
+        (mask(40), mask(40), 40, True),
+        (mask(20), mask(20, 4), 20, True),
+    ],
+)
+def test_every_byte_of_biases_and_kernels_is_looked_at(
+    tmp_path: Path, inputs: int, outputs: int, channels: int, groups: bool
+) -> None:
+    """One bit is changed at a time: exactly the bytes of the layer's biases are noticed."""
+    count = channels if groups or channels > 64 else outputs.bit_count()
+    layer = {"op": "Conv2d", "kernel_size": "3x3", "pad": 1, "activate": "none",
+             "processors": hex(inputs), "output_processors": hex(outputs),
+             "groups": channels if groups else None}  # fmt: skip
+    kernel = weights(count, 1 if groups else channels, 3, 3)
+    made, _ = build(tmp_path, describe(layer), sample(channels, 2, 2), [kernel],
+                    [weights(count, seed=3)], chip=MAX78002)  # fmt: skip
+    found = place(made, PlaceOptions(overlap_data=True))
+    assert [*kernels_are_where_their_range_says(found, made)] == []
+    noticed = 0
+    for image in found.bias_memory:
+        for index in range(len(image)):
+            assert [*biases_are_where_their_range_says(found, made)] == []
+            image[index] ^= 1
+            noticed += any(biases_are_where_their_range_says(found, made))
+            image[index] ^= 1
+    assert noticed == count
+    memory = found.kernel_memory
+    columns = np.argwhere(memory.owner >= 0)
+    for processor, column in columns[:: max(1, len(columns) // 5)]:
+        for byte in (0, 4, 8):
+            memory.data[processor, column, byte] ^= 1
+            assert [*kernels_are_where_their_range_says(found, made)]
+            memory.data[processor, column, byte] ^= 1
+        memory.owner[processor, column] = -1
+        assert [*kernels_are_where_their_range_says(found, made)]
+        memory.owner[processor, column] = 0
