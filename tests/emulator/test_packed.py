@@ -8,8 +8,10 @@ from collections import Counter
 import pytest
 
 from device import CHIPS, Chip
+from emulator.checks.finding import WrongField
 from emulator.checks.registers import GROUP_RULES, RULES, check_registers, layer_facts
-from emulator.checks.registers.facts import Expectation
+from emulator.checks.registers.facts import Expectation, LayerFacts
+from emulator.checks.registers.groups import OWN_FIELDS, registers_of
 from emulator.decode.layer import decode_layer
 from emulator.state.memory import Memory
 from tests.emulator.packing import Made, drawn, kinds_of, pack, set_field, start
@@ -119,3 +121,45 @@ def test_a_damaged_field_is_told_and_the_value_before_the_damage_is_right(chip: 
         register = chip.layer_registers.get(place[0])
         assert told[place, True] or register is None or place[1] not in register.by_name, place
         assert told[place, False] == 0, place
+
+
+@pytest.mark.parametrize("chip", CHIPS, ids=lambda chip: chip.name)
+def test_a_field_that_is_damaged_in_one_group_is_named_with_the_value_of_the_others(
+    chip: Chip,
+) -> None:
+    draw, told = random.Random(6), 0
+    for memory, made in layers(chip, 7, 3):
+        config, layer = made.config, made.config.layer
+        if len(config.used_groups) < 2:
+            continue
+        kept = dict(memory.registers)
+        for name, register in registers_of(layer_facts_of(memory, made)).items():
+            field = draw.choice(register.fields)
+            place = name, field.name
+            if place in OWN_FIELDS:
+                continue
+            group = draw.choice([g for g in config.used_groups if g != config.base_group])
+            right = memory.register(layer, name, group)[field.name]
+            value = right ^ 1 << draw.randrange(field.width)
+            set_field(memory, layer, group, place, value)
+            found = [f.wrong for f in check_registers(memory, [decode_layer(memory, layer)])]
+            assert WrongField(group, *place, right, value) in found
+            told += 1
+            address = memory.addresses.apb_base + chip.layer_address(group, layer, name)
+            known = {n for f in register.fields for n in range(f.low, f.low + f.width)}
+            meaningless = sorted(set(range(32)) - known)
+            memory.registers = dict(kept)
+            if meaningless:
+                bit = draw.choice(meaningless)
+                memory.registers[address] = memory.registers.get(address, 0) | 1 << bit
+                found = [f.wrong for f in check_registers(memory, [config])]
+                assert [(w.group, w.register, w.found) for w in found if w] == [
+                    (group, name, 1 << bit)
+                ]
+            memory.registers = dict(kept)
+    assert told > 20
+
+
+def layer_facts_of(memory: Memory, made: Made) -> LayerFacts:
+    (facts,) = layer_facts(memory, [made.config])
+    return facts

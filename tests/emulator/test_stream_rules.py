@@ -14,6 +14,7 @@ from device.chip import DEFAULT_APB_BASE
 from emulator.checks.registers import stream_rules, stream_values
 from emulator.checks.registers.facts import LayerFacts
 from emulator.decode.config import LayerConfig, LayerKind
+from emulator.decode.fifo import surplus_words
 from emulator.state.memory import Memory
 from tests.emulator.packing import Made, drawn, line_words, set_field
 from tests.emulator.test_arithmetic import INPUT, LAYER
@@ -277,3 +278,23 @@ def test_registers_of_streams_are_zero_in_layers_that_do_not_stream(chip: Chip) 
         facts = LayerFacts(memory, config, tuple(earlier), is_start=bool(is_start))
         found = {(e.register, e.field): tuple(e.allowed) for e in stream_rules.stream(facts)}
         assert found == zeros_of(chip, facts)
+
+
+@pytest.mark.parametrize("chip", CHIPS, ids=lambda chip: chip.name)
+def test_words_behind_the_image_are_left_over(chip: Chip) -> None:
+    """Where registers do not tell the rows below the last window, words of these are not."""
+    memory = Memory(chip)
+    number = {group: address for address, group in memory.addresses.fifos.items()}
+    for rows, columns, stride, chw in product((1, 3), (1, 2, 5), (1, 2, 3), (0, 1)):
+        inputs = dataclasses.replace(INPUT, size=(rows, columns), stride=stride, chw=bool(chw))
+        config = dataclasses.replace(LAYER, enabled=(1, 0, 1, 0), input=inputs)
+        words = [len(range(0, n * columns, 4 if chw else 1)) for n in range(rows, rows + stride)]
+        most = words[-1] if chip is MAX78002 else words[0]
+        for more, other in product(range(-1, 14), (0, 20)):
+            memory.pushes = {
+                number[2]: [0] * (words[0] + more),
+                number[0]: [0] * (words[0] + other),
+            }
+            wanted = {0: other, 2: more}
+            surplus = {g: n for g, n in wanted.items() if words[0] + n > most}
+            assert surplus_words(memory, config) == (surplus, words[0])
