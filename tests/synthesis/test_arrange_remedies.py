@@ -12,6 +12,7 @@ import pytest
 
 from device import MAX78000, MAX78002, Chip, known_chips
 from synthesis.arrange.defaults import complete
+from synthesis.arrange.problem import problem_of
 from synthesis.arrange.remedies import remedies
 from synthesis.arrange.streams import obstacle, rings_of
 from synthesis.arrange.suitability import unsuited
@@ -150,6 +151,20 @@ def test_layers_of_a_stream_get_the_rings_that_they_have_in_the_end(chip: Chip) 
         layout = complete(network.layers, network.order, Layout(layers=places, input_port=FIFO))
         streams = place_streams(map_network(network, layout, chip), StreamOptions())
         assert rings == {i: streams[i].rollover for i in range(count)}
+
+
+def test_results_of_a_stream_stay_as_far_below_as_the_rings_that_they_follow() -> None:
+    network = network_of([4] * 6, [False] * 4 + [True])
+    open_ = Layout(layers=dict.fromkeys(network.order, LayerLayout()))
+    for count in range(6):
+        choice = Choice(port=FIFO, streamed=count)
+        rings = {i: 10 * i + 1 for i in range(count)}
+        made = problem_of(network, open_, MAX78000, choice, rings)
+        wanted = {}
+        for i in range(count):
+            result, source = made.tensor_of(i), made.tensor_of(i - 1)
+            wanted[result, source] = max(made.tensors[result].words, 10 * i + 2)
+        assert made.overlaps == wanted
 
 
 # What needs stated places
