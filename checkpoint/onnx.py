@@ -86,7 +86,7 @@ def file_bytes(path: Path) -> memoryview:
 
 def graph_of(data: memoryview) -> tuple[Decoder, memoryview, Fields]:
     """Return a decoder, the graph of a file, and the fields of the file; CheckpointError E510."""
-    known = accident(bytes(data[: 1 << 16]))
+    known = accident(data)
     if known is not None:
         raise CheckpointError("E510", known[0], remedy=known[1])
     other = CheckpointError(

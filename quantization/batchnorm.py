@@ -68,18 +68,18 @@ def _fuse_layer(
     channels = state[f"{layer}.bn.running_mean"].size
     axis = _channel_axis(layer, weight, channels, transposed)
 
-    def channel_values(name: str, default: float) -> Float32s:
+    def channel_values(name: str, absent: float | None = None) -> Float32s:
         values = state.get(name)
         if values is None:
-            return np.full(channels, default, np.float32)
+            if absent is None:
+                raise InputError("E706", f"{name} is missing")
+            return np.full(channels, absent, np.float32)
         if values.shape != (channels,):
             raise InputError("E706", f"{name} has shape {values.shape} instead of ({channels},)")
         return values.astype(np.float32)
 
-    if f"{layer}.bn.running_var" not in state:
-        raise InputError("E706", f"{layer}.bn.running_var is missing")
-    average = channel_values(f"{layer}.bn.running_mean", 0)
-    variance = channel_values(f"{layer}.bn.running_var", 1)
+    average = channel_values(f"{layer}.bn.running_mean")
+    variance = channel_values(f"{layer}.bn.running_var")
     if (variance < 0).any():
         raise InputError("E706", f"{layer}.bn.running_var holds negative variances")
     deviation = np.sqrt(variance + _EPSILON)

@@ -9,7 +9,7 @@ _PAGES = (b"<!doctype html", b"<html", b"<?xml")
 _SHARE_LOST = 50
 
 
-def accident(data: bytes) -> tuple[str, str] | None:
+def accident(data: bytes | memoryview) -> tuple[str, str] | None:
     """Return what has become of a file of binary data, and the remedy; None if nothing is known."""
     start = bytes(data[:64])
     if start.startswith(_POINTER):

@@ -185,6 +185,24 @@ def test_what_a_join_or_a_pooling_reads_is_not_scaled_for_delivery(reader: str) 
     assert torch.allclose(found[1], wanted[1] / 4, atol=1e-6)
 
 
+def test_layers_that_are_never_called_stay_as_they_are() -> None:
+    model = Net(lambda m, x: m.add(x, x))
+    training_steps.use_thresholds(model)
+    before = model.a.op.bias.clone()
+    scales.apply_scales(model)
+    assert torch.equal(model.a.op.bias, before)
+    assert model.a.activation_threshold == model.a.final_scale == 0
+
+
+@pytest.mark.parametrize("kind", ["Max", "Avg"])
+@pytest.mark.parametrize("axes", [1, 2])
+def test_pooling_on_its_own_is_that_of_torch(kind: str, axes: int) -> None:
+    x = torch.rand((2, 3) + (12,) * axes)
+    for size, stride in ((2, None), (4, 2), (3, 1)):
+        layer = getattr(ai8x, f"{kind}Pool{axes}d")(size, stride)
+        assert torch.allclose(layer(x), getattr(nn, f"{kind}Pool{axes}d")(size, stride)(x))
+
+
 # -- export ------------------------------------------------------------------------------------
 
 SIMPLE = [
@@ -639,3 +657,33 @@ def test_software_layers_keep_16_bits_in_simulation(name: str) -> None:
         assert layer(torch.tensor([[-3.0], [0.3], [3.0]])).flatten().tolist() == pytest.approx(
             [0 if "ReLU" in name else -1, 0.3, 127 / 128]
         )
+
+
+@pytest.mark.parametrize("shift", [-2, 0, 3])
+@torch.no_grad()
+def test_parts_of_elastic_layers_are_scaled_by_their_output_shift(shift: int) -> None:
+    from layers.elastic.operators import ElasticConv1d, ElasticConv2d, ElasticLinear
+
+    for layer, shape, function in (
+        (ElasticConv1d(3, 4, 5, padding=2, bias=True), (2, 2, 9), functional.conv1d),
+        (ElasticConv2d(3, 4, 3, padding=1, bias=True), (2, 2, 6, 7), functional.conv2d),
+        (ElasticConv2d(3, 4, 3, padding=1, bias=False), (2, 2, 6, 7), functional.conv2d),
+    ):  # fmt: skip
+        layer.output_shift.fill_(shift)
+        layer.op.weight.mul_(0.1)
+        layer.set_functions()
+        x = torch.rand(shape) - 0.5
+        for width, kernel in ((2, 1), (3, 3), (4, 3)):
+            layer.choose(width, kernel)
+            margin = (layer.op.kernel_size[0] - kernel) // 2
+            middle = [slice(margin, margin + kernel)] * (x.ndim - 2)
+            weight = layer.op.weight[:width, :2][(slice(None), slice(None), *middle)]
+            bias = None if layer.op.bias is None else layer.op.bias[:width]
+            wanted = function(x, weight, bias, padding=kernel // 2) * 2.0**shift
+            assert torch.allclose(layer(x), wanted.clamp(-1, 127 / 128), atol=1e-6)
+    linear = ElasticLinear(3, 4, 5, bias=True)
+    linear.output_shift.fill_(shift)
+    linear.set_functions()
+    x = torch.rand(2, 8) * 0.1
+    wanted = functional.linear(x, linear.op.weight[:, :8], linear.op.bias) * 2.0**shift
+    assert torch.allclose(linear(x), wanted.clamp(-1, 127 / 128), atol=1e-6)

@@ -39,8 +39,8 @@ def plain_layers(
 class SequentialNetwork(nn.Module):
     """Convolutions conv1, conv2, ... with rectification, then fc with 32-bit results."""
 
-    convolution: ClassVar[Any] = None
-    axes: ClassVar[int] = 0
+    convolution: ClassVar[Any]
+    axes: ClassVar[int]
 
     def __init__(
         self, architecture: Architecture, pools: tuple[int, ...], positions: int,

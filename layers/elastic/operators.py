@@ -85,7 +85,7 @@ class _ElasticConvolution:
         _require_floating_point(self)
         weight, bias = self.chosen_parameters(x.shape[1])
         factor = down * up
-        if isinstance(factor, Tensor) or factor != 1.0:
+        if factor != 1.0:
             weight, bias = weight * factor, None if bias is None else bias * factor
         function = self.functions[weight.ndim - 2]
         return function(x, weight, bias, 1, (self.kernel - 1) // 2)

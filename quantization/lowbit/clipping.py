@@ -71,8 +71,7 @@ def octav(
     for _ in range(STEPS):
         clipped = magnitudes > clip
         noise = _noise(magnitudes[~clipped], clip, encoding, uniform) if by_levels else uniform
-        weight = noise * (~clipped).sum() + clipped.sum()
-        weight = max(weight, 1.0) if by_levels else weight
+        weight = max(noise * (~clipped).sum() + clipped.sum(), 1.0)  # below 1 nothing is clipped
         clip = float(magnitudes[clipped].sum() / weight)
     return clip
 

@@ -23,6 +23,7 @@ from checkpoint import (
     CheckpointError,
     atomic,
     containers,
+    generations,
     known_objects,
     mapped,
     onnx_graph,
@@ -447,6 +448,39 @@ def test_what_is_written_python_reads_with_its_own_unpickler() -> None:
     for value in VALUES:
         data = writer._Pickler().dump(value)
         assert repr(pickle.loads(data)) == repr(value)
+
+
+# -- generations -------------------------------------------------------------------------------
+
+
+def test_generations_are_known_by_the_names_of_their_entries() -> None:
+    later = "activation_threshold"
+    for name in (later, f"a.{later}", f"a.b.{later}"):
+        assert generations.has_thresholds(["a.op.weight", name])
+    for name in ("a.aaa", "a.zzz", f"{later}.a", f"a.{later}s", f"a.x{later}", ""):
+        assert not generations.has_thresholds([name])
+    for layer in ("a.bn", "bn", "a.b.bn"):
+        for last in ("weight", "bias", "running_mean", "running_var", "num_batches_tracked"):
+            assert generations.is_of_normalization(f"{layer}.{last}")
+            assert not generations.is_of_normalization(f"{layer}.op.{last}")
+            assert not generations.is_of_normalization(f"{layer}x.{last}")
+        assert not generations.is_of_normalization(f"{layer}.other")
+    known = ["output_shift", "weight_bits", "bias_bits", "quantize_activation", later,
+             "adjust_output_shift", "shift_quantile", "final_scale", "clamp_activation",
+             "range_exponent", "w_zero_point", "b_zero_point", "base_b_q"]  # fmt: skip
+    names = [f"a.b.{one}" for one in known]
+    assert generations.unknown_entries(names) == []
+    others = ["a.b.new", "a.b.zzz", "a.b.aaa"]
+    assert generations.unknown_entries([*names, *others, "a.b.op.new", "a.new", "c.new"]) == others
+    assert generations.unknown_entries(others) == []
+
+
+def test_layers_are_all_of_one_generation() -> None:
+    for with_it in itertools.product((False, True), repeat=3):
+        state = {f"{n}.output_shift": np.zeros(1) for n in range(3)}
+        state |= {f"{n}.activation_threshold": np.zeros(()) for n in range(3) if with_it[n]}
+        found = refused("E516", lambda s=state: generations.refuse_inconsistent(s))
+        assert found == (len(set(with_it)) > 1)
 
 
 # -- graphs of ONNX ----------------------------------------------------------------------------

@@ -464,6 +464,19 @@ def test_logarithms_and_ratios_at_their_edges() -> None:
     assert formats.largest([]) == 0
 
 
+def test_weights_that_are_levels_leave_a_clip_scalar() -> None:
+    """Their noise is none, and nothing is clipped: the scalar is 0, not a division of 0 by 0."""
+    from quantization.lowbit import ENCODINGS, octav
+
+    for name in ("4bitsym", "NF4", "8bit"):
+        encoding = ENCODINGS[name]
+        levels = np.array(encoding.levels) / encoding.limit
+        for by_levels in (False, True):
+            with np.errstate(all="raise"):
+                found = octav(levels, encoding, 2.0, by_levels=by_levels)
+            assert math.isfinite(found)
+
+
 # -- calibration -------------------------------------------------------------------------------
 
 
