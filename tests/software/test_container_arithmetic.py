@@ -307,11 +307,59 @@ def _softmax() -> Iterator[Case]:
         yield Case(name, pack(builder.container()), given, expected, INT8)
 
 
+def _normalized() -> Iterator[Case]:
+    """Yield sums that are biases alone, whose greatest just has seven bits or more."""
+    for most in (0, 1, 126, 127, 128, 129, 254, 255, 256, 1 << 30):
+        builder = Builder()
+        source, output = (builder.activation(INT8, (1, 1, size)) for size in (2, 4))
+        sums = np.array([most, -most, most // 2, most - 1])
+        weights = builder.weights(np.zeros((4, 1, 1, 2), np.int64), 8, rows=True)
+        builder.layer(Op.FC, [source], output, follow=Follow.SHIFT_NORM, weights=weights,
+                      bias=builder.bias(sums, 32))  # fmt: skip
+        expected = _seven_bits(sums.astype(object).reshape(1, 1, 4))
+        given = _given((1, 1, 2), INT8)
+        yield Case(f"SHIFT_NORM {most}", pack(builder.container()), given, expected, INT8)
+
+
+def _long() -> Iterator[Case]:
+    """Yield windows whose neighbouring pixels have more channels together than 16 bits count."""
+    for channels in (32767, 32768):
+        builder = Builder()
+        source = builder.activation(INT8, (1, 2, channels))
+        output = builder.activation(INT32, (1, 1, 1))
+        values = np.random.default_rng(3).integers(-128, 128, (1, 1, 2, channels))
+        builder.layer(Op.CONV, [source], output, weights=builder.weights(values, 8), kernel=(1, 2))
+        given = _given((1, 2, channels), INT8)
+        expected = np.array((values * given).sum()).reshape(1, 1, 1)
+        yield Case(f"CONV {channels}", pack(builder.container()), given, expected, INT32)
+
+
+def _many() -> Iterator[Case]:
+    """Yield joins of as many operands as there may be."""
+    for op, join in _BY_BITS.items():
+        builder = Builder()
+        source = builder.activation(INT8, (1, 2, 3))
+        half = builder.activation(INT8, (1, 2, 3))
+        builder.layer(Op.COPY, [source], half, follow=Follow.RELU)
+        output = builder.activation(INT8, (1, 2, 3))
+        builder.layer(op, [half, *[source] * 14, half], output)
+        given = _given((1, 2, 3), INT8)
+        total = []
+        for value in given.reshape(-1).tolist():
+            found = max(value, 0)
+            for other in (*[value] * 14, max(value, 0)):
+                found = join(found, other)
+            total.append(_limited(found, INT8))
+        expected = np.array(total).reshape(1, 2, 3)
+        yield Case(f"{op.name} of 16", pack(builder.container()), given, expected, INT8)
+
+
 @pytest.fixture(scope="module")
 def cases() -> list[Case]:
     """Return layers of every operation."""
     sums = [case for number in range(420) for case in _sums(number)]
-    return [*sums, *_pooled(), *_joined(), *_moved(), *_softmax()]
+    others = (_pooled, _joined, _moved, _softmax, _normalized, _long, _many)
+    return [*sums, *(case for some in others for case in some())]
 
 
 def test_python_computes_every_value(cases: list[Case]) -> None:

@@ -152,7 +152,17 @@ def _wide() -> bytes:
     return pack(builder.container())
 
 
+def _joined(count: int) -> bytes:
+    """Return the sum of so many operands."""
+    builder = Builder()
+    given, made_ = (builder.activation(Element.INT8, (1, 1, 2)) for _ in range(2))
+    builder.layer(Op.ADD, [given] * count, made_)
+    return pack(builder.container())
+
+
 HOSTILE = {
+    "as many operands as there may be": (_joined(16), "ok"),
+    "an operand more": (_joined(17), "unsupported"),
     "number of values leaves 64 bits": (_spare(2, 0, (63490, 44606, 60093, 27098),
                                                63490 * 44606 * 60093 * 27098 % (1 << 62) * 4),
                                         "tensor"),
