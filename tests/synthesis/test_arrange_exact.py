@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import product
 from random import Random
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -160,7 +160,7 @@ def test_what_has_no_kernels_of_its_own_to_add_to_makes_nothing() -> None:
     plain = network_of([4, 4, 4], [False, True])
     assert makers(plain, 0) == {0} and makers(plain, NETWORK_INPUT) is None
     for keys in ({"weights": None}, {"weight_bits": -1}, {"weight_source": 1}):
-        layers = (replace(plain.layers[0], **keys), plain.layers[1])  # type: ignore[arg-type]
+        layers = (replace(plain.layers[0], **keys), plain.layers[1])
         assert makers(replace(plain, layers=layers), 0) is None
     sums = replace(
         plain.layers[1], operator=Operator.NONE, weights=None, combination=Combination.ADD,
@@ -187,8 +187,9 @@ def test_what_is_special_or_has_a_place_gets_no_channels_of_zeros() -> None:
     for keys in special:
         layers = (plain.layers[0], replace(plain.layers[1], **keys))
         assert with_zero_outputs(replace(plain, layers=layers), open_, {0: 4}) is None
-    for key, index in product(("processors", "output_processors"), (0, 1)):
-        fixed = replace(open_, layers={**open_.layers, index: LayerLayout(**{key: 15})})
+    given = LayerLayout(processors=15), LayerLayout(output_processors=15)
+    for place, index in product(given, (0, 1)):
+        fixed = replace(open_, layers={**open_.layers, index: place})
         assert with_zero_outputs(plain, fixed, {0: 4}) is None
     fixed = replace(open_, layers={**open_.layers, 1: LayerLayout(processors=15)})
     assert with_zero_outputs(plain, fixed, {1: 4}) is None  # it is delivered
@@ -240,7 +241,8 @@ def test_copies_of_channels_are_followed_where_zeros_come_between() -> None:
 @pytest.mark.parametrize("channels", [3, 4, 40, 64, 70, 100])
 def test_kernels_that_copy_leave_every_value_as_it_is(channels: int) -> None:
     """All values of 8 bits, whole maps and parts of them, with zeros behind them."""
-    for dim in ((16, 16), (256, 1)):
+    dims: tuple[tuple[int, int], ...] = ((16, 16), (256, 1))
+    for dim in dims:
         shape = {"in_dim": dim, "pooled_dim": dim, "out_dim": dim}
         plain = network_of([channels, channels, 2], [False, True])
         source = replace(plain.layers[0], operator=Operator.NONE, weights=None, **shape)  # type: ignore[arg-type]
@@ -326,7 +328,12 @@ def test_what_writes_without_gaps_or_is_there_once_is_copied_for_a_sum() -> None
     plain = network_of([4, 4, 4, 4, 4], [False] * 3 + [True])
     sums: dict[str, Any] = {"operator": Operator.NONE, "weights": None, "operands": 2}
     sums |= {"combination": Combination.ADD, "sources": (0, 1)}
-    series = {"in_dim": (20, 1), "pooled_dim": (20, 1), "out_dim": (10, 1), "dilation": 5}
+    series: dict[str, Any] = {
+        "in_dim": (20, 1),
+        "pooled_dim": (20, 1),
+        "out_dim": (10, 1),
+        "dilation": 5,
+    }
     series |= {"operator": Operator.CONV1D, "kernel": (3, 1)}  # begins with invalid outputs
     series |= {"weights": np.ones((4, 4, 3, 1), np.int8)}
     cases: list[tuple[dict[str, Any], dict[str, Any], dict[str, Any], int]] = [
@@ -419,7 +426,8 @@ def least(layer: Layer, read: int, written: int) -> int:
 
 @pytest.mark.parametrize("ins, outs", [(4, 4), (40, 4), (100, 4), (100, 100), (4, 100), (200, 64)])
 def test_outputs_stay_below_what_is_still_read_with_a_margin(ins: int, outs: int) -> None:
-    for kernel, pad, width, side in product((1, 3), (0, 1), (8, 32), (6, 24)):
+    widths: tuple[Literal[8, 32], ...] = (8, 32)
+    for kernel, pad, width, side in product((1, 3), (0, 1), widths, (6, 24)):
         if pad >= kernel:
             continue
         plain = network_of([4, ins, outs], [False, True])
@@ -447,7 +455,7 @@ def test_only_what_reads_its_whole_input_last_and_row_by_row_may_overwrite_it() 
     plain = network_of([4, 4, 4, 4], [False, False, True])
     wide = {"in_dim": (16, 16), "pooled_dim": (16, 16), "out_dim": (16, 16)}
     layers = tuple(replace(x, **wide) for x in plain.layers)  # type: ignore[arg-type]
-    series = {"in_dim": (256, 1), "pooled_dim": (256, 1), "out_dim": (246, 1)}
+    series: dict[str, Any] = {"in_dim": (256, 1), "pooled_dim": (256, 1), "out_dim": (246, 1)}
     series |= {"operator": Operator.CONV1D, "kernel": (3, 1), "dilation": 5}
     series |= {"weights": np.ones((4, 4, 3, 1), np.int8)}
     sums: dict[str, Any] = {"operator": Operator.NONE, "weights": None, "operands": 2}

@@ -105,7 +105,7 @@ def test_as_many_layers_stream_as_the_chip_allows_and_there_are(chip: Chip) -> N
 @BOTH
 def test_a_layer_that_cannot_stream_is_named(chip: Chip) -> None:
     plain = network_of([4] * 4, [False, False, True])
-    series = {"in_dim": (20, 1), "pooled_dim": (20, 1), "out_dim": (10, 1)}
+    series: dict[str, Any] = {"in_dim": (20, 1), "pooled_dim": (20, 1), "out_dim": (10, 1)}
     series |= {"operator": Operator.CONV1D, "kernel": (3, 1), "dilation": 5}
     series |= {"weights": np.ones((4, 4, 3, 1), np.int8)}
     point = {**series, "kernel": (1, 1), "dilation": 1, "weights": np.ones((4, 4, 1, 1), np.int8)}
@@ -175,16 +175,15 @@ def test_each_thing_that_needs_stated_places_is_named_by_itself() -> None:
     fixed = Layout(layers=dict.fromkeys(network.order, LayerLayout()))
     assert not [*unsuited(network, fixed)]
     for keys in ({"calcx4": True}, {"read_ahead": True}, {"snoop_layer": 0}):
-        layers = {**fixed.layers, 1: LayerLayout(**keys)}  # type: ignore[arg-type]
+        layers = {**fixed.layers, 1: LayerLayout(**keys)}
         (said,) = unsuited(network, replace(fixed, layers=layers))
         assert str(network.layer(1)) in said.message
-    for keys in ({"calcx4": False}, {"read_ahead": False}):
-        layers = {**fixed.layers, 1: LayerLayout(**keys)}
+    for place in (LayerLayout(calcx4=False), LayerLayout(read_ahead=False)):
+        layers = {**fixed.layers, 1: place}
         assert not [*unsuited(network, replace(fixed, layers=layers))]
     for order, simulated in (((1, 0), (0, 1)), ((0, 1), (1, 0)), ((0, 1), (0,))):
         assert len([*unsuited(replace(network, order=order, simulated=simulated), fixed)]) == 1
-    place = network.place
-    assert len([*unsuited(replace(network, places={"unload": place}), fixed)]) == 1
+    assert len([*unsuited(replace(network, places={"unload": network.place}), fixed)]) == 1
     for port, parts, snoop in product(InputPort, (1, 2, 3), (None, (1,))):
         given = replace(fixed, input_port=port, input_parts=parts, snoop=snoop)
         wrong = port.feeds_all_groups + (parts > 1) + (snoop is not None)

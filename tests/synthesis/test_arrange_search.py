@@ -183,7 +183,8 @@ def test_up_to_three_numbers_of_an_order_move_anywhere() -> None:
 
 
 def test_changes_of_a_try_are_legal_and_of_every_kind() -> None:
-    random, kinds = Random(5), set()
+    random = Random(5)
+    kinds: set[tuple[Any, ...]] = set()
     for _ in range(15):
         problem = small_problem(random, MAX78000)
         orders = orders_of_cells(problem)

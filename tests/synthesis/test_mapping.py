@@ -205,7 +205,7 @@ def test_only_kernels_of_one_tap_are_widened_and_outputs_stored_in_turn() -> Non
                 order = quad_order(source, 8)
             assert np.array_equal(found, order)
     narrow = replace(layers[0], weight_bits=-1)
-    found = mapped(replace(plain, layers=(narrow, layers[1])), {}, input_port=quad).layers[0]
-    assert found.hardware.weights is not None and layers[0].weights is not None
-    assert np.array_equal(found.hardware.weights, quad_order(layers[0].weights, 1))
+    turned = mapped(replace(plain, layers=(narrow, layers[1])), {}, input_port=quad).layers[0]
+    assert turned.hardware.weights is not None and layers[0].weights is not None
+    assert np.array_equal(turned.hardware.weights, quad_order(layers[0].weights, 1))
     assert layers[0].pooling == Pooling()
