@@ -6,6 +6,7 @@ import copy
 import dataclasses
 import random
 from collections.abc import Iterator
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ from device.chip import DEFAULT_APB_BASE, FIFO_DATA
 from emulator import NetworkRun, Writes
 from emulator.comparison.layers import LayerDeparture, Pixel, compare_layers
 from emulator.comparison.partial import next_word, written_so_far
+from emulator.comparison.places import describe_wrong
 from emulator.comparison.words import WordComparison, compare_words
 from emulator.comparison.wrong import ByteChange, Kind, WrongWord
 from emulator.decode.locations import output_locations
@@ -377,6 +379,44 @@ def test_one_wrong_byte_of_a_kernel_is_told_with_its_place(loader: Any) -> None:
                 )  # fmt: skip
                 assert word.wanted is not None and word.found is not None
                 assert (word.wanted ^ word.found).bit_count() == mask.bit_count()
+
+
+def test_a_byte_in_front_of_the_biases_is_that_of_the_first_layer_if_it_streams() -> None:
+    """A wrong bias is told with the output that the layer adds it to."""
+    chip, base = MAX78000, DEFAULT_APB_BASE
+    for first, streams in product((0, 1, 2), (0, 1)):
+        memory = Memory(chip)
+        address = base + chip.control_address(0, "LCNT_MAX")
+        memory.registers[address] = chip.control_registers["LCNT_MAX"].pack(first=first, last=2)
+        for number in range(3):
+            for name, fields in {
+                "ENA": {"processors": 1, "kernels": 1},
+                "LCTL2": {"last_output": 8},
+                "MCNT": {"last": 8},
+                "POST": {"bias": 1, "bias_offset": 10 * number},
+                "FMAX": {"words": 9 * streams},
+                "ONED": {"kernel_length": 1},
+                "TPTR": {"last": 0},
+            }.items():
+                place = base + chip.layer_address(0, number, name)
+                memory.registers[place] = chip.layer_registers[name].pack(**fields)
+        memory.kernels[:] = 1
+        known = [
+            LayerAnswer(
+                number, "", (0, 1, 1), False, False, 1, np.zeros((0, 3), np.int64), LayerForm.FULL
+            )
+            for number in range(3)
+        ]
+        for index in range(30):
+            word = WrongWord(
+                Kind.BIAS, "cnn_load_bias", base + chip.bias_address(0, index), 1, 2,
+                (ByteChange(0, index, 0, 3),),
+            )  # fmt: skip
+            layer, output = divmod(index, 10)
+            output -= streams and layer == first
+            text = describe_wrong(memory, answer_of(*known), word)
+            assert (f"bias of layer {layer}, output {output}" in text) == (output in (0, 1))
+            assert ("bias of layer" in text) == (output in (0, 1))
 
 
 def test_several_wrong_words_of_a_block_are_told_apart_if_the_right_ones_are_known(
