@@ -6,6 +6,13 @@ from dataclasses import replace
 
 from values import frozen
 
+ALIGNMENT = 4
+
+
+def aligned(size: int, to: int = ALIGNMENT) -> int:
+    """Round a size up."""
+    return -(-size // to) * to
+
 
 @frozen(kw_only=True)
 class Block:

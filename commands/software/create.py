@@ -9,15 +9,13 @@ from commands.loader.recorded import with_recorded_data
 from commands.same_files import refuse_overwriting, refuse_replacing
 from commands.software.log import complaints_of_names, with_log
 from commands.software.options import SoftwareOptions
-from commands.software.planning import planned, understood, with_files
+from commands.software.planning import planned, understood
 from diagnostics import Diagnostic, refuse_errors
-from software.build import Built, NoRoomError
-from software.emit.level_text import level_log, level_text
-from software.emit.text import amount, log_text, plan_text
-from software.levels.build import LevelBuilt
+from software.build import Built, emitted, sample_of
+from software.emit.text import log_text, plan_text, sentence
 from software.lower import lower
+from software.plan.plan import NoRoomError
 from software.profile import Profile
-from values import frozen
 from writing.folder import check_folder, write_project
 
 
@@ -70,12 +68,9 @@ def create_software(options: LoaderOptions, wanted: SoftwareOptions) -> int:
                 options.output.report, *report_refusal(network, profile, options, wanted, found)
             )
         raise
-    built = with_files(plan, network, options)
-    if isinstance(built, LevelBuilt):
-        result = _of_levels(built, profile, options)
-    else:
-        result = _of_plan(built, profile, options)
-    _finish(options, wanted, told, result)
+    sample = sample_of(network, average_rounding=options.encode.average_rounding)
+    built = emitted(plan, sample, options.project.name, options.project.command_line)
+    _finish(options, wanted, told, built, profile)
     if options.output.report is not None:
         from commands.software.report import report_of
 
@@ -83,51 +78,23 @@ def create_software(options: LoaderOptions, wanted: SoftwareOptions) -> int:
     return 0
 
 
-@frozen
-class _Result:
-    """A project: its files, the plan as text and for the log, and a sentence."""
-
-    files: dict[str, str]
-    plan: str
-    log: str
-    sentence: str
-
-
 def _finish(
-    options: LoaderOptions, wanted: SoftwareOptions, told: tuple[Diagnostic, ...], result: _Result
+    options: LoaderOptions,
+    wanted: SoftwareOptions,
+    told: tuple[Diagnostic, ...],
+    built: Built,
+    profile: Profile,
 ) -> None:
     """Say what came about and write it."""
     print_messages(visible(told, options.messages), options.messages)
     if wanted.report or options.project.verbose:
-        print_line(result.plan, options.messages)
+        print_line(plan_text(built, profile), options.messages)
     if options.output.check_only:
         print_line(f"No errors in {options.config_file}", options.messages)
         return
-    files = with_log(result.files, options.project.log_filename, result.log)
+    log = log_text(built, profile, options.project.command_line)
+    files = with_log(built.files, options.project.log_filename, log)
     refuse_replacing(options.folder, files, inputs(options), pages(options))
     write_project(files, options.folder, overwrite=options.overwrite)
-    print_line(result.sentence, options.messages)
+    print_line(sentence(built, profile), options.messages)
     print_line(f"Wrote {len(files)} files to {options.folder}", options.messages)
-
-
-def _of_plan(built: Built, profile: Profile, options: LoaderOptions) -> _Result:
-    need = built.need
-    return _Result(
-        built.files,
-        plan_text(built, profile),
-        log_text(built, profile, options.project.command_line),
-        f"{profile.name}: {amount(need.ram, profile.l1)} bytes of RAM ({need.arena:,} of data, "
-        f"plan: {built.plan.scheme}), {amount(need.flash, profile.flash)} bytes of flash "
-        f"({need.weights:,} of weights)",
-    )
-
-
-def _of_levels(built: LevelBuilt, profile: Profile, options: LoaderOptions) -> _Result:
-    where = "in place" if built.in_place else "in l3"
-    return _Result(
-        built.files,
-        level_text(built, profile),
-        level_log(built, profile, options.project.command_line),
-        f"{profile.name}: {built.ram:,} of {profile.l1:,} bytes of l1 (plan: memory levels), "
-        f"{built.plan.traffic.total:,} bytes copied, {built.weights:,} of weights {where}",
-    )

@@ -17,10 +17,9 @@ from device import CHIPS
 from diagnostics import DiagnosticError, Severity
 from diagnostics.errors import ToolError
 from software.emit.text import amount
-from software.levels.build import LevelBuilt
-from software.levels.plan import Level
 from software.lower import lower
 from software.plan.plan import Scheme
+from software.plan.task import Level
 from software.profile import Profile, names, read_profile
 from synthesis.fits import ChipFit, Use
 from synthesis.network import Network
@@ -71,7 +70,7 @@ def mcu_fits(described: Described, options: LoaderOptions) -> list[McuFit]:
     that cannot be understood has the reason there. Without one nothing is said of it. Raises
     ToolError for a container that could not be made for any.
     """
-    wanted = options.software or SoftwareOptions(None, tuple(Scheme))
+    wanted = options.software or SoftwareOptions(None)
     profiles = _profiles(options.software)
     try:
         source, resolving = described(CHIPS[-1] if options.software is None else options.chip)
@@ -130,10 +129,9 @@ def _judge_of(network: Network, wanted: SoftwareOptions, *, average_rounding: bo
 
     def of_plan(profile: Profile) -> _Taken:
         made = planned(graph, profile, wanted)
-        if isinstance(made, LevelBuilt):
-            used = {name: made.plan.used[Level(name)] for name in _levels(profile)}
-            return _Taken("levels", made.ram, made.flash, used)
-        return _Taken(made.plan.scheme, made.need.ram, made.need.flash)
+        used = made.plan.used if made.plan.scheme is None else {}
+        levels = {name: used.get(Level(name), 0) for name in _levels(profile)}
+        return _Taken(made.plan.name, made.need.ram, made.need.flash, levels)
 
     return of_plan
 

@@ -10,7 +10,6 @@ from values import frozen
 if TYPE_CHECKING:
     from device import Chip
     from diagnostics import Diagnostic
-    from software.plan.plan import Scheme
     from software.profile import Profile
 
 
@@ -33,18 +32,17 @@ class SoftwareOptions:
     """A microcontroller and how its program is planned.
 
     `mcu` is a profile's name or file (None: any Cortex-M4), `l1` and `flash` take the place of its
-    sizes. `schemes` are tried in this order, `kernels` are the sets that may be used (None: those
-    of the core). `report` prints the plan; limits of the chip `like` hold, if there is one;
-    `notices` are about options that change nothing here. With `calls` Arm's functions are called,
-    those of a copy of CMSIS 5 in the folder `library` or, without one, ours. `scheme` is the word
-    of --scheme; `l2` and `l3`, which can be written, take the place of the profile's; with `dma`
-    copies go on while the core computes. With `container` the network becomes a binary file.
-    With `interleaving` fully connected layers of calls take the weights of `_opt`.
-    `qformat`: the checkpoint holds the network, in integers of 16 or 8 bits.
+    sizes. `kernels` are the sets that may be used (None: those of the core). `report` prints the
+    plan; limits of the chip `like` hold, if there is one; `notices` are about options that change
+    nothing here. With `calls` Arm's functions are called, those of a copy of CMSIS 5 in the folder
+    `library` or, without one, ours. `scheme` is the word of --scheme; `l2` and `l3`, which can be
+    written, take the place of the profile's; with `dma` copies go on while the core computes. With
+    `container` the network becomes a binary file. With `interleaving` fully connected layers of
+    calls take the weights of `_opt`. `qformat`: the checkpoint holds the network, in integers of 16
+    or 8 bits.
     """
 
     mcu: str | None
-    schemes: tuple[Scheme, ...]
     kernels: frozenset[str] | None = None
     l1: int | None = None
     flash: int | None = None

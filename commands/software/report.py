@@ -11,18 +11,16 @@ from commands.loader.options import LoaderOptions
 from commands.software.options import SoftwareOptions
 from commands.software.page import PIXELS, Shown, StepRow, limit, pages_of
 from diagnostics import Diagnostic
-from software.build import Built, closest
-from software.cost import predicted, total_work, work_of
-from software.emit.code import Code
-from software.emit.level_text import level_text, unit_text
-from software.emit.text import plan_text
+from software.build import Built, closest, schemes_of
+from software.emit.project import code_of
+from software.emit.text import plan_text, unit_text
 from software.fuse import fuse
 from software.graph import Convolution, Step, Tensor
-from software.levels.build import LevelBuilt
-from software.levels.cost import is_rough
-from software.levels.plan import Level, Task
 from software.lower import lower
+from software.plan.cost import is_rough
 from software.plan.plan import Plan
+from software.plan.prediction import predicted, total_work, work_of
+from software.plan.task import Level, Task
 from software.profile import Profile
 from synthesis.emit.report_pictures import picture_of
 from synthesis.network import Network
@@ -44,7 +42,7 @@ class _Part:
 
 
 def report_of(
-    built: Built | LevelBuilt,
+    built: Built,
     profile: Profile,
     network: Network,
     options: LoaderOptions,
@@ -52,14 +50,13 @@ def report_of(
 ) -> tuple[str, str]:
     """Return page and JSON of a plan; an error among the messages is why it was refused."""
     tensors = built.plan.graph.tensors
-    if isinstance(built, LevelBuilt):
+    if built.plan.scheme is None:
         rough = is_rough(built.plan)
         parts = [_of_task(task, None if rough else task.cycles) for task in built.plan.tasks]
-        shown = _levels(built, profile, tuple(_rows(parts, tensors, network, options)))
     else:
         parts = [*_of_steps(built.plan)]
-        shown = _plan(built, profile, tuple(_rows(parts, tensors, network, options)))
-    return pages_of(shown, options.project, messages)
+    rows = tuple(_rows(parts, tensors, network, options))
+    return pages_of(_shown(built, profile, rows), options.project, messages)
 
 
 def report_refusal(
@@ -71,18 +68,18 @@ def report_refusal(
 ) -> tuple[str, str]:
     """Return page and JSON of a network that does not fit: the smallest plan in one memory."""
     graph = fuse(lower(network, average_rounding=options.encode.average_rounding))
-    plan, need = closest(graph, profile, wanted.schemes, wanted.kernels)
+    plan, need = closest(graph, profile, schemes_of(wanted.scheme), wanted.kernels)
     return report_of(Built(plan, need, {}), profile, network, options, messages)
 
 
 def _of_steps(plan: Plan) -> Iterator[_Part]:
-    code = Code(plan)
+    code = code_of(plan)
     kernels = {target: kernel.function for target, kernel in plan.kernels.items()}
     kernels |= {target: call.function for target, call in plan.calls.items()}
     for number, step in enumerate(plan.graph.steps):
         cost = None if plan.calls else predicted(work_of(step, plan.kernels), plan.core.name)
         cycles = None if cost is None else cost.cycles
-        weights = code.packed[number].values.nbytes if number in code.packed else 0
+        weights = code.weights[number].nbytes if number in code.weights else 0
         kernel = kernels.get(step.target, "")
         yield _Part(step.name, step, kernel, _products(step), weights, cycles)
 
@@ -98,48 +95,37 @@ def _products(step: Step) -> int:
     return step.macs if isinstance(step, Convolution) else 0
 
 
-def _plan(built: Built, profile: Profile, rows: tuple[StepRow, ...]) -> Shown:
+def _shown(built: Built, profile: Profile, rows: tuple[StepRow, ...]) -> Shown:
     plan, need = built.plan, built.need
-    whole = (
-        None
-        if plan.calls  # of functions that were not measured
-        else predicted(total_work(plan.graph.steps, plan.kernels), plan.core.name)
-    )
-    cycles = None if whole is None else round(whole.cycles)
+    further = ((Level.L2, profile.l2), (Level.L3, profile.l3)) if plan.scheme is None else ()
+    known = _cycles(plan)
+    cycles = None if known is None else round(known)
     return Shown(
         core=plan.core.name,
-        scheme=str(plan.scheme),
-        needs=(("RAM", need.ram, limit(profile.l1)), ("Flash", need.flash, limit(profile.flash))),
-        rows=rows,
-        cycles=cycles,
-        sentence=_sentence(rows, cycles),
-        text=plan_text(built, profile),
-        blocks=tuple(plan.blocks),
-        moments=len(plan.segments),
-        arena=plan.arena_bytes,
-    )
-
-
-def _levels(built: LevelBuilt, profile: Profile, rows: tuple[StepRow, ...]) -> Shown:
-    plan = built.plan
-    cycles = None if is_rough(plan) else round(plan.cycles)
-    further = (("L2", Level.L2, profile.l2), ("L3", Level.L3, profile.l3))
-    return Shown(
-        core=plan.core.name,
-        scheme=plan.scheme,
+        scheme=plan.name,
         needs=(
-            ("L1", built.ram, limit(profile.l1)),
-            *((name, plan.used[level], size) for name, level, size in further if size),
-            ("Flash", built.flash, limit(profile.flash)),
+            ("L1" if plan.scheme is None else "RAM", need.ram, limit(profile.l1)),
+            *((str(level), plan.used[level], size) for level, size in further if size),
+            ("Flash", need.flash, limit(profile.flash)),
         ),
         rows=rows,
         cycles=cycles,
         sentence=_sentence(rows, cycles),
-        text=level_text(built, profile),
+        text=plan_text(built, profile),
         blocks=plan.blocks,
-        moments=len(plan.graph.steps),
-        arena=plan.used[Level.L1],
+        moments=len(plan.segments or plan.graph.steps),
+        arena=plan.arena_bytes,
     )
+
+
+def _cycles(plan: Plan) -> float | None:
+    """Return the cycles of an inference; None if they were not measured."""
+    if plan.scheme is None:
+        return None if is_rough(plan) else plan.cycles
+    if plan.calls:  # of functions that were not measured
+        return None
+    whole = predicted(total_work(plan.graph.steps, plan.kernels), plan.core.name)
+    return None if whole is None else whole.cycles
 
 
 def _rows(

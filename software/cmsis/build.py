@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from software.build import Built, Need, choose, emitted, need_of, sample_of
+from software.build import Built, Need, choose, emitted, need_of, sample_of, schemes_of
 from software.cmsis.choice import choose_calls
 from software.cmsis.functions import FUNCTIONS, prototypes_of, text_of
 from software.cmsis.tree import read_library
@@ -28,7 +28,7 @@ def build_calls(
     network: Network,
     profile: Profile,
     *,
-    schemes: Sequence[Scheme] = tuple(Scheme),
+    scheme: str = "auto",
     kernels: frozenset[str] | None = None,
     average_rounding: bool = False,
     library: str | None = None,
@@ -44,7 +44,7 @@ def build_calls(
     as `software.build.build` does, or if the copy is of no use (E940 to E943).
     """
     graph = lower(network, average_rounding=average_rounding)
-    made = planned(graph, profile, schemes, kernels, library=library, interleaving=interleaving)
+    made = planned(graph, profile, scheme, kernels, library=library, interleaving=interleaving)
     sample = sample_of(network, average_rounding=average_rounding)
     return emitted(made, sample, name, command_line)
 
@@ -52,14 +52,14 @@ def build_calls(
 def planned(
     graph: Graph,
     profile: Profile,
-    schemes: Sequence[Scheme] = tuple(Scheme),
+    scheme: str = "auto",
     kernels: frozenset[str] | None = None,
     *,
     library: str | None = None,
     interleaving: bool = False,
 ) -> Built:
     """Return the project of a graph without its files; raises as `build_calls` does."""
-    chosen, need = _chosen(graph, profile, schemes, kernels, interleaving)
+    chosen, need = _chosen(graph, profile, scheme, kernels, interleaving)
     chosen.validate()
     return Built(chosen, need, interface=_interface(chosen, library))
 
@@ -67,12 +67,13 @@ def planned(
 def _chosen(
     graph: Graph,
     profile: Profile,
-    schemes: Sequence[Scheme],
+    scheme: str,
     kernels: frozenset[str] | None,
     interleaving: bool,
 ) -> tuple[Plan, Need]:
     """Return a plan with calls if it fits, else one without."""
     reason = "calls need whole images (--scheme resident)"
+    schemes = schemes_of(scheme)
     if Scheme.RESIDENT in schemes:
         made = planned_calls(graph, profile, kernels, interleaving=interleaving)
         need = need_of(made, profile)

@@ -8,22 +8,34 @@ from typing import Any
 
 from software.emit.code import Code
 from software.emit.interface import Library
+from software.emit.text import level_of, unit_text
 from software.graph import Convolution, sources_of
 from software.plan.plan import Plan
 from software.plan.planner import scratch_bytes
+from software.plan.task import Level
 
 FORMAT = 1
 
 
 def plan_file(plan: Plan, code: Code, name: str, library: Library | None = None) -> str:
     """Return the text of plan.json; `library` is compiled with the project."""
-    graph = plan.graph
     content: dict[str, Any] = {
         "format": FORMAT,
         "name": name,
-        "scheme": plan.scheme,
+        "scheme": plan.name,
         "core": plan.core.name,
         "arena_bytes": plan.arena_bytes,
+    }
+    content |= _tasks(plan) if plan.scheme is None else _segments(plan, code)
+    if library is not None:
+        content["library"] = asdict(library)
+    return json.dumps(content, indent=1) + "\n"
+
+
+def _segments(plan: Plan, code: Code) -> dict[str, Any]:
+    """Return what is said of a plan in one memory."""
+    graph = plan.graph
+    return {
         "data_bytes": plan.data_bytes,
         "lower_bound": plan.lower_bound,
         "macs": graph.macs,
@@ -44,9 +56,35 @@ def plan_file(plan: Plan, code: Code, name: str, library: Library | None = None)
         ],
         "outputs": [{"tensor": o.tensor, "offset": o.offset} for o in plan.outputs],
     }  # fmt: skip
-    if library is not None:
-        content["library"] = asdict(library)
-    return json.dumps(content, indent=1) + "\n"
+
+
+def _tasks(plan: Plan) -> dict[str, Any]:
+    """Return what is said of a plan for levels of memory."""
+    return {
+        "l2_bytes": plan.used[Level.L2],
+        "l3_bytes": plan.used[Level.L3],
+        "macs": plan.graph.macs,
+        "cycles": round(plan.cycles),
+        "copied": {
+            "inputs": plan.traffic.inputs,
+            "weights": plan.traffic.weights,
+            "outputs": plan.traffic.outputs,
+        },
+        "tasks": [
+            {"index": task.index, "name": task.name, "layer": task.step.layer,
+             "way": task.way, "unit": unit_text(task), "reason": task.reason,
+             "cycles": round(task.cycles),
+             "steps": [link.index for link in task.layers],
+             "reads": [level_of(plan, tensor) for tensor in task.sources],
+             "writes": level_of(plan, task.step.target)}
+            for task in plan.tasks
+        ],
+        "blocks": [
+            {"name": b.name, "tensor": b.tensor, "bytes": b.size, "offset": b.offset,
+             "first": b.first, "last": b.last}
+            for b in plan.blocks
+        ],
+    }  # fmt: skip
 
 
 def _step(plan: Plan, code: Code, index: int) -> dict[str, Any]:
@@ -69,5 +107,5 @@ def _step(plan: Plan, code: Code, index: int) -> dict[str, Any]:
     if step.target in plan.reasons:
         found["own_kernel"] = plan.reasons[step.target]
     if isinstance(step, Convolution):
-        found |= {"macs": step.macs, "weight_bytes": code.packed[index].values.nbytes}
+        found |= {"macs": step.macs, "weight_bytes": code.weights[index].nbytes}
     return found

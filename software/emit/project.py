@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
 from numpy.typing import NDArray
 
-from software.emit.code import Code
+from software.emit.code import RUNTIME, Code
+from software.emit.demand import Demand
 from software.emit.interface import PLAIN, Interface
 from software.emit.makefile import building
 from software.emit.numbers import lines_of
 from software.emit.planfile import plan_file
+from software.emit.units import Units
 from software.graph import Graph
 from software.plan.plan import Output, Plan
 from synthesis.network import Tensor as Values
@@ -20,7 +22,6 @@ from values import frozen
 from writing.files import distinct
 from writing.templates import render
 
-RUNTIME = Path(__file__).resolve().parent.parent / "runtime"
 _LISTED = 64
 
 
@@ -36,16 +37,18 @@ def emit(
     plan: Plan, sample: Sample, name: str, command_line: str, interface: Interface = PLAIN
 ) -> dict[str, str]:
     """Return the files of a project by path."""
-    code = Code(plan)
+    code = code_of(plan)
     code.helpers.update(interface.helpers)
+    further = {**code.files(), **interface.files}
+    interface = replace(interface, files=further)
     title = f"{name}: {command_line}"
     header = _header(plan, code, title)
     outputs = outputs_of(plan.graph, plan.outputs, sample)
     shown = outputs[-1] | {"listed": min(outputs[-1]["count"], _LISTED)}
     folder, values = interface.folder, interface.values
-    by_rows = plan.takes_rows and interface is PLAIN
+    by_rows = plan.takes_rows and folder == PLAIN.folder
     files = [
-        ("cnn.c", render(f"{folder}/cnn.c.j2", title=title, scheme=_scheme(plan),
+        ("cnn.c", render(f"{folder}/{code.template}", title=title, scheme=code.title,
                          **code.values(), **values)),
         ("cnn.h", render(f"{folder}/cnn.h.j2", **header, **values)),
         ("weights.h", _macros("WEIGHTS_H", f"{name}: weights", _weights(code))),
@@ -54,10 +57,10 @@ def emit(
         ("main.c", render(f"{folder}/main.c.j2", name=name, outputs=outputs, shown=shown,
                           demands_rows=by_rows, twice=by_rows, **values)),
         ("nn.h", (RUNTIME / "nn.h").read_text(encoding="utf-8")),
+        *further.items(),
         ("nn_kernels.h", render("software/nn_kernels.h.j2", kernels=code.functions,
                                 core=macro_of(plan.core.name))),
-        ("nn_kernels.c", _kernels(code)),
-        *interface.files.items(),
+        ("nn_kernels.c", sources_text((*sorted(code.helpers), *code.functions.values()))),
         *building(name, plan.core.name, header, code.functions, wide=shown["type"] == "i4",
                   interface=interface),
         ("plan.json", plan_file(plan, code, name, interface.library)),
@@ -65,12 +68,9 @@ def emit(
     return distinct(files)
 
 
-def flash_bytes(code: Code) -> int:
-    """Return the bytes of weights, biases and tables, without code."""
-    weights = sum(one.values.nbytes for one in code.packed.values())
-    starts = sum(one.nbytes for one in code.starts.values())
-    tables = 48 * len(code.packed) + 12 * len(code.images)
-    return weights + starts + tables
+def code_of(plan: Plan) -> Code:
+    """Return what cnn.c says of a plan."""
+    return Units(plan) if plan.scheme is None else Demand(plan)
 
 
 def _header(plan: Plan, code: Code, title: str) -> Mapping[str, Any]:
@@ -84,14 +84,10 @@ def _header(plan: Plan, code: Code, title: str) -> Mapping[str, Any]:
         "out_size": sum(one.pixels * one.channels for one in outputs),
         "out_bytes": sum(one.size_bytes for one in outputs),
         "arena_bytes": plan.arena_bytes,
-        "flash_bytes": flash_bytes(code),
+        "flash_bytes": code.flash_bytes,
         "macs": plan.graph.macs,
         "demands_rows": plan.takes_rows,
     }
-
-
-def _scheme(plan: Plan) -> str:
-    return f"Plan: {plan.scheme}, {plan.arena_bytes:,} bytes of RAM, kernels for {plan.core.name}"
 
 
 def _macros(guard: str, title: str, arrays: Sequence[tuple[str, NDArray[Any]]]) -> str:
@@ -106,8 +102,8 @@ def macro_of(name: str) -> str:
 
 def _weights(code: Code) -> list[tuple[str, NDArray[Any]]]:
     found: list[tuple[str, NDArray[Any]]] = []
-    for number, packed in code.packed.items():
-        found.append((f"WEIGHTS_{number}", packed.values))
+    for number, values in code.weights.items():
+        found.append((f"WEIGHTS_{number}", values))
         found.append((f"BIAS_{number}", code.starts[number]))
     return found
 
@@ -134,11 +130,6 @@ def sample_arrays(outputs: Sequence[Mapping[str, Any]], sample: Sample) -> list[
     """Return the macros of sampledata.h with their values: the input and the outputs."""
     given = sample.input.transpose(1, 2, 0).reshape(-1)
     return [("INPUT_DATA", given), *((one["macro"], one["values"]) for one in outputs)]
-
-
-def _kernels(code: Code) -> str:
-    """Return the sources of all functions that are used, one after the other."""
-    return sources_text((*sorted(code.helpers), *code.functions.values()))
 
 
 def sources_text(names: Sequence[str]) -> str:

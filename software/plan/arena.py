@@ -9,9 +9,8 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Mapping, Sequence
 
-from software.memory import Block, Overlap
+from software.memory import ALIGNMENT, Block, Overlap, aligned
 
-ALIGNMENT = 4
 _ATTEMPTS = 150
 
 
@@ -51,11 +50,6 @@ def lower_bound(blocks: Sequence[Block], allowed: Mapping[tuple[int, int], int])
                 break  # a step consumes the data of one source only, as far as this can tell
         most = max(most, total)
     return most
-
-
-def aligned(size: int, to: int = ALIGNMENT) -> int:
-    """Round a size up."""
-    return -(-size // to) * to
 
 
 def conflict(one: Block, other: Block, allowed: Mapping[tuple[int, int], int]) -> bool:

@@ -1,4 +1,4 @@
-"""The value that a planner gives: what runs in which order, and where everything stands."""
+"""The value that the planner gives: what runs in which order, and where everything stands."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ import enum
 from collections.abc import Mapping
 from dataclasses import field
 
+from diagnostics import DiagnosticError
 from diagnostics.errors import ToolError
 from software.graph import Convolution, Graph, Step
 from software.kernels import Core, Kernel
 from software.kernels.call import Call
 from software.memory import Block, Overlap
 from software.plan.arena import conflict
+from software.plan.task import Level, Spot, Task, Traffic
 from values import frozen
 
 DELIVERED = -1
@@ -49,36 +51,78 @@ class Output:
     copied: bool
 
 
+class NoRoomError(DiagnosticError):
+    """A network does not fit the memory of a microcontroller."""
+
+
 class PlanError(ToolError):
     """A plan contradicts itself: a defect of the planner."""
 
 
 @frozen(slots=False, kw_only=True)
 class Plan:
-    """Where everything stands while a graph runs.
+    """What runs in which order while a graph is computed, and where everything stands.
 
-    `rings` are the rows of each tensor in the arena that have room, all of them for a tensor that
-    is whole; the input and outputs that are neither stand in memory of the caller. `kernels` are by
-    target of the convolution, `blocks` have their offsets. `calls` are by target of the step that a
-    library computes, `reasons` why it does not compute others.
+    In a single memory `segments` run one after the other; `rings` are the rows of each tensor that
+    have room there, all of them for a tensor that is whole. For levels of memory, without `scheme`,
+    these are `tasks`, each cut into units that are copied; tensors that are `planar` stand channel
+    by channel, `buffers` are those of tasks by index and name, with `sizes` in bytes, `stored` the
+    places of weights that are not read where they are.
+
+    `places` are those of tensors; the input and outputs that have none stand in memory of the
+    caller. `used` are the bytes of each memory, `blocks` all of L1 with their offsets. `kernels`
+    are by target of the convolution, `calls` by target of the step that a library computes,
+    `reasons` why it does not compute others.
     """
 
     graph: Graph
-    scheme: Scheme
     core: Core
-    segments: tuple[Segment, ...]
-    rings: Mapping[int, int]
     kernels: Mapping[int, Kernel]
     outputs: tuple[Output, ...]
+    places: Mapping[int, Spot]
     blocks: tuple[Block, ...]
-    overlaps: tuple[Overlap, ...]
-    arena_bytes: int
-    lower_bound: int
+    used: Mapping[Level, int]
+    scheme: Scheme | None = None
+    segments: tuple[Segment, ...] = ()
+    rings: Mapping[int, int] = field(default_factory=dict)
+    overlaps: tuple[Overlap, ...] = ()
+    lower_bound: int = 0
     calls: Mapping[int, Call] = field(default_factory=dict)
     reasons: Mapping[int, str] = field(default_factory=dict)
+    tasks: tuple[Task, ...] = ()
+    planar: frozenset[int] = frozenset()
+    buffers: Mapping[tuple[int, str], Spot] = field(default_factory=dict)
+    sizes: Mapping[tuple[int, str], int] = field(default_factory=dict)
+    stored: Mapping[int, Spot] = field(default_factory=dict)
+    traffic: Traffic = Traffic()
+
+    @property
+    def name(self) -> str:
+        """What the plan is called."""
+        return "levels" if self.scheme is None else self.scheme
+
+    @property
+    def arena_bytes(self) -> int:
+        """Bytes of L1, or of the only memory."""
+        return self.used[Level.L1]
+
+    @property
+    def layers(self) -> tuple[Task, ...]:
+        """Tasks, with the links of chains in their place."""
+        return tuple(one for task in self.tasks for one in task.layers)
+
+    @property
+    def passing(self) -> frozenset[int]:
+        """Tensors that have no place: their rows go from link to link of a chain."""
+        return frozenset(one.step.target for task in self.tasks for one in task.links[:-1])
+
+    @property
+    def cycles(self) -> float:
+        """Estimated cycles of the tasks."""
+        return sum(task.cycles for task in self.tasks)
 
     def block_of(self, tensor: int) -> Block | None:
-        """Return the block of a tensor; None if it stands in memory of the caller."""
+        """Return the block of a tensor; None if it does not stand in L1."""
         return next((block for block in self.blocks if block.tensor == tensor), None)
 
     @property
@@ -113,9 +157,9 @@ class Plan:
                     raise PlanError(
                         "E909", f"{one.name} and {other.name} overlap", None, "Report this."
                     )
-        outside = {self.graph.input, *(one.tensor for one in self.outputs if not one.copied)}
+        outside = {one.tensor for one in self.outputs if not one.copied} | self.passing
         for step in self.graph.steps:
-            if step.target not in self.rings and step.target not in outside:
+            if step.target not in self.places and step.target not in outside:
                 raise PlanError("E909", f"{step.name} has no place", None, "Report this.")
             if isinstance(step, Convolution) and self.function_of(step) is None:
                 raise PlanError("E909", f"{step.name} has no kernel", None, "Report this.")

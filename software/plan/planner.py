@@ -8,11 +8,12 @@ from math import lcm
 from software.graph import Combine, Convolution, Graph, Pool, PoolKind, Step, sources_of
 from software.kernels import Core, Kernel, choose
 from software.kernels.call import Call
-from software.memory import Block, Overlap
-from software.plan.arena import aligned, lower_bound, place
+from software.memory import Block, Overlap, aligned
+from software.plan.arena import lower_bound, place
 from software.plan.lines import in_lines
 from software.plan.plan import DELIVERED, Output, Plan, Scheme, Segment
 from software.plan.streaming import Pull, parts_of, rows_of, streams
+from software.plan.task import Level, Spot
 
 
 def plan(
@@ -53,7 +54,8 @@ def plan(
     placed, peak = place(blocks, overlaps)
     return Plan(
         graph=graph, scheme=scheme, core=core, segments=segments, rings=rings, kernels=chosen,
-        outputs=outputs, blocks=placed, overlaps=overlaps, arena_bytes=aligned(peak),
+        outputs=outputs, blocks=placed, overlaps=overlaps, used={Level.L1: aligned(peak)},
+        places={b.tensor: Spot(Level.L1, b.offset) for b in placed if b.tensor is not None},
         lower_bound=lower_bound(blocks, {(o.data, o.result): o.distance for o in overlaps}),
         calls=calls or {},
     )  # fmt: skip
@@ -275,8 +277,3 @@ def _distance(step: Step, graph: Graph) -> int | None:
             return max((y + 1) * made - parts_of(step, y)[0].first * data for y in rows)
         case _:
             return None
-
-
-def smallest(plans: Sequence[Plan]) -> Plan:
-    """Return the plan that needs least memory."""
-    return min(plans, key=lambda one: one.arena_bytes)

@@ -14,11 +14,11 @@ from quantization.q15.execute import execute
 from quantization.q15.file import StoredNetwork
 from quantization.q15.formats import Guard
 from quantization.q15.network import QuantizedNetwork
-from software.build import Need, NoRoomError, flash_problems, memory_problems
+from software.build import Need, flash_problems, memory_problems
 from software.cmsis.tree import read_library
 from software.emit.interface import Library
 from software.emit.text import amount
-from software.plan.plan import Scheme
+from software.plan.plan import NoRoomError, Scheme
 from software.profile import Profile
 from software.q15.calls import Program, program
 from software.q15.emit import COLUMN_MAJOR, ROW_MAJOR, Sample, emit, flash_bytes

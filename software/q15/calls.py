@@ -9,8 +9,8 @@ from diagnostics import Diagnostic, DiagnosticError, Place
 from quantization.formats import limits
 from quantization.q15.graph import Add, Clip, Concat, Graph, Pool, Step, Weighted
 from quantization.q15.network import QuantizedNetwork
-from software.memory import Block, Overlap
-from software.plan.arena import aligned, place
+from software.memory import Block, Overlap, aligned
+from software.plan.arena import place
 from software.q15 import functions
 from software.q15.functions import Function
 from values import frozen

@@ -80,8 +80,6 @@ def test_parts_of_a_room_stand_on_those_above_them() -> None:
 
 LOOKING_DOWN = {
     ("synthesis", "network", "network_validation"),
-    ("software", "levels", "build"),
-    ("software", "levels", "emit"),
     ("software", "emit", "build"),
     ("commands", "software", "loader"),
 }

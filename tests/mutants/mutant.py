@@ -14,7 +14,7 @@ ROOMS = (
         for one in ("encode", "place", "simulate", "resolve", "arrange", "mapping")
     ),
     *(f"emulator/{one}" for one in ("decode", "machine", "checks", "comparison")),
-    *(f"software/{one}" for one in ("kernels", "plan", "levels", "container", "runtime")),
+    *(f"software/{one}" for one in ("kernels", "plan", "container", "runtime")),
     "quantization",
     "checkpoint",
     "layers",

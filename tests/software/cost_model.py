@@ -24,21 +24,19 @@ from emulator.cpu.compiler import PREFERENCE
 from emulator.cpu.counting import NOTHING
 from emulator.cpu.memory_map import CoreMemory
 from emulator.plain import CopyEngine, compile_plain, run_plain
+from software.build import WAYS, best_plan
 from software.cores import CORES
-from software.cost import FILE, predicted, total_work
-from software.emit.levels import emit_levels
 from software.emit.project import Sample, emit
 from software.fuse import fuse
 from software.graph import Graph
-from software.levels.build import WAYS, best_plan
-from software.levels.cost import channel_work, plane_work
-from software.levels.layers import takes_planes
-from software.levels.plan import LevelPlan
-from software.levels.schemes import Way
-from software.levels.select import Planner, Wish
 from software.lower import lower
+from software.plan.cost import channel_work, plane_work
+from software.plan.layers import takes_planes
 from software.plan.plan import Plan, Scheme
 from software.plan.planner import plan
+from software.plan.prediction import FILE, predicted, total_work
+from software.plan.schemes import Way
+from software.plan.select import Planner, Wish
 from software.profile import Profile
 from synthesis.network import Activation, Combination, Layer, Network, Operator, Pooling
 from synthesis.simulate import simulate
@@ -50,18 +48,15 @@ _SECONDS = 1800.0
 _WHOLE = 64 << 20
 
 
-def counted(made: Plan | LevelPlan, network: Network) -> tuple[int, float]:
+def counted(made: Plan, network: Network) -> tuple[int, float]:
     """Return the instructions and cycles of an inference on the emulated core.
 
     An engine makes the copies between levels of memory.
     """
     outputs = simulate(network, average_rounding=False).outputs
     delivered = tuple(outputs[layer.index] for layer in network.outputs())
-    sample, levels = Sample(network.sample, delivered), isinstance(made, LevelPlan)
-    if isinstance(made, LevelPlan):
-        files = emit_levels(made, sample, "net", "")
-    else:
-        files = emit(made, sample, "net", "")
+    levels = made.scheme is None
+    files = emit(made, Sample(network.sample, delivered), "net", "")
     with tempfile.TemporaryDirectory() as name:
         for path, text in files.items():
             (Path(name) / path).write_text(text)
@@ -297,7 +292,7 @@ def _fitted(work: NDArray[np.float64], total: NDArray[np.float64]) -> NDArray[np
     return rates
 
 
-def planned(graph: Graph, core: str) -> LevelPlan:
+def planned(graph: Graph, core: str) -> Plan:
     """Return the plan whose cost is predicted: each layer as a whole, all of them in L1."""
     profile = Profile("measured", CORES[core], 1 << 28, _WHOLE >> 1, dma=3)
     wish = Wish(ways=WAYS["resident"])

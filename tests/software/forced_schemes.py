@@ -16,15 +16,15 @@ from pathlib import Path
 import numpy as np
 
 from diagnostics import DiagnosticError
+from software.build import WAYS
 from software.cores import CORES
-from software.emit.levels import emit_levels
-from software.emit.project import Sample
+from software.emit.project import Sample, emit
 from software.fuse import fuse
 from software.graph import Graph
-from software.levels.build import WAYS
-from software.levels.plan import Level, LevelPlan, Task
-from software.levels.select import Planner, Wish
 from software.lower import lower
+from software.plan.plan import Plan
+from software.plan.select import Planner, Wish
+from software.plan.task import Level, Task
 from software.profile import Profile
 from synthesis.network import Network
 from synthesis.options import ResolveOptions
@@ -50,7 +50,7 @@ def network_of(deployed: Deployed, folder: Path) -> Network:
     return network
 
 
-def forced_plan(graph: Graph, scheme: str, *, large: bool) -> LevelPlan:
+def forced_plan(graph: Graph, scheme: str, *, large: bool) -> Plan:
     """Return the plan of a graph with a scheme in the smallest L1 with which it fits.
 
     With `large` layers have all of it that they need.
@@ -78,7 +78,7 @@ def results(
     graph = fuse(lower(network))
     for scheme in schemes:
         plan = forced_plan(graph, scheme, large=scheme in ("resident", "chain"))
-        files = emit_levels(plan, Sample(network.sample, outputs), scheme, "")
+        files = emit(plan, Sample(network.sample, outputs), scheme, "")
         files |= {"nn_copies.c": DELAYED.read_text()}
         result = run_project(files, folder / scheme, ("-O2",))
         steps = sum(task.way in WAYS[scheme] for task in plan.layers)

@@ -14,13 +14,12 @@ from unittest.mock import patch
 
 from diagnostics import DiagnosticError
 from software.cores import CORES
-from software.emit.levels import emit_levels
-from software.emit.project import Sample
+from software.emit.project import Sample, emit
 from software.fuse import fuse
-from software.levels.plan import LevelPlan
-from software.levels.schemes import Way
-from software.levels.select import Planner, Wish
 from software.lower import lower
+from software.plan.plan import Plan
+from software.plan.schemes import Way
+from software.plan.select import Planner, Wish
 from software.profile import Profile
 from synthesis.simulate import simulate
 from tests.software.compiled import compiler
@@ -81,7 +80,7 @@ int main(void)
 """
 
 
-def planned(seeds: Sequence[int]) -> Iterator[tuple[LevelPlan, Sample]]:
+def planned(seeds: Sequence[int]) -> Iterator[tuple[Plan, Sample]]:
     """Yield plans of random networks in random memories, as far as they fit them."""
     for seed, chain in [*((one, False) for one in seeds), *((one, True) for one in CHAINS)]:
         choice = random.Random(seed)
@@ -104,7 +103,7 @@ def planned(seeds: Sequence[int]) -> Iterator[tuple[LevelPlan, Sample]]:
         yield plan, Sample(network.sample, tuple(found[one.index] for one in network.outputs()))
 
 
-def told(plan: LevelPlan, sample: Sample) -> str:
+def told(plan: Plan, sample: Sample) -> str:
     """Return the line that the program has to print of a plan: what Python copies, and when."""
     executor = LevelExecutor(plan, delayed=True)
     machine, order = executor.machine, 0
@@ -137,10 +136,10 @@ def _network(number: int, files: dict[str, str]) -> str:
     return renamed + text + _CHECK
 
 
-def sources(plans: Sequence[tuple[LevelPlan, Sample]]) -> dict[str, str]:
+def sources(plans: Sequence[tuple[Plan, Sample]]) -> dict[str, str]:
     """Return the files of the program."""
     numbers = range(len(plans))
-    networks = {f"net_{n}.c": _network(n, emit_levels(*plans[n], "levels", "")) for n in numbers}
+    networks = {f"net_{n}.c": _network(n, emit(*plans[n], "levels", "")) for n in numbers}
     include, levels = '#include "nn_kernels.h"\n', '#include "nn_levels.h"\n'
     kernels = [(RUNTIME / name).read_text() for name in (*_HELPERS, *_KERNELS.values())]
     runs = [(RUNTIME / f"levels_{kind}.c").read_text() for kind in _KINDS]
@@ -159,7 +158,7 @@ def sources(plans: Sequence[tuple[LevelPlan, Sample]]) -> dict[str, str]:
     }  # fmt: skip
 
 
-def run_bundle(plans: Sequence[tuple[LevelPlan, Sample]], folder: Path) -> list[str]:
+def run_bundle(plans: Sequence[tuple[Plan, Sample]], folder: Path) -> list[str]:
     """Return the lines that the program prints."""
     files = sources(plans)
     for name, text in files.items():

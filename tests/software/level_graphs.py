@@ -21,15 +21,15 @@ import numpy as np
 
 from diagnostics import DiagnosticError
 from software.cores import CORES
-from software.emit.levels import emit_levels
-from software.emit.project import Sample
+from software.emit.project import Sample, emit
 from software.fuse import fuse
 from software.graph import Graph
-from software.levels.plan import Level, LevelPlan, Traffic
-from software.levels.schemes import Way
-from software.levels.select import Planner, Wish
 from software.lower import lower
-from software.plan.arena import aligned
+from software.memory import aligned
+from software.plan.plan import Plan
+from software.plan.schemes import Way
+from software.plan.select import Planner, Wish
+from software.plan.task import Level, Traffic
 from software.profile import Profile
 from synthesis.network import Network, Tensor
 from synthesis.simulate import simulate
@@ -42,7 +42,7 @@ _ROUNDS = 3
 DELAYED = Path(__file__).parent / "copies_delayed.c"
 
 
-def random_plan(graph: Graph, seed: int) -> LevelPlan | None:
+def random_plan(graph: Graph, seed: int) -> Plan | None:
     """Return a plan for random memories with random wishes; None if it does not fit them."""
     choice = random.Random(seed)
     core = list(CORES.values())[seed % len(CORES)]
@@ -59,7 +59,7 @@ def random_plan(graph: Graph, seed: int) -> LevelPlan | None:
         return None
 
 
-def wrong_run(network: Network, plan: LevelPlan, outputs: tuple[Tensor, ...]) -> Iterator[str]:
+def wrong_run(network: Network, plan: Plan, outputs: tuple[Tensor, ...]) -> Iterator[str]:
     """Yield what is wrong when a plan is executed."""
     copied = sum(plan.graph.tensors[o.tensor].size_bytes for o in plan.outputs if o.copied)
     for delayed in (False, True):
@@ -78,10 +78,10 @@ def wrong_run(network: Network, plan: LevelPlan, outputs: tuple[Tensor, ...]) ->
 
 
 def wrong_program(
-    network: Network, plan: LevelPlan, outputs: tuple[Tensor, ...], folder: Path
+    network: Network, plan: Plan, outputs: tuple[Tensor, ...], folder: Path
 ) -> Iterator[str]:
     """Yield what is wrong with the C of a plan."""
-    files = emit_levels(plan, Sample(network.sample, outputs), "random", "")
+    files = emit(plan, Sample(network.sample, outputs), "random", "")
     assert "nn_copies.c" in files
     for name, copies in (("at once", files["nn_copies.c"]), ("delayed", DELAYED.read_text())):
         result = run_project(files | {"nn_copies.c": copies}, folder / name, SANITIZED)
@@ -113,7 +113,7 @@ def judge(seed: int, folder: Path | None = None) -> tuple[list[str], Counter[str
     return wrong, taken
 
 
-def _named(plan: LevelPlan) -> Iterator[str]:
+def _named(plan: Plan) -> Iterator[str]:
     for task in plan.layers:
         if task.way is not None:
             weights = getattr(task.cut, "weights", "in_place" if task.in_place else "streamed")

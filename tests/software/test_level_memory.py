@@ -8,8 +8,8 @@ from itertools import product
 
 import pytest
 
-from software.levels.geometry import Geometry
-from software.levels.schemes import (
+from software.plan.geometry import Geometry
+from software.plan.schemes import (
     Pixels,
     Planes,
     Room,

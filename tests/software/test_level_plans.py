@@ -12,13 +12,12 @@ from typing import Any
 
 import pytest
 
-from software.build import NoRoomError
+from software.build import WAYS, best_plan
 from software.cores import CORES
-from software.cost import START, predicted, work_of
 from software.fuse import fuse
 from software.graph import Combine, Convolution, Graph, Pool
-from software.levels.build import WAYS, best_plan
-from software.levels.cost import (
+from software.lower import lower
+from software.plan.cost import (
     channel_work,
     compute_cycles,
     copy_cycles,
@@ -30,11 +29,12 @@ from software.levels.cost import (
     traffic_of,
     units_of,
 )
-from software.levels.layers import packed_groups, packed_planes, part_of
-from software.levels.plan import Level, LevelPlan, Task, Traffic
-from software.levels.schemes import Channels, Planes, Rows, Way, Weights
-from software.levels.select import Planner, Wish
-from software.lower import lower
+from software.plan.layers import packed_groups, packed_planes, part_of
+from software.plan.plan import NoRoomError, Plan
+from software.plan.prediction import START, predicted, work_of
+from software.plan.schemes import Channels, Planes, Rows, Way, Weights
+from software.plan.select import Planner, Wish
+from software.plan.task import Level, Task, Traffic
 from software.profile import Profile
 from tests.software.networks import random_network
 from tests.software.oracle.order import INPUT, OUTPUT, Act, pixel_events, plane_events, row_events
@@ -56,7 +56,7 @@ def _profile(l1: int, **others: Any) -> Profile:
     return Profile("plans", CORES["cortex-m4"], 1 << 20, l1, **settings)
 
 
-def _planned(graph: Graph, profile: Profile, wish: Wish | None = None) -> LevelPlan | None:
+def _planned(graph: Graph, profile: Profile, wish: Wish | None = None) -> Plan | None:
     try:
         return Planner(graph, profile, profile.l1, wish or Wish()).plan()
     except NoRoomError:
@@ -64,7 +64,7 @@ def _planned(graph: Graph, profile: Profile, wish: Wish | None = None) -> LevelP
 
 
 @pytest.fixture(scope="module")
-def plans() -> list[LevelPlan]:
+def plans() -> list[Plan]:
     """Return plans in which every way is taken."""
     found = []
     for (number, way), seed in product(enumerate(Way), SEEDS[::2]):
@@ -100,7 +100,7 @@ def _units(task: Task) -> Iterator[tuple[int, ...]]:
             raise AssertionError(task.name)
 
 
-def test_units_are_counted_as_loops_count_them(plans: list[LevelPlan]) -> None:
+def test_units_are_counted_as_loops_count_them(plans: list[Plan]) -> None:
     for plan in plans:
         for task in plan.layers:
             if task.layer is not None and task.way is not Way.ROW_CHAIN:
@@ -108,7 +108,7 @@ def test_units_are_counted_as_loops_count_them(plans: list[LevelPlan]) -> None:
                 assert task.groups == len(range(0, task.layer.filters, task.cut.filters))
 
 
-def test_work_in_rows_is_that_of_each_group_of_filters(plans: list[LevelPlan]) -> None:
+def test_work_in_rows_is_that_of_each_group_of_filters(plans: list[Plan]) -> None:
     cut_ones = 0
     for plan in plans:
         for task in plan.layers:
@@ -127,7 +127,7 @@ def test_work_in_rows_is_that_of_each_group_of_filters(plans: list[LevelPlan]) -
     assert cut_ones
 
 
-def test_work_in_planes_and_channels_is_counted_as_loops_count_it(plans: list[LevelPlan]) -> None:
+def test_work_in_planes_and_channels_is_counted_as_loops_count_it(plans: list[Plan]) -> None:
     for plan in plans:
         for task in plan.layers:
             step, layer = task.step, task.layer
@@ -170,7 +170,7 @@ def _check_plane_work(task: Task, step: Convolution) -> None:
     }  # fmt: skip
 
 
-def test_products_are_those_of_every_result(plans: list[LevelPlan]) -> None:
+def test_products_are_those_of_every_result(plans: list[Plan]) -> None:
     for plan in plans[:10]:
         for task in plan.layers:
             match task.step:
@@ -188,7 +188,7 @@ def test_products_are_those_of_every_result(plans: list[LevelPlan]) -> None:
 
 
 def test_estimates_of_cores_that_were_not_measured_grow_with_the_work(
-    plans: list[LevelPlan],
+    plans: list[Plan],
 ) -> None:
     """They are rough, and say so: each result costs more than a product, a row more than that."""
     core = next(core for core in CORES.values() if predicted({START: 1}, core.name) is None)
@@ -224,7 +224,7 @@ def test_copies_take_their_bytes_and_starts_and_go_on_beside_the_computation() -
         assert both == copies / number + max(compute, copies) + 20 * number
 
 
-def _cycles(task: Task, plan: LevelPlan, profile: Profile, far: bool) -> float:
+def _cycles(task: Task, plan: Plan, profile: Profile, far: bool) -> float:
     """Return what docs/memory-levels.md says that a task takes; `far`: its data are in L3."""
     compute = sum(compute_cycles(link, plan.core, plan.kernels) for link in task.layers)
     traffic = Traffic()
@@ -323,7 +323,7 @@ def test_tasks_cover_the_steps_and_say_whether_they_are_what_was_asked() -> None
 
 
 def test_memories_are_used_as_far_as_stated_and_nothing_shares_bytes(
-    plans: list[LevelPlan],
+    plans: list[Plan],
 ) -> None:
     for plan in plans:
         blocks = [*plan.blocks]

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from emulator.cpu.compiler import PREFERENCE
+from software.build import best_plan
 from software.cores import CORES
 from software.fuse import fuse
-from software.levels.build import best_plan
-from software.levels.channels import distance
-from software.levels.geometry import Geometry
-from software.levels.plan import Level, Spot, Task
-from software.levels.schemes import (
+from software.lower import lower
+from software.plan.channels import distance
+from software.plan.geometry import Geometry
+from software.plan.schemes import (
     Planes,
     Room,
     Rows,
@@ -27,8 +27,8 @@ from software.levels.schemes import (
     rows,
     smallest,
 )
-from software.levels.select import Planner, Wish
-from software.lower import lower
+from software.plan.select import Planner, Wish
+from software.plan.task import Level, Spot, Task
 from software.profile import Profile
 from synthesis.network import Layer, Network, Operator
 from synthesis.simulate import simulate

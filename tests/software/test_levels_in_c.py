@@ -14,10 +14,10 @@ from software.cores import CORES
 from software.emit.project import Sample
 from software.fuse import fuse
 from software.graph import Combine, Convolution, Pool, PoolKind
-from software.levels.plan import LevelPlan
-from software.levels.schemes import Channels, Planes, Rows, Way, Weights
-from software.levels.select import Planner, Wish
 from software.lower import lower
+from software.plan.plan import Plan
+from software.plan.schemes import Channels, Planes, Rows, Way, Weights
+from software.plan.select import Planner, Wish
 from software.profile import Profile
 from synthesis.network import Network
 from synthesis.simulate import simulate
@@ -48,7 +48,7 @@ CASES = [
 
 def _made(
     seed: int, way: Way, l1: int, l2: int, dma: int, in_place: bool
-) -> tuple[Network, LevelPlan, Sample]:
+) -> tuple[Network, Plan, Sample]:
     network, rounding = random_network(seed), seed % 3 == 0
     found = simulate(network, average_rounding=rounding).outputs
     outputs = tuple(found[layer.index] for layer in network.outputs())
@@ -74,7 +74,7 @@ def test_python_does_so_too_and_counts_what_is_copied(
     assert [*wrong_run(network, plan, sample.outputs)] == []
 
 
-def _traits(plan: LevelPlan) -> set[str]:
+def _traits(plan: Plan) -> set[str]:
     """Return what a plan meets in the C of memory levels."""
     found: set[str] = set()
     for task in plan.layers:

@@ -160,10 +160,8 @@ def software_options(
         parser.error(f"argument --scheme: {args.scheme} is for --device MCU")
     for dest in sorted(names.keys() & _LEVELS) if calls else ():
         parser.error(f"argument {names[dest]}: is for --device MCU")
-    schemes = (Scheme(args.scheme),) if args.scheme in [*Scheme] else tuple(Scheme)
     return SoftwareOptions(
         args.mcu,
-        schemes,
         None if args.kernels == "auto" else frozenset({"c", args.kernels}),
         args.l1,
         args.flash,

@@ -9,8 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from software.graph import Convolution, Copy, Insert, Int64, Roll
-from software.levels.plan import Level, LevelPlan, Spot, Task
-from software.levels.schemes import Channels, Planes, Rows
+from software.plan.plan import Plan
+from software.plan.schemes import Channels, Planes, Rows
+from software.plan.task import Level, Spot, Task
 from tests.software.oracle.machine import Bytes
 from tests.software.oracle.machine import Copy as Transfer
 from tests.software.oracle.order import INPUT, OUTPUT
@@ -24,7 +25,7 @@ from tests.software.oracle.state import State, moved, weight_data
 class LevelExecutor(State):
     """Memory of a program; `run` is one inference. `machine` counts what is copied."""
 
-    def __init__(self, plan: LevelPlan, *, delayed: bool = False) -> None:
+    def __init__(self, plan: Plan, *, delayed: bool = False) -> None:
         super().__init__(plan, delayed=delayed)
         if self.graph.kept is not None:
             self._whole(self.graph.kept)[:] = 0

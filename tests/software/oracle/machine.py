@@ -14,7 +14,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
-from software.levels.plan import Level, Spot, Traffic
+from software.plan.task import Level, Spot, Traffic
 from tests.software.oracle.order import INPUT, OUTPUT, WEIGHTS
 from values import frozen
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Iterator, Sequence
 
-from software.levels.geometry import Geometry
+from software.plan.geometry import Geometry
 from values import frozen
 
 INPUT, WEIGHTS, OUTPUT = 0, 1, 2

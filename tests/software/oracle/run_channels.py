@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from software.graph import Convolution, Pool, PoolKind
-from software.levels.layers import part_of
-from software.levels.plan import Task
-from software.levels.schemes import Channels
+from software.plan.layers import part_of
+from software.plan.schemes import Channels
+from software.plan.task import Task
 from tests.software.oracle.arithmetic import finished, mean
 from tests.software.oracle.machine import Bytes
 from tests.software.oracle.machine import Copy as Transfer

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from software.graph import Convolution, Pool, PoolKind
-from software.levels.buffers import bands_of
-from software.levels.layers import part_of
-from software.levels.plan import Task
-from software.levels.schemes import Planes
+from software.plan.buffers import bands_of
+from software.plan.layers import part_of
+from software.plan.schemes import Planes
+from software.plan.task import Task
 from tests.software.oracle.arithmetic import finished, mean
 from tests.software.oracle.machine import Bytes
 from tests.software.oracle.machine import Copy as Transfer

@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from software.graph import Combine, Convolution, Pool, PoolKind, sources_of
-from software.levels.buffers import SCRATCH, bands_of
-from software.levels.geometry import Geometry
-from software.levels.layers import part_of
-from software.levels.plan import Spot, Task
-from software.levels.schemes import Rows, Weights
+from software.plan.buffers import SCRATCH, bands_of
+from software.plan.geometry import Geometry
+from software.plan.layers import part_of
+from software.plan.schemes import Rows, Weights
+from software.plan.task import Spot, Task
 from tests.software.oracle.arithmetic import joined, mean, sums_of_row
 from tests.software.oracle.machine import Bytes
 from tests.software.oracle.machine import Copy as Transfer

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from software.graph import Convolution
-from software.levels.layers import packed_groups, packed_planes
-from software.levels.plan import Level, LevelPlan, Spot, Task
-from software.levels.schemes import Channels, Planes
+from software.plan.layers import packed_groups, packed_planes
+from software.plan.plan import Plan
+from software.plan.schemes import Channels, Planes
+from software.plan.task import Level, Spot, Task
 from tests.software.oracle.machine import Bytes, Machine
 from tests.software.oracle.machine import Copy as Transfer
 from tests.software.oracle.order import WEIGHTS
@@ -21,7 +22,7 @@ def moved(spot: Spot, offset: int) -> Spot:
 class State:
     """A plan with its memories; outputs of the caller stand behind `out_start` bytes of input."""
 
-    def __init__(self, plan: LevelPlan, *, delayed: bool) -> None:
+    def __init__(self, plan: Plan, *, delayed: bool) -> None:
         self.plan, self.graph, self._passing = plan, plan.graph, plan.passing
         tensors = self.graph.tensors
         self.out_start = tensors[self.graph.input].size_bytes
@@ -51,7 +52,7 @@ class State:
         self.machine.start(channel, Transfer(to, size, source, size, size, 1))
 
 
-def weight_data(task: Task, plan: LevelPlan) -> list[Bytes]:
+def weight_data(task: Task, plan: Plan) -> list[Bytes]:
     """Return the weights of a task in the order in which they are copied, group by group."""
     step = task.step
     assert isinstance(step, Convolution) and task.cut is not None

@@ -1,16 +1,13 @@
-"""What the planner of memory levels gives: how each layer is cut, and where all stands."""
+"""Levels of memory, places in them, and steps that are cut for them."""
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
 
-from software.graph import Graph, Step, sources_of
-from software.kernels import Core, Kernel
-from software.levels.geometry import Geometry, aligned
-from software.levels.schemes import Cut, Planes, Rows, Way, Weights
-from software.memory import Block
-from software.plan.plan import Output
+from software.graph import Step, sources_of
+from software.memory import aligned
+from software.plan.geometry import Geometry
+from software.plan.schemes import Cut, Planes, Rows, Way, Weights
 from values import frozen
 
 
@@ -147,50 +144,6 @@ class Task:
     def filters_outer(self) -> bool:
         """Whether all rows are read again for each group of filters."""
         return isinstance(self.cut, Rows) and self.cut.weights is Weights.WEIGHTS_OUTER
-
-
-@frozen(slots=False, kw_only=True)
-class LevelPlan:
-    """Tasks in order, and where everything stands.
-
-    `places` are those of tensors, `planar` tensors stand channel by channel. `buffers` are those of
-    tasks, by their index and name, with `sizes` in bytes; `blocks` are all of L1. `used` are the
-    bytes of each memory, `stored` the places of weights that are not read where they are.
-    """
-
-    graph: Graph
-    core: Core
-    kernels: Mapping[int, Kernel]
-    tasks: tuple[Task, ...]
-    outputs: tuple[Output, ...]
-    places: Mapping[int, Spot]
-    planar: frozenset[int]
-    buffers: Mapping[tuple[int, str], Spot]
-    sizes: Mapping[tuple[int, str], int]
-    blocks: tuple[Block, ...]
-    used: Mapping[Level, int]
-    stored: Mapping[int, Spot]
-    traffic: Traffic
-
-    @property
-    def layers(self) -> tuple[Task, ...]:
-        """Tasks, with the links of chains in their place."""
-        return tuple(one for task in self.tasks for one in task.layers)
-
-    @property
-    def passing(self) -> frozenset[int]:
-        """Tensors that have no place: their rows go from link to link of a chain."""
-        return frozenset(one.step.target for task in self.tasks for one in task.links[:-1])
-
-    @property
-    def scheme(self) -> str:
-        """What the plan is called."""
-        return "levels"
-
-    @property
-    def cycles(self) -> float:
-        """Estimated cycles of an inference."""
-        return sum(task.cycles for task in self.tasks)
 
 
 def sums_rows(task: Task) -> tuple[int, int]:

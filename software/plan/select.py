@@ -11,26 +11,26 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from diagnostics import Diagnostic
-from software.build import NoRoomError
 from software.graph import Convolution, Graph, Insert, Roll, Step, sources_of
 from software.kernels import IN_TILES, Kernel, choose
-from software.levels.buffers import SCRATCH, buffers_of
-from software.levels.candidates import Setting, candidates, impossible
-from software.levels.chains import Chains
-from software.levels.channels import Stacks
-from software.levels.cost import compute_cycles, copy_cycles, cycles_of, traffic_of, units_of
-from software.levels.layers import (
+from software.memory import Block, aligned
+from software.plan.arena import place
+from software.plan.buffers import SCRATCH, buffers_of
+from software.plan.candidates import Setting, candidates, impossible
+from software.plan.chains import Chains
+from software.plan.channels import Stacks
+from software.plan.cost import compute_cycles, copy_cycles, cycles_of, traffic_of, units_of
+from software.plan.layers import (
     geometry_of,
     packed_groups,
     packed_planes,
     scratch_of,
     takes_planes,
 )
-from software.levels.plan import Level, LevelPlan, Spot, Task, Traffic
-from software.levels.schemes import Channels, Planes, Room, Way, smallest
-from software.memory import Block
-from software.plan.arena import aligned, place
+from software.plan.plan import NoRoomError, Plan
 from software.plan.planner import lives_of, outputs_of
+from software.plan.schemes import Channels, Planes, Room, Way, smallest
+from software.plan.task import Level, Spot, Task, Traffic
 from software.profile import Profile
 from values import frozen
 
@@ -100,7 +100,7 @@ class Planner:
         return Block(name=one.name, size=aligned(one.size_bytes), first=first, last=last,
                      tensor=tensor)  # fmt: skip
 
-    def plan(self) -> LevelPlan:
+    def plan(self) -> Plan:
         """Return the plan; raise NoRoomError if there is none."""
         made = self._best_plan()
         if made is None and self.with_chains:  # input and output of a chain exist at the same time
@@ -110,7 +110,7 @@ class Planner:
             raise NoRoomError(self._refusal())
         return made
 
-    def _best_plan(self) -> LevelPlan | None:
+    def _best_plan(self) -> Plan | None:
         inside = {t for t, level in self.far.items() if level is Level.L1} | self.l1_only
         best = self._tasks(inside)
         order = sorted(self.far, key=lambda t: self.lives[t])
@@ -269,7 +269,7 @@ class Planner:
         groups = packed_groups(step, self.kernels[step.target], task.cut.filters)
         return sum(one.values.nbytes for one in groups)
 
-    def _placed(self, tasks: tuple[Task, ...], inside: set[int]) -> LevelPlan | None:
+    def _placed(self, tasks: tuple[Task, ...], inside: set[int]) -> Plan | None:
         """Return a plan with all places; None if a memory is too small for the arrangement."""
         blocks: dict[Level, list[Block]] = {Level.L1: [], Level.L2: [], Level.L3: []}
         lives = self._lives_in(tasks)
@@ -316,7 +316,7 @@ class Planner:
         traffic = Traffic()
         for link in (link for task in tasks for link in task.layers):
             traffic = traffic.plus(self._copied(link))
-        return LevelPlan(
+        return Plan(
             graph=self.graph, core=self.profile.core, kernels=self.kernels, tasks=tasks,
             outputs=self.outputs, places=places, planar=self._planar(tasks), buffers=buffers,
             sizes=sizes, blocks=tuple(found), used=used, stored=stored, traffic=traffic,

@@ -10,13 +10,13 @@ from dataclasses import replace
 
 from software.graph import Convolution, Graph, Pool, Step, sources_of
 from software.kernels import Kernel
-from software.levels.buffers import DONE_BYTES, SCRATCH, buffers_of
-from software.levels.cost import compute_cycles, copy_cycles, cycles_of, traffic_of
-from software.levels.geometry import aligned
-from software.levels.layers import geometry_of
-from software.levels.plan import Task, Traffic
-from software.levels.schemes import Rows, Way, Weights
+from software.memory import aligned
+from software.plan.buffers import DONE_BYTES, SCRATCH, buffers_of
+from software.plan.cost import compute_cycles, copy_cycles, cycles_of, traffic_of
+from software.plan.layers import geometry_of
+from software.plan.schemes import Rows, Way, Weights
 from software.plan.streaming import streams
+from software.plan.task import Task, Traffic
 from software.profile import Profile
 from values import frozen
 

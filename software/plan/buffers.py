@@ -6,10 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from software.graph import Convolution
 from software.kernels import Kernel
-from software.levels.geometry import Geometry, aligned
-from software.levels.layers import packed_groups, scratch_of
-from software.levels.plan import Level, Task, sums_rows
-from software.levels.schemes import Channels, Planes, Rows, Weights
+from software.memory import aligned
+from software.plan.geometry import Geometry
+from software.plan.layers import packed_groups, scratch_of
+from software.plan.schemes import Channels, Planes, Rows, Weights
+from software.plan.task import Level, Task, sums_rows
 
 _SUM_BYTES = 4
 DONE_BYTES = 2

@@ -7,11 +7,10 @@ from dataclasses import replace
 
 from software.graph import Combine, Convolution, Graph, Pool, Step
 from software.kernels import Kernel
-from software.levels.buffers import buffers_of
-from software.levels.geometry import Geometry
-from software.levels.layers import geometry_of, scratch_of, takes_planes
-from software.levels.plan import Level, Task
-from software.levels.schemes import (
+from software.plan.buffers import buffers_of
+from software.plan.geometry import Geometry
+from software.plan.layers import geometry_of, scratch_of, takes_planes
+from software.plan.schemes import (
     Cut,
     Pixels,
     Room,
@@ -21,6 +20,7 @@ from software.levels.schemes import (
     resident_memory,
     ways,
 )
+from software.plan.task import Level, Task
 from values import frozen
 
 _ATTEMPTS = 8

@@ -9,7 +9,8 @@ import enum
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from software.levels.geometry import Geometry, aligned
+from software.memory import aligned
+from software.plan.geometry import Geometry
 from values import frozen
 
 

@@ -1,4 +1,4 @@
-"""The files of a project whose layers are cut for memory levels."""
+"""Plans for levels of memory: tasks of units, and the copies between memories."""
 
 from __future__ import annotations
 
@@ -6,54 +6,64 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from software.emit.interface import Interface
-from software.emit.makefile import building
-from software.emit.numbers import lines_of
-from software.emit.project import RUNTIME, Sample, macro_of, outputs_of, sample_arrays, sources_text
+from software.emit.code import RUNTIME, Code, flags_of, value_kind
 from software.graph import Combine, Convolution, Copy, Insert, Pool, PoolKind, Roll, sources_of
 from software.kernels import Packed
-from software.levels.buffers import DONE
-from software.levels.layers import packed_groups, packed_planes
-from software.levels.plan import Level, LevelPlan, Spot, Task
-from software.levels.schemes import Channels, Planes, Rows, Weights
+from software.plan.buffers import DONE
+from software.plan.layers import packed_groups, packed_planes
+from software.plan.plan import Plan
 from software.plan.planner import scratch_bytes, sums_bytes, window_bytes, windows_at_once
-from writing.files import distinct
-from writing.templates import render
+from software.plan.schemes import Channels, Planes, Rows, Weights
+from software.plan.task import Level, Spot, Task
 
-_MEMORIES = {Level.L1: "cnn_arena", Level.L2: "cnn_l2", Level.L3: "cnn_l3"}
 _MODES = {
     Weights.IN_PLACE: "NN_IN_PLACE",
     Weights.RESIDENT: "NN_RESIDENT",
     Weights.ROWS_OUTER: "NN_ROWS_OUTER",
     Weights.WEIGHTS_OUTER: "NN_WEIGHTS_OUTER",
 }
-_ABSOLUTE, _WIDE, _LIMITED = 1, 2, 4
 
 
-class LevelCode:
-    """What cnn.c says of a plan, as values for its template."""
+class Units(Code):
+    """Says of each task of a plan how it is cut and where its buffers are."""
 
-    def __init__(self, plan: LevelPlan) -> None:
-        self.plan, self.graph = plan, plan.graph
-        self.functions: dict[str, str] = {}
-        self.helpers = {"data.c", "keep_max.c", "keep_sum.c"}
-        self.weights: dict[int, NDArray[Any]] = {}
+    template = "levels.c.j2"
+    caller = ("in", "out")
+
+    def __init__(self, plan: Plan) -> None:
+        super().__init__(plan)
+        self.helpers |= {"keep_max.c", "keep_sum.c"}
         self.tasks = [one for task in plan.tasks for one in self._described(task)]
 
-    def base(self, tensor: int) -> str:
-        """Return where a tensor begins, as C writes it."""
-        if tensor in self.plan.places:
-            return self.at(self.plan.places[tensor])
-        if tensor == self.graph.input:
-            return "in"
-        offset = next(o.offset for o in self.plan.outputs if o.tensor == tensor and not o.copied)
-        return f"(out + {offset})"
+    @property
+    def title(self) -> str:
+        """The plan in a line."""
+        plan = self.plan
+        return f"Plan: memory levels, {plan.arena_bytes:,} bytes of L1, for {plan.core.name}"
 
-    def at(self, spot: Spot | None) -> str:
-        """Return a place, as C writes it."""
-        return "NULL" if spot is None else f"({_MEMORIES[spot.level]} + {spot.offset})"
+    @property
+    def table_bytes(self) -> int:
+        """Bytes of tables, without weights."""
+        return 160 * len(self.tasks)
+
+    def files(self) -> Mapping[str, str]:
+        """Return the functions of tasks, and the copies."""
+        return {
+            "nn_levels.h": (RUNTIME / "levels.h").read_text(encoding="utf-8"),
+            "nn_levels.c": "".join(self._runs()),
+            "nn_copies.c": (RUNTIME / "levels_copies.c").read_text(encoding="utf-8"),
+        }
+
+    def _runs(self) -> Iterator[str]:
+        """Yield the functions that are used; all begin with the same line."""
+        used = {task["kind"] for task in self.tasks}
+        used |= {"rows"} if "chain" in used else set()  # its functions make the rows of chains
+        kinds = (kind for kind in ("planes", "rows", "chain", "channels") if kind in used)
+        for number, kind in enumerate(kinds):
+            text = (RUNTIME / f"levels_{kind}.c").read_text(encoding="utf-8")
+            first, newline, rest = text.partition("\n")
+            yield rest if number else first + newline + rest
 
     def _buffer(self, task: Task, name: str) -> str:
         return self.at(self.plan.buffers.get((task.index, name)))
@@ -129,16 +139,15 @@ class LevelCode:
                     for p in step.pieces
                 ]}  # fmt: skip
             case Insert():
-                size = self.graph.tensors[step.source].size_bytes
-                start = self.graph.tensors[step.target].size_bytes - size
+                size = self.size(step.source)
+                start = self.size(step.target) - size
                 return {"pieces": [
                     {"to": f"{self.base(step.target)} + {start}", "to_step": size,
                      "from": self.base(step.source), "from_step": size, "length": size, "count": 1}
                 ]}  # fmt: skip
             case Roll():
                 self.helpers.add("roll.c")
-                size = self.graph.tensors[step.target].size_bytes
-                return {"kind": "roll", "size": size, "dropped": step.dropped}
+                return {"kind": "roll", "size": self.size(step.target), "dropped": step.dropped}
             case _:
                 raise AssertionError(f"{task.name} is not cut")
 
@@ -191,11 +200,10 @@ class LevelCode:
             "average": int(pool.kind is not PoolKind.MAX),
             "rounded": int(pool.kind is PoolKind.ROUNDED),
         }  # fmt: skip
-        flags = _ABSOLUTE * step.absolute | _WIDE * step.wide | _LIMITED * step.limited
+        self.starts[task.index] = step.start.astype(np.int32)
         window = (step.kernel[0], step.dilation, step.stride[0])
         return {
-            "conv": step, "flags": flags, "function": kernel.function, "window": window,
-            "start": step.start,
+            "conv": step, "flags": flags_of(step), "function": kernel.function, "window": window,
         } | places | pooled  # fmt: skip
 
     def _rows(self, task: Task, cut: Rows) -> dict[str, Any]:
@@ -247,118 +255,21 @@ class LevelCode:
 
     def values(self) -> Mapping[str, Any]:
         """Return the values of the template of cnn.c."""
-        plan, graph = self.plan, self.graph
-        kept = None
-        if graph.kept is not None:
-            kept = {"base": self.base(graph.kept), "size": graph.tensors[graph.kept].size_bytes}
+        plan = self.plan
         used = {task["kind"] for task in self.tasks}
         rows = [max(task["window"][0], task["layer"].sources)
                 for task in self.tasks if "layer" in task]  # fmt: skip
-        copies = [
-            {"offset": o.offset, "base": self.base(o.tensor),
-             "size": graph.tensors[o.tensor].size_bytes}
-            for o in plan.outputs if o.copied
-        ]  # fmt: skip
-        kinds = {n: values.dtype.kind + str(values.dtype.itemsize)
-                 for n, values in self.weights.items()}  # fmt: skip
         in_place = {task.index for task in plan.layers if task.in_place}
-        return {
-            "tasks": self.tasks, "kept": kept, "copies": copies, "used": used,
+        return self.common() | {
+            "tasks": self.tasks, "used": used,
             "layered": bool(used & {"rows", "planes", "chain", "channels"}),
             "window_rows": max(rows, default=1), "l1_bytes": plan.used[Level.L1],
             "l2_bytes": plan.used[Level.L2], "l3_bytes": self.l3_bytes(),
-            "arrays": [{"number": n, "type": kinds[n], "in_place": n in in_place}
-                       for n in self.weights],
+            "arrays": [{"number": n, "type": value_kind(values), "in_place": n in in_place}
+                       for n, values in self.weights.items()],
         }  # fmt: skip
 
     def l3_bytes(self) -> int:
         """Return the bytes of images in L3; weights are arrays of their own."""
         stored = [spot.offset for spot in self.plan.stored.values()]
         return min(stored, default=self.plan.used[Level.L3])
-
-    @property
-    def weight_bytes(self) -> int:
-        """Bytes of weights, of what sums begin with, and of tables."""
-        weights = sum(values.nbytes for values in self.weights.values())
-        starts = sum(4 * len(task["start"]) for task in self.tasks if "start" in task)
-        return weights + starts + 160 * len(self.tasks)
-
-
-def emit_levels(plan: LevelPlan, sample: Sample, name: str, command_line: str) -> dict[str, str]:
-    """Return the files of a project by path."""
-    code = LevelCode(plan)
-    title = f"{name}: {command_line}"
-    outputs = outputs_of(plan.graph, plan.outputs, sample)
-    shown = outputs[-1] | {"listed": min(outputs[-1]["count"], 64)}
-    header = _header(plan, code, title)
-    scheme = f"Plan: memory levels, {plan.used[Level.L1]:,} bytes of L1, for {plan.core.name}"
-    interface = Interface(files=_further(code))
-    files = [
-        ("cnn.c", render("software/levels.c.j2", title=title, scheme=scheme, **code.values())),
-        ("cnn.h", render("software/cnn.h.j2", **header)),
-        ("weights.h", _macros("WEIGHTS_H", f"{name}: weights", _weights(code))),
-        ("sampledata.h", _macros("SAMPLEDATA_H", f"{name}: sample",
-                                 sample_arrays(outputs, sample))),
-        ("main.c", render("software/main.c.j2", name=name, outputs=outputs, shown=shown,
-                          demands_rows=False, twice=False)),
-        ("nn.h", (RUNTIME / "nn.h").read_text(encoding="utf-8")),
-        *interface.files.items(),
-        ("nn_kernels.h", render("software/nn_kernels.h.j2", kernels=code.functions,
-                                core=macro_of(plan.core.name))),
-        ("nn_kernels.c", sources_text((*sorted(code.helpers), *code.functions.values()))),
-        *building(name, plan.core.name, header, code.functions, wide=shown["type"] == "i4",
-                  interface=interface),
-    ]  # fmt: skip
-    return distinct(files)
-
-
-def _further(code: LevelCode) -> dict[str, str]:
-    """Return the files of a project that one without memory levels does not have."""
-    return {
-        "nn_levels.h": (RUNTIME / "levels.h").read_text(encoding="utf-8"),
-        "nn_levels.c": "".join(_runs(code)),
-        "nn_copies.c": (RUNTIME / "levels_copies.c").read_text(encoding="utf-8"),
-    }
-
-
-def _runs(code: LevelCode) -> Iterator[str]:
-    """Yield the functions that are used; all begin with the same line."""
-    used = {task["kind"] for task in code.tasks}
-    used |= {"rows"} if "chain" in used else set()  # its functions make the rows of chains
-    kinds = (kind for kind in ("planes", "rows", "chain", "channels") if kind in used)
-    for number, kind in enumerate(kinds):
-        first, newline, rest = (
-            (RUNTIME / f"levels_{kind}.c").read_text(encoding="utf-8").partition("\n")
-        )
-        yield rest if number else first + newline + rest
-
-
-def _header(plan: LevelPlan, code: LevelCode, title: str) -> Mapping[str, Any]:
-    source = plan.graph.tensors[plan.graph.input]
-    made = [plan.graph.tensors[output.tensor] for output in plan.outputs]
-    return {
-        "title": title,
-        "in_size": source.size_bytes,
-        "in_rows": source.rows,
-        "in_row_bytes": source.row_bytes,
-        "out_size": sum(one.pixels * one.channels for one in made),
-        "out_bytes": sum(one.size_bytes for one in made),
-        "arena_bytes": plan.used[Level.L1],
-        "flash_bytes": code.weight_bytes,
-        "macs": plan.graph.macs,
-        "demands_rows": False,
-    }
-
-
-def _macros(guard: str, title: str, arrays: list[tuple[str, NDArray[Any]]]) -> str:
-    macros = [{"name": name, "lines": lines_of(values)} for name, values in arrays]
-    return render("software/macros.h.j2", guard=guard, title=title, macros=macros)
-
-
-def _weights(code: LevelCode) -> list[tuple[str, NDArray[Any]]]:
-    found: list[tuple[str, NDArray[Any]]] = []
-    for number, values in code.weights.items():
-        found.append((f"WEIGHTS_{number}", values))
-        task = next(task for task in code.tasks if task["number"] == number)
-        found.append((f"BIAS_{number}", task["start"]))
-    return found

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from software.cost import predicted, work_of
 from software.graph import Combine, Convolution, Pool, Step
 from software.kernels import Core, Kernel
-from software.levels.buffers import bands_of
-from software.levels.layers import part_of
-from software.levels.plan import LevelPlan, Task, Traffic
-from software.levels.schemes import Channels, Planes, Rows, Weights
+from software.plan.buffers import bands_of
+from software.plan.layers import part_of
+from software.plan.plan import Plan
+from software.plan.prediction import predicted, work_of
+from software.plan.schemes import Channels, Planes, Rows, Weights
+from software.plan.task import Task, Traffic
 from software.profile import Profile
 
 _WAITING = 20.0
@@ -42,7 +43,7 @@ def work_of_task(task: Task, kernels: Mapping[int, Kernel]) -> dict[str, float]:
             return row_work(task, kernels)
 
 
-def is_rough(plan: LevelPlan) -> bool:
+def is_rough(plan: Plan) -> bool:
     """Whether the core of a plan, or a kernel of it, was not measured: cycles are rough then."""
     computing = (task for task in plan.layers if task.layer is not None)
     return any(

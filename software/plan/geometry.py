@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
+from software.memory import aligned
 from values import frozen
 
 Size = tuple[int, int]
-
-
-def aligned(size: int, to: int) -> int:
-    """Round a size up."""
-    return -(-size // to) * to
 
 
 @frozen(kw_only=True)

@@ -10,7 +10,7 @@ import numpy as np
 
 from software.graph import Combine, Convolution, Copy, Graph, Insert, Int8, Pool, Roll, Step
 from software.kernels import Kernel, Packed
-from software.levels.geometry import Geometry
+from software.plan.geometry import Geometry
 from software.plan.planner import scratch_bytes, sums_bytes
 
 

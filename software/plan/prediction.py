@@ -17,7 +17,7 @@ from software.kernels import Kernel
 from software.plan.planner import windows_at_once
 from values import frozen
 
-FILE = Path(__file__).parent / "costs.json"
+FILE = Path(__file__).parent.parent / "costs.json"
 _KERNELS = ("nn_", "planes ", "channels ")
 """How the names of what computes products begin."""
 START = "start"

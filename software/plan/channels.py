@@ -11,14 +11,14 @@ from dataclasses import replace
 
 from software.graph import Convolution, Graph, Pool, Step
 from software.kernels import Kernel
-from software.levels.buffers import buffers_of
-from software.levels.chains import passes
-from software.levels.cost import compute_cycles, copy_cycles, cycles_of, traffic_of
-from software.levels.geometry import Geometry
-from software.levels.layers import geometry_of
-from software.levels.plan import Level, Task, Traffic
-from software.levels.schemes import Channels, Way
+from software.plan.buffers import buffers_of
+from software.plan.chains import passes
+from software.plan.cost import compute_cycles, copy_cycles, cycles_of, traffic_of
+from software.plan.geometry import Geometry
+from software.plan.layers import geometry_of
+from software.plan.schemes import Channels, Way
 from software.plan.streaming import streams
+from software.plan.task import Level, Task, Traffic
 from software.profile import Profile
 
 
