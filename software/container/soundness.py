@@ -80,13 +80,21 @@ def staging_bytes(container: Container, layer: Layer) -> int:
     return sum(aligned(container.tensors[number].size_bytes) for number in layer.constants)
 
 
+def staged(container: Container, layer: Layer) -> bool:
+    """Whether the plan of a file has room to decrypt the weights of a layer."""
+    return planned(container) and staging_bytes(container, layer) <= layer.staging_bytes
+
+
 def arena_bytes(container: Container) -> int:
-    """Return the bytes that a reader needs: those of the plan, or one tensor after the other."""
-    if planned(container):
-        return container.header.arena_bytes
+    """Return the bytes that a reader needs: those of the plan, or one tensor after the other.
+
+    Weights that the plan has no room for are decrypted behind them.
+    """
     sizes = [aligned(container.tensors[number].size_bytes) for number in intermediates(container)]
-    staging = max((staging_bytes(container, layer) for layer in container.layers), default=0)
-    return sum(sizes) + staging
+    own = container.header.arena_bytes if planned(container) else sum(sizes)
+    behind = max((staging_bytes(container, layer) for layer in container.layers
+                  if not staged(container, layer)), default=0)  # fmt: skip
+    return aligned(own) + behind if behind else own
 
 
 def _unsupported(layer: Layer, container: Container) -> str | None:
@@ -221,8 +229,6 @@ def _areas(container: Container) -> Iterator[tuple[str, int, int, int, int]]:
         yield f"tensor {number}", tensor.arena, end, tensor.first, tensor.last
     for number, layer in enumerate(container.layers):
         needed = staging_bytes(container, layer)
-        if needed > layer.staging_bytes:
-            raise ContainerError("unsupported", f"layer {number}: no room to decrypt its weights")
-        if needed:
+        if needed and staged(container, layer):
             name = f"the weights of layer {number}"
             yield name, layer.staging, layer.staging + needed, number, number

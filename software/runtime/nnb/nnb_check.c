@@ -8,9 +8,9 @@
 #define LARGEST_SUM_UPPER ((uint64_t)1 << 29) /* of 2^61, in units of 2^32 */
 #define LONGEST_SHIFT 30
 
-static uint32_t aligned(uint32_t size)
+static uint64_t aligned(uint64_t size)
 {
-    return (size + 15) & ~(uint32_t)15;
+    return (size + 15) & ~(uint64_t)15;
 }
 
 static int sums(const nnb_layer *l)
@@ -203,7 +203,7 @@ static area area_of(const uint8_t *blob, const nnb_header *h, uint32_t layer, in
     nnb_read_layer(blob, h, layer, &l);
     if (staged) {
         found.start = l.staging;
-        found.end = found.start + nnb_staging(blob, h, &l);
+        found.end = found.start + (nnb_staged(blob, h, &l) ? nnb_staging(blob, h, &l) : 0);
         found.first = found.last = layer;
         return found;
     }
@@ -226,20 +226,6 @@ static int places_are_apart(const uint8_t *blob, const nnb_header *h)
             if (a.first <= b.last && b.first <= a.last && a.start < b.end && b.start < a.end) {
                 return 0;
             }
-        }
-    }
-    return 1;
-}
-
-static int staging_suffices(const uint8_t *blob, const nnb_header *h)
-{
-    nnb_layer l;
-    uint32_t i;
-
-    for (i = 0; i < h->layers; i++) {
-        nnb_read_layer(blob, h, i, &l);
-        if (nnb_staging(blob, h, &l) > l.staging_bytes) {
-            return 0;
         }
     }
     return 1;
@@ -280,6 +266,11 @@ uint64_t nnb_staging(const uint8_t *blob, const nnb_header *h, const nnb_layer *
     return bytes;
 }
 
+int nnb_staged(const uint8_t *blob, const nnb_header *h, const nnb_layer *l)
+{
+    return nnb_planned(blob, h) && nnb_staging(blob, h, l) <= l->staging_bytes;
+}
+
 uint64_t nnb_arena_needed(const uint8_t *blob, const nnb_header *h)
 {
     uint64_t bytes = 0, staging = 0;
@@ -287,20 +278,20 @@ uint64_t nnb_arena_needed(const uint8_t *blob, const nnb_header *h)
     nnb_layer l;
     uint32_t i;
 
-    if (nnb_planned(blob, h)) {
-        return h->arena_bytes;
-    }
     for (i = 0; i < h->layers; i++) {
         nnb_read_layer(blob, h, i, &l);
         nnb_read_tensor(blob, h, l.output, &t);
         if (i + 1 < h->layers) {
-            bytes += ((uint64_t)t.bytes + 15) & ~(uint64_t)15;
+            bytes += aligned(t.bytes);
         }
-        if (nnb_staging(blob, h, &l) > staging) {
+        if (!nnb_staged(blob, h, &l) && nnb_staging(blob, h, &l) > staging) {
             staging = nnb_staging(blob, h, &l);
         }
     }
-    return bytes + staging;
+    if (nnb_planned(blob, h)) {
+        bytes = h->arena_bytes;
+    }
+    return staging ? aligned(bytes) + staging : bytes;
 }
 
 /* Whether layers read one tensor that none writes, and only one. */
@@ -350,11 +341,8 @@ nnb_status nnb_check_executable(const uint8_t *blob, const nnb_header *h)
     if (!lives_are_true(blob, h) || !constants_are_apart(blob, h)) {
         return NNB_OVERLAP;
     }
-    if (!nnb_planned(blob, h)) {
-        return nnb_arena_needed(blob, h) > 0xFFFFFFFFu ? NNB_MEMORY : NNB_OK;
+    if (nnb_planned(blob, h) && !places_are_apart(blob, h)) {
+        return NNB_OVERLAP;
     }
-    if (!staging_suffices(blob, h)) {
-        return NNB_UNSUPPORTED;
-    }
-    return places_are_apart(blob, h) ? NNB_OK : NNB_OVERLAP;
+    return nnb_arena_needed(blob, h) > 0xFFFFFFFFu ? NNB_MEMORY : NNB_OK;
 }

@@ -77,6 +77,8 @@ uint64_t nnb_sum_limit(const nnb_tensor_record *given, const nnb_tensor_record *
 int nnb_planned(const uint8_t *blob, const nnb_header *header);
 /* Bytes into which weights and biases of a layer are decrypted. */
 uint64_t nnb_staging(const uint8_t *blob, const nnb_header *header, const nnb_layer *layer);
+/* Whether the plan has room for them; else they stand behind all that is planned. */
+int nnb_staged(const uint8_t *blob, const nnb_header *header, const nnb_layer *layer);
 uint64_t nnb_arena_needed(const uint8_t *blob, const nnb_header *header);
 nnb_status nnb_check_format(const uint8_t *blob, uint32_t size);
 nnb_status nnb_check_executable(const uint8_t *blob, const nnb_header *header);

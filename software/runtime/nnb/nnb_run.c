@@ -85,7 +85,8 @@ uint32_t nnb_input(const nnb_model *model)
     return nnb_in(&layer, 0); /* before the first layer there is nothing else to read */
 }
 
-/* Where a tensor stands that the arena holds: where the plan says, or behind those before it. */
+/* Where a tensor stands that the arena holds: where the plan says, or behind those before it;
+ * no tensor: behind all of them. */
 static uint8_t *in_arena(const run *r, uint32_t tensor)
 {
     uint8_t *at = r->arena;
@@ -93,6 +94,9 @@ static uint8_t *in_arena(const run *r, uint32_t tensor)
     nnb_layer l;
     uint32_t i;
 
+    if (r->planned && tensor == NNB_NONE) {
+        return r->arena + (((size_t)r->header.arena_bytes + 15) & ~(size_t)15);
+    }
     if (r->planned) {
         nnb_read_tensor(r->blob, &r->header, tensor, &t);
         return r->arena + t.arena;
@@ -105,7 +109,7 @@ static uint8_t *in_arena(const run *r, uint32_t tensor)
         nnb_read_tensor(r->blob, &r->header, l.output, &t);
         at += ((size_t)t.bytes + 15) & ~(size_t)15;
     }
-    return at; /* behind all of them for no tensor */
+    return at;
 }
 
 static nnb_operand operand(const run *r, uint32_t tensor)
@@ -207,7 +211,8 @@ static void run_layer(const run *r, uint32_t number)
     nnb_job job;
 
     nnb_read_layer(r->blob, &r->header, number, &layer);
-    staging = r->planned ? r->arena + layer.staging : in_arena(r, NNB_NONE);
+    staging = nnb_staged(r->blob, &r->header, &layer) ? r->arena + layer.staging
+                                                      : in_arena(r, NNB_NONE);
     x = operand(r, nnb_in(&layer, 0));
     job.layer = &layer;
     job.made = operand(r, layer.output).about;
