@@ -12,7 +12,7 @@ from diagnostics import Diagnostic
 from software.emit.interface import PLAIN, Interface
 from software.emit.project import Sample, code_of, emit
 from software.fuse import fuse
-from software.graph import Convolution, Graph, Pool, Step, sources_of
+from software.graph import Convolution, Graph
 from software.kernels import IN_TILES
 from software.kernels import choose as kernel_of
 from software.kernels.call import Call
@@ -20,7 +20,7 @@ from software.lower import lower
 from software.memory import Block
 from software.plan.lines import in_lines
 from software.plan.plan import NoRoomError, Plan, Scheme
-from software.plan.planner import plan
+from software.plan.planner import plan, stack_bytes
 from software.plan.schemes import Way
 from software.plan.select import Planner, Wish
 from software.profile import Profile
@@ -31,8 +31,6 @@ from values import frozen
 CODE_BYTES = 6144
 """Flash for the code of the network besides its weights: an estimate."""
 _COUNTER_BYTES = 2
-_STACK_BYTES, _CALL_BYTES, _POINTER_BYTES = 384, 8, 4
-"""Stack of a kernel with all below it, of the call of a step, and of a row that it asks for."""
 _LEVELS_STACK_BYTES, _LEVELS_POINTERS_BYTES = 768, 64
 """Stack of a task with all below it, and pointers to the rows of a window: estimates."""
 _NO_SCRATCH: frozenset[str] = frozenset()
@@ -202,27 +200,6 @@ def need_of(made: Plan, profile: Profile) -> Need:
     counters = max(len(code.counters), 1) * _COUNTER_BYTES
     stack = max(profile.stack, stack_bytes(made))
     return Need(made.arena_bytes, counters, stack, code.flash_bytes)
-
-
-def stack_bytes(made: Plan) -> int:
-    """Return what a plan takes of the stack: an estimate, which compilers keep from -Os on.
-
-    Steps that ask each other for rows are called from each other.
-    """
-    calls = [[_call_bytes(step) for step in made.steps_of(one)] for one in made.segments]
-    return _STACK_BYTES + max(map(sum, calls), default=0)
-
-
-def _call_bytes(step: Step) -> int:
-    """Return the bytes of the stack while a step asks for its rows."""
-    match step:
-        case Convolution():
-            rows = step.kernel[0]
-        case Pool():
-            rows = step.window[0]
-        case _:
-            rows = len(sources_of(step))
-    return _CALL_BYTES + _POINTER_BYTES * rows
 
 
 def flash_problems(need: Need, profile: Profile, sizes: Mapping[str, int]) -> list[Diagnostic]:

@@ -23,7 +23,7 @@ from software.graph import (
 from software.kernels.call import BIAS, BUFFER, DATA, RESULT, WEIGHTS, Call
 from software.plan.plan import DELIVERED, Plan, Scheme
 from software.plan.planner import sums_of, window_bytes, windows_at_once
-from software.plan.streaming import rows_of, streams
+from software.plan.streaming import read_size, rows_of, streams
 
 WIDE_TYPE, BUFFER_TYPE = "q31_t", "q15_t"
 """What a library calls results of 32 bits, and the memory that it works in."""
@@ -65,7 +65,7 @@ class Demand(Code):
         size = self.size(tensor)
         whole = self.graph.tensors[tensor].rows
         ring = self.plan.rings.get(tensor, whole)
-        ring = rows if ring >= whole else ring
+        ring = ring * rows // whole
         return self.images.setdefault((size // rows, rows, ring), len(self.images))
 
     def by_rows(self, step: Step) -> bool:
@@ -76,14 +76,23 @@ class Demand(Code):
             return self.plan.scheme is Scheme.ROWS and streams(step, self.graph)
         return not isinstance(step, Insert | Roll)
 
-    def _needs(self, step: Step, segment: int) -> list[int]:
-        """Return the tensors whose rows a step asks for."""
-        if self.plan.scheme is Scheme.RESIDENT or not streams(step, self.graph):
+    def _needs(self, step: Step, segment: int) -> list[dict[str, int]]:
+        """Return the tensors whose rows a step asks for, and how their rows are counted anew.
+
+        For `over` rows of the step there are `times` of the tensor.
+        """
+        if self.plan.scheme is Scheme.RESIDENT or not streams(step, self.graph, recounted=True):
             return []
         made = {one.target for one in self.plan.steps_of(self.plan.segments[segment])}
         if self.plan.takes_rows:
             made.add(self.graph.input)
-        return [source for source in dict.fromkeys(sources_of(step)) if source in made]
+        return [self._need(step, source) for source in dict.fromkeys(sources_of(step))
+                if source in made]  # fmt: skip
+
+    def _need(self, step: Step, source: int) -> dict[str, int]:
+        one = self.graph.tensors[source]
+        read = read_size(step, one)[0]
+        return {"tensor": source, "times": one.rows // read or 1, "over": read // one.rows or 1}
 
     def _step(self, number: int, step: Step, segment: int) -> dict[str, Any]:
         """Return what the template needs of a step."""

@@ -15,6 +15,9 @@ from software.plan.plan import DELIVERED, Output, Plan, Scheme, Segment
 from software.plan.streaming import Pull, parts_of, rows_of, streams
 from software.plan.task import Level, Spot
 
+_STACK_BYTES, _CALL_BYTES, _POINTER_BYTES = 384, 8, 4
+"""Stack of a kernel with all below it, of the call of a step, and of a row that it asks for."""
+
 
 def plan(
     graph: Graph,
@@ -26,11 +29,27 @@ def plan(
     """Return a plan of one scheme, whether or not it fits any memory.
 
     `calls` are the steps that a library computes, by target; with them (even if there are none)
-    outputs stand in the arena.
+    outputs stand in the arena. Steps that count rows anew are made by rows with those in front of
+    them if that takes less memory.
     """
     if scheme is Scheme.RESIDENT:
-        graph = in_lines(graph)
-    segments = tuple(_segments(graph, scheme))
+        return plan_of(in_lines(graph), core, scheme, kernels, calls)
+    ways = dict.fromkeys(tuple(segments_of(graph, recounted=some)) for some in (False, True))
+    plans = [plan_of(graph, core, scheme, kernels, calls, segments) for segments in ways]
+    return min(plans, key=lambda one: one.arena_bytes + stack_bytes(one))
+
+
+def plan_of(
+    graph: Graph,
+    core: Core,
+    scheme: Scheme,
+    kernels: frozenset[str] | None,
+    calls: Mapping[int, Call] | None,
+    segments: tuple[Segment, ...] | None = None,
+) -> Plan:
+    """Return the plan of some segments (None: each step by itself)."""
+    if segments is None:
+        segments = tuple(_segment(graph, [index]) for index in range(len(graph.steps)))
     outputs = outputs_of(graph)
     outside = {one.tensor for one in outputs if not one.copied}
     lives = _lives(graph, segments, outputs)
@@ -61,11 +80,11 @@ def plan(
     )  # fmt: skip
 
 
-def _segments(graph: Graph, scheme: Scheme) -> Iterator[Segment]:
-    """Yield steps that run together, in order of execution."""
+def segments_of(graph: Graph, *, recounted: bool) -> Iterator[Segment]:
+    """Yield steps that run together by rows, in order of execution."""
     together: list[int] = []
     for index, step in enumerate(graph.steps):
-        if scheme is Scheme.ROWS and streams(step, graph):
+        if streams(step, graph, recounted=recounted):
             together.append(index)
             continue
         if together:
@@ -115,7 +134,8 @@ def _delivered(
 
 def lives_of(graph: Graph, outputs: Sequence[Output]) -> dict[int, tuple[int, int]]:
     """Return the first and the last step in which each tensor exists, one step after the other."""
-    return _lives(graph, tuple(_segments(graph, Scheme.RESIDENT)), outputs)
+    alone = tuple(_segment(graph, [index]) for index in range(len(graph.steps)))
+    return _lives(graph, alone, outputs)
 
 
 def _lives(
@@ -152,8 +172,8 @@ def _rings(
         steps = [graph.steps[index] for index in segment.steps]
         touched = dict.fromkeys(t for step in steps for t in (*sources_of(step), step.target))
         inside = {t for t in touched if lives[t] == (number, number) and t not in delivered}
-        if scheme is Scheme.RESIDENT or not streams(steps[0], graph):
-            inside = set()
+        by_rows = scheme is Scheme.ROWS and streams(steps[0], graph, recounted=len(steps) > 1)
+        inside = inside if by_rows else set()
         rings |= {t: graph.tensors[t].rows for t in touched if t not in inside and t not in rings}
         if inside:
             rings |= _demanded(graph, segment, steps, inside)
@@ -179,7 +199,7 @@ def _demanded(
         maker = next(step for step in steps if step.target == root)
         for row in range(rows_of(maker, graph)):
             pull.demand(root, row + 1)
-    return {tensor: min(pull.rows.get(tensor, 1), graph.tensors[tensor].rows) for tensor in inside}
+    return {tensor: pull.ring(tensor) for tensor in inside}
 
 
 def _helpers(
@@ -277,3 +297,24 @@ def _distance(step: Step, graph: Graph) -> int | None:
             return max((y + 1) * made - parts_of(step, y)[0].first * data for y in rows)
         case _:
             return None
+
+
+def stack_bytes(made: Plan) -> int:
+    """Return what a plan takes of the stack: an estimate, which compilers keep from -Os on.
+
+    Steps that ask each other for rows are called from each other.
+    """
+    calls = [[_call_bytes(step) for step in made.steps_of(one)] for one in made.segments]
+    return _STACK_BYTES + max(map(sum, calls), default=0)
+
+
+def _call_bytes(step: Step) -> int:
+    """Return the bytes of the stack while a step asks for its rows."""
+    match step:
+        case Convolution():
+            rows = step.kernel[0]
+        case Pool():
+            rows = step.window[0]
+        case _:
+            rows = len(sources_of(step))
+    return _CALL_BYTES + _POINTER_BYTES * rows

@@ -8,8 +8,10 @@ following it gives the sizes of the rings.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import lcm
 
-from software.graph import Combine, Convolution, Copy, Graph, Pool, Size, Step, sources_of
+from software.graph import Combine, Convolution, Copy, Graph, Pool, Size, Step, Tensor, sources_of
+from software.memory import aligned
 from values import frozen
 
 _NEVER = 1 << 30
@@ -24,23 +26,44 @@ class Part:
     end: int
 
 
-def streams(step: Step, graph: Graph) -> bool:
-    """Whether a step can make its rows one after the other from rows of its sources."""
+def streams(step: Step, graph: Graph, *, recounted: bool = False) -> bool:
+    """Whether a step can make its rows one after the other from rows of its sources.
+
+    With `recounted` it may read each row as several, or several as one.
+    """
     match step:
-        case Convolution() | Pool():
-            return _shape(graph, step.source) == step.in_size and graph.kept != step.source
-        case Combine():
-            same = all(_shape(graph, source) == step.size for source in step.sources)
-            return same and graph.kept not in step.sources
+        case Convolution() | Pool() | Combine():
+            fits = all(_fits(graph.tensors[one], step, recounted) for one in sources_of(step))
+            return fits and graph.kept not in sources_of(step)
         case Copy():
             return step.by_rows and graph.kept not in step.sources
         case _:
             return False
 
 
-def _shape(graph: Graph, tensor: int) -> Size:
-    one = graph.tensors[tensor]
-    return one.rows, one.columns
+def _fits(source: Tensor, step: Step, recounted: bool) -> bool:
+    size = read_size(step, source)
+    if size == (source.rows, source.columns):
+        return True
+    few, many = sorted((size[0], source.rows))
+    return recounted and few > 1 and many % few == 0
+
+
+def read_size(step: Step, source: Tensor) -> Size:
+    """Return the rows and columns as which a step reads a tensor."""
+    match step:
+        case Convolution() | Pool():
+            return step.in_size
+        case Combine():
+            return step.size
+        case _:
+            return source.rows, source.columns
+
+
+def rows_made(step: Step, source: Tensor, part: Part) -> Part:
+    """Return a part of the rows that a step reads in rows as the tensor is made."""
+    read = read_size(step, source)[0]
+    return Part(part.first * source.rows // read, -(-part.end * source.rows // read))
 
 
 def rows_of(step: Step, graph: Graph) -> int:
@@ -96,7 +119,16 @@ class Pull:
             for source in sources_of(step):
                 self.readers.setdefault(source, []).append(step.target)
         self.rows = {tensor: 1 for tensor in self.readers if tensor not in whole}
+        self.steps = tuple(steps)
         self.input = graph.input if graph.input not in whole else None
+
+    def ring(self, tensor: int) -> int:
+        """Return the rows of a ring, in which each row that a step reads is in one piece."""
+        one, together = self.graph.tensors[tensor], 1
+        for step in self.steps:
+            if tensor in sources_of(step):
+                together = lcm(together, max(one.rows // read_size(step, one)[0], 1))
+        return min(aligned(self.rows.get(tensor, 1), together), one.rows)
 
     def demand(self, tensor: int, count: int) -> None:
         """Make rows of a tensor until there are `count`."""
@@ -111,17 +143,21 @@ class Pull:
     def _make(self, step: Step, row: int) -> None:
         sources = dict.fromkeys(sources_of(step))
         for part in parts_of(step, row):
-            for source in sources:
-                self.lowest[source, step.target] = part.first
-            for source in sources:
-                self.demand(source, part.end)
+            wanted = {source: self._in_rows_made(step, source, part) for source in sources}
+            for source, some in wanted.items():
+                self.lowest[source, step.target] = some.first
+            for source, some in wanted.items():
+                self.demand(source, some.end)
             self._write(step.target, row)
-        if row + 1 < rows_of(step, self.graph):
-            following = parts_of(step, row + 1)[0].first
-        else:
-            following = _NEVER
+        last = row + 1 == rows_of(step, self.graph)
         for source in sources:
-            self.lowest[source, step.target] = following
+            following = None if last else parts_of(step, row + 1)[0]
+            self.lowest[source, step.target] = (
+                _NEVER if following is None else self._in_rows_made(step, source, following).first
+            )
+
+    def _in_rows_made(self, step: Step, source: int, part: Part) -> Part:
+        return rows_made(step, self.graph.tensors[source], part)
 
     def _write(self, tensor: int, row: int) -> None:
         """Note that a row is written: rows that somebody still needs must stay."""

@@ -53,7 +53,9 @@ class Executor:
         self.done = {}
         for segment in self.plan.segments:
             steps = self.plan.steps_of(segment)
-            by_rows = self.plan.scheme is Scheme.ROWS and streams(steps[0], self.graph)
+            by_rows = self.plan.scheme is Scheme.ROWS and streams(
+                steps[0], self.graph, recounted=len(steps) > 1
+            )
             self.within = {step.target for step in steps} if by_rows else set()
             if by_rows and self.plan.takes_rows:
                 self.within.add(self.graph.input)
@@ -95,7 +97,7 @@ class Executor:
         ring = self.plan.rings.get(tensor, one.rows)
         size = one.size_bytes // rows
         memory, start = self._memory(tensor)
-        place = start + (y % ring if ring < one.rows else y) * size
+        place = start + y % (ring * rows // one.rows) * size
         return memory[place : place + size]
 
     def _demand(self, tensor: int, count: int) -> None:
@@ -113,7 +115,19 @@ class Executor:
     def _fetch(self, step: Step, part: Part) -> None:
         for source in dict.fromkeys(sources_of(step)):
             if source in self.within:
-                self._demand(source, part.end)
+                size, rows = self.graph.tensors[source].size_bytes, self._read(step)
+                row = self.graph.tensors[source].row_bytes
+                self._demand(source, -(-part.end * (size // rows if rows else row) // row))
+
+    def _read(self, step: Step) -> int:
+        """Return in how many rows a step reads its sources; 0: as they were made."""
+        match step:
+            case Convolution() | Pool():
+                return step.in_size[0]
+            case Combine():
+                return step.size[0]
+            case _:
+                return 0
 
     def _make(self, step: Step, y: int) -> None:
         match step:

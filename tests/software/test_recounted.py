@@ -1,0 +1,97 @@
+"""Rows that a step counts anew, one as several or several as one, go through rings all the same."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from software.cores import CORES
+from software.emit.project import Sample, emit
+from software.fuse import fuse
+from software.graph import Graph
+from software.lower import lower
+from software.plan.plan import Plan, Scheme
+from software.plan.planner import plan, plan_of, segments_of
+from synthesis.network import Activation, Layer, Network, Operator, Pooling
+from synthesis.simulate import simulate
+from tests.software.compiled import SANITIZED, compiler, passed, run_project
+from tests.software.oracle.whole import Executor
+
+Size = tuple[int, int]
+Shape = tuple[int, Size, int]
+"""Filters, rows and columns that a layer reads, and rows and columns of its kernel."""
+
+
+def _network(channels: int, shapes: list[Shape], pooled: int = -1) -> Network:
+    """Return convolutions that keep the size of what they read; number `pooled` pools first."""
+    random = np.random.default_rng(7)
+    sample = random.integers(-128, 128, (channels, *shapes[0][1])).astype(np.int64)
+    layers = []
+    for index, (filters, read, width) in enumerate(shapes):
+        flat, pooling, made = read[1] == 1, Pooling(), read
+        if index == pooled:
+            window = (2, 1 if flat else 2)
+            pooling, made = Pooling(window, window), (read[0] // 2, read[1] // window[1])
+        kernel = (width, 1 if flat else width)
+        weights = random.integers(-40, 40, (filters, channels, *kernel)).astype(np.int8)
+        layers.append(
+            Layer(
+                index=index, operator=Operator.CONV1D if flat else Operator.CONV2D,
+                in_channels=channels, out_channels=filters, in_dim=read, pooling=pooling,
+                pooled_dim=made, kernel=kernel, pad=(width // 2, 0 if flat else width // 2),
+                out_dim=made, weight_bits=8, weights=weights, shift=-3,
+                activation=Activation.RELU,
+            )
+        )  # fmt: skip
+        channels = filters
+    order = tuple(range(len(layers)))
+    return Network(layers=tuple(layers), order=order, simulated=order, sample=sample)
+
+
+def _rows(graph: Graph) -> Plan:
+    segments = tuple(segments_of(graph, recounted=True))
+    made = plan_of(graph, CORES["cortex-m0plus"], Scheme.ROWS, None, None, segments)
+    made.validate()
+    return made
+
+
+def test_sound_that_becomes_an_image_goes_through_rings() -> None:
+    """The sizes are those of kws20's first version, known from following the demand by hand."""
+    sound = [(filters, (128, 1), 1) for filters in (100, 100, 50, 16)]
+    image = [(filters, (16, 8), 3) for filters in (32, 64, 64, 30, 7)]
+    graph = fuse(lower(_network(128, [*sound, *image])))
+    made = plan(graph, CORES["cortex-m0plus"], Scheme.ROWS)
+    assert made == _rows(graph)
+    rings = [made.block_of(tensor) for tensor in (graph.input, *(s.target for s in graph.steps))]
+    sizes = [block.size for block in rings if block is not None]
+    assert sizes == [128, 100, 100, 50, 384, 768, 1536, 1536, 720]
+    assert made.data_bytes <= 6346 - 896  # the last map is the output, which is the caller's
+    assert made.arena_bytes < 9000
+
+
+CASES: dict[str, tuple[int, list[Shape], int]] = {
+    "a row of three": (3, [(4, (24, 1), 3), (3, (8, 3), 3), (2, (8, 3), 3)], -1),
+    "a row of two, pooled": (2, [(3, (24, 1), 1), (4, (12, 2), 3), (2, (6, 1), 3)], 1),
+    "an image becomes sound": (2, [(3, (8, 3), 3), (4, (24, 1), 3), (2, (24, 1), 5)], -1),
+    "twice": (2, [(3, (32, 1), 3), (4, (8, 4), 3), (3, (16, 2), 3), (2, (4, 8), 1)], -1),
+    "sound of windows": (1, [(5, (30, 1), 5), (3, (10, 3), 1), (3, (5, 6), 3)], -1),
+    "rows that divide nothing": (2, [(3, (12, 1), 3), (4, (4, 3), 3), (2, (6, 2), 3)], -1),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_rows_counted_anew_give_the_simulation_in_python_and_c(name: str, tmp_path: Path) -> None:
+    channels, shapes, pooled = CASES[name]
+    network = _network(channels, shapes, pooled)
+    outputs = simulate(network, average_rounding=False).outputs
+    expected = outputs[len(shapes) - 1]
+    made = _rows(fuse(lower(network)))
+    assert (len(made.segments) == 1) == (name != "rows that divide nothing")
+    (found,) = Executor(made).run(network.sample)
+    assert np.array_equal(found, expected)
+    if compiler() is not None:
+        files = emit(made, Sample(network.sample, (expected,)), "recounted", "")
+        result = run_project(files, tmp_path, SANITIZED)
+        assert passed(result), (result.stdout + result.stderr)[-500:]
