@@ -26,4 +26,4 @@ def main() -> int:
 if __name__ == "__main__":
     # A run makes few cycles of objects: searching for them costs time and finds nothing.
     gc.set_threshold(100_000)
-    leave(run(main, as_json=targets.wants_json("ai8xize.py", sys.argv[1:])))
+    leave(run(main))

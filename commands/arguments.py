@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 from ai8xtools import __version__
 from device import Chip, UnknownDeviceError, chip_named
-from diagnostics import DEBUG_REPORT, Diagnostic, Place, as_json
+from diagnostics import DEBUG_REPORT, Diagnostic, Place, print_diagnostics, takes_json
 from reading.text import has_foreign_digits, is_plain, line
 
 _OPTION = r"(?<!\S)--?[A-Za-z0-9][\w-]*"
@@ -24,13 +24,23 @@ _INSTEAD = {"--config-file": "--model, which takes its place"}
 class Parser(argparse.ArgumentParser):
     """A parser that refuses wrong usage in a line instead of listing every option; status 2.
 
-    With `json`, a JSON list on standard output says the same to editors. Options with the action
-    `Refused` are all named, together with whatever else is wrong.
+    With `--diagnostics json` a JSON list on standard output says the same to programs. Options with
+    the action `Refused` are all named, together with whatever else is wrong.
     """
 
     def __init__(self, *, json: bool = False, **settings: Any) -> None:
+        del json  # of parsers that do not yet leave it to `run`
         super().__init__(**settings)
         self.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
+        self.add_argument(
+            "--diagnostics",
+            action=_Noted,
+            choices=("text", "json"),
+            dest=argparse.SUPPRESS,
+            default=argparse.SUPPRESS,
+            help="form of the messages; with json standard output is their list, and all else that "
+            "is printed goes to standard error",
+        )
         self.add_argument(
             DEBUG_REPORT,
             action=_Noted,
@@ -40,7 +50,6 @@ class Parser(argparse.ArgumentParser):
             help="write what developers need to see about a failure: versions, names of options, "
             "the code of the message and places in the source; no data",
         )
-        self._json = json
         self._refused: list[Diagnostic] = []
         self._typed: set[str] = set()
 
@@ -107,8 +116,8 @@ class Parser(argparse.ArgumentParser):
         return f"{message}; did you mean {meant}?" if meant else message
 
     def _end(self, found: Sequence[Diagnostic]) -> NoReturn:
-        if self._json:
-            print(as_json(found))
+        if takes_json():
+            print_diagnostics(found)
             sys.exit(2)
         lines = dict.fromkeys(_line(d, found) for d in found)
         text = "".join(f"{self.prog}: error: {line}\n" for line in lines)

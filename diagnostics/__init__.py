@@ -19,8 +19,8 @@ from diagnostics.diagnostic import (
     has_errors,
     refuse_errors,
 )
-from diagnostics.guard import DEBUG_REPORT, diagnostics_of, leave, run
-from diagnostics.printing import as_json, print_diagnostics
+from diagnostics.guard import DEBUG_REPORT, diagnostics_of, leave, run, wants_json
+from diagnostics.printing import as_json, print_diagnostics, print_result, takes_json
 
 __all__ = [
     "DEBUG_REPORT",
@@ -35,6 +35,9 @@ __all__ = [
     "has_errors",
     "leave",
     "print_diagnostics",
+    "print_result",
     "refuse_errors",
     "run",
+    "takes_json",
+    "wants_json",
 ]

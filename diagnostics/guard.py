@@ -6,33 +6,36 @@ import contextlib
 import errno
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import NoReturn
+from typing import NoReturn, TextIO, cast
 
-import diagnostics.printing as printing
 from diagnostics.diagnostic import Diagnostic, DiagnosticError, Place
 from diagnostics.errors import ToolError
-from diagnostics.printing import print_diagnostics
+from diagnostics.printing import Aside, print_diagnostics
 from diagnostics.signals import Terminated, ending_as_interrupts
 from reading import ForeignFileError, where_else
 from reading.streams import clean_streams, silence
 from reading.text import line
 
 
-def run(main: Callable[[], int | None], *, as_json: bool = False) -> int:
+def run(main: Callable[[], int | None]) -> int:
     """Call `main` and return the exit status of the script.
 
     0: done; 1: refused or failed, with diagnostics on standard error; 2 is left to argparse.
     Errors of the operating system (missing file, full disk), Ctrl-C and SIGTERM become diagnostics
     too. A defect of the tool itself is reported as such in one line; set `AI8X_TRACEBACK=1` to see
-    where. With `as_json` diagnostics go to standard output as a JSON list, whatever their origin.
-    What is printed meanwhile is cleaned of control characters.
+    where. With `--diagnostics json` standard output is a JSON list of diagnostics, whatever their
+    origin, and all else that is printed goes to standard error. What is printed is cleaned of
+    control characters.
     """
     words = tuple(sys.argv)
     with clean_streams():
         found: list[Diagnostic] = []
-        status, cause = _status(main, as_json, found)
+        aside = _aside(words)
+        status, cause = _status(main, found)
+        if aside is not None:
+            status = _told(aside, status)
         file = _report_file(words)
         if file is not None and status != _USAGE:
             from diagnostics import debug_report  # rarely wanted
@@ -57,8 +60,38 @@ def leave(status: int) -> NoReturn:
     os._exit(status)
 
 
+def wants_json(words: Sequence[str]) -> bool:
+    """Whether messages go to a program, even if the command line turns out to be wrong."""
+    return (_value_of("--diagnostics", words, abbreviated=True) or "") == "json"
+
+
+def _aside(words: Sequence[str]) -> Aside | None:
+    """Lead what is printed away from standard output if messages go to a program."""
+    if not wants_json(words):
+        return None
+    aside = Aside()
+    sys.stdout = cast("TextIO", aside)
+    return aside
+
+
+def _told(aside: Aside, status: int) -> int:
+    """Write the JSON text to standard output, which gets its place back; return the exit status."""
+    sys.stdout = aside.output
+    if status and not aside.found and aside.result is None:
+        aside.found.append(
+            Diagnostic("E011", f"ended with status {status}", remedy="Standard error says why.")
+        )
+    try:
+        print(aside.text())
+        sys.stdout.flush()
+    except OSError:
+        silence(sys.stdout)
+        return status or 1
+    return status
+
+
 def _status(
-    main: Callable[[], int | None], as_json: bool, found: list[Diagnostic]
+    main: Callable[[], int | None], found: list[Diagnostic]
 ) -> tuple[int, BaseException | None]:
     """Return the exit status and what ended `main` early; diagnostics go to `found`."""
     try:
@@ -72,7 +105,7 @@ def _status(
     except (KeyboardInterrupt, Exception) as exc:
         found.extend(diagnostics_of(exc))
         try:
-            _print(found, as_json)
+            print_diagnostics(found)
             sys.stdout.flush()
         except OSError:
             silence(sys.stdout)
@@ -88,13 +121,6 @@ def _run(main: Callable[[], int | None]) -> int:
         raise
     sys.stdout.flush()  # a full disk or a closed pipe is told here, not at the exit
     return status
-
-
-def _print(diagnostics: Iterable[Diagnostic], as_json: bool) -> None:
-    if as_json:
-        print(printing.as_json(diagnostics))
-    else:
-        print_diagnostics(diagnostics)
 
 
 def diagnostics_of(exc: BaseException) -> tuple[Diagnostic, ...]:
@@ -144,10 +170,15 @@ DEBUG_REPORT = "--debug-report"
 
 def _report_file(words: Sequence[str]) -> str | None:
     """Return the file that a command line names for the report; None if it names none."""
+    return _value_of(DEBUG_REPORT, words) or None
+
+
+def _value_of(option: str, words: Sequence[str], *, abbreviated: bool = False) -> str | None:
+    """Return the value of an option on a command line that may be wrong; None without it."""
     for word, following in pairwise((*words, "")):
         name, equals, value = word.partition("=")
-        if name == DEBUG_REPORT:
-            return (value if equals else following) or None
+        if name == option or (abbreviated and len(name) > 3 and option.startswith(name)):
+            return value if equals else following
     return None
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable
-from typing import TextIO
+from typing import Any, TextIO
 
 from diagnostics.diagnostic import Diagnostic, Severity
 from reading.streams import terminal
@@ -17,14 +17,50 @@ MOST_CHARACTERS = 4000
 _STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "yellow", Severity.NOTICE: "green"}
 
 
+class Aside:
+    """Standard output while messages are for programs: what is printed goes to standard error.
+
+    Messages are kept in `found` until the end, so that standard output is a single JSON text: their
+    list, or `result` if there are none.
+    """
+
+    def __init__(self) -> None:
+        self.output = sys.stdout
+        self.found: list[Diagnostic] = []
+        self.result: str | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(sys.stderr, name)
+
+    def text(self) -> str:
+        """Return what standard output gets."""
+        return self.result if self.result is not None and not self.found else as_json(self.found)
+
+
+def takes_json() -> bool:
+    """Whether messages are kept for a JSON list at the end."""
+    return isinstance(sys.stdout, Aside)
+
+
+def print_result(text: str) -> None:
+    """Print what was asked for as JSON, which no message may precede."""
+    if isinstance(sys.stdout, Aside):
+        sys.stdout.result = text
+    else:
+        print(text)
+
+
 def print_diagnostics(diagnostics: Iterable[Diagnostic], stream: TextIO | None = None) -> None:
     """Print each diagnostic as place, severity, message and code, with its remedy below.
 
     `stream` is standard error unless given. Colours appear on terminals only, so that files and
-    pipes hold plain text.
+    pipes hold plain text. With `--diagnostics json` they are kept for the list at the end.
     """
-    stream = stream or sys.stderr
     found = tuple(diagnostics)
+    if stream is None and isinstance(sys.stdout, Aside):
+        sys.stdout.found.extend(found)
+        return
+    stream = stream or sys.stderr
     shown = found[:MOST_SHOWN]
     if not stream.isatty():
         stream.writelines(f"{_cut(cleaned(str(d)))}\n" for d in shown)

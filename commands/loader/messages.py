@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable
 
 from commands.loader.options import Messages
-from diagnostics import Diagnostic, as_json, print_diagnostics
+from diagnostics import Diagnostic, print_diagnostics
 
 
 def print_messages(diagnostics: Iterable[Diagnostic], messages: Messages) -> None:
     """Print diagnostics in the form that was asked for."""
-    if messages.as_json:
-        print(as_json(diagnostics))
-    else:
-        print_diagnostics(diagnostics)
+    del messages
+    print_diagnostics(diagnostics)
 
 
 def print_line(text: str, messages: Messages) -> None:
     """Print a line for people; it must not stand between the messages for an editor."""
-    print(text, file=sys.stderr if messages.as_json else sys.stdout)
+    del messages
+    print(text)
 
 
 def visible(diagnostics: Iterable[Diagnostic], messages: Messages) -> list[Diagnostic]:

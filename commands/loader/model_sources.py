@@ -12,7 +12,7 @@ from commands.loader.messages import print_line
 from commands.loader.options import LoaderOptions, ModelSource
 from commands.loader.recorded import with_recorded_data
 from device import Chip
-from diagnostics import refuse_errors
+from diagnostics import print_result, refuse_errors
 from diagnostics.errors import InputError
 from frontends.text import ModelDescription
 from synthesis.options import ResolveOptions
@@ -82,7 +82,7 @@ def show_fits(options: LoaderOptions, form: str) -> int:
         found = fits_of(lambda chip: _described(options, chip))
         others = mcu_fits(lambda chip: _described(options, chip), options)
     if form == "json":
-        print(as_json(found, as_entries(others)))
+        print_result(as_json(found, as_entries(others)))
     else:
         tables = [as_table(found)] if found else []
         print(*tables, *([as_columns(others)] if others else []), sep="\n\n")

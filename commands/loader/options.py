@@ -19,12 +19,8 @@ if TYPE_CHECKING:
 
 @frozen
 class Messages:
-    """How the tool speaks: as JSON for editors or as text.
+    """How the tool speaks: `silencing` are options that keep some messages from being shown."""
 
-    `silencing` are the options given that keep some messages from being shown.
-    """
-
-    as_json: bool = False
     silencing: frozenset[str] = frozenset()
 
 

@@ -61,10 +61,3 @@ def main(tool: str, words: Sequence[str]) -> int:
     module, _, function = doing.rpartition(".")
     status: int = getattr(import_module(module), function)(options)
     return status
-
-
-def wants_json(tool: str, words: Sequence[str]) -> bool:
-    """Whether messages go to an editor, even if the command line turns out to be wrong."""
-    from commands.targets.arguments import select
-
-    return select(tool, words)[1]

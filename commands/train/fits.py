@@ -10,7 +10,7 @@ import torch
 import ai8x
 from commands.fits import as_json, as_table, fits_of, of_model, one_line, status_of
 from device import Chip, chip_of_die
-from diagnostics import DiagnosticError
+from diagnostics import DiagnosticError, print_result
 from diagnostics.errors import ToolError
 from frontends.modules.networks import describe, stand_in
 from synthesis.fits import ChipFit
@@ -59,7 +59,10 @@ def _bits(model: Any, policy: dict[str, Any] | None) -> dict[str, int]:
 def show(options: TrainingOptions) -> int:
     """Print the table or JSON; status 0 if the network fits the chip of --device."""
     found = found_fits(options)
-    print(as_json(found) if options.fits == "json" else as_table(found))
+    if options.fits == "json":
+        print_result(as_json(found))
+    else:
+        print(as_table(found))
     chip = chip_of_die(options.device)
     return status_of(found, chip)
 

@@ -24,7 +24,16 @@ from tests.conftest import ROOT
 
 TRAINED = ROOT / "trained" / "digits-ai85digitsnet-qat8.pth.tar"
 ROOMS = (
-    *("answer", "checkpoint", "commands", "device", "diagnostics", "frontends", "quantization"),
+    *(
+        "ai8xtools",
+        "answer",
+        "checkpoint",
+        "commands",
+        "device",
+        "diagnostics",
+        "frontends",
+        "quantization",
+    ),
     *("reading", "synthesis", "templates", "training", "values", "writing"),
 )
 QUANTIZED = ROOT / "trained" / "digits-ai85digitsnet-qat8-q.pth.tar"

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import pytest
 
 from commands.loader.arguments import arguments
 from commands.loader.arguments import parse as parse_words
 from commands.loader.options import LoaderOptions
+from diagnostics import run
 from synthesis.layout import InputPort
 
 REQUIRED = ["--device", "MAX78000", "--config-file", "a", "--prefix", "b", "--test-dir", "c"]
@@ -72,12 +74,10 @@ def test_options_are_refused_by_name(
     assert f"error: argument {reason}" in capsys.readouterr().err
 
 
-def refused(
-    options: list[str], capsys: pytest.CaptureFixture[str], *, as_json: bool = False
-) -> tuple[str, str]:
+def refused(options: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[str, str]:
     """Return standard output and error of a command line that is refused with status 2."""
     with pytest.raises(SystemExit) as end:
-        arguments(json=as_json).parse_args(options)
+        run(lambda: arguments().parse_args(options) and None)
     assert end.value.code == 2
     output = capsys.readouterr()
     return output.out, output.err
@@ -98,8 +98,12 @@ def test_all_refused_options_are_named_at_once(capsys: pytest.CaptureFixture[str
     assert "--legacy-test: " in lines[1] and "unrecognized arguments: --nope" in lines[2]
 
 
-def test_editors_get_wrong_usage_as_json(capsys: pytest.CaptureFixture[str]) -> None:
-    output, said = refused(["--ai85", "--test-bist", "--prefix", "a"], capsys, as_json=True)
+def test_editors_get_wrong_usage_as_json(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ["--ai85", "--test-bist", "--prefix", "a", "--diagnostics", "json"]
+    monkeypatch.setattr(sys, "argv", ["ai8xize.py", *words])
+    output, said = refused(words, capsys)
     found = json.loads(output)
     assert said == ""
     assert [d["option"] for d in found] == ["--test-bist", "--config-file", "--test-dir"]

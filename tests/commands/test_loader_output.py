@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
 
 from commands.loader.arguments import parse
 from commands.loader.create import create_project
+from diagnostics import run
 from tests.conftest import ROOT
 from writing.manifest import MANIFEST
 
@@ -32,7 +34,7 @@ def load(folder: Path, *options: str) -> Path:
         "--prefix": "digits",
     }
     words = [str(word) for pair in named.items() for word in pair]
-    assert create_project(parse([*words, *options])) == 0
+    assert run(lambda: create_project(parse([*words, *options]))) == 0
     return folder / "digits"
 
 
@@ -49,8 +51,9 @@ def test_verbose_run_ends_with_memory_use_and_the_log(
 
 
 def test_table_of_the_weights_is_not_among_the_messages_for_an_editor(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(sys, "argv", ["ai8xize.py", "--diagnostics", "json"])
     load(tmp_path, "--display-checkpoint", "--check-only", "--diagnostics", "json")
     output = capsys.readouterr()
     assert isinstance(json.loads(output.out), list)

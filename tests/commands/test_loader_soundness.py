@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -95,8 +96,9 @@ def test_an_emulated_chip_that_departs_is_an_error(
 
 
 def test_the_line_does_not_stand_between_messages_for_an_editor(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(sys, "argv", ["ai8xize.py", "--diagnostics", "json"])
     load(tmp_path, "--diagnostics", "json")
     output = capsys.readouterr()
     assert [found["code"] for found in json.loads(output.out)].count("W371") == 1

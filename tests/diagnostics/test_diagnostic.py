@@ -3,6 +3,7 @@ from __future__ import annotations
 import errno
 import io
 import json
+import sys
 
 import pytest
 
@@ -123,7 +124,8 @@ def test_every_failure_is_json_for_an_editor(
     def main() -> int:
         raise failure
 
-    assert run(main, as_json=True) == 1
+    monkeypatch.setattr(sys, "argv", ["tool", "--diagnostics=json"])
+    assert run(main) == 1
     output = capsys.readouterr()
     [row] = json.loads(output.out)
     assert (row["code"], row[field], output.err) == (code, value, "")

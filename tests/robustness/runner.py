@@ -214,9 +214,9 @@ def _be_the_loader(case: Case, base: Path) -> NoReturn:
         os.chdir(base / "work")
         os.environ["AI8X_TRACEBACK"] = "1"
         tempfile.tempdir = str(base / "tmp")
-        sys.argv = ["ai8xize.py", *case.args]
+        sys.argv = ["ai8xize.py", *case.args]  # with --diagnostics json
         made = _recorded()
-        status = run(ai8xize.main, as_json=True)
+        status = run(ai8xize.main)
         if status == 0 and any(_computes_otherwise(one) for one in made):
             status = OTHER_RESULT
     except SystemExit as exc:

@@ -339,7 +339,6 @@ def _log_options(parser: argparse.ArgumentParser) -> None:
     option("--fits", nargs="?", const="table", choices=("table", "json"),
            help="print what the network takes of every chip and end; status 1 if it does not fit "
            "that of --device")  # fmt: skip
-    option("--diagnostics", choices=("text", "json"), default="text", help="form of the messages")
     option("--verify", action="store_true",
            help="run the compiled loader in the emulator and compare every word")  # fmt: skip
     option("--verify-project", metavar="DIR",

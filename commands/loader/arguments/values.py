@@ -86,7 +86,7 @@ def loader_options(args: argparse.Namespace) -> LoaderOptions:
             args.strict,
             args.fits,
         ),
-        messages=Messages(args.diagnostics == "json", _silencing(args)),
+        messages=Messages(_silencing(args)),
     )
 
 

@@ -60,7 +60,6 @@ def arguments(*, json: bool = False) -> Parser:
     option("--prefix", required=True, metavar="NAME", help="name of the project")
     option("--test-dir", required=True, metavar="DIR", help="folder in which it is written")
     option("--overwrite", action="store_true", help="replace a project that exists")
-    option("--diagnostics", choices=("text", "json"), default="text", help="form of the messages")
     option("--debug", action="store_true", help="show where in the program a failure arises")
     return parser
 
