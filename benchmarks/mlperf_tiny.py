@@ -29,8 +29,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from checkpoint import Checkpoint, write_checkpoint  # noqa: E402
-from commands.loader.arguments import parse  # noqa: E402
-from commands.loader.create import create_project  # noqa: E402
+from commands import targets  # noqa: E402
 from emulator.cpu.architecture import ARCHITECTURES  # noqa: E402
 from emulator.cpu.compiler import PREFERENCE  # noqa: E402
 from emulator.cpu.counting import NOTHING  # noqa: E402
@@ -188,7 +187,7 @@ def _measured(network: Network, published: float, scheme: str) -> tuple[str, boo
         words = [*network.files(folder), "--prefix", "net", "--test-dir", name]
         words += ["--device", "MCU", "--mcu", _MCU, "--scheme", scheme]
         with contextlib.redirect_stdout(io.StringIO()):
-            create_project(parse(words))
+            targets.main("ai8xize.py", words)
         header = (folder / "net" / "cnn.h").read_text(encoding="utf-8")
         compiled = compile_plain(folder / "net", ARCHITECTURES[_CORE])
         run = run_plain(compiled, count=True, time_limit=_SECONDS)

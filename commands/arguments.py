@@ -6,26 +6,43 @@ import argparse
 import os
 import re
 import sys
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from typing import Any, NoReturn
 
 from ai8xtools import __version__
 from device import Chip, UnknownDeviceError, chip_named
 from diagnostics import DEBUG_REPORT, Diagnostic, Place, print_diagnostics, takes_json
 from reading.text import has_foreign_digits, is_plain, line
+from values import frozen
 
 _OPTION = r"(?<!\S)--?[A-Za-z0-9][\w-]*"
 _LONG_WORD = re.compile(r"(\S{100})\S{100,}")
 _UNKNOWN = "unrecognized arguments: "
 _REQUIRED = "the following arguments are required: "
-_INSTEAD = {"--config-file": "--model, which takes its place"}
+Condition = Callable[[argparse.Namespace], bool]
+
+
+@frozen
+class _Need:
+    """An option that command lines must have, as `Parser.need` takes it."""
+
+    option: str
+    unless: tuple[str, ...]
+    instead: str
+    besides: Condition | None
+
+    def missing(self) -> Diagnostic:
+        """Return what is said where it is missing."""
+        also = f", as is {self.instead}" if self.instead else ""
+        return _complain_of_usage(f"missing{also}", self.option)
 
 
 class Parser(argparse.ArgumentParser):
     """A parser that refuses wrong usage in a line instead of listing every option; status 2.
 
     With `--diagnostics json` a JSON list on standard output says the same to programs. Options with
-    the action `Refused` are all named, together with whatever else is wrong.
+    the action `Refused` are all named, together with whatever else is wrong. An option that only
+    another target of the tool has is refused with the name of that target.
     """
 
     def __init__(self, *, json: bool = False, **settings: Any) -> None:
@@ -52,23 +69,87 @@ class Parser(argparse.ArgumentParser):
         )
         self._refused: list[Diagnostic] = []
         self._typed: set[str] = set()
+        self._given: list[argparse.Action] = []
+        self._needs: list[_Need] = []
+
+    def need(
+        self, option: str, *unless: str, instead: str = "", besides: Condition | None = None
+    ) -> None:
+        """Refuse command lines without an option, unless one of others is there.
+
+        `instead` says what else takes its place; `besides` is another reason to do without it.
+        """
+        self._needs.append(_Need(option, unless, instead, besides))
+
+    def group(self, title: str) -> argparse._ArgumentGroup:
+        """Return the group of options with a title, a new one if there is none."""
+        known = (group for group in self._action_groups if group.title == title)
+        return next(known, None) or self.add_argument_group(title)
+
+    def given(self, *titles: str) -> list[str]:
+        """Return the options of groups that the command line had, as they were typed."""
+        own = [action for title in titles for action in self.group(title)._group_actions]
+        return list(dict.fromkeys(self._name(action) for action in self._given if action in own))
+
+    def knows(self, option: str) -> bool:
+        """Whether there is an option of this name, or that begins so."""
+        return any(known.startswith(option) for known in self._option_string_actions)
 
     def parse_args(  # type: ignore[override]  # nobody here passes a namespace
         self, args: Sequence[str] | None = None
     ) -> argparse.Namespace:
         """Do what argparse does, then refuse."""
+        args = sys.argv[1:] if args is None else args
         self._refused = []
+        self._given = []
         # `-8` is an option of ours, and `--lr -1` has a value all the same
         self._has_negative_number_optionals.clear()
-        self._typed = {text.split("=")[0] for text in (sys.argv[1:] if args is None else args)}
-        for word in sys.argv[1:] if args is None else args:
+        self._typed = {text.split("=")[0] for text in args}
+        for word in args:
             self._check(word)
-        found = super().parse_args(args)
+        found, unknown = self.parse_known_args(args)
+        self._refused += [n.missing() for n in self._needs if not self._relieved(n, found)]
+        if unknown:
+            self._refuse_unknown(unknown)
         if self._refused:
             self._end(self._refused)
         if getattr(found, "debug", False):
             os.environ["AI8X_TRACEBACK"] = "1"
         return found
+
+    def _relieved(self, need: _Need, found: argparse.Namespace) -> bool:
+        """Whether nothing is missing."""
+        known = self._option_string_actions
+        if any(known[name] in self._given for name in (need.option, *need.unless)):
+            return True
+        return need.besides is not None and need.besides(found)
+
+    def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:
+        """Note what the command line has."""
+        self._given.append(action)
+        return super()._get_values(action, arg_strings)
+
+    def _name(self, action: argparse.Action) -> str:
+        """Return the name of an option, as it was typed if that was in full."""
+        names = action.option_strings
+        return next((name for name in names if name in self._typed), names[-1])
+
+    def _refuse_unknown(self, words: Sequence[str]) -> NoReturn:
+        """Say to which targets options belong, and which are of none."""
+        from commands.targets import owners
+
+        foreign, nobodys = [], []
+        for word in words:
+            option = word.partition("=")[0]
+            found = owners(self.prog, option) if option.startswith("--") else ""
+            if found:
+                foreign.append(_complain_of_usage(f"is for --device {found}", option))
+            elif option.startswith("-") or not foreign:
+                nobodys.append(word)
+        self._refused += foreign
+        if nobodys:
+            self.error(_UNKNOWN + " ".join(nobodys))
+        self._end(self._refused)
 
     def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
         """Convert a text; where argparse would name a function of ours, say what is expected."""
@@ -82,11 +163,6 @@ class Parser(argparse.ArgumentParser):
         if has_foreign_digits(arg_string) and _has_number(value):
             raise argparse.ArgumentError(action, f"{arg_string!r} has digits other than 0 to 9")
         return value
-
-    @property
-    def typed(self) -> tuple[str, ...]:
-        """Words of the command line that was read, options without their values."""
-        return tuple(sorted(self._typed))
 
     def _check(self, word: str) -> None:
         """Refuse text that would forge lines or steer a terminal wherever it is shown."""
@@ -181,9 +257,7 @@ def _usages(message: str, typed: Container[str]) -> Iterator[Diagnostic]:
     """Yield what argparse says, for each option of which it says it, by the name that was typed."""
     if message.startswith(_REQUIRED):
         for names in message.removeprefix(_REQUIRED).split(", "):
-            missing = names.split("/")[-1]
-            other = _INSTEAD.get(missing)
-            yield _complain_of_usage(f"missing, as is {other}" if other else "missing", missing)
+            yield _complain_of_usage("missing", names.split("/")[-1])
         return
     found = re.match(r"argument (\S+): ", message)
     options = re.findall(_OPTION, (found[1] if found else message).replace("/", " "))
@@ -212,6 +286,14 @@ def chip(text: str) -> Chip:
         raise argparse.ArgumentTypeError(
             "; ".join(filter(None, (str(exc), elsewhere(text))))
         ) from None
+
+
+def target_name(text: str) -> str:
+    """Return the name of a target or chip for argparse."""
+    from commands.targets import targets
+
+    known = {name for one in targets() for name in one.names}
+    return text.upper() if text.upper() in known else chip(text).name
 
 
 def add_transposed(options: Any) -> None:

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from commands.arguments import Parser
-from commands.loader.arguments.software import size
 from commands.q15.arguments import Q15Options
 from commands.quantize.arguments import DEFAULT_BATCH, DEFAULT_SAMPLES, positive
+from commands.software.arguments import size
 from quantization.fixed import Division, Rule
 from quantization.fixed.length import DEFAULT_SQNR_DB
 from quantization.fixed.network import FixedRules

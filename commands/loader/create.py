@@ -44,10 +44,6 @@ from writing.folder import check_folder, write_project
 
 def create_project(options: LoaderOptions) -> int:
     """Run the stages that the options ask for; return the exit status."""
-    if options.software is not None and options.output.fits is None:
-        from commands.software.create import create_software
-
-        return create_software(options, options.software)
     check_report(options)
     check_configuration(options)
     refuse_overwriting(pages(options), inputs(options))

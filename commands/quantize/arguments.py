@@ -138,6 +138,7 @@ def samples_of(args: argparse.Namespace, dataset: str | None) -> CalibrationOpti
 def arguments(*, json: bool = False) -> Parser:
     """Return the parser of the command line."""
     parser = Parser(
+        prog="quantize.py",
         json=json,
         description="Quantize a trained checkpoint: integer weights and biases, and an output "
         "shift for each layer.",

@@ -1,12 +1,13 @@
-"""--device MCU and CMSIS-NN: C for microcontrollers without the accelerator."""
+"""--device MCU: C for microcontrollers without the accelerator."""
 
 from commands.targets import Target
 
 TARGET = Target(
-    names=("MCU", "CMSIS-NN"),
+    names=("MCU",),
     what="another microcontroller",
-    tools={"ai8xize.py": ("commands.loader.arguments", "commands.software.create.create")},
-    option="--cmsis-software-nn",
+    tools={
+        "ai8xize.py": ("commands.software.arguments", "commands.software.create.create_software")
+    },
     elsewhere="programs without the accelerator take what quantize.py makes for these, or with Q15 "
     "or Q7",
 )

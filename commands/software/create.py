@@ -19,22 +19,18 @@ from software.profile import Profile
 from writing.folder import check_folder, write_project
 
 
-def create(options: LoaderOptions) -> int:
-    """Do what the options of --device MCU and CMSIS-NN ask for; return the exit status."""
-    if options.output.fits is not None:
-        from commands.loader.create import create_project
-
-        return create_project(options)
-    assert options.software is not None
-    return create_software(options, options.software)
-
-
-def create_software(options: LoaderOptions, wanted: SoftwareOptions) -> int:
+def create_software(options: LoaderOptions) -> int:
     """Write the project of --device MCU or CMSIS-NN; return the exit status."""
+    wanted = options.software
+    assert wanted is not None
     check_report(options)
     refuse_errors([*complaints_of_names(options.project)])
     container = None if wanted.container is None else wanted.container.file
     refuse_overwriting([*pages(options), ("--container", container)], inputs(options))
+    if options.output.fits is not None:
+        from commands.loader.model_sources import show_fits
+
+        return show_fits(options, options.output.fits)
     if wanted.qformat:
         from commands.software.qformat import create_qformat  # few ask for it
 

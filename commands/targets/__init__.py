@@ -11,7 +11,7 @@ from importlib import import_module
 
 from values import frozen
 
-FOLDERS = ["chips", "software", "lowbit", "q15", "fixed"]
+FOLDERS = ["chips", "software", "cmsis", "lowbit", "q15", "fixed"]
 """Of all targets; the first one is taken where --device names none of them."""
 
 
@@ -49,6 +49,22 @@ def elsewhere(name: str) -> str:
     """Return what is said of a name of --device that a tool does not have, "" for no target's."""
     known = (one.elsewhere for one in targets() if name.upper() in one.names)
     return next(known, "")
+
+
+def choices(tool: str) -> str:
+    """Return what --device of a tool may name, for --help."""
+    return "; ".join(f"{' or '.join(one.names)}: {one.what}" for one in targets(tool))
+
+
+def owners(tool: str, option: str) -> str:
+    """Return the names of the targets of a tool that have an option: "MCU, CMSIS-NN or BITNET"."""
+    names = [
+        name
+        for one in targets(tool)
+        if import_module(one.tools[tool][0]).arguments().knows(option)
+        for name in one.names
+    ]
+    return " or ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
 
 
 def main(tool: str, words: Sequence[str]) -> int:

@@ -49,7 +49,6 @@ CASES = [
     "--mcu leveled.yaml --l1 2K",
     "--mcu leveled.yaml --scheme rows",
     "--mcu rp2040 --like MAX78000",
-    "--mcu rp2040 --fifo",
     "--mcu rp2040 --stop-after 1",
     "--mcu rp2040 --container net.nnb",
     "--mcu ch32v003 --container net.nnb",

@@ -9,17 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from commands.emulate.arguments import arguments as emulate
-from commands.fuser.arguments import arguments as fuser
-from commands.loader.arguments import arguments as loader
-from commands.quantize.arguments import arguments as quantize
-from commands.train.arguments.parser import arguments as train
 from tests.robustness.foreign import FILES, TABLE, prepare, run_case
+from tools.manual.options import parsers
 
-PARSERS = {
-    "ai8xize": loader, "quantize": quantize, "train": train, "batchnormfuser": fuser,
-    "emulate": emulate,
-}  # fmt: skip
 _PLACES = ("FILE", "DIR", "PROJECT_DIR", "INPUT", "OUTPUT", "S", "PATHS", "KEYFILE", "FILE.nnb")
 WRITTEN = frozenset({
     "--debug-report", "--report", "--write-config", "--test-dir", "OUTPUT", "--write-policy",
@@ -37,12 +29,13 @@ ELSEWHERE = {
 
 def _named(tool: str) -> Iterator[str]:
     """Yield the options of a tool that name a file or folder."""
-    for action in PARSERS[tool]()._actions:
-        if action.metavar in _PLACES and action.help != argparse.SUPPRESS:
-            yield next((o for o in action.option_strings if o.startswith("--")), action.metavar)
+    for name, make in parsers().items():
+        for action in make()._actions if name.startswith(f"{tool}.py") else ():
+            if action.metavar in _PLACES and action.help != argparse.SUPPRESS:
+                yield next((o for o in action.option_strings if o.startswith("--")), action.metavar)
 
 
-@pytest.mark.parametrize("tool", PARSERS)
+@pytest.mark.parametrize("tool", dict.fromkeys(reads.tool for reads in TABLE))
 def test_every_option_that_names_a_file_is_in_the_table(tool: str) -> None:
     covered = {reads.option for reads in TABLE if reads.tool == tool}
     assert {*_named(tool)} - covered - WRITTEN - ELSEWHERE.keys() == set()

@@ -27,9 +27,9 @@ from concurrent.futures import ProcessPoolExecutor
 from itertools import repeat
 from pathlib import Path
 
-from commands.loader.arguments import arguments, parse
-from commands.loader.arguments.software import PLACING, SHARED
-from commands.loader.create import create_project
+from commands import targets
+from commands.loader.arguments import arguments as chips
+from commands.software.arguments import arguments as microcontroller
 from diagnostics import DiagnosticError
 from diagnostics.errors import ToolError
 from tests.software.compiled import compiler, passed, run_project
@@ -37,16 +37,17 @@ from tests.software.compiled import compiler, passed, run_project
 
 def for_microcontroller(words: Sequence[str], scheme: str, device: str) -> list[str]:
     """Return a command line without the options that only the accelerator has."""
-    known = {name: action for action in arguments()._actions for name in action.option_strings}
+    known = {name: action for action in chips()._actions for name in action.option_strings}
+    own = {name for action in microcontroller()._actions for name in action.option_strings}
     kept = ["--device", device, "--mcu", "stm32h743", "--l1", "64M", "--flash", "64M",
             "--scheme", scheme]  # fmt: skip
     position = 0
     while position < len(words):
-        action = known[words[position].split("=")[0]]
+        name = words[position].split("=")[0]
         end = position + 1
-        while end < len(words) and not words[end].startswith("--") and action.nargs != 0:
+        while end < len(words) and not words[end].startswith("--") and known[name].nargs != 0:
             end += 1
-        if action.dest != "device" and action.dest in SHARED | PLACING:
+        if name != "--device" and name in own:
             kept += words[position:end]
         position = end
     return kept
@@ -69,7 +70,7 @@ def _wrong(words: Sequence[str], scheme: str, device: str) -> Iterator[str]:
     line = ["--test-dir", "out", "--prefix", scheme, *for_microcontroller(words, scheme, device)]
     try:
         with contextlib.redirect_stdout(told), contextlib.redirect_stderr(told):
-            status = create_project(parse(line))
+            status = targets.main("ai8xize.py", line)
     except (DiagnosticError, ToolError) as exc:
         yield f"{scheme}: refused: {exc}"
         return

@@ -17,8 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from commands.loader.arguments import parse
-from commands.loader.create import create_project
+from commands import targets
 from emulator.cpu.architecture import ARCHITECTURES
 from emulator.cpu.counting import NOTHING
 from emulator.plain import compile_plain, run_plain
@@ -76,7 +75,7 @@ def trained(name: str, core: str, scheme: Scheme, folder: Path) -> Path:
         "--prefix", "net", "--test-dir", str(folder),
     ]  # fmt: skip
     with contextlib.redirect_stdout(io.StringIO()):
-        create_project(parse(words))
+        targets.main("ai8xize.py", words)
     return folder / "net"
 
 

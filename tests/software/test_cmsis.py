@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from commands import targets
 from commands.emulate.arguments import parse as parse_emulation
 from commands.emulate.emulate import emulate
-from commands.loader.arguments import parse
-from commands.loader.create import create_project
 from diagnostics import DiagnosticError
 from emulator.errors import EmulatorError
 from software.cmsis.build import planned_calls
@@ -35,7 +34,7 @@ needs_compiler = pytest.mark.skipif(compiler() is None, reason="there is no C co
 
 def create(folder: Path, *words: str, device: tuple[str, ...] = ("--device", "CMSIS-NN")) -> int:
     line = [*device, *DIGITS, "--prefix", "net", "--test-dir", str(folder), *words]
-    return create_project(parse(line))
+    return targets.main("ai8xize.py", line)
 
 
 def text_of(folder: Path) -> dict[str, str]:
@@ -89,22 +88,17 @@ def test_older_spelling_beside_a_chip(
         (["--device", "MAX78000", "--fc-layer"], "is for --device CMSIS-NN"),
         (["--device", "MCU", "--mcu", "rp2040", "--fc-opt"], "is for --device CMSIS-NN"),
         (["--device", "84", "--cmsis-software-nn"], "'84' is the predecessor of these chips"),
-        (["--cmsis-software-nn", "--rtl"], "no RTL without the accelerator"),
+        (["--cmsis-software-nn", "--rtl"], "is for --device MAX78000"),
+        (["--device", "CMSIS-NN", "--fifo"], "is for --device MAX78000"),
         (["--device", "CMSIS-NN", "--l2", "64K"], "argument --l2: is for --device MCU"),
         (["--device", "CMSIS-NN", "--scheme", "planes"], "planes is for --device MCU"),
     ],
 )
 def test_wrong_usage(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
-        parse([*words, *DIGITS, "--prefix", "net", "--test-dir", "out"])
+        targets.main("ai8xize.py", [*words, *DIGITS, "--prefix", "net", "--test-dir", "out"])
     assert caught.value.code == 2
     assert said in capsys.readouterr().err
-
-
-def test_options_of_the_accelerator_are_refused_by_name(tmp_path: Path) -> None:
-    with pytest.raises(DiagnosticError, match=r"--fifo: error: only the accelerator has this"):
-        create(tmp_path, "--fifo")
-    assert not (tmp_path / "net").exists()
 
 
 @needs_compiler

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from commands.loader.arguments import parse
-from commands.loader.create import create_project
+from commands import targets
 from diagnostics import DiagnosticError
 from diagnostics.errors import InputError
 from emulator.cpu.architecture import ARCHITECTURES
@@ -41,7 +40,7 @@ def container(name: str) -> bytes:
 def create(folder: Path, *words: str, device: str = "MCU") -> int:
     line = ["--device", device, *DIGITS, "--mcu", "stm32l4r5", "--prefix", "net",
             "--test-dir", str(folder), *words]  # fmt: skip
-    return create_project(parse(line))
+    return targets.main("ai8xize.py", line)
 
 
 @pytest.mark.skipif(compiler() is None, reason="there is no C compiler")

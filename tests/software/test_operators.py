@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from commands.loader.arguments import parse
+from commands.software.arguments import parse
 from commands.software.report import report_of
 from emulator.cpu.architecture import ARCHITECTURES
 from emulator.plain import compile_plain, run_plain

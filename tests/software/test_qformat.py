@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 
 from checkpoint import Checkpoint, read_checkpoint, write_checkpoint
-from commands.loader.arguments import parse
-from commands.loader.create import create_project
+from commands import targets
 from diagnostics import DiagnosticError
 from diagnostics.errors import InputError
 from quantization.q15.execute import execute, quantize_input
@@ -275,7 +274,7 @@ def test_integers_of_another_width_and_other_samples_are_refused() -> None:
 
 def create(folder: Path, *words: str) -> int:
     given = ["--prefix", "net", "--test-dir", str(folder), "--overwrite"]
-    return create_project(parse([*words, *given]))
+    return targets.main("ai8xize.py", [*words, *given])
 
 
 @needs_compiler
@@ -327,7 +326,10 @@ def test_wrong_usage(
 ) -> None:
     path = saved(tmp_path, stored_network(8))
     with pytest.raises(SystemExit) as caught:
-        parse([*words, "--checkpoint-file", path, "--prefix", "net", "--test-dir", "out"])
+        targets.main(
+            "ai8xize.py",
+            [*words, "--checkpoint-file", path, "--prefix", "net", "--test-dir", "out"],
+        )
     assert caught.value.code == 2
     assert said in capsys.readouterr().err
 

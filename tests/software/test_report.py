@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from commands.loader.arguments import parse
-from commands.loader.create import create_project
+from commands import targets
 from diagnostics import DiagnosticError
 from diagnostics.errors import InputError
 from tests.conftest import ROOT
@@ -26,7 +25,7 @@ MCU = ("--device", "MCU", "--mcu", "stm32l4r5")
 
 def report(folder: Path, name: str, *options: str) -> None:
     words = [*options, *DIGITS, "--test-dir", str(folder), "--prefix", "net"]
-    create_project(parse([*words, "--overwrite", "--report", str(folder / name)]))
+    targets.main("ai8xize.py", [*words, "--overwrite", "--report", str(folder / name)])
 
 
 def test_page_and_json_tell_what_fits_where_time_goes_and_what_comes_out(tmp_path: Path) -> None:
@@ -103,8 +102,8 @@ def test_page_of_functions_that_are_called_has_no_cycles(tmp_path: Path) -> None
              "--config-file", str(ROOT / "networks/mnist-chw-ai85.yaml"),
              "--checkpoint-file", str(ROOT / "trained/mnist-ai85net5-qat8-q.pth.tar"),
              "--sample-input", str(ROOT / "tests/sample_mnist.npy")]  # fmt: skip
-    create_project(
-        parse([*words, "--test-dir", str(tmp_path), "--report", str(tmp_path / "r.html")])
+    targets.main(
+        "ai8xize.py", [*words, "--test-dir", str(tmp_path), "--report", str(tmp_path / "r.html")]
     )
     facts = json.loads((tmp_path / "r.json").read_text())
     assert facts["fits"] and facts["cycles"] is None
@@ -118,7 +117,7 @@ def test_report_never_takes_the_place_of_an_input(name: str, tmp_path: Path) -> 
     (tmp_path / name).write_bytes(source)
     words = [*MCU, "--config-file", str(tmp_path / name), *DIGITS[2:], "--test-dir", str(tmp_path)]
     with pytest.raises(InputError, match="input and output are the same file"):
-        create_project(parse([*words, "--prefix", "net", "--report", str(tmp_path / name)]))
+        targets.main("ai8xize.py", [*words, "--prefix", "net", "--report", str(tmp_path / name)])
     assert [path.read_bytes() for path in tmp_path.iterdir()] == [source]
 
 
@@ -130,5 +129,7 @@ def test_project_never_takes_the_place_of_an_input(tmp_path: Path) -> None:
     words = [*MCU, "--config-file", str(tmp_path / "net.yaml"), *DIGITS[2:], "--overwrite"]
     for more in ((), ("--container", str(tmp_path / "net.nnb"))):
         with pytest.raises(InputError, match="input and output are the same file"):
-            create_project(parse([*words, "--test-dir", str(tmp_path), "--prefix", "net", *more]))
+            targets.main(
+                "ai8xize.py", [*words, "--test-dir", str(tmp_path), "--prefix", "net", *more]
+            )
     assert described.read_bytes() == Path(DIGITS[1]).read_bytes()

@@ -8,109 +8,60 @@ from __future__ import annotations
 
 import argparse
 
-from commands.arguments import Parser, Refused
-from commands.loader.arguments.converters import input_shape, layer_list, number, port_pin, trim
+from commands.arguments import Parser, Refused, chip
+from commands.loader.arguments.converters import number, port_pin, trim
 from commands.loader.arguments.rtl_parser import add_product_options, add_rtl_options
-from commands.loader.arguments.software import add_software_options, target
-from device import MAX78000, names_where
+from commands.loader.arguments.shared import (
+    add_description_options,
+    add_folder_options,
+    add_log_options,
+    add_needs,
+    add_placing_options,
+    add_source_options,
+    parser_of,
+)
+from commands.targets import choices
+from device import MAX78000
 from device.chip import DEFAULT_APB_BASE
 
 
-def arguments(
-    *, json: bool = False, from_model: bool = False, fits: bool = False, legacy: bool = False
-) -> Parser:
-    """Return the parser of the command line, with options in the groups of the manual.
-
-    With `json` wrong usage is told as JSON; `from_model`: a model takes the description's place,
-    `fits`: no project is written; `legacy`: an older option takes the place of the device.
-    """
-    parser = Parser(
-        usage="%(prog)s --device NAME (--model NAME | --config-file FILE) "
-        "[--checkpoint-file FILE] --prefix NAME --test-dir DIR [options]",
-        description="Turn a network description and quantized weights into a C project that runs "
-        "the network on the accelerator of a MAX78000 or MAX78002.",
-        epilog="docs/writing-a-network.md explains how a description is written, docs/errors.md "
-        "every message by its code.",
+def arguments(*, json: bool = False) -> Parser:
+    """Return the parser of the command line; with `json` wrong usage is told as JSON."""
+    parser = parser_of(
+        "Turn a network description and quantized weights into a C project that runs the network "
+        "on the accelerator of a MAX78000 or MAX78002.",
+        "NAME (--model NAME | --config-file FILE) [--checkpoint-file FILE] --prefix NAME "
+        "--test-dir DIR",
         json=json,
     )
-
     group = parser.add_argument_group("device selection")
-    device = group.add_mutually_exclusive_group(required=not (fits or legacy))
-    device.add_argument(
-        "--device", type=target, metavar="NAME",
-        help=f"{names_where()}; MCU: another microcontroller; "
-        "CMSIS-NN: the same with Arm's functions; BITNET: a low-bit network",
-    )  # fmt: skip
+    device = group.add_mutually_exclusive_group()
+    device.add_argument("--device", type=chip, metavar="NAME", help=choices("ai8xize.py"))
     device.add_argument(
         "--ai85", dest="device", action="store_const", const=MAX78000,
         help="same as --device MAX78000",
     )  # fmt: skip
-    _network_options(parser, from_model)
-    _code_options(parser, fits)
+    network = parser.add_argument_group("network")
+    add_source_options(network)
+    add_description_options(network)
+    add_placing_options(parser.add_argument_group("places in the accelerator"))
+    _code_options(parser)
     _file_options(parser)
     _hardware_options(parser)
     _streaming_options(parser)
     _core_options(parser)
     _log_options(parser)
     add_rtl_options(parser)
-    add_software_options(parser)
     _refused_options(parser)
+    parser.need("--device", "--ai85", "--fits")
+    add_needs(parser)
     return parser
 
 
-def _network_options(parser: argparse.ArgumentParser, from_model: bool) -> None:
-    option = parser.add_argument_group("network").add_argument
-    option("--config-file", required=not from_model, metavar="FILE",
-           help="network description (YAML)")  # fmt: skip
-    option("--model", metavar="NAME",
-           help="instead: network of models/, or FILE:CLASS (the file is executed)")  # fmt: skip
-    option("--dataset", metavar="NAME",
-           help="data set of the model: its input, classes and sample")  # fmt: skip
-    option("--input-shape", type=input_shape, metavar="CxHxW",
-           help="input of the model (default: that of the sample, data set or model)")  # fmt: skip
-    option("--checkpoint-file", metavar="FILE",
-           help="quantized checkpoint; names that end in .onnx are read as ONNX")  # fmt: skip
-    option("--sample-input", metavar="FILE", help="sample (default: tests/sample_<dataset>.npy)")
-    option("--weight-input", metavar="FILE", help="weights of 'arch: test' networks")
-    option("--bias-input", metavar="FILE", help="biases of 'arch: test' networks")
-    option("--no-bias", nargs="?", type=layer_list, const=None, default=frozenset(),
-           metavar="LIST", help="ignore the bias of these layers (default: of all)")  # fmt: skip
-    option("--ignore-activation", action="store_true", help="build all layers without activation")
-    option("--ignore-bn", action="store_true", help="skip batch normalization tensors")
-    option("--stop-after", type=int, metavar="N", help="end the network after layer N")
-    option("--skip-checkpoint-layers", type=int, default=0, metavar="N",
-           help="skip the first N weight tensors")  # fmt: skip
-    option("--skip-yaml-layers", type=int, default=0, metavar="N",
-           help="leave out the first N layers of the description")  # fmt: skip
-    option("--reshape-inputs", action="store_true",
-           help="layers may read some of the channels, from 'in_channel_skip' on")  # fmt: skip
-    option("--input-offset", type=number, metavar="N", help="in_offset of the first layer")
-    option("--output-width", type=int, choices=(8, 32), help="output width of the final layer")
-    option(
-        "--overlap-data", action="store_true", help="do not check whether outputs overwrite data"
-    )
-    option("--no-deduplicate-weights", dest="deduplicate", action="store_false",
-           help="store identical weights and biases more than once")  # fmt: skip
-
-
-def _code_options(parser: argparse.ArgumentParser, fits: bool) -> None:
+def _code_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("generated code")
+    add_folder_options(group)
     option = group.add_argument
-    option(
-        "--prefix",
-        required=not fits,
-        default="network",
-        metavar="NAME",
-        help="name of the project and its folder",
-    )
-    option(
-        "--test-dir",
-        required=not fits,
-        default=".",
-        metavar="DIR",
-        help="folder in which it is created",
-    )
-    option("--overwrite", action="store_true", help="replace the files of an existing project")
     add_product_options(group)
     option("--softmax", action="store_true", help="classify with a software softmax")
     unload = group.add_mutually_exclusive_group()
@@ -193,19 +144,14 @@ def _file_options(parser: argparse.ArgumentParser) -> None:
     ):
         option(f"--{name}-filename", default=default, metavar="NAME",
                help=f"{what} --log-intermediate (default: %(default)s)")  # fmt: skip
-    option("--log-filename", default="log.txt", metavar="NAME", help="log")
 
 
 def _hardware_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("hardware settings")
     option = group.add_argument
-    option("--avg-pool-rounding", action="store_true", help="average pooling rounds to nearest")
     option("--simple1b", action="store_true", help="XOR mode of 1-bit weights (not simulated)")
-    option("--read-ahead", action="store_true", help="MAX78002: all layers read ahead")
-    option("--calcx4", action="store_true", help="MAX78002: four outputs at a time in all layers")
     option("--link-layer", action="store_true", help="MAX78002: always name the next layer")
     option("--one-shot", action="store_true", help="MAX78002: one layer per start")
-    option("--start-layer", type=int, default=0, metavar="N", help="MAX78002: first layer")
     option("--debug-snoop", action="store_true",
            help="MAX78002: check the accumulators of conditional execution")  # fmt: skip
     option("--snoop-loop", action="store_true", help="MAX78002: restart when the result is written")
@@ -229,7 +175,6 @@ def _hardware_options(parser: argparse.ArgumentParser) -> None:
     option("--clock-trim", type=trim, metavar="A,B,C", help="trim values of IBRO, ISO and IPO")
     option("--switch-delay", type=int, metavar="MS", help="wait after switching power on")
     option("--powerdown", action="store_true", help="power down unused groups")
-    option("--weight-start", type=number, default=0, metavar="N", help="first kernel column")
     option("--zero-sram", action="store_true", help="test and clear all memories first")
     option("--pretend-zero-sram", action="store_true", help="accepted; for simulations only")
     option("--init-tram", action="store_true", help="clear the line buffers first")
@@ -249,16 +194,8 @@ def _streaming_options(parser: argparse.ArgumentParser) -> None:
     option("--fast-fifo", action="store_true", help="through the fast FIFO; needs --riscv")
     option("--fast-fifo-quad", action="store_true", help="the same, to all groups at once")
     option("--fifo-go", action="store_true", help="MAX78002: start before the first word")
-    option("--synthesize-input", type=number, metavar="N",
-           help="make the sample of a few words, N more each time")  # fmt: skip
-    option("--synthesize-words", type=int, default=8, metavar="N",
-           help="number of these words (default: %(default)s)")  # fmt: skip
     option("--ready-sel-fifo", type=number, default=0, metavar="N", help="FIFO wait states")
-    option("--allow-streaming", action="store_true", help="permit streaming without a FIFO")
     option("--debug-new-streaming", action="store_true", help="accepted; always on")
-    option("--ignore-streaming", action="store_true", help="ignore 'streaming' keys")
-    option("--streaming-layers", type=layer_list, default=frozenset(), metavar="LIST",
-           help="further streaming layers")  # fmt: skip
     for name in ("start", "rollover", "delta1", "delta2"):
         option(f"--override-{name}", type=number, metavar="N",
                help=f"stream {name} of the first layer")  # fmt: skip
@@ -289,21 +226,13 @@ def _core_options(parser: argparse.ArgumentParser) -> None:
 
 def _log_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("log and checks")
+    add_log_options(group)
     option = group.add_argument
-    option("-v", "--verbose", action="store_true",
-           help="kernel map, data memory map, registers and data in the log")  # fmt: skip
-    log = group.add_mutually_exclusive_group()
-    log.add_argument("-L", "--log", dest="log", action="store_true", default=True,
-                     help="write the log file (the default)")  # fmt: skip
-    log.add_argument("--no-log", dest="log", action="store_false",
-                     help="no log file; with --verbose the log is printed")  # fmt: skip
     option("--short-log", "--log-last-only", "--verbose-all", action="store_true",
            help="log data of output layers only")  # fmt: skip
     option("--kernel-format", metavar="FORMAT",
            help="format of weights in the verbose log, such as '{0:4}'")  # fmt: skip
     option("--display-checkpoint", action="store_true", help="print a table of the weights")
-    option("-D", "--debug", action="store_true",
-           help="slow cross-checks, true MACs; show where a defect happened")  # fmt: skip
     option("--debug-computation", action="store_true",
            help="write how each output value comes about (compute-<layer>.csv)")  # fmt: skip
     option("--debug-latency", action="store_true",
@@ -312,33 +241,10 @@ def _log_options(parser: argparse.ArgumentParser) -> None:
            help="write data memory words, configurations and data of all layers")  # fmt: skip
     option("--log-pooling", action="store_true",
            help="write what is pooled, and the result, as tables")  # fmt: skip
-    option("--no-error-stop", action="store_true",
-           help="only warn of outputs that overwrite data")  # fmt: skip
-    option("--no-warn-zero", action="store_true", help="do not warn of outputs that are all zero")
-    option("--ignore-bias-groups", action="store_true",
-           help="only warn of biases in groups that are not used")  # fmt: skip
-    option("--ignore-hw-limits", action="store_true",
-           help="MAX78002: only warn of some limits of Conv1d and calcx4")  # fmt: skip
-    option("--ignore-energy-warning", action="store_true", help="no notices about energy")
-    option("--no-version-check", action="store_true", help="accepted; nothing is looked up")
-    for name in ("--version-check-interval", "--upstream", "--yamllint"):
-        option(name, metavar="TEXT", help="accepted; neither network nor linter is used")
-    option("--no-progress", action="store_true", help="accepted; there are no progress bars")
-    option(
-        "--report", metavar="FILE", help="write a page (HTML) with tables and pictures, and JSON"
-    )
     option("--write-config", metavar="FILE",
            help="write the description with all places, and why they were chosen")  # fmt: skip
-    option(
-        "--check-only",
-        action="store_true",
-        help="stop after the checks (sizes and memories too), write nothing",
-    )
     option("--strict", action="store_true",
            help="refuse what is not expected to work on the chip as it is")  # fmt: skip
-    option("--fits", nargs="?", const="table", choices=("table", "json"),
-           help="print what the network takes of every chip and end; status 1 if it does not fit "
-           "that of --device")  # fmt: skip
     option("--verify", action="store_true",
            help="run the compiled loader in the emulator and compare every word")  # fmt: skip
     option("--verify-project", metavar="DIR",

@@ -1,7 +1,7 @@
 """What the options of ai8xize.py mean: they become one value, with the options of each stage.
 
 Some change the network (`ResolveOptions`), some the words (`EncodeOptions`), some only the text
-(`ProjectOptions`).
+(`ProjectOptions`). `described` is for all targets, the rest for the accelerators.
 Source: docs/options.md, "ai8xize.py".
 """
 
@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import argparse
 import shlex
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from ai8xtools import __version__
+from commands.arguments import Parser
 from commands.loader.arguments.parser import arguments
 from commands.loader.arguments.rtl_usage import (
     is_block_level,
@@ -23,69 +23,90 @@ from commands.loader.arguments.rtl_usage import (
     rtl_usage,
     verify_usage,
 )
-from commands.loader.arguments.software import LEGACY, holds_qformat, software_options
 from commands.loader.options import LoaderOptions, Messages, ModelSource, Output
-from device import MAX78000, MAX78002
+from device import MAX78000, Chip
 from synthesis.emit import ProjectOptions
 from synthesis.layout import InputPort
 from synthesis.options import EncodeOptions, ResolveOptions
 from writing.folder import folder_name
 
 
-def parse(words: Sequence[str] | None = None, *, json: bool = False) -> LoaderOptions:
-    """Return what a command line (default: that of the process) asks for.
+def parse(words: Sequence[str], *, json: bool = False) -> LoaderOptions:
+    """Return what a command line for the accelerators asks for.
 
     Wrong usage ends the program with status 2, with a JSON list on standard output for `json`.
     """
-    given = sys.argv[1:] if words is None else words
-    from_model = any(word.split("=")[0] == "--model" for word in given)
-    fits = any(word.split("=")[0] == "--fits" for word in given)
-    legacy = LEGACY in given
-    qformat = holds_qformat(given)
-    parser = arguments(json=json, from_model=from_model or qformat, fits=fits, legacy=legacy)
+    parser = arguments(json=json)
     args = parser.parse_args(words)
-    args.device = args.device or MAX78000  # not needed with --fits
-    software = software_options(parser, args, qformat=qformat)
-    if software is not None:
-        args.device = software.like or MAX78002  # for models: the chip with fewer limits
-    if from_model and args.config_file is not None:
-        parser.error("argument --model: takes the place of --config-file")
-    for option, given in (("--dataset", args.dataset), ("--input-shape", args.input_shape)):
-        if given is not None and args.model is None:
-            parser.error(f"argument {option}: tells the input of a model, add --model")
-    options = loader_options(args)
-    return options if software is None else replace(options, software=software)
-
-
-def loader_options(args: argparse.Namespace) -> LoaderOptions:
-    """Return the options of a command line that argparse has read."""
-    project = project_options(args)
+    if args.config_file is None and args.model is None:
+        parser.error("argument --checkpoint-file: networks of 16 or 8 bits run without the "
+                     "accelerator: --device MCU or CMSIS-NN")  # fmt: skip
+    options = described(parser, args, args.device or MAX78000, words)  # --fits does without
+    project = project_options(args, options.project)
     rtl = None
     if is_rtl(args):
         from commands.loader.arguments.rtl_values import rtl_options  # most runs do without
 
         rtl = rtl_options(args, project)
-    return LoaderOptions(
-        config_file=args.config_file or "",
-        model=model_source(args),
-        chip=args.device,
-        test_dir=args.test_dir,
-        resolve=resolve_options(args),
-        encode=encode_options(args),
+    return replace(
+        options,
+        resolve=replace(
+            options.resolve,
+            input_port=input_port(args),
+            input_split=args.input_split,
+            camera_format=args.input_csv_format if is_rtl(args) else None,
+        ),
+        encode=encode_options(args, options.encode),
         project=project,
         rtl=rtl,
         usage=(*rtl_usage(args), *verify_usage(args)),
-        overwrite=args.overwrite,
-        output=Output(
-            args.report,
-            args.check_only,
-            args.verify,
-            args.display_checkpoint,
-            args.verify_project,
-            args.write_config,
-            args.strict,
-            args.fits,
+        output=replace(
+            options.output,
+            verify=args.verify,
+            checkpoint_table=args.display_checkpoint,
+            verify_project=args.verify_project,
+            configuration=args.write_config,
+            strict=args.strict,
         ),
+    )
+
+
+def described(
+    parser: Parser, args: argparse.Namespace, chip: Chip, words: Sequence[str]
+) -> LoaderOptions:
+    """Return what the options mean that all targets have, for a chip.
+
+    Wrong usage ends the program with status 2.
+    """
+    if args.model is not None and args.config_file is not None:
+        parser.error("argument --model: takes the place of --config-file")
+    for option, given in (("--dataset", args.dataset), ("--input-shape", args.input_shape)):
+        if given is not None and args.model is None:
+            parser.error(f"argument {option}: tells the input of a model, add --model")
+    return LoaderOptions(
+        config_file=args.config_file or "",
+        model=model_source(args),
+        chip=chip,
+        test_dir=args.test_dir,
+        resolve=network_options(args),
+        encode=EncodeOptions(
+            average_rounding=args.avg_pool_rounding,
+            weight_start=args.weight_start,
+            deduplicate=args.deduplicate and not args.weight_start,
+            overlap_data=args.overlap_data,
+            stops_at_overlaps=not args.no_error_stop,
+            cross_check=args.debug,
+        ),
+        project=ProjectOptions(
+            name=args.prefix,
+            folder=str(Path(args.test_dir, folder_name(args.prefix, args.test_dir))),
+            command_line=shlex.join([parser.prog, *words]),
+            tool_version=__version__,
+            log_filename=args.log_filename if args.log else None,
+            verbose=args.verbose,
+        ),
+        overwrite=args.overwrite,
+        output=Output(args.report, args.check_only, fits=args.fits),
         messages=Messages(_silencing(args)),
     )
 
@@ -109,7 +130,7 @@ def _silencing(args: argparse.Namespace) -> frozenset[str]:
     return frozenset(option for option, wanted in given.items() if wanted)
 
 
-def resolve_options(args: argparse.Namespace) -> ResolveOptions:
+def network_options(args: argparse.Namespace) -> ResolveOptions:
     """Return the options that change what the network is."""
     return ResolveOptions(
         sample_input=args.sample_input,
@@ -129,11 +150,8 @@ def resolve_options(args: argparse.Namespace) -> ResolveOptions:
         read_ahead=args.read_ahead,
         calcx4=args.calcx4,
         start_layer=args.start_layer,
-        input_port=input_port(args),
         synthesize_input=args.synthesize_input,
         synthesize_words=args.synthesize_words,
-        input_split=args.input_split,
-        camera_format=args.input_csv_format if is_rtl(args) else None,
         skip_yaml_layers=args.skip_yaml_layers,
         reshape_inputs=args.reshape_inputs,
         waiving=_waiving(args),
@@ -158,14 +176,14 @@ def input_port(args: argparse.Namespace) -> InputPort:
     return InputPort.FIFO if args.fifo else InputPort.MEMORY
 
 
-def encode_options(args: argparse.Namespace) -> EncodeOptions:
+def encode_options(args: argparse.Namespace, known: EncodeOptions) -> EncodeOptions:
     """Return the options that change words."""
-    return EncodeOptions(
+    return replace(
+        known,
         apb_base=args.apb_base,
         express=uses_express(args),
         ready_select=args.ready_sel,
         ready_select_aon=args.ready_sel_aon,
-        average_rounding=args.avg_pool_rounding,
         simple_1bit=args.simple1b,
         external_ready=args.ext_rdy,
         powerdown=args.powerdown,
@@ -174,18 +192,13 @@ def encode_options(args: argparse.Namespace) -> EncodeOptions:
         zero_unused=args.zero_unused,
         write_zero_registers=args.write_zero_registers,
         repeat_layers=args.repeat_layers,
-        weight_start=args.weight_start,
-        deduplicate=args.deduplicate and not args.weight_start,
         fixed_input=args.fixed_input,
         clock_divider=args.clock_divider,
         switch_delay_ms=args.switch_delay,
-        overlap_data=args.overlap_data,
-        stops_at_overlaps=not args.no_error_stop,
         keep_layer_logs=args.verbose,
         keep_layer_data=args.log_intermediate or args.log_pooling or args.debug_computation,
         keep_pass_sums=args.debug_computation,
         latency_terms=args.debug_latency,
-        cross_check=args.debug,
         explain=args.write_config is not None or args.report is not None,
         ready_select_fifo=args.ready_sel_fifo,
         fifo_go=args.fifo_go,
@@ -214,7 +227,7 @@ def uses_express(args: argparse.Namespace) -> bool:
     return not preloads_weights(args) if args.express is None else args.express
 
 
-def project_options(args: argparse.Namespace) -> ProjectOptions:
+def project_options(args: argparse.Namespace, known: ProjectOptions) -> ProjectOptions:
     """Return the options that change only the text of the project."""
     names = (
         "api_filename", "weight_filename", "sample_filename", "sample_numpy_filename",
@@ -223,7 +236,7 @@ def project_options(args: argparse.Namespace) -> ProjectOptions:
         "energy", "forever", "no_wfi", "stop_start", "one_shot", "snoop_loop", "no_fifo_wait",
         "debugwait", "clock_trim", "verify_writes", "verify_kernels", "zero_sram",
         "old_kernel_loader", "define", "define_default_arm", "board_name", "eclipse_includes",
-        "eclipse_variables", "eclipse_openocd_args", "verbose", "short_log", "riscv_debug",
+        "eclipse_variables", "eclipse_openocd_args", "short_log", "riscv_debug",
         "riscv_exclusive", "deepsleep", "define_default_riscv", "kernel_format", "mlator",
         "unroll_mlator", "ignore_mlator_warning", "output_filename", "output_pass_filename",
         "output_config_filename", "output_data_filename", "output_weights_filename",
@@ -231,21 +244,12 @@ def project_options(args: argparse.Namespace) -> ProjectOptions:
         "debug_latency",
     )  # fmt: skip
     implying = (args.riscv_cache, args.riscv_flash, args.riscv_debug, args.riscv_exclusive)
-    return ProjectOptions(
+    return replace(
+        known,
         riscv=args.riscv or any(implying),
         riscv_cache=args.riscv_cache is not False,
         fast_fifo=input_port(args).is_fast,
         c_filename=args.c_filename or "main",
         sample_output_filename=args.sample_output_filename or "sampleoutput.h",
-        name=args.prefix,
-        folder=str(Path(args.test_dir, folder_name(args.prefix, args.test_dir))),
-        command_line=command_line(),
-        tool_version=__version__,
-        log_filename=args.log_filename if args.log else None,
         **{name: getattr(args, name) for name in names},
     )
-
-
-def command_line() -> str:
-    """Return the command line as it can be typed again."""
-    return shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])

@@ -1,0 +1,12 @@
+"""--device CMSIS-NN: the same as MCU with calls of Arm's functions."""
+
+from commands.targets import Target
+
+TARGET = Target(
+    names=("CMSIS-NN",),
+    what="a microcontroller, with Arm's functions",
+    tools={"ai8xize.py": ("commands.cmsis.arguments", "commands.software.create.create_software")},
+    option="--cmsis-software-nn",
+    elsewhere="programs without the accelerator take what quantize.py makes for these, or with Q15 "
+    "or Q7",
+)

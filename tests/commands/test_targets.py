@@ -1,0 +1,126 @@
+"""Targets: what --device names leads to a command line, and a new target is a folder and a line."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import commands
+from commands import targets
+from commands.targets.arguments import select
+from tools.manual.options import options_page
+
+TOY = {
+    "__init__": """
+from commands.targets import Target
+
+TARGET = Target(
+    names=("TOY",),
+    what="a toy",
+    tools={"ai8xize.py": ("commands.toy.arguments", "commands.toy.create.create")},
+    elsewhere="toys are made by ai8xize.py",
+)
+""",
+    "arguments": '''
+from commands.arguments import Parser
+
+
+def arguments(*, json=False):
+    parser = Parser(prog="ai8xize.py", description="Make a toy.", json=json)
+    parser.add_argument("--device", metavar="NAME", help="TOY")
+    parser.add_argument("--sound", metavar="TEXT", help="what it says")
+    return parser
+
+
+def parse(words, *, json=False):
+    return arguments(json=json).parse_args(words).sound
+''',
+    "create": """
+def create(sound):
+    print(f"The toy says {sound}")
+    return 3
+""",
+}
+
+
+@pytest.fixture
+def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Add a target: a folder beside those of `commands`, and its name in the registry."""
+    (tmp_path / "toy").mkdir()
+    for name, text in TOY.items():
+        (tmp_path / "toy" / f"{name}.py").write_text(text)
+    monkeypatch.setattr(commands, "__path__", [*commands.__path__, str(tmp_path)])
+    monkeypatch.setattr(targets, "FOLDERS", [*targets.FOLDERS, "toy"])
+
+
+def refusal(capsys: pytest.CaptureFixture[str], tool: str, *words: str) -> str:
+    with pytest.raises(SystemExit) as ended:
+        targets.main(tool, words)
+    assert ended.value.code == 2
+    return " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.usefixtures("toy")
+def test_a_new_target_is_a_folder_and_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert targets.main("ai8xize.py", ["--dev=toy", "--sou", "moo"]) == 3
+    assert capsys.readouterr().out == "The toy says moo\n"
+    assert "is for --device TOY" in refusal(capsys, "ai8xize.py", "--device", "MCU", "--sound", "x")
+    assert "is for --device MAX78000" in refusal(capsys, "ai8xize.py", "--device", "TOY", "--pll")
+    assert "toys are made by" in refusal(capsys, "quantize.py", "a", "b", "--device", "TOY")
+    with pytest.raises(SystemExit):
+        targets.main("ai8xize.py", ["--help"])
+    assert "TOY: a toy" in capsys.readouterr().out
+    page = options_page()
+    assert "## ai8xize.py --device TOY\n\nMake a toy." in page and "| `--sound TEXT` |" in page
+
+
+@pytest.mark.parametrize("tool", ["train.py", "quantize.py", "ai8xize.py"])
+def test_every_target_is_reached_by_its_names(tool: str) -> None:
+    known = targets.targets(tool)
+    assert known[0].names[0] == "MAX78000"
+    for target in known:
+        for name in target.names:
+            for words in (["--device", name], [f"--device={name.lower()}"]):
+                assert select(tool, words) == (target, False)
+        reading, doing = target.tools[tool]
+        parser = import_module(reading).arguments()
+        module, _, function = doing.rpartition(".")
+        assert callable(getattr(import_module(module), function)) and parser.prog == tool
+        assert parser.knows("--device") and not parser.knows("--nonsense")
+
+
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        ("--dev mcu", "MCU"),
+        ("--prefix --device=MCU --device BITNET", "BITNET"),
+        ("--device MCU --cmsis-software-nn", "CMSIS-NN"),
+        ("--fits", "MAX78000"),
+        ("--device nonsense", "MAX78000"),
+        ("--d MCU --device BITNET", "BITNET"),
+        ("--device", "MAX78000"),
+        ("-- --device MCU", "MAX78000"),
+    ],
+)
+def test_argparse_decides_which_target_is_meant(words: str, name: str) -> None:
+    assert select("ai8xize.py", words.split())[0].names[0] == name
+
+
+@pytest.mark.parametrize("words", ["--diagnostics json", "--diag=json", "--x --diagnostics=json"])
+def test_editors_get_messages_however_they_ask(words: str) -> None:
+    assert targets.wants_json("ai8xize.py", words.split())
+    assert not targets.wants_json("ai8xize.py", [*words.split(), "--diagnostics", "text"])
+
+
+def test_an_option_of_another_target_is_refused_with_those_that_have_it(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    chips = ("--device", "MAX78000", "--config-file", "a", "--prefix", "b", "--test-dir", "c")
+    told = refusal(capsys, "ai8xize.py", *chips, "--dma", "--mcu", "x", "--absent")
+    assert "argument --dma: is for --device MCU " in told
+    assert "argument --mcu: is for --device MCU, CMSIS-NN or BITNET " in told
+    assert "unrecognized arguments: --absent" in told and " x" not in told
+    told = refusal(capsys, "quantize.py", "a", "b", "--device", "MAX78000", "--acc-guard", "worst")
+    assert "argument --acc-guard: is for --device Q15 or Q7 " in told
