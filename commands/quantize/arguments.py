@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 from checkpoint.safetensors import SUFFIX
 from commands.arguments import Parser, add_transposed, chip
-from device import Chip, names_where
+from commands.targets import choices
+from device import Chip
 from quantization import ClipMethod
 from quantization.options import WEIGHT_BITS
 from values import frozen
@@ -147,7 +148,9 @@ def arguments(*, json: bool = False) -> Parser:
     parser.add_argument(
         "output", metavar="OUTPUT", help=f"quantized checkpoint to write (.pth.tar or {SUFFIX})"
     )
-    parser.add_argument("--device", metavar="N", type=chip, required=True, help=names_where())
+    parser.add_argument(
+        "--device", metavar="NAME", type=chip, required=True, help=choices("quantize.py")
+    )
     parser.add_argument(
         "-c",
         "--config-file",

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 from typing import NoReturn
 
-from commands.targets import Target, targets
+from commands.targets.registry import Target, targets
 
 TRAIN = "train.py"
 

@@ -81,7 +81,7 @@ def test_codes_named_in_declarations_exist() -> None:
 
 
 def test_options_named_in_declarations_exist() -> None:
-    page = (ROOT / "commands" / "loader" / "arguments" / "parser.py").read_text()
+    page = (ROOT / "commands" / "loader" / "arguments" / "shared.py").read_text()
     named = re.findall(
         r'(?:waived_by|silenced_by)="(--[a-z-]+)"',
         "".join(file.read_text() for file in sorted(Path(ROOT / "synthesis").rglob("*.py"))),

@@ -9,6 +9,7 @@ import pytest
 
 import commands
 from commands import targets
+from commands.targets import registry
 from commands.targets.arguments import select
 from tools.manual.options import options_page
 
@@ -23,7 +24,7 @@ TARGET = Target(
     elsewhere="toys are made by ai8xize.py",
 )
 """,
-    "arguments": '''
+    "arguments": """
 from commands.arguments import Parser
 
 
@@ -36,7 +37,7 @@ def arguments(*, json=False):
 
 def parse(words, *, json=False):
     return arguments(json=json).parse_args(words).sound
-''',
+""",
     "create": """
 def create(sound):
     print(f"The toy says {sound}")
@@ -52,7 +53,7 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, text in TOY.items():
         (tmp_path / "toy" / f"{name}.py").write_text(text)
     monkeypatch.setattr(commands, "__path__", [*commands.__path__, str(tmp_path)])
-    monkeypatch.setattr(targets, "FOLDERS", [*targets.FOLDERS, "toy"])
+    monkeypatch.setattr(registry, "FOLDERS", [*registry.FOLDERS, "toy"])
 
 
 def refusal(capsys: pytest.CaptureFixture[str], tool: str, *words: str) -> str:
@@ -106,12 +107,6 @@ def test_every_target_is_reached_by_its_names(tool: str) -> None:
 )
 def test_argparse_decides_which_target_is_meant(words: str, name: str) -> None:
     assert select("ai8xize.py", words.split())[0].names[0] == name
-
-
-@pytest.mark.parametrize("words", ["--diagnostics json", "--diag=json", "--x --diagnostics=json"])
-def test_editors_get_messages_however_they_ask(words: str) -> None:
-    assert targets.wants_json("ai8xize.py", words.split())
-    assert not targets.wants_json("ai8xize.py", [*words.split(), "--diagnostics", "text"])
 
 
 def test_an_option_of_another_target_is_refused_with_those_that_have_it(

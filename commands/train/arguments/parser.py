@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from commands.arguments import Idle, Parser, Refused
+from commands.targets import choices
 from commands.train.arguments import converters as values
 from commands.train.arguments import displays, own_data, refinements, searching
-from device import names_where
 from training.options import TrainingOptions
 from values import frozen
 
@@ -35,7 +35,7 @@ _REFUSED = {
 def _device_and_data(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument_group("device, model and data").add_argument
     add("--device", type=values.device_number, default=DEFAULTS.device, metavar="NAME",
-        help=f"{names_where()} (default: MAX78000)")  # fmt: skip
+        help=f"{choices('train.py')} (default: MAX78000)")  # fmt: skip
     add("-8", "--8-bit-mode", dest="act_mode_8bit", action="store_true",
         help="compute with integers as the accelerator does; only with --evaluate")  # fmt: skip
     add("-a", "--arch", "--model", dest="arch", type=values.network, required=True, metavar="NAME",
