@@ -45,8 +45,7 @@ class Parser(argparse.ArgumentParser):
     another target of the tool has is refused with the name of that target.
     """
 
-    def __init__(self, *, json: bool = False, **settings: Any) -> None:
-        del json  # of parsers that do not yet leave it to `run`
+    def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
         self.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
         self.add_argument(

@@ -16,10 +16,10 @@ from diagnostics import Diagnostic, Place, Severity
 FORMER = "accepted from command lines from before, with a notice"
 
 
-def arguments(*, json: bool = False) -> Parser:
+def arguments() -> Parser:
     """Return the parser of the command line."""
     parser = base("Turn a network description and quantized weights into C for a microcontroller "
-                  "that calls Arm's functions.", "CMSIS-NN", json=json)  # fmt: skip
+                  "that calls Arm's functions.", "CMSIS-NN")  # fmt: skip
     option = parser.group("CMSIS-NN").add_argument
     option("--cmsis-software-nn", action="store_true",
            help="same as --device CMSIS-NN, beside any --device")  # fmt: skip
@@ -34,11 +34,11 @@ def arguments(*, json: bool = False) -> Parser:
     return parser
 
 
-def parse(words: Sequence[str], *, json: bool = False) -> LoaderOptions:
+def parse(words: Sequence[str]) -> LoaderOptions:
     """Return what a command line asks for; wrong usage ends the program with status 2."""
     from software.plan.plan import Scheme
 
-    parser = arguments(json=json)
+    parser = arguments()
     args = parser.parse_args(words)
     software = software_options(parser, args)
     if args.scheme not in ("auto", *Scheme):

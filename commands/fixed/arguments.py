@@ -29,11 +29,10 @@ class FixedOptions:
     report_samples: int
 
 
-def arguments(*, json: bool = False) -> Parser:
+def arguments() -> Parser:
     """Return the parser of the command line."""
     parser = Parser(
         prog="quantize.py",
-        json=json,
         usage="%(prog)s INPUT OUTPUT.nnb --device FIXED --calib DATASET [options]",
         description="Quantize a network in floating point to weights of 8 or 16 bits with a factor "
         "for each layer, and write it as a container.",
@@ -79,9 +78,9 @@ def arguments(*, json: bool = False) -> Parser:
     return parser
 
 
-def parse(words: Sequence[str], *, json: bool = False) -> FixedOptions:
+def parse(words: Sequence[str]) -> FixedOptions:
     """Return the options of a command line; wrong usage ends the program with status 2."""
-    parser = arguments(json=json)
+    parser = arguments()
     args = parser.parse_args([*words])
     if args.few_bits and args.bits != "auto":
         parser.error(f"argument --few-bits: is for --bits auto, not {args.bits}")

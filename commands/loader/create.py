@@ -8,7 +8,6 @@ from pathlib import Path
 
 from answer import FILE_NAME, write_answer
 from commands.loader.configuration import check_configuration, write_configuration
-from commands.loader.messages import print_line, print_messages, visible
 from commands.loader.options import LoaderOptions, inputs
 from commands.loader.pages import check_report, pages, write_pages
 from commands.loader.recorded import with_recorded_data
@@ -19,6 +18,7 @@ from diagnostics import (
     DiagnosticError,
     Severity,
     has_errors,
+    print_diagnostics,
     refuse_errors,
 )
 from synthesis.answer import build_answer
@@ -61,14 +61,14 @@ def create_project(options: LoaderOptions) -> int:
         from synthesis.resolve.table import checkpoint_table
 
         table = checkpoint_table(options.config_file, options.chip, options.resolve)
-        print_line(table, options.messages)
+        print(table)
     complaints = complaints_of_options(options)
     if options.output.check_only or has_errors(complaints):
         warnings = examined(options, complaints)
         if options.output.strict:
             refuse_unsound((*complaints, *warnings))
-        print_messages(visible((*complaints, *warnings), options.messages), options.messages)
-        print_line(f"No errors in {options.config_file}", options.messages)
+        print_diagnostics(options.visible((*complaints, *warnings)))
+        print(f"No errors in {options.config_file}")
         return 0
     result = synthesized(options)
     if options.output.strict:
@@ -110,13 +110,13 @@ def complaints_of_folder(options: LoaderOptions) -> list[Diagnostic]:
 
 def write_embedded(options: LoaderOptions, result: Synthesis) -> None:
     """Write the project and its report, print what there is to say, and verify it if asked to."""
-    folder, messages = options.folder, options.messages
+    folder = options.folder
     warned = complaints_of_project(options, result)
     options, result, left_out = reduced(options, result)
     found = [*warned, *left_out, *result.warnings]
     refuse_too_large(options, result, found)
     text = options.project
-    shown = visible(found, messages)
+    shown = options.visible(found)
     doubts = tuple(map(sentence, dict.fromkeys((*unsound(found), *left_out))))
     text = replace(text, messages=tuple(map(str, shown)), doubts=doubts)
     texts = emit_project(result.program, result.summary, text)
@@ -127,8 +127,8 @@ def write_embedded(options: LoaderOptions, result: Synthesis) -> None:
     write_configuration(options, result.network, result.placement.layout)
     write_project(files, folder, overwrite=options.overwrite)
     write_report(options, result.network, result.placement, shown, result)
-    print_messages(shown, messages)
-    print_line(f"Wrote {len(files)} files to {folder}", messages)
+    print_diagnostics(shown)
+    print(f"Wrote {len(files)} files to {folder}")
     check_output = text.kat and not text.fixed_input
     if options.output.verify:
         from commands.loader.verify import verify  # needs unicorn, which other runs do without
@@ -140,12 +140,12 @@ def write_embedded(options: LoaderOptions, result: Synthesis) -> None:
             check_output=check_output,
             cycles=text.verbose,
         ):
-            print_line(line, messages)
+            print(line)
     if text.verbose:
-        print_line(details(result, text, folder), messages)
+        print(details(result, text, folder))
     last = last_line(found, verified=options.output.verify and check_output)
     if last is not None:
-        print_line(last, messages)
+        print(last)
 
 
 def complaints_of_project(options: LoaderOptions, result: Synthesis) -> list[Diagnostic]:
@@ -189,7 +189,7 @@ def compare_project(options: LoaderOptions, folder: Path, result: Synthesis) -> 
     options, result, left_out = reduced(options, result)
     found = (*left_out, *result.warnings)
     refuse_errors(found)
-    print_messages(visible(found, options.messages), options.messages)
+    print_diagnostics(options.visible(found))
     for line in verify_project(
         result,
         folder,
@@ -197,7 +197,7 @@ def compare_project(options: LoaderOptions, folder: Path, result: Synthesis) -> 
         repeat=options.encode.repeat_layers,
         fixed_input=options.project.fixed_input,
     ):
-        print_line(line, options.messages)
+        print(line)
     return 0
 
 

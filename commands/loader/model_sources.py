@@ -8,7 +8,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from checkpoint import read_checkpoint
-from commands.loader.messages import print_line
 from commands.loader.options import LoaderOptions, ModelSource
 from commands.loader.recorded import with_recorded_data
 from device import Chip
@@ -39,7 +38,7 @@ def with_description(
             source, options.chip, resolving.checkpoint_file, resolving.sample_input
         )
     for note in () if quiet else found.notes:
-        print_line(note, options.messages)
+        print(note)
     described = Described(found.text, found.model, found.nodes)
     resolving = replace(resolving, sample_shape=found.input_shape)
     return replace(options, config_file=described, resolve=resolving)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,13 +16,6 @@ if TYPE_CHECKING:
     from synthesis.emit.rtl import RtlOptions
     from synthesis.options import EncodeOptions, ResolveOptions
     from synthesis.parse import Source
-
-
-@frozen
-class Messages:
-    """How the tool speaks: `silencing` are options that keep some messages from being shown."""
-
-    silencing: frozenset[str] = frozenset()
 
 
 @frozen
@@ -72,7 +66,7 @@ class LoaderOptions:
     accelerator is; without them an embedded project is made. `usage` are the complaints about
     options that mean nothing beside others. `test_dir` is the folder in which the project's is
     created, with further `files` (name, content); one that exists is replaced with `overwrite`
-    only.
+    only. `silencing` are the options given that keep some messages from being shown.
     """
 
     config_file: Source
@@ -88,12 +82,16 @@ class LoaderOptions:
     overwrite: bool = False
     files: tuple[tuple[str, bytes], ...] = ()
     output: Output = Output()
-    messages: Messages = Messages()
+    silencing: frozenset[str] = frozenset()
 
     @property
     def folder(self) -> Path:
         """The folder of the embedded project."""
         return Path(self.project.folder)
+
+    def visible(self, diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
+        """Leave out what the user asked not to be told."""
+        return [d for d in diagnostics if d.effects.silenced_by not in self.silencing]
 
     @property
     def text(self) -> ProjectOptions:

@@ -7,10 +7,9 @@ from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
-from commands.loader.messages import print_line, print_messages, visible
 from commands.loader.options import LoaderOptions, inputs
 from commands.same_files import refuse_overwriting
-from diagnostics import Diagnostic, refuse_errors
+from diagnostics import Diagnostic, print_diagnostics, refuse_errors
 from synthesis.emit import emit_arrays
 from synthesis.emit.rtl import (
     RtlOptions,
@@ -49,7 +48,7 @@ def create_test(
     found = dict.fromkeys((*complaints, *checked))
     refuse_errors(found)
     check_folder(folder, overwrite=given.overwrite)
-    shown = visible((*found, *result.warnings), given.messages)
+    shown = given.visible((*found, *result.warnings))
     messages = tuple(map(str, shown))
     options = replace(options, project=replace(options.project, messages=messages))
     arrays = emit_arrays(result.summary, options.project)
@@ -69,13 +68,13 @@ def create_test(
         executables=executables(options),
         empty_folders=empty_folders(options),
     )
-    print_messages(shown, given.messages)
-    print_line(f"Wrote {len(files)} files to {folder}", given.messages)
+    print_diagnostics(shown)
+    print(f"Wrote {len(files)} files to {folder}")
     if options.regression_folder is not None:
         line = regression_line(result.program, result.summary, options)
         added = add_test(test_list, line)
         action = "Added" if added else "Already there:"
-        print_line(f"{action} {line} in {test_list}", given.messages)
+        print(f"{action} {line} in {test_list}")
     return shown
 
 

@@ -50,11 +50,10 @@ class Q15Options:
         return BITS[self.device]
 
 
-def arguments(*, json: bool = False) -> Parser:
+def arguments() -> Parser:
     """Return the parser of the command line."""
     parser = Parser(
         prog="quantize.py",
-        json=json,
         usage="%(prog)s INPUT OUTPUT --device Q15|Q7 --calib DATASET [options]",
         description="Quantize a network in floating point to 16 or 8 bits with a power of two for "
         "each tensor. OUTPUT is a checkpoint that ai8xize.py --device MCU or CMSIS-NN takes, or "
@@ -107,9 +106,9 @@ def arguments(*, json: bool = False) -> Parser:
     return parser
 
 
-def parse(words: Sequence[str], *, json: bool = False) -> Q15Options:
+def parse(words: Sequence[str]) -> Q15Options:
     """Return the options of a command line; wrong usage ends the program with status 2."""
-    parser = arguments(json=json)
+    parser = arguments()
     args = parser.parse_args([*words])
     command_line = "quantize.py " + " ".join(words)
     if args.core is not None and args.output.endswith(_CHECKPOINTS):

@@ -84,9 +84,9 @@ class QuantizeOptions:
     report: ReportOptions | None = None
 
 
-def parse(words: Sequence[str] | None = None, *, json: bool = False) -> QuantizeOptions:
+def parse(words: Sequence[str] | None = None) -> QuantizeOptions:
     """Return what the command line asks for; wrong usage ends the program with status 2."""
-    parser = arguments(json=json)
+    parser = arguments()
     args = parser.parse_args(words)
     if args.calibrate is not None and args.clip_method is not None:
         parser.error("argument --calibrate: not allowed with argument --clip-method")
@@ -136,11 +136,10 @@ def samples_of(args: argparse.Namespace, dataset: str | None) -> CalibrationOpti
     )
 
 
-def arguments(*, json: bool = False) -> Parser:
+def arguments() -> Parser:
     """Return the parser of the command line."""
     parser = Parser(
         prog="quantize.py",
-        json=json,
         description="Quantize a trained checkpoint: integer weights and biases, and an output "
         "shift for each layer.",
     )

@@ -49,13 +49,12 @@ def size(text: str) -> int:
     return int(digits) * unit
 
 
-def base(description: str, device: str, *, json: bool) -> Parser:
+def base(description: str, device: str) -> Parser:
     """Return the parser of a target without the accelerator, with what all of them have."""
     parser = parser_of(
         description,
         f"{device} (--model NAME | --config-file FILE | --checkpoint-file FILE) --prefix NAME "
         "--test-dir DIR",
-        json=json,
     )
     parser.add_argument("--device", type=target_name, metavar="NAME", help=choices("ai8xize.py"))
     add_source_options(parser.group("files of the network"))
@@ -124,10 +123,10 @@ def with_network(
     return replace(options, software=software)
 
 
-def arguments(*, json: bool = False) -> Parser:
+def arguments() -> Parser:
     """Return the parser of the command line of --device MCU."""
     parser = base("Turn a network description and quantized weights into C for a microcontroller "
-                  "without accelerator.", "MCU --mcu NAME", json=json)  # fmt: skip
+                  "without accelerator.", "MCU --mcu NAME")  # fmt: skip
     option = parser.group(PLAN).add_argument
     option("--l2", type=size, metavar="BYTES", help="second memory, in place of the profile's")
     option("--l3", type=size, metavar="BYTES", help="third memory, in place of the profile's")
@@ -143,9 +142,9 @@ def arguments(*, json: bool = False) -> Parser:
     return parser
 
 
-def parse(words: Sequence[str], *, json: bool = False) -> LoaderOptions:
+def parse(words: Sequence[str]) -> LoaderOptions:
     """Return what a command line of --device MCU asks for; wrong usage ends with status 2."""
-    parser = arguments(json=json)
+    parser = arguments()
     args = parser.parse_args(words)
     for option in parser.given(CONTAINER) if args.container is None else ():
         parser.error(f"argument {option}: add --container FILE.nnb")

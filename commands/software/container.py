@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 
 from checkpoint import atomic
-from commands.loader.messages import print_line
 from commands.loader.options import LoaderOptions, inputs
 from commands.same_files import refuse_replacing
 from commands.software.options import ContainerOptions
@@ -32,11 +31,9 @@ def create_container(
     blob, room = contained(network, wanted, average_rounding=options.encode.average_rounding)
     check_room(profile, room)
     sealed = ", data encrypted" if wanted.key_file is not None else ""
-    print_line(
-        f"Container: {len(blob):,} bytes, {memory_of(blob):,} of memory{sealed}", options.messages
-    )
+    print(f"Container: {len(blob):,} bytes, {memory_of(blob):,} of memory{sealed}")
     if options.output.check_only:
-        print_line(f"No errors in {options.config_file}", options.messages)
+        print(f"No errors in {options.config_file}")
         return 0
     files = firmware(blob, room, profile.core.name, options.project.name,
                      options.project.command_line)  # fmt: skip
@@ -44,7 +41,7 @@ def create_container(
     refuse_replacing(options.folder, files, inputs(options), beside)
     write_project(files, options.folder, overwrite=options.overwrite)
     atomic.write_bytes(wanted.file, blob)
-    print_line(f"Wrote {wanted.file}, and {len(files)} files to {options.folder}", options.messages)
+    print(f"Wrote {wanted.file}, and {len(files)} files to {options.folder}")
     return 0
 
 

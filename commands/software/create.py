@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from commands.loader.messages import print_line, print_messages, visible
 from commands.loader.options import LoaderOptions, inputs
 from commands.loader.pages import check_report, pages, write_pages
 from commands.loader.recorded import with_recorded_data
@@ -10,7 +9,7 @@ from commands.same_files import refuse_overwriting, refuse_replacing
 from commands.software.log import complaints_of_names, with_log
 from commands.software.options import SoftwareOptions
 from commands.software.planning import planned, understood
-from diagnostics import Diagnostic, refuse_errors
+from diagnostics import Diagnostic, print_diagnostics, refuse_errors
 from software.build import Built, emitted, sample_of
 from software.emit.text import log_text, plan_text, sentence
 from software.lower import lower
@@ -50,7 +49,7 @@ def create_software(options: LoaderOptions) -> int:
     if wanted.container is not None:
         from commands.software.container import create_container  # few ask for it
 
-        print_messages(visible(told, options.messages), options.messages)
+        print_diagnostics(options.visible(told))
         return create_container(network, profile, options, wanted.container)
     graph = lower(network, average_rounding=options.encode.average_rounding)
     try:
@@ -82,15 +81,15 @@ def _finish(
     profile: Profile,
 ) -> None:
     """Say what came about and write it."""
-    print_messages(visible(told, options.messages), options.messages)
+    print_diagnostics(options.visible(told))
     if wanted.report or options.project.verbose:
-        print_line(plan_text(built, profile), options.messages)
+        print(plan_text(built, profile))
     if options.output.check_only:
-        print_line(f"No errors in {options.config_file}", options.messages)
+        print(f"No errors in {options.config_file}")
         return
     log = log_text(built, profile, options.project.command_line)
     files = with_log(built.files, options.project.log_filename, log)
     refuse_replacing(options.folder, files, inputs(options), pages(options))
     write_project(files, options.folder, overwrite=options.overwrite)
-    print_line(sentence(built, profile), options.messages)
-    print_line(f"Wrote {len(files)} files to {options.folder}", options.messages)
+    print(sentence(built, profile))
+    print(f"Wrote {len(files)} files to {options.folder}")

@@ -8,13 +8,12 @@ from __future__ import annotations
 import numpy as np
 
 from checkpoint import read_checkpoint
-from commands.loader.messages import print_line, print_messages, visible
 from commands.loader.options import LoaderOptions, inputs
 from commands.q15.arrays import read_samples
 from commands.same_files import refuse_replacing
 from commands.software.log import with_log
 from commands.software.options import SoftwareOptions
-from diagnostics import refuse_errors
+from diagnostics import print_diagnostics, refuse_errors
 from diagnostics.errors import InputError
 from quantization.formats import Int64s, to_fixed
 from quantization.q15.file import StoredNetwork, from_checkpoint, holds_network
@@ -46,24 +45,23 @@ def create_qformat(options: LoaderOptions, wanted: SoftwareOptions) -> int:
         name=options.project.name,
         command_line=options.project.command_line,
     )
-    print_messages(visible(wanted.notices, options.messages), options.messages)
+    print_diagnostics(options.visible(wanted.notices))
     plan = plan_text(built, stored.network, profile)
     if wanted.report or options.project.verbose:
-        print_line(plan, options.messages)
+        print(plan)
     if options.output.check_only:
-        print_line(f"No errors in {options.resolve.checkpoint_file}", options.messages)
+        print(f"No errors in {options.resolve.checkpoint_file}")
         return 0
     head = f"{options.project.command_line}\n\n{profile.name} ({profile.core.name})\n\n"
     files = with_log(built.files, options.project.log_filename, f"{head}{plan}\n")
     refuse_replacing(options.folder, files, inputs(options))
     write_project(files, options.folder, overwrite=options.overwrite)
     need = built.need
-    print_line(
+    print(
         f"{profile.name}: {amount(need.ram, profile.l1)} bytes of RAM ({need.arena:,} of data), "
-        f"{amount(need.flash, profile.flash)} bytes of flash ({need.weights:,} of weights)",
-        options.messages,
+        f"{amount(need.flash, profile.flash)} bytes of flash ({need.weights:,} of weights)"
     )
-    print_line(f"Wrote {len(files)} files to {options.folder}", options.messages)
+    print(f"Wrote {len(files)} files to {options.folder}")
     return 0
 
 

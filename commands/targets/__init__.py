@@ -13,9 +13,9 @@ __all__ = ["Target", "choices", "elsewhere", "main", "owners", "targets"]
 
 def main(tool: str, words: Sequence[str]) -> int:
     """Do what the command line of a tool says; return the exit status."""
-    target, as_json = select(tool, words)
+    target = select(tool, words)
     reading, doing = target.tools[tool]
-    options = import_module(reading).parse(words, json=as_json)
+    options = import_module(reading).parse(words)
     module, _, function = doing.rpartition(".")
     status: int = getattr(import_module(module), function)(options)
     return status

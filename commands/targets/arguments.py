@@ -20,8 +20,8 @@ class _Parser(argparse.ArgumentParser):
         raise _UndecidedError(message)
 
 
-def select(tool: str, words: Sequence[str]) -> tuple[Target, bool]:
-    """Return the target, and whether messages go to an editor, even those on wrong usage."""
+def select(tool: str, words: Sequence[str]) -> Target:
+    """Return the target that a command line of a tool is for."""
     known = targets(tool)
     try:
         found = _read(tool, words, abbreviated=tool != TRAIN)
@@ -29,15 +29,14 @@ def select(tool: str, words: Sequence[str]) -> tuple[Target, bool]:
         found = _read(tool, words, abbreviated=False)
     by_model = (one for one in known if found.model in one.models)
     by_name = (one for one in known if str(found.device).upper() in one.names)
-    chosen = found.chosen or next(by_model, None) or next(by_name, known[0])
-    return chosen, found.diagnostics == "json"
+    chosen: Target = found.chosen or next(by_model, None) or next(by_name, known[0])
+    return chosen
 
 
 def _read(tool: str, words: Sequence[str], *, abbreviated: bool) -> argparse.Namespace:
     parser = _Parser(add_help=False, allow_abbrev=abbreviated)
     parser.set_defaults(chosen=None, model=None)
     parser.add_argument("--device", nargs="?", default="")
-    parser.add_argument("--diagnostics", nargs="?")
     if tool == TRAIN:
         parser.add_argument("-a", "--arch", "--model", dest="model", nargs="?")
     for one in targets(tool):

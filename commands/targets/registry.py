@@ -20,8 +20,8 @@ class Target:
     """Values of --device that have a command line of their own in some tools.
 
     `names` are the values, `what` explains them in --help. `tools` are the tools that have it, each
-    with the module that reads its command line, with `arguments(json=...)` and
-    `parse(words, json=...)`, and the function that does what these options ask for and returns the
+    with the module that reads its command line, with `arguments()` and `parse(words)`, and the
+    function that does what these options ask for and returns the
     exit status. `option` stands for --device, if there is one, and so do `models` in train.py.
     `elsewhere` is said where a tool does not have it.
     """

@@ -28,15 +28,15 @@ TARGET = Target(
 from commands.arguments import Parser
 
 
-def arguments(*, json=False):
-    parser = Parser(prog="ai8xize.py", description="Make a toy.", json=json)
+def arguments():
+    parser = Parser(prog="ai8xize.py", description="Make a toy.")
     parser.add_argument("--device", metavar="NAME", help="TOY")
     parser.add_argument("--sound", metavar="TEXT", help="what it says")
     return parser
 
 
-def parse(words, *, json=False):
-    return arguments(json=json).parse_args(words).sound
+def parse(words):
+    return arguments().parse_args(words).sound
 """,
     "create": """
 def create(sound):
@@ -84,7 +84,7 @@ def test_every_target_is_reached_by_its_names(tool: str) -> None:
     for target in known:
         for name in target.names:
             for words in (["--device", name], [f"--device={name.lower()}"]):
-                assert select(tool, words) == (target, False)
+                assert select(tool, words) == target
         reading, doing = target.tools[tool]
         parser = import_module(reading).arguments()
         module, _, function = doing.rpartition(".")
@@ -106,7 +106,7 @@ def test_every_target_is_reached_by_its_names(tool: str) -> None:
     ],
 )
 def test_argparse_decides_which_target_is_meant(words: str, name: str) -> None:
-    assert select("ai8xize.py", words.split())[0].names[0] == name
+    assert select("ai8xize.py", words.split()).names[0] == name
 
 
 def test_an_option_of_another_target_is_refused_with_those_that_have_it(

@@ -352,7 +352,7 @@ def test_copies_of_a_pool_come_again_and_fresh_ones_do_not() -> None:
 
 def test_only_the_model_leads_to_this_training() -> None:
     def chosen(*words: str) -> str:
-        return select("train.py", words)[0].names[0]
+        return select("train.py", words).names[0]
 
     assert {chosen("--model", name) for name in MODELS} == {"BITNET"}
     assert chosen("-a=ai85winbit") == chosen("--device=bitnet") == "BITNET"

@@ -25,14 +25,13 @@ from device import MAX78000
 from device.chip import DEFAULT_APB_BASE
 
 
-def arguments(*, json: bool = False) -> Parser:
-    """Return the parser of the command line; with `json` wrong usage is told as JSON."""
+def arguments() -> Parser:
+    """Return the parser of the command line."""
     parser = parser_of(
         "Turn a network description and quantized weights into a C project that runs the network "
         "on the accelerator of a MAX78000 or MAX78002.",
         "NAME (--model NAME | --config-file FILE) [--checkpoint-file FILE] --prefix NAME "
         "--test-dir DIR",
-        json=json,
     )
     group = parser.add_argument_group("device selection")
     device = group.add_mutually_exclusive_group()

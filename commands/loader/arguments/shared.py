@@ -18,14 +18,13 @@ _EPILOG = (
 )
 
 
-def parser_of(description: str, usage: str, *, json: bool) -> Parser:
+def parser_of(description: str, usage: str) -> Parser:
     """Return a parser of ai8xize.py without options."""
     return Parser(
         prog="ai8xize.py",
         usage=f"%(prog)s --device {usage} [options]",
         description=description,
         epilog=_EPILOG,
-        json=json,
     )
 
 

@@ -23,7 +23,7 @@ from commands.loader.arguments.rtl_usage import (
     rtl_usage,
     verify_usage,
 )
-from commands.loader.options import LoaderOptions, Messages, ModelSource, Output
+from commands.loader.options import LoaderOptions, ModelSource, Output
 from device import MAX78000, Chip
 from synthesis.emit import ProjectOptions
 from synthesis.layout import InputPort
@@ -31,12 +31,12 @@ from synthesis.options import EncodeOptions, ResolveOptions
 from writing.folder import folder_name
 
 
-def parse(words: Sequence[str], *, json: bool = False) -> LoaderOptions:
+def parse(words: Sequence[str]) -> LoaderOptions:
     """Return what a command line for the accelerators asks for.
 
-    Wrong usage ends the program with status 2, with a JSON list on standard output for `json`.
+    Wrong usage ends the program with status 2.
     """
-    parser = arguments(json=json)
+    parser = arguments()
     args = parser.parse_args(words)
     if args.config_file is None and args.model is None:
         parser.error("argument --checkpoint-file: networks of 16 or 8 bits run without the "
@@ -107,7 +107,7 @@ def described(
         ),
         overwrite=args.overwrite,
         output=Output(args.report, args.check_only, fits=args.fits),
-        messages=Messages(_silencing(args)),
+        silencing=_silencing(args),
     )
 
 

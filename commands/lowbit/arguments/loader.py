@@ -35,11 +35,10 @@ class LowBitOptions:
         return Path(self.parent) / self.name
 
 
-def arguments(*, json: bool = False) -> Parser:
+def arguments() -> Parser:
     """Return the parser of the command line."""
     parser = Parser(
         prog="ai8xize.py",
-        json=json,
         usage="%(prog)s --device BITNET --checkpoint-file MODEL.h --sample-input FILE "
         "--prefix NAME --test-dir DIR [options]",
         description="Write C for a low-bit network: no multiplication is needed.",
@@ -64,9 +63,9 @@ def arguments(*, json: bool = False) -> Parser:
     return parser
 
 
-def parse(words: Sequence[str], *, json: bool = False) -> LowBitOptions:
+def parse(words: Sequence[str]) -> LowBitOptions:
     """Return the options of a command line; wrong usage ends the program with status 2."""
-    parser = arguments(json=json)
+    parser = arguments()
     args = parser.parse_args([*words])
     name = args.prefix
     if not name or name in (".", "..") or Path(name).name != name or "\0" in name:

@@ -28,11 +28,10 @@ class QuantizeOptions:
     data: str | None
 
 
-def arguments(*, json: bool = False) -> Parser:
+def arguments() -> Parser:
     """Return the parser of the command line."""
     parser = Parser(
         prog="quantize.py",
-        json=json,
         usage="%(prog)s INPUT.pth.tar OUTPUT.h --device BITNET [options]",
         description="Pack the weights of a low-bit network into a header.",
     )  # fmt: skip
@@ -56,9 +55,9 @@ def arguments(*, json: bool = False) -> Parser:
     return parser
 
 
-def parse(words: Sequence[str], *, json: bool = False) -> QuantizeOptions:
+def parse(words: Sequence[str]) -> QuantizeOptions:
     """Return the options of a command line; wrong usage ends the program with status 2."""
-    parser = arguments(json=json)
+    parser = arguments()
     args = parser.parse_args([*words])
     if not args.output.endswith(".h"):
         parser.error("argument OUTPUT: a low-bit network becomes a header, FILE.h")

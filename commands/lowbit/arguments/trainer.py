@@ -29,11 +29,10 @@ class TrainOptions:
     teacher: str | None
 
 
-def arguments(*, json: bool = False) -> Parser:
+def arguments() -> Parser:
     """Return the parser of the command line."""
     parser = Parser(
         prog="train.py",
-        json=json,
         usage="%(prog)s --model MODEL --dataset NAME --data DIR [--qat-policy FILE] [options]",
         description="Train a low-bit network for the smallest cores.",
     )  # fmt: skip
@@ -60,9 +59,9 @@ def arguments(*, json: bool = False) -> Parser:
     return parser
 
 
-def parse(words: Sequence[str], *, json: bool = False) -> TrainOptions:
+def parse(words: Sequence[str]) -> TrainOptions:
     """Return the options of a command line; wrong usage ends the program with status 2."""
-    parser = arguments(json=json)
+    parser = arguments()
     args = parser.parse_args([*words])
     if args.evaluate != (args.exp_load_weights_from is not None):
         parser.error("--evaluate and --exp-load-weights-from belong together here")

@@ -224,11 +224,9 @@ class FirmwareChoice:
     fast: bool
 
 
-def parse(
-    words: Sequence[str], *, json: bool = False
-) -> tuple[TrainingOptions, FirmwareChoice | None]:
+def parse(words: Sequence[str]) -> tuple[TrainingOptions, FirmwareChoice | None]:
     """Parse the command line; usage errors end the program with status 2, as argparse does."""
-    parser = arguments(json=json)
+    parser = arguments()
     found = parser.parse_args(words)
     _check(parser, found)
     refinements.settle(found)
@@ -240,11 +238,10 @@ def parse(
     return TrainingOptions(**vars(found), command_line=shlex.join(["train.py", *words])), firmware
 
 
-def arguments(*, json: bool = False) -> Parser:
+def arguments() -> Parser:
     """Return the parser of the command line, with options in the groups of the manual."""
     parser = Parser(
         prog="train.py",
-        json=json,
         usage="train.py --model NAME --dataset NAME [options]",
         description="Train and evaluate networks for the MAX78000 and MAX78002.",
         epilog="docs/training.md explains the stages, the YAML files and the tasks.",
