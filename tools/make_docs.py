@@ -40,8 +40,10 @@ SOURCES = (
     "software/**/*.py", "synthesis/**/*.py", "tools/*.py", "training/**/*.py", "writing/**/*.py",
 )  # fmt: skip
 RANGES = (
-    (0, 69, "Files and system"),
-    (70, 99, "Options"),
+    (0, 19, "The system"),
+    (60, 69, "Output folders"),
+    (20, 59, "Options that have no effect or deserve a remark"),
+    (70, 99, "Options that are refused"),
     (100, 199, "Reading a network description"),
     (200, 299, "Resolving it with weights and sample"),
     (300, 399, "Constraints of networks and of the hardware"),

@@ -50,5 +50,5 @@ def parse(words: Sequence[str]) -> LoaderOptions:
 
 
 def _former(option: str) -> Diagnostic:
-    return Diagnostic("N908", "it is accepted from command lines from before and changes nothing",
+    return Diagnostic("N958", "it is accepted from command lines from before and changes nothing",
                       Place(option=option), severity=Severity.NOTICE)  # fmt: skip

@@ -51,7 +51,7 @@ def imported_checkpoint(given: QuantizeOptions, calibration: CalibrationOptions)
         )
         remedy = "Add the result of a convolution in place of the input; define a module per use."
         place = Place(file=given.input)
-        print_diagnostics([Diagnostic("W708", warning, place, remedy, Severity.WARNING)])
+        print_diagnostics([Diagnostic("W758", warning, place, remedy, Severity.WARNING)])
     return Checkpoint({
         "epoch": 0, "arch": plain_name(given.model),
         "state_dict": {name: tensor.numpy() for name, tensor in network.state_dict().items()},

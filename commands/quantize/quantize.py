@@ -78,7 +78,7 @@ def quantize(options: QuantizeOptions) -> int:
         raise
     place = Place(file=options.input)
     print_diagnostics(
-        Diagnostic("W705", warning, place, severity=Severity.WARNING)
+        Diagnostic("W755", warning, place, severity=Severity.WARNING)
         for warning in quantized.warnings
     )
     if numeric.layer_bits is not None and options.config_file is not None:
@@ -126,7 +126,7 @@ def without_batchnorm(checkpoint: Checkpoint, options: QuantizeOptions) -> Check
     layers = normalized_layers(checkpoint)
     if not layers or options.keep_batchnorm:
         if options.transposed:
-            warn("W702", "has no effect on a checkpoint without batch normalization to fold",
+            warn("W752", "has no effect on a checkpoint without batch normalization to fold",
                  Place(option="--transposed"))  # fmt: skip
         return checkpoint
     print(f"Folding batch normalization into weights and biases: {', '.join(layers)}")
@@ -160,13 +160,13 @@ def quantization_options(options: QuantizeOptions) -> QuantizationOptions:
     ):
         option = Place(option=f"--{name}")
         if method is of and not given:
-            warn("W701", f"not given, {default} is used for --clip-method {of}", option)
+            warn("W751", f"not given, {default} is used for --clip-method {of}", option)
         elif method is not of and given is not None:
-            warn("W702", f"has no effect without --clip-method {of}", option)
+            warn("W752", f"has no effect without --clip-method {of}", option)
         parameters[name] = given or default
     sampled = options.calibration or (options.report and options.report.samples)
     if options.model is not None and sampled is None:
-        warn("W702", "has no effect without --calibrate", Place(option="--model"))
+        warn("W752", "has no effect without --calibrate", Place(option="--model"))
     return QuantizationOptions(
         clip_method=method,
         default_bits=options.default_bits,
@@ -180,7 +180,7 @@ def clip_method(name: str | None) -> ClipMethod | None:
     """Return the method of this name, saying so where manuals use another."""
     if name in ALIASES:
         method = ALIASES[name]
-        warn("N711", f"{name} is {method}", Place(option="--clip-method"), level=Severity.NOTICE)
+        warn("N761", f"{name} is {method}", Place(option="--clip-method"), level=Severity.NOTICE)
         return method
     return None if name is None else ClipMethod(name)
 
@@ -215,7 +215,7 @@ def warn_about_counts(weights: Sequence[str], described: int, path: str) -> None
     else:
         effect = f"the last {described - len(weights)} of the description are not used"
     warn(
-        "W707",
+        "W757",
         f"layers with weights in the description: {described}, in the checkpoint: {len(weights)}; "
         f"{effect}",
         Place(file=path),

@@ -111,7 +111,7 @@ def software_options(parser: Parser, args: argparse.Namespace) -> SoftwareOption
 
 def _only_places(option: str) -> Diagnostic:
     """Return what is said of an option that means something for the accelerator only."""
-    return Diagnostic("N907", "it only places things in the accelerator and changes nothing here",
+    return Diagnostic("N957", "it only places things in the accelerator and changes nothing here",
                       Place(option=option), severity=Severity.NOTICE)  # fmt: skip
 
 

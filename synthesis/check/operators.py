@@ -146,7 +146,7 @@ def flatten_limits(layer: MappedLayer, _: Chip) -> Iterator[Finding]:
         )
 
 
-@constraint("E307", Kind.HARDWARE)
+@constraint("E386", Kind.HARDWARE)
 def final_wide_layer_has_no_activation(
     layer: MappedLayer, network: MappedNetwork
 ) -> Iterator[Finding]:

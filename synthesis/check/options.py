@@ -80,7 +80,7 @@ def check_chip_options(
         )
     if resolving.synthesize_input is None and resolving.synthesize_words != DEFAULT_WORDS:
         yield Diagnostic(
-            "W091",
+            "W041",
             "it has no effect without --synthesize-input",
             Place(option="--synthesize-words"),
             "Add --synthesize-input or leave the option out.",
@@ -88,7 +88,7 @@ def check_chip_options(
         )
     if resolving.allow_streaming and not resolving.input_port.is_fifo:
         yield Diagnostic(
-            "W087",
+            "W037",
             "the vendor does not specify layers that stream from memory",
             Place(option="--allow-streaming"),
             "Use --fifo.",

@@ -32,7 +32,7 @@ def first_layer_pools(layer: MappedLayer, network: MappedNetwork) -> Iterator[Fi
         yield Finding("the first layer pools its input", ("max_pool", "avg_pool", "pool_stride"))
 
 
-@layer_constraint("W335", Kind.NETWORK, Severity.WARNING, derived=True)
+@layer_constraint("W387", Kind.NETWORK, Severity.WARNING, derived=True)
 def flatten_of_a_single_pixel(layer: Layer, _: object) -> Iterator[Finding]:
     """Flattening turns pixels into channels; of a single pixel there is nothing to turn."""
     if layer.flatten and layer.pooled_dim == (1, 1):
@@ -58,7 +58,7 @@ def passthrough_behind_passthrough(layer: MappedLayer, network: MappedNetwork) -
         yield Finding(f"{previous} passes its data through too, one layer can do both", "op")
 
 
-@layer_constraint("N338", Kind.HARDWARE, Severity.NOTICE)
+@layer_constraint("N388", Kind.HARDWARE, Severity.NOTICE)
 def depthwise_moves_its_channels(layer: MappedLayer, _: Chip) -> Iterator[Finding]:
     """Channels that are convolved each for itself are written faster where they were read."""
     if layer.depthwise and not layer.broadcast:

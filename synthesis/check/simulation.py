@@ -34,7 +34,7 @@ def _text(shapes: Sequence[Shape]) -> str:
     return " and ".join(f"{c}x{rows}x{columns}" for c, rows, columns in shapes)
 
 
-@constraint("E370", Kind.NETWORK)
+@constraint("E393", Kind.NETWORK)
 def simulated_layers_read_simulated_ones(layer: Layer, network: Network) -> Iterator[Finding]:
     """The known answer is computed in simulated order; what is left out there has no values."""
     if layer.index not in network.simulated:
@@ -49,7 +49,7 @@ def simulated_layers_read_simulated_ones(layer: Layer, network: Network) -> Iter
             )
 
 
-@constraint("E371", Kind.NETWORK)
+@constraint("E394", Kind.NETWORK)
 def outputs_are_simulated(layer: Layer, network: Network) -> Iterator[Finding]:
     """What an output layer gives is compared with the known answer, which must have it."""
     if layer.is_output and layer.index not in network.simulated:
@@ -60,7 +60,7 @@ def outputs_are_simulated(layer: Layer, network: Network) -> Iterator[Finding]:
         )
 
 
-@constraint("E372", Kind.NETWORK)
+@constraint("E395", Kind.NETWORK)
 def data_given_is_data_read(layer: Layer, network: Network) -> Iterator[Finding]:
     """What a layer reads must be what the sample, the buffer or another layer gives."""
     if layer.index not in network.simulated or layer.buffer_shift:
@@ -106,7 +106,7 @@ def _joined(shapes: Sequence[Shape], cropped: int) -> tuple[int, int]:
     return shapes[0][0], shapes[0][0] * (pixels - cropped)
 
 
-@constraint("E373", Kind.NETWORK)
+@constraint("E396", Kind.NETWORK)
 def joined_pixels_have_equal_channels(layer: Layer, network: Network) -> Iterator[Finding]:
     """Inputs of different sizes are joined pixel by pixel, which needs the same channels."""
     if layer.index not in network.simulated or layer.sources is None:
@@ -120,7 +120,7 @@ def joined_pixels_have_equal_channels(layer: Layer, network: Network) -> Iterato
         )
 
 
-@constraint("E374", Kind.NETWORK)
+@constraint("E397", Kind.NETWORK)
 def buffer_is_shifted_in_place(layer: Layer, network: Network) -> Iterator[Finding]:
     """Shifting a rolling buffer moves all of it, and nothing else."""
     if not layer.buffer_shift:
@@ -144,7 +144,7 @@ def buffer_is_shifted_in_place(layer: Layer, network: Network) -> Iterator[Findi
         )
 
 
-@constraint("E375", Kind.NETWORK)
+@constraint("E398", Kind.NETWORK)
 def entries_inserted_fit_the_buffer(layer: Layer, network: Network) -> Iterator[Finding]:
     """What a layer inserts must be whole entries of the rolling buffer."""
     if not layer.buffer_insert:

@@ -313,7 +313,7 @@ def inputs_are_where_they_are_read(layer: MappedLayer, network: MappedNetwork) -
             )
 
 
-@constraint("E366", Kind.HARDWARE, needs=Fact.SIZES)
+@constraint("E389", Kind.HARDWARE, needs=Fact.SIZES)
 def inputs_are_read_where_they_are_written(
     layer: MappedLayer, network: MappedNetwork
 ) -> Iterator[Finding]:

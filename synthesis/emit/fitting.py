@@ -135,7 +135,7 @@ def _too_large(flash: Memory, whole: Fitting, ways: list[tuple[str, Memory]]) ->
         remedies.append("Use fewer or narrower weights.")
     message = _message(flash, program)
     if not frame:
-        return Diagnostic("E414", message, _PLACE, " ".join(remedies), effects=NO_ROOM)
+        return Diagnostic("E444", message, _PLACE, " ".join(remedies), effects=NO_ROOM)
     message += "; a program that gets its input elsewhere, without this sample, fits"
     return Diagnostic("W414", message, _PLACE, " ".join(remedies), Severity.WARNING, UNSOUND)
 
@@ -223,7 +223,7 @@ def _with_result_that_fits(whole: Fitting) -> Fitting:
     if not footprint(program, smaller).sram.fits:
         remedy = "Use a chip with more SRAM."
         return replace(
-            whole, complaints=(Diagnostic("E415", message, _PLACE, remedy, effects=NO_ROOM),)
+            whole, complaints=(Diagnostic("E445", message, _PLACE, remedy, effects=NO_ROOM),)
         )
     what = "the buffer for the result" + (" and the softmax of it" if options.softmax else "")
     asked = "Leave out --softmax: --no-unload" if options.softmax else "--no-unload"

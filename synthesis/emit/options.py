@@ -181,7 +181,7 @@ def check_options(options: ProjectOptions) -> list[Diagnostic]:
     if options.timer is not None and options.energy and not options.no_timer:
         found.append(
             Diagnostic(
-                "W070",
+                "W020",
                 f"timer {options.timer} is not used: --energy measures with the power monitor",
                 Place(option="--timer"),
                 "Leave out --timer or --energy.",
@@ -348,7 +348,7 @@ def _debugging(options: ProjectOptions) -> Iterator[Diagnostic]:
         )
     if options.unroll_mlator != _UNROLLED and not options.mlator:
         yield Diagnostic(
-            "W091",
+            "W041",
             "it has no effect without --mlator",
             Place(option="--unroll-mlator"),
             "Add --mlator or leave the option out.",

@@ -39,7 +39,7 @@ def _softmax(program: Program, summary: Summary) -> Iterator[Diagnostic]:
         )
     if program.output_width == 8:
         yield Diagnostic(
-            "W074",
+            "W024",
             "the output has 8 bits, which is coarse for softmax",
             place,
             "Use output_width: 32 in the last layer.",
@@ -53,7 +53,7 @@ def _scales(options: ProjectOptions, program: Program, summary: Summary) -> Iter
         index = summary.last_layer.index if layer.layer < 0 else layer.layer
         if not layer.scale_known:
             yield Diagnostic(
-                "W079",
+                "W029",
                 "data of layers with different final scales are unloaded together; they are "
                 "delivered as the accelerator holds them",
                 summary.last_layer.place,
@@ -62,7 +62,7 @@ def _scales(options: ProjectOptions, program: Program, summary: Summary) -> Iter
             )
         elif layer.scale and not options.scale_output:
             yield Diagnostic(
-                "W077",
+                "W027",
                 f"layer {index} is delivered as the accelerator holds it, without its final scale "
                 f"2^{layer.scale}",
                 Place(option="--no-scale-output"),
@@ -71,7 +71,7 @@ def _scales(options: ProjectOptions, program: Program, summary: Summary) -> Iter
             )
         elif layer.width == 8 and saturates(layer):
             yield Diagnostic(
-                "W078",
+                "W028",
                 f"layer {index} is scaled by 2^{layer.scale}, so that values beyond "
                 f"{(1 << 15 - layer.scale) - 1} exceed 16 bits and are limited",
                 summary.last_layer.place,
@@ -89,7 +89,7 @@ def _mlator(options: ProjectOptions, program: Program, summary: Summary) -> Iter
         obstacle = port_obstacle(layer, start)
         if options.mlator and obstacle:
             message = f"layer {index} is read without it: {obstacle}"
-            yield Diagnostic("W071", message, place, silence, Severity.WARNING)
+            yield Diagnostic("W021", message, place, silence, Severity.WARNING)
         elif not options.mlator and obstacle is None:
             message = f"it would speed up reading the output of layer {index}"
-            yield Diagnostic("N072", message, place, silence, Severity.NOTICE)
+            yield Diagnostic("N022", message, place, silence, Severity.NOTICE)

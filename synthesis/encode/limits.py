@@ -37,7 +37,7 @@ def _clock(network: MappedNetwork, options: EncodeOptions) -> Iterator[Diagnosti
     clock, limit = power(network, options).clock_mhz, chip.max_unpipelined_mhz
     if clock > limit and not options.pipelined(chip):
         yield Diagnostic(
-            "W089",
+            "W038",
             f"the accelerator runs at {clock:g} MHz, without a pipeline the limit is {limit}",
             Place(option="--no-pipeline"),
             "Use a larger --clock-divider.",
@@ -45,7 +45,7 @@ def _clock(network: MappedNetwork, options: EncodeOptions) -> Iterator[Diagnosti
         )
     elif clock <= limit and options.pipelined(chip):
         yield Diagnostic(
-            "N089",
+            "N039",
             f"the accelerator runs at {clock:g} MHz, up to {limit} it needs no pipeline",
             Place(option="--pipeline"),
             "Add --no-pipeline to save energy.",
@@ -95,7 +95,7 @@ def _without_effect(network: MappedNetwork, options: EncodeOptions) -> Iterator[
             value = name.replace("ready_sel_", "ready_select_")
             if not useful and getattr(options, value) != getattr(usual, value):
                 yield Diagnostic(
-                    "W091",
+                    "W041",
                     f"it has no effect without {needed}",
                     Place(option="--" + name.replace("_", "-")),
                     "Leave the option out.",

@@ -324,7 +324,7 @@ class _Placer:
         """Kernels begin at a multiple of four columns, where no other layer's stand."""
         self.problems.append(
             layer.diagnostic(
-                "E412",
+                "E442",
                 f"'kernel_offset' is {first}, the kernels take columns {first} to "
                 f"{first + length - 1} of {capacity}; they must begin at a multiple of "
                 f"{KERNEL_ALIGNMENT} and be free in all processors of the layer",

@@ -174,7 +174,7 @@ def _parts(network: MappedNetwork) -> Iterator[Diagnostic]:
         part = layer.in_offset // part_bytes
         if layer.streaming and layer.read_ahead and part in seen:
             yield layer.diagnostic(
-                "E410",
+                "E440",
                 f"reads ahead, but its input begins in the same part of the memory as that of "
                 f"{seen[part]} ({_part_text(part, part_bytes)})",
                 ("in_offset", "readahead"),

@@ -132,7 +132,7 @@ def _check_arch(
     if checkpoint.arch is None:
         problems.append(
             Diagnostic(
-                "W202",
+                "W252",
                 "the checkpoint does not name its architecture",
                 place,
                 None,

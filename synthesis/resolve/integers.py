@@ -69,7 +69,7 @@ def complain_unquantized(
         return
     for layer, name, _ in fractional:
         message = f"the fractions of the weights are dropped (tensor '{name}' of {place})"
-        found = layer.error("W220", message, "op", remedy=remedy)
+        found = layer.error("W270", message, "op", remedy=remedy)
         yield replace(found, severity=Severity.WARNING)
 
 

@@ -398,7 +398,7 @@ class LayerBuilder:
             self.problems.append(
                 replace(
                     layer.error(
-                        "W219",
+                        "W269",
                         "all bias values are zero, the bias is left out",
                         "op",
                         effects=effects(needs=Fact.WEIGHTS),

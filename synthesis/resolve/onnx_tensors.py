@@ -78,7 +78,7 @@ def _names(node: OnnxLayer) -> tuple[str, ...]:
 
 def _not_folded(name: str, place: Place) -> Diagnostic:
     return Diagnostic(
-        "W203",
+        "W253",
         f"{name} is ignored: the accelerator has no batch normalization",
         place,
         "Fold it with batchnormfuser.py before quantizing; --ignore-bn silences this.",

@@ -86,11 +86,11 @@ def _buffers(description: Description) -> Iterator[Diagnostic]:
             if any(name in (x if isinstance(x, tuple) else (x,)) for x in read):
                 yield Diagnostic("E231", message, section.place, remedy)
             else:
-                yield Diagnostic("W231", message, section.place, remedy, Severity.WARNING)
+                yield Diagnostic("W281", message, section.place, remedy, Severity.WARNING)
         names.add(name)
         if section.get("width", 8) != 8:
             yield Diagnostic(
-                "W232",
+                "W282",
                 f"data_buffer: 'width' is {section.get('width')}, which has no effect",
                 section.place_of("width"),
                 "Remove the key; the buffer holds 8-bit values.",

@@ -107,7 +107,7 @@ def _out_of_order(layer: LayerDescription, index: int | None) -> Diagnostic:
 
 def _beyond(layer: LayerDescription, index: int, key: str) -> Diagnostic:
     complaint = layer.error(
-        "W221", f"'{key}' is {index}, beyond the last layer; the network stops here", key
+        "W271", f"'{key}' is {index}, beyond the last layer; the network stops here", key
     )
     return replace(complaint, severity=Severity.WARNING)
 

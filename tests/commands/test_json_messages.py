@@ -24,7 +24,7 @@ TOOLS = {
     "emulate": ("absent",),
     "scripts/nnb": ("info", "absent"),
 }  # fmt: skip
-WARNING = Diagnostic("W705", "a weight is clipped", severity=Severity.WARNING)
+WARNING = Diagnostic("W755", "a weight is clipped", severity=Severity.WARNING)
 
 
 def start(tool: str, folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
@@ -71,7 +71,7 @@ def test_messages_of_a_run_are_one_list(told: Callable[..., tuple[int, Any, str]
 
     status, found, beside = told(main)
     assert status == 1 and beside == "on the way\n"
-    assert [one["code"] for one in found] == ["W705", "W705", "E002"]
+    assert [one["code"] for one in found] == ["W755", "W755", "E002"]
 
 
 def test_a_run_without_messages_tells_an_empty_list(
@@ -105,7 +105,7 @@ def test_messages_take_the_place_of_a_result(
         print_diagnostics([WARNING])
 
     _, found, _ = told(main)
-    assert [one["code"] for one in found] == ["W705"]
+    assert [one["code"] for one in found] == ["W755"]
 
 
 def test_a_list_that_cannot_be_written_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:

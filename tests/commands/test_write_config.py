@@ -61,7 +61,7 @@ def test_a_refused_network_writes_nothing(folder: Path) -> None:
 def test_a_project_that_does_not_fit_the_flash_writes_nothing(folder: Path) -> None:
     with pytest.raises(DiagnosticError) as caught:
         run(folder, "net.yaml", "--write-config", str(folder / "a.yaml"), flash=4000)
-    assert "E414" in [d.code for d in caught.value.diagnostics]
+    assert "E444" in [d.code for d in caught.value.diagnostics]
     assert not (folder / "a.yaml").exists() and not (folder / "out").exists()
 
 

@@ -140,7 +140,7 @@ def test_parts_of_the_self_test_are_left_out_in_order_and_the_network_last(
         options = found.options
         all_words = options.kat and options.max_checklines is None
         left = (all_words, options.kat, not options.fixed_input, True)
-        if any(c.code == "E414" for c in found.complaints):
+        if any(c.code == "E444" for c in found.complaints):
             left = (False, False, False, False)
             smallest = replace(OPTIONS, kat=False, fixed_input=True)
             assert size < footprint(found.program, smallest).flash.used
@@ -187,14 +187,14 @@ def test_the_frame_of_a_program_keeps_a_sample_that_is_too_large(mnist: Synthesi
     assert (said.code, said.severity, said.effects.unsound) == ("W414", "warning", True)
     assert found.options == options
     said = complaint(fitted(shrunk(mnist, needed.used - 28 * 28 - 1), options))
-    assert (said.code, said.severity) == ("E414", "error")
+    assert (said.code, said.severity) == ("E444", "error")
     assert said.remedy is not None and "--fixed-input" in said.remedy
 
 
 def test_what_does_not_help_enough_is_said_with_what_is_needed_then(mnist: Synthesis) -> None:
     said = complaint(fitted(shrunk(mnist, 60_000), OPTIONS, 1.0))
     rest = footprint(mnist.program, replace(OPTIONS, kat=False)).flash.used
-    assert said.code == "E414" and said.remedy is not None
+    assert said.code == "E444" and said.remedy is not None
     short = said.remedy.partition("Not enough alone: ")[2]
     assert f"--no-kat ({rest:,} bytes)" in short and "quantization: 4" in said.remedy
 
@@ -215,7 +215,7 @@ def test_a_result_that_is_too_large_for_the_sram_is_left_to_the_program(
     assert "cnn_unload" not in files["main.c"] and "softmax" not in files["main.c"]
     assert said.remedy is not None and "--no-unload asks for that" in said.remedy
     assert fitted(program, with_options(OPTIONS, "--no-unload")).complaints == ()
-    assert complaint(fitted(shrunk(mnist, sram=700), options)).code == "E415"
+    assert complaint(fitted(shrunk(mnist, sram=700), options)).code == "E445"
 
 
 @pytest.mark.parametrize("old", [False, True])

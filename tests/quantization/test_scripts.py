@@ -165,7 +165,7 @@ def test_description_of_another_network_is_mentioned(
     output = tmp_path / "q.pth.tar"
     assert status(quantize.main, trained, output, "--device", "85", "-c", config) == 0
     errors = capsys.readouterr().err
-    assert f"{config}: warning" in errors and told in errors if told else "W707" not in errors
+    assert f"{config}: warning" in errors and told in errors if told else "W757" not in errors
 
 
 @pytest.mark.parametrize("script", ["quantize.py", "batchnormfuser.py", "emulate.py"])

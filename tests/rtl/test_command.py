@@ -80,14 +80,14 @@ def test_preloading_is_an_rtl_test_without_packed_weights() -> None:
     ],
 )  # fmt: skip
 def test_options_that_switch_each_other_off(options: list[str], option: str, reason: str) -> None:
-    assert usage(*options)[f"W093 {option}"] == f"it has no effect together with {reason}"
+    assert usage(*options)[f"W043 {option}"] == f"it has no effect together with {reason}"
     found = chosen(*options)
     assert not (found.preload_data or found.preload_weights or found.result_output)
 
 
 def test_weights_are_preloaded_beside_the_old_loader() -> None:
     options = ("--rtl", "--rtl-preload-weights", "--verify-writes", "--old-kernel-loader")
-    assert chosen(*options).preload_weights and "W093" not in str(usage(*options))
+    assert chosen(*options).preload_weights and "W043" not in str(usage(*options))
 
 
 @pytest.mark.parametrize(

@@ -288,7 +288,7 @@ VIOLATIONS = [
         sample=(3, 2, 2),
     ),
     Violation(
-        "E307",
+        "E386",
         [{**CONV, "output_width": 32}],
         [(2, 3, 3, 3)],
         [
@@ -1302,7 +1302,7 @@ VIOLATIONS = [
         ],
     ),
     Violation(
-        "E366",
+        "E389",
         [{**PLAIN, "out_offset": 0x1000}, {**PLAIN, "in_sequences": 0, "in_offset": 0}],
         [],
         [
@@ -1686,7 +1686,7 @@ VIOLATIONS = [
         chip=MAX78002,
     ),
     Violation(
-        "W335",
+        "W387",
         [LINEAR],
         [(2, 3)],
         [(0, "flatten", "'flatten' of 1x1 pixels changes nothing", "Remove the key.")],
@@ -1730,7 +1730,7 @@ VIOLATIONS = [
         options={"input_port": InputPort.FIFO},
     ),
     Violation(
-        "N338",
+        "N388",
         [{**DEPTHWISE, "output_processors": 0x70}],
         [(3, 1, 3, 3)],
         [
@@ -1787,7 +1787,7 @@ VIOLATIONS = [
     ),
     # Simulation
     Violation(
-        "E370",
+        "E393",
         [
             {**PLAIN, "simulated_sequence": 2},
             {**PLAIN, "name": "skipped"},
@@ -1804,7 +1804,7 @@ VIOLATIONS = [
         ],
     ),
     Violation(
-        "E371",
+        "E394",
         [{**PLAIN, "simulated_sequence": "stop"}, {**PLAIN, "output": True}],
         [],
         [
@@ -1817,7 +1817,7 @@ VIOLATIONS = [
         ],
     ),
     Violation(
-        "E372",
+        "E395",
         [PLAIN, {**CONV, "in_sequences": "input", "in_dim": (4, 5)}],
         [(3, 3, 3, 3)],
         [
@@ -1830,7 +1830,7 @@ VIOLATIONS = [
         ],
     ),
     Violation(
-        "E372",
+        "E395",
         [{**CONV1D, "in_dim": 16, "in_crop": (9, 9)}],
         [(2, 1, 3)],
         [
@@ -1845,7 +1845,7 @@ VIOLATIONS = [
         sample=(1, 16),
     ),
     Violation(
-        "E373",
+        "E396",
         [
             {**CONV, "output_processors": 7},
             {**CONV, "pad": 0, "output_processors": 3},
@@ -1862,7 +1862,7 @@ VIOLATIONS = [
         ],
     ),
     Violation(
-        "E374",
+        "E397",
         [PLAIN, {**PLAIN, "in_sequences": "0", "buffer_shift": 1, "max_pool": 2}],
         [],
         [
@@ -1882,7 +1882,7 @@ VIOLATIONS = [
         others=RING,
     ),
     Violation(
-        "E374",
+        "E397",
         [PLAIN, {**READS_RING, "buffer_shift": 4}],
         [],
         [
@@ -1896,7 +1896,7 @@ VIOLATIONS = [
         others=RING,
     ),
     Violation(
-        "E375",
+        "E398",
         [{**PLAIN, "buffer_insert": 1}],
         [],
         [
@@ -1909,7 +1909,7 @@ VIOLATIONS = [
         ],
     ),
     Violation(
-        "E375",
+        "E398",
         [{**PLAIN, "buffer_insert": 1}],
         [],
         [
@@ -2100,4 +2100,4 @@ def test_cropped_rows_are_skipped_by_the_place_that_is_read(before: int, tmp_pat
             tmp_path, text, sample(1, 4, 4), [weights(1, 1, 1, 1), weights(1, 1, 1, 1, seed=2)]
         )
         codes = {d.code for d in check(network)}
-        assert ("E366" in codes) == (offset != 4 * 4 * before), offset
+        assert ("E389" in codes) == (offset != 4 * 4 * before), offset

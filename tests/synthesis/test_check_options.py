@@ -122,7 +122,7 @@ def test_input_is_synthesized_for_a_fifo() -> None:
 
 def test_words_are_counted_for_a_synthesized_input_only() -> None:
     assert complaints(MAX78000, resolving={"synthesize_words": 4}) == [
-        "option --synthesize-words: warning: it has no effect without --synthesize-input [W091]\n"
+        "option --synthesize-words: warning: it has no effect without --synthesize-input [W041]\n"
         "  Add --synthesize-input or leave the option out."
     ]
 
@@ -130,7 +130,7 @@ def test_words_are_counted_for_a_synthesized_input_only() -> None:
 def test_streaming_from_memory_is_allowed_with_a_warning() -> None:
     assert complaints(MAX78000, resolving={"allow_streaming": True}) == [
         "option --allow-streaming: warning: the vendor does not specify layers that stream from "
-        "memory [W087]\n  Use --fifo."
+        "memory [W037]\n  Use --fifo."
     ]
 
 

@@ -52,6 +52,14 @@ def test_messages_keep_what_is_fixed_and_blank_the_rest(tmp_path: Path) -> None:
     assert found == ["… is …, a", "… is …, b", "again …", "given"]
 
 
+def test_a_number_has_one_letter() -> None:
+    """People say "366" and mean one message."""
+    letters: dict[str, set[str]] = {}
+    for code in explanations(ROOT):
+        letters.setdefault(code[1:], set()).add(code[0])
+    assert {number: found for number, found in letters.items() if len(found) > 1} == {}
+
+
 def test_committed_pages_are_up_to_date(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, ROOT / "tools" / "make_docs.py", "--check"],

@@ -84,7 +84,7 @@ def test_other_layers_are_read_as_always_and_named(layer: UnloadLayer, reason: s
     assert unload_code([layer], 8, 1, 8) == unload_code([layer], 8, 1)
     made = program(unload=(layer,))
     (found,) = outputs(made, mlator=True)
-    assert (found.code, found.message) == ("W071", f"layer 1 is read without it: {reason}")
+    assert (found.code, found.message) == ("W021", f"layer 1 is read without it: {reason}")
     assert outputs(made, mlator=True, ignore_mlator_warning=True) == []
     assert outputs(made) == []
 
@@ -100,7 +100,7 @@ def test_layer_behind_an_odd_number_of_bytes_is_read_as_always() -> None:
 
 def test_users_are_told_what_the_ports_could_do() -> None:
     (found,) = outputs(program(unload=(TWO_GROUPS,)))
-    assert found.code == "N072"
+    assert found.code == "N022"
     assert outputs(program(unload=(TWO_GROUPS,)), unload=False) == []
 
 

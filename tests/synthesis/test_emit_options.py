@@ -59,12 +59,12 @@ def test_values_out_of_range(changes: dict[str, Any], option: str) -> None:
 
 
 def test_unrolling_needs_the_port_that_it_is_about() -> None:
-    assert codes(unroll_mlator=4) == [("W091", "option --unroll-mlator")]
+    assert codes(unroll_mlator=4) == [("W041", "option --unroll-mlator")]
     assert codes(unroll_mlator=4, mlator=True) == []
 
 
 def test_timer_is_dropped_with_energy() -> None:
-    assert codes(timer=0, energy=True) == [("W070", "option --timer")]
+    assert codes(timer=0, energy=True) == [("W020", "option --timer")]
     assert codes(timer=0, energy=True, no_timer=True) == []
 
 
@@ -76,6 +76,6 @@ def test_softmax_of_an_image_is_refused() -> None:
 def test_softmax_of_8_bit_outputs_warns() -> None:
     (found,) = check_outputs(options(softmax=True), program(output_width=8), summary())
     assert str(found) == (
-        "option --softmax: warning: the output has 8 bits, which is coarse for softmax [W074]\n"
+        "option --softmax: warning: the output has 8 bits, which is coarse for softmax [W024]\n"
         "  Use output_width: 32 in the last layer."
     )

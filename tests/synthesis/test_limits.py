@@ -170,7 +170,7 @@ def test_parts_of_streams_that_read_ahead(tmp_path: Path) -> None:
     layers = [{**AHEAD, "out_offset": 0x8000}, {**SECOND, "readahead": True, "out_offset": 0x4000}]
     assert said(found(tmp_path, layers, MAX78002)) == [
         (
-            "E410",
+            "E440",
             "layer 1: reads ahead, but its input begins in the same part of the memory as that of "
             "layer 0 (0x0 to 0x3fff)",
             "Move it to another part, or remove 'readahead'.",
@@ -197,7 +197,7 @@ def test_clock_above_the_limit_without_a_pipeline(tmp_path: Path) -> None:
     (complaint,) = found(tmp_path, [FIRST], MAX78002, pipeline=False, clock_divider=2)
     assert str(complaint) == (
         "option --no-pipeline: warning: the accelerator runs at 100 MHz, without a pipeline the "
-        "limit is 50 [W089]\n  Use a larger --clock-divider."
+        "limit is 50 [W038]\n  Use a larger --clock-divider."
     )
 
 
@@ -205,7 +205,7 @@ def test_slow_clock_needs_no_pipeline(tmp_path: Path) -> None:
     (complaint,) = found(tmp_path, [FIRST], MAX78002, clock_divider=4)
     assert str(complaint) == (
         "option --pipeline: notice: the accelerator runs at 50 MHz, up to 50 it needs no pipeline "
-        "[N089]\n  Add --no-pipeline to save energy."
+        "[N039]\n  Add --no-pipeline to save energy."
     )
     assert found(tmp_path, [FIRST], MAX78002, pipeline=False) == []
 
@@ -244,11 +244,11 @@ def test_conditional_execution_needs_the_newer_chip(tmp_path: Path) -> None:
 def test_option_of_streams_without_any_is_named(tmp_path: Path, option: str, value: int) -> None:
     plain = {**FIRST, "streaming": False, "out_offset": 0x2000}
     (complaint,) = found(tmp_path, [plain], fifo=False, **{option: value})
-    assert complaint.code == "W091" and complaint.place is not None
+    assert complaint.code == "W041" and complaint.place is not None
     name = "--" + option.replace("_", "-").replace("ready-select", "ready-sel")
     assert complaint.place.option == name
     assert complaint.message.startswith("it has no effect without ")
-    assert not [d for d in found(tmp_path, [FIRST, SECOND], **{option: value}) if d.code == "W091"]
+    assert not [d for d in found(tmp_path, [FIRST, SECOND], **{option: value}) if d.code == "W041"]
 
 
 def test_accumulators_are_compared_with_what_the_description_says(tmp_path: Path) -> None:

@@ -110,7 +110,7 @@ def test_batch_normalization_is_warned_of_unless_ignored(tmp_path: Path) -> None
     _, (warning,) = from_onnx(tmp_path, text, *nodes)
     assert str(warning) == (
         f"{tmp_path / 'net.onnx'}: warning: BatchNormalization '/layer1/BatchNormalization' is "
-        "ignored: the accelerator has no batch normalization [W203]\n"
+        "ignored: the accelerator has no batch normalization [W253]\n"
         "  Fold it with batchnormfuser.py before quantizing; --ignore-bn silences this."
     )
     assert from_onnx(tmp_path, text, *nodes, ignore_bn=True)[1] == ()

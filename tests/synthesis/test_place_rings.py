@@ -99,7 +99,7 @@ def parts(network: MappedNetwork) -> Iterator[tuple[str, int, Severity]]:
         part = layer.in_offset // size
         if layer.streaming:
             if layer.read_ahead and part in seen:
-                yield "E410", index, Severity.ERROR
+                yield "E440", index, Severity.ERROR
             seen.add(part)
         if layer.read_ahead:
             words = layer.operands * layer.in_passes * layer.in_dim[0] * layer.in_dim[1]
@@ -155,7 +155,7 @@ def test_streams_that_share_a_byte_are_found(chip: Chip) -> None:
         for diagnostic in found:
             _follow(network, streams, diagnostic)
     assert {"E406", "E407", "E408", "E409"} <= set(met)
-    assert chip is MAX78000 or {"E410", "E411"} <= set(met)
+    assert chip is MAX78000 or {"E440", "E411"} <= set(met)
 
 
 def _follow(network: MappedNetwork, streams: dict[int, Stream], diagnostic: Any) -> None:

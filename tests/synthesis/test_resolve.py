@@ -260,7 +260,7 @@ def test_biases_that_are_all_zero_are_dropped_with_a_warning(tmp_path: Path) -> 
     line, column = line_of(text, "op")
     assert [str(w) for w in warnings] == [
         f"net.yaml:{line}:{column}: warning: layer 0: all bias values are zero, "
-        "the bias is left out [W219]"
+        "the bias is left out [W269]"
     ]
 
 
@@ -460,7 +460,7 @@ def test_kernels_of_ones_do_not_make_a_checkpoint_quantized(tmp_path: Path) -> N
     assert refused(from_checkpoint, tmp_path, text, sample(3, 4, 4), state).code == "E219"
 
 
-@pytest.mark.parametrize(("file", "codes"), [("net.onnx", ["E219"]), ("net.pth.tar", ["W220"])])
+@pytest.mark.parametrize(("file", "codes"), [("net.onnx", ["E219"]), ("net.pth.tar", ["W270"])])
 def test_only_checkpoints_may_have_fractions_beside_integers(file: str, codes: list[str]) -> None:
     layer: Any = SimpleNamespace(
         error=lambda code, message, *_, remedy: Diagnostic(code, message, remedy=remedy)
@@ -477,7 +477,7 @@ def test_one_layer_with_fractions_is_a_warning(tmp_path: Path) -> None:
     text = describe(CONV, {**LINEAR, "processors": mask(2)}, arch="TinyNet")
     network, (warning,) = from_checkpoint(tmp_path, text, sample(3, 4, 4), state)
     assert network.layers[1].weights is not None
-    assert (warning.code, warning.severity) == ("W220", Severity.WARNING)
+    assert (warning.code, warning.severity) == ("W270", Severity.WARNING)
     assert "the fractions of the weights are dropped (tensor 'fc.op.weight'" in warning.message
 
 
@@ -550,7 +550,7 @@ def test_checkpoint_without_arch_is_a_warning(tmp_path: Path) -> None:
     found = files(tmp_path, sample(3, 4, 4), checkpoint_file=path)
     *_, warnings = resolve(parse(text, "net.yaml"), MAX78000, found)
     assert [str(w) for w in warnings] == [
-        f"{path}: warning: the checkpoint does not name its architecture [W202]"
+        f"{path}: warning: the checkpoint does not name its architecture [W252]"
     ]
 
 
@@ -935,7 +935,7 @@ def test_next_layer_beyond_the_last_one_stops_the_network(tmp_path: Path, index:
     kernels = [weights(3, 3, 3, 3, seed=i) for i in range(2)]
     network, warnings = build(tmp_path, text, sample(3, 4, 4), kernels, chip=MAX78002)
     assert network.order == (0,)
-    (found,) = (w for w in warnings if w.code == "W221")
+    (found,) = (w for w in warnings if w.code == "W271")
     assert found.message == (
         f"layer 0: 'next_sequence' is {index}, beyond the last layer; the network stops here"
     )

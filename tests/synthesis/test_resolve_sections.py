@@ -75,13 +75,13 @@ def test_rolling_buffers_have_names_of_their_own() -> None:
 def test_second_rolling_buffer_is_not_used() -> None:
     other = {**RING, "name": "other"}
     message = "data_buffer: only the first one can be used, 'other' is number 2"
-    assert said("data_buffer", RING, other) == [("W231", message)]
+    assert said("data_buffer", RING, other) == [("W281", message)]
     assert said("data_buffer", RING, other, in_sequences="other") == [("E231", message)]
 
 
 def test_width_of_a_rolling_buffer_has_no_effect() -> None:
     (found,) = said("data_buffer", {**RING, "width": 32})
-    assert found == ("W232", "data_buffer: 'width' is 32, which has no effect")
+    assert found == ("W282", "data_buffer: 'width' is 32, which has no effect")
 
 
 def test_sections_are_checked_with_the_network(tmp_path: Path) -> None:
@@ -89,4 +89,4 @@ def test_sections_are_checked_with_the_network(tmp_path: Path) -> None:
         LAYER, data_buffer="[{name: a, processors: 7, channels: 3, dim: 4, offset: 0, width: 32}]"
     )
     _, warnings = build(tmp_path, text, sample(3, 4, 4))
-    assert "W232" in {d.code for d in warnings}
+    assert "W282" in {d.code for d in warnings}

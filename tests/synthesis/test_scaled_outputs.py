@@ -104,9 +104,9 @@ def test_header_names_scales_and_sizes() -> None:
 @pytest.mark.parametrize(
     ("layer", "changes", "code"),
     [
-        (replace(ONE_PLANE, scale=2), {"scale_output": False}, "W077"),
-        (replace(ONE_PLANE, scale=9), {}, "W078"),
-        (replace(ONE_PLANE, scale_known=False), {}, "W079"),
+        (replace(ONE_PLANE, scale=2), {"scale_output": False}, "W027"),
+        (replace(ONE_PLANE, scale=9), {}, "W028"),
+        (replace(ONE_PLANE, scale_known=False), {}, "W029"),
     ],
 )
 def test_doubtful_outputs_are_warned_of(

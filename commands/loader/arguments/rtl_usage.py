@@ -108,7 +108,7 @@ def _without_effect(args: argparse.Namespace) -> Iterator[Diagnostic]:
         if reason:
             name = f"--{reason.replace('_', '-')}" if "_" in reason else reason
             yield Diagnostic(
-                "W093",
+                "W043",
                 f"it has no effect together with {name}",
                 Place(option=option),
                 "Leave one of them out.",

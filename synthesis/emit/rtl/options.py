@@ -197,7 +197,7 @@ def _combinations(options: RtlOptions) -> Iterator[Diagnostic]:
             )
     if options.slow_load and options.compact_data:
         yield Diagnostic(
-            "W092",
+            "W042",
             "it has no effect on input that is loaded by a loop",
             Place(option="--slow-load"),
             "Add --no-compact-data or leave the option out.",
