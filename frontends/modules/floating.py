@@ -23,6 +23,8 @@ from frontends.modules.tracing import Node, trace
 Floats = NDArray[np.float64]
 Pair = tuple[int, int]
 _LIMIT = 127 / 128
+_TRANSPOSED = nn.ConvTranspose1d | nn.ConvTranspose2d
+_ENLARGING = ("interpolate", "upsample")
 
 
 class Builder(Protocol):
@@ -33,9 +35,12 @@ class Builder(Protocol):
 
     def convolution(
         self, name: str, source: int, weights: Floats, bias: Floats | None, stride: Pair,
-        padding: Pair, dilation: Pair, groups: int,
+        padding: Pair, dilation: Pair, groups: int, spread: Pair = (1, 1), extra: Pair = (0, 0),
     ) -> int:  # fmt: skip
-        """Add a convolution."""
+        """Add a convolution of pixels that are `spread` apart, `extra` zeros behind the last."""
+
+    def enlarge(self, name: str, source: int, factor: Pair) -> int:
+        """Add nearest upsampling."""
 
     def linear(self, name: str, source: int, weights: Floats, bias: Floats | None) -> int:
         """Add a fully connected layer."""
@@ -123,6 +128,11 @@ class FloatingReader:
         if limits is not None:
             self._keep_flat(node, sources[0])
             return self._into.clip(_path(node), self._maps[sources[0]], *limits)
+        factor = _enlargement(node, module)
+        if factor is not None and sources[0] not in self._flat:
+            return self._into.enlarge(_path(node), self._maps[sources[0]], factor)
+        if isinstance(module, nn.ConvTranspose1d):
+            return self._operator(node, _path(node), module, sources[0])
         step = read_step(node, self._model)
         if isinstance(step, Refusal):
             return self._doubtful(node, module, sources[0], step)
@@ -209,18 +219,24 @@ class FloatingReader:
                              "Flatten the data before it, or use a 1x1 convolution.")  # fmt: skip
                 return None
             return self._into.linear(name, made, weights, bias)
-        if isinstance(op, nn.ConvTranspose1d | nn.ConvTranspose2d):
-            self._refuse(node, "there is no kernel for transposed convolutions",
-                         "Use --device MCU for this network.")  # fmt: skip
-            return None
         if source in self._flat or op.padding_mode != "zeros" or isinstance(op.padding, str):
             why = "its data is flattened" if source in self._flat else "its padding is unusual"
             self._refuse(node, why, "Use maps, and padding_mode='zeros' with numbers.")
             return None
         weights = weights.reshape(*weights.shape[:3], -1)
+        stride, padding = _pair(op, "stride", 1), _pair(op, "padding", 0)
+        dilation = _pair(op, "dilation", 1)
+        if not isinstance(op, _TRANSPOSED):
+            return self._into.convolution(name, made, weights, bias, stride, padding, dilation,
+                                          op.groups)  # fmt: skip
+        sizes = zip(weights.shape[2:], padding, dilation, strict=True)
+        border = [(k - 1) * d - p for k, p, d in sizes]
+        if min(border) < 0:
+            self._refuse(node, "its padding exceeds its kernel", "Use less padding.")
+            return None
         return self._into.convolution(
-            name, made, weights, bias, _pair(op, "stride", 1), _pair(op, "padding", 0),
-            _pair(op, "dilation", 1), op.groups,
+            name, made, weights, bias, (1, 1), (border[0], border[1]), dilation, op.groups, stride,
+            _pair(op, "output_padding", 0),
         )  # fmt: skip
 
     def _normalized(self, node: Node, source: Node, norm: Any) -> int | None:
@@ -304,6 +320,11 @@ class FloatingReader:
 def folded(op: Any, norm: Any, factor: float) -> tuple[Floats, Floats | None]:
     """Return weights and bias in float64 with normalization (or None) and a factor in them."""
     weights = op.weight.detach().double().numpy() * factor
+    if isinstance(op, _TRANSPOSED):  # [I, O/groups, ...], applied backwards
+        inputs, filters, *kernel = weights.shape
+        parts = weights.reshape(op.groups, inputs // op.groups, filters, *kernel).swapaxes(1, 2)
+        weights = np.flip(parts.reshape(op.groups * filters, -1, *kernel),
+                          tuple(range(2, weights.ndim)))  # fmt: skip
     bias = None if op.bias is None else op.bias.detach().double().numpy() * factor
     if norm is None:
         return weights, bias
@@ -342,6 +363,20 @@ def _limits(node: Node, module: Any) -> tuple[float, float] | None:
     if any(hasattr(value, "meta") for value in (low, high)):
         return None
     return -default if low is None else float(low), default if high is None else float(high)
+
+
+def _enlargement(node: Node, module: Any) -> Pair | None:
+    """Return how many rows and columns each pixel becomes; None if a node does something else."""
+    name = str(getattr(node.target, "__name__", node.target)).lower()
+    if not isinstance(module, nn.Upsample) and (module is not None or name not in _ENLARGING):
+        return None
+    stated = dict(zip(("size", "scale_factor", "mode"), node.args[1:], strict=False)) | node.kwargs
+    mode = stated.get("mode", "nearest") if module is None else module.mode
+    taken, given = node.all_input_nodes[0].meta["shape"][2:], node.meta["shape"][2:]
+    whole = all(made % size == 0 for made, size in zip(given, taken, strict=True))
+    if mode != "nearest" or not whole or not 1 <= len(given) <= 2:
+        return None
+    return _filled([made // size for made, size in zip(given, taken, strict=True)], 1)
 
 
 def _pair(module: Any, name: str, fill: int) -> Pair:

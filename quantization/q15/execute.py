@@ -13,7 +13,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from quantization.formats import Float64s, Int64s, limits, to_fixed
 from quantization.q15.formats import QuantizedLayer
-from quantization.q15.graph import Add, Clip, Concat, Pair, Pool, Weighted
+from quantization.q15.graph import Add, Clip, Concat, Enlarge, Pair, Pool, Weighted
 from quantization.q15.network import QuantizedNetwork
 
 _EXACT = 1 << 53
@@ -52,6 +52,9 @@ def execute(
             maps[step.target] = np.clip(maps[step.source], *network.limits_of(step))
         elif isinstance(step, Add):
             maps[step.target] = _added(given, network.bits)
+        elif isinstance(step, Enlarge):
+            rows, columns = step.factor
+            maps[step.target] = maps[step.source].repeat(rows, axis=1).repeat(columns, axis=2)
         else:
             assert isinstance(step, Concat)
             maps[step.target] = np.concatenate(given, axis=3)
@@ -69,12 +72,31 @@ def weighted_sums(step: Weighted, layer: QuantizedLayer, data: Int64s) -> Int64s
             np.float64
         )
         return flat.astype(np.int64)[:, None, None] + start
-    windows = _windows(_padded(data, step.padding, 0), step.kernel, step.stride)
-    if step.groups > 1:
+    data = _padded(_spread(data, step), step.padding, 0)
+    windows = _windows(data, step.kernel, step.stride)
+    if step.depthwise:
         kernels = layer.weights[..., 0]  # [channel, row, column]
         found: Int64s = np.einsum("nyxcij,cij->nyxc", windows, kernels)
         return found + start
-    return _convolved(windows, layer.weights) + start
+    channels, filters = step.weights.shape[1], len(step.weights) // step.groups
+    groups = [
+        _convolved(windows[:, :, :, one * channels :][:, :, :, :channels],
+                   layer.weights[one * filters :][:filters])
+        for one in range(step.groups)
+    ]  # fmt: skip
+    return np.concatenate(groups, axis=3) + start
+
+
+def _spread(data: Int64s, step: Weighted) -> Int64s:
+    """Return maps with the zeros of a transposed convolution between and behind their pixels."""
+    if step.spread == (1, 1) and step.extra == (0, 0):
+        return data
+    count, rows, columns, channels = data.shape
+    size = ((n - 1) * s + 1 + e
+            for n, s, e in zip((rows, columns), step.spread, step.extra, strict=True))  # fmt: skip
+    wide = np.zeros((count, *size, channels), np.int64)
+    wide[:, :: step.spread[0], :: step.spread[1]][:, :rows, :columns] = data
+    return wide
 
 
 def checked_size(products: int) -> None:

@@ -27,6 +27,7 @@ from quantization.q15.formats import (
 )
 from quantization.q15.graph import (
     Clip,
+    Enlarge,
     Graph,
     GraphBuilder,
     Pair,
@@ -37,7 +38,8 @@ from quantization.q15.graph import (
 from quantization.q15.network import QuantizedNetwork, leaders_of
 from values import frozen
 
-_VERSION = 1
+_PLAIN, _VERSION = 1, 2
+"""Files with groups, transposed convolutions or upsampling have the second version."""
 _MOST_STEPS, _LARGEST, _DEEPEST = 10_000, 1 << 16, 1 << 10
 
 
@@ -67,13 +69,21 @@ def to_checkpoint(stored: StoredNetwork, arch: str | None) -> Checkpoint:
             state[f"{entry['layer']}.bias"] = layer.bias.astype(kind)
         steps.append(entry)
     plan = {
-        "version": _VERSION, "bits": network.bits, "guard": str(network.guard),
+        "version": _VERSION if any(map(_later, graph.steps)) else _PLAIN,
+        "bits": network.bits, "guard": str(network.guard),
         "column_major": stored.column_major, "input": list(graph.shapes[0]), "steps": steps,
         "fractions": list(network.fractions), "output": graph.output,
     }  # fmt: skip
     entries = {"epoch": 0, "arch": arch or "network", "state_dict": state, NETWORK: plan,
                "sample": stored.sample.astype(kind)}  # fmt: skip
     return Checkpoint(entries)
+
+
+def _later(step: Step) -> bool:
+    """Whether files of the first version have no such step."""
+    if isinstance(step, Weighted):
+        return step.spread != (1, 1) or not (step.groups == 1 or step.depthwise)
+    return isinstance(step, Enlarge)
 
 
 def _entry(step: Step) -> Iterator[tuple[str, Any]]:
@@ -85,9 +95,13 @@ def _entry(step: Step) -> Iterator[tuple[str, Any]]:
     if isinstance(step, Weighted):
         yield from (("stride", list(step.stride)), ("padding", list(step.padding)))
         yield from (("groups", step.groups), ("linear", step.linear))
+        if step.spread != (1, 1) or step.extra != (0, 0):
+            yield from (("spread", list(step.spread)), ("extra", list(step.extra)))
     elif isinstance(step, Pool):
         yield from (("average", step.average), ("window", list(step.window)))
         yield from (("stride", list(step.stride)), ("padding", list(step.padding)))
+    elif isinstance(step, Enlarge):
+        yield "factor", list(step.factor)
     elif isinstance(step, Clip):
         yield from (("low", float(step.low)), ("high", float(step.high)))
 
@@ -112,8 +126,8 @@ class _Reader:
         assert isinstance(plan, dict)
         self._plan: Mapping[str, Any] = plan
         self._check(
-            plan.get("version") == _VERSION,
-            f"{NETWORK} has version {_VERSION}, not one of later tools",
+            plan.get("version") in (_PLAIN, _VERSION),
+            f"{NETWORK} has version {_PLAIN} or {_VERSION}, not one of later tools",
         )
         bits = plan.get("bits")
         self._check(bits in (8, 16) and not isinstance(bits, bool), "numbers have 8 or 16 bits")
@@ -156,7 +170,7 @@ class _Reader:
         assert isinstance(sources, list)
         given = [self._map(source, f"{what}: a source") for source in sources]
         kind = step.get("kind")
-        single = kind in ("weighted", "pool", "clip")
+        single = kind in ("weighted", "pool", "clip", "enlarge")
         self._check(not single or len(given) == 1, f"{what} has one source")
         target = step.get("target")
         self._check(_is_number(target) and target not in self._maps, f"{what} makes a new map")
@@ -165,6 +179,8 @@ class _Reader:
             made = self._weighted(step, given[0], what)
         elif kind == "pool":
             made = self._pool(step, given[0], what)
+        elif kind == "enlarge":
+            made = self._builder.enlarge(step["name"], given[0], self._pair(step, "factor", 1))
         elif kind == "clip":
             low, high = step.get("low"), step.get("high")
             right = isinstance(low, float) and isinstance(high, float) and low <= high
@@ -187,14 +203,19 @@ class _Reader:
             flat = kernels.reshape(len(kernels), -1).astype(np.float64)
             return self._builder.linear(step["name"], source, flat, bias.astype(np.float64))
         groups = step.get("groups")
-        self._check(_is_number(groups) and groups in (1, shape[0]), f"{what} has groups")
+        self._check(_is_number(groups, 1), f"{what} has groups")
         assert isinstance(groups, int)
-        depthwise = groups == 1 or len(kernels) == groups
-        self._check(depthwise and kernels.shape[1] * groups == shape[0], f"{what} fits its input")
-        stride, padding = self._windows(step, kernels.shape[2:], shape[1:], what)
+        even = len(kernels) % groups == 0
+        self._check(even and kernels.shape[1] * groups == shape[0], f"{what} fits its input")
+        spread, extra = ((1, 1), (0, 0)) if "spread" not in step else (
+            self._pair(step, "spread", 1), self._pair(step, "extra", 0)
+        )  # fmt: skip
+        wide = [(n - 1) * s + 1 + e for n, s, e in zip(shape[1:], spread, extra, strict=True)]
+        self._check(max(wide) < _LARGEST, f"{what} spreads to fewer than {_LARGEST} pixels")
+        stride, padding = self._windows(step, kernels.shape[2:], wide, what)
         return self._builder.convolution(
             step["name"], source, kernels.astype(np.float64), bias.astype(np.float64), stride,
-            padding, groups=groups,
+            padding, (1, 1), groups, spread, extra,
         )  # fmt: skip
 
     def _pool(self, step: Mapping[str, Any], source: int, what: str) -> int:

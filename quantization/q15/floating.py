@@ -14,7 +14,7 @@ from torch.nn import functional
 
 from diagnostics.errors import InputError
 from quantization.formats import Float64s
-from quantization.q15.graph import Add, Clip, Concat, Graph, Pool, Weighted
+from quantization.q15.graph import Add, Clip, Enlarge, Graph, Pool, Step, Weighted
 from values import frozen
 
 _KEPT_VALUES = 1 << 22
@@ -39,13 +39,27 @@ def compute(graph: Graph, samples: Float64s) -> list[Float64s]:
     return [tensor.numpy() for tensor in maps]
 
 
-def _step(step: Weighted | Pool | Clip | Add | Concat, given: Sequence[Tensor]) -> Tensor:
+def _spread(data: Tensor, step: Weighted) -> Tensor:
+    """Return maps with the zeros of a transposed convolution between and behind their pixels."""
+    count, channels, *size = data.shape
+    wide = [(n - 1) * s + 1 + e for n, s, e in zip(size, step.spread, step.extra, strict=True)]
+    made = data.new_zeros(count, channels, *wide)
+    made[:, :, :: step.spread[0], :: step.spread[1]][:, :, : size[0], : size[1]] = data
+    return made
+
+
+def _step(step: Step, given: Sequence[Tensor]) -> Tensor:
     data = given[0]
     if isinstance(step, Weighted):
         weights, bias = (
             torch.from_numpy(np.ascontiguousarray(v)) for v in (step.weights, step.bias)
         )
+        if step.spread != (1, 1) or step.extra != (0, 0):
+            data = _spread(data, step)
         return functional.conv2d(data, weights, bias, step.stride, step.padding, 1, step.groups)
+    if isinstance(step, Enlarge):
+        rows, columns = step.factor
+        return data.repeat_interleave(rows, 2).repeat_interleave(columns, 3)
     if isinstance(step, Pool):
         if step.average:
             return functional.avg_pool2d(data, step.window, step.stride, step.padding,

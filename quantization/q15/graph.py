@@ -23,8 +23,9 @@ Shape: TypeAlias = tuple[int, int, int]
 class Weighted:
     """A convolution, or a fully connected layer (`linear`).
 
-    `weights` [filters, channels of a group, rows, columns]; `groups` is 1 or, of depthwise
-    convolutions, the number of channels.
+    `weights` [filters, channels of a group, rows, columns]. Of transposed convolutions pixels are
+    `spread` apart with zeros between them, and behind the last are `extra` rows and columns of
+    zeros.
     """
 
     name: str
@@ -36,6 +37,14 @@ class Weighted:
     padding: Pair = (0, 0)
     groups: int = 1
     linear: bool = False
+    spread: Pair = (1, 1)
+    extra: Pair = (0, 0)
+
+    @property
+    def depthwise(self) -> bool:
+        """Whether each channel has one filter of its own."""
+        alone = self.weights.shape[1] == 1 and len(self.weights) == self.groups > 1
+        return alone and self.spread == (1, 1)
 
     @property
     def sources(self) -> tuple[int, ...]:
@@ -100,7 +109,22 @@ class Concat:
     target: int
 
 
-Step: TypeAlias = Weighted | Pool | Clip | Add | Concat
+@frozen
+class Enlarge:
+    """Each pixel as a block of `factor` rows and columns: nearest upsampling."""
+
+    name: str
+    source: int
+    target: int
+    factor: Pair
+
+    @property
+    def sources(self) -> tuple[int, ...]:
+        """The maps that it reads."""
+        return (self.source,)
+
+
+Step: TypeAlias = Weighted | Pool | Clip | Add | Concat | Enlarge
 
 
 @frozen
@@ -139,8 +163,10 @@ def _transposed(step: Step) -> Step:
     if isinstance(step, Weighted):
         return replace(
             step, weights=step.weights.swapaxes(2, 3), stride=step.stride[::-1],
-            padding=step.padding[::-1],
+            padding=step.padding[::-1], spread=step.spread[::-1], extra=step.extra[::-1],
         )  # fmt: skip
+    if isinstance(step, Enlarge):
+        return replace(step, factor=step.factor[::-1])
     if isinstance(step, Pool):
         return replace(
             step, window=step.window[::-1], stride=step.stride[::-1], padding=step.padding[::-1]
@@ -169,24 +195,25 @@ class GraphBuilder:
         padding: Pair = (0, 0),
         dilation: Pair = (1, 1),
         groups: int = 1,
+        spread: Pair = (1, 1),
+        extra: Pair = (0, 0),
     ) -> int:
         """Add a convolution; `weights` [O, I/groups, rows, columns].
 
-        Dilated kernels become larger ones with zeros; groups other than those of depthwise
-        convolutions become one with zeros.
+        Dilated kernels become larger ones with zeros.
         """
-        channels, rows, columns = self._shapes[source]
+        _, rows, columns = self._shapes[source]
         filters = len(weights)
         weights = _spread(np.asarray(weights, np.float64), dilation)
-        if groups > 1 and not groups == channels == filters:
-            weights, groups = _dense(weights, groups), 1
+        wide = ((n - 1) * s + 1 + e for n, s, e in zip((rows, columns), spread, extra, strict=True))
         size = [
             (n + 2 * p - k) // s + 1
-            for n, p, k, s in zip((rows, columns), padding, weights.shape[2:], stride, strict=True)
+            for n, p, k, s in zip(wide, padding, weights.shape[2:], stride, strict=True)
         ]
         target = self._made((filters, size[0], size[1]))
         offset = np.zeros(filters) if bias is None else np.asarray(bias, np.float64)
-        self._steps.append(Weighted(name, source, target, weights, offset, stride, padding, groups))
+        self._steps.append(Weighted(name, source, target, weights, offset, stride, padding, groups,
+                                    spread=spread, extra=extra))  # fmt: skip
         return target
 
     def linear(self, name: str, source: int, weights: Float64s, bias: Float64s | None) -> int:
@@ -207,6 +234,13 @@ class GraphBuilder:
         width = (columns + 2 * padding[1] - window[1]) // stride[1] + 1
         target = self._made((channels, height, width))
         self._steps.append(Pool(name, source, target, average, window, stride, padding))
+        return target
+
+    def enlarge(self, name: str, source: int, factor: Pair) -> int:
+        """Add nearest upsampling."""
+        channels, rows, columns = self._shapes[source]
+        target = self._made((channels, rows * factor[0], columns * factor[1]))
+        self._steps.append(Enlarge(name, source, target, factor))
         return target
 
     def clip(self, name: str, source: int, low: float, high: float) -> int:
@@ -258,14 +292,3 @@ def _spread(weights: Float64s, dilation: Pair) -> Float64s:
     wide = np.zeros(shape)
     wide[:, :, :: dilation[0], :: dilation[1]] = weights
     return wide
-
-
-def _dense(weights: Float64s, groups: int) -> Float64s:
-    """Return kernels over all channels, with zeros for those of other groups."""
-    filters, channels = weights.shape[:2]
-    dense = np.zeros((filters, channels * groups, *weights.shape[2:]))
-    per_group = filters // groups
-    for group in range(groups):
-        rows = slice(group * per_group, (group + 1) * per_group)
-        dense[rows, group * channels : (group + 1) * channels] = weights[rows]
-    return dense

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from diagnostics import Diagnostic, DiagnosticError, Place
 from quantization.formats import limits
-from quantization.q15.graph import Add, Clip, Concat, Graph, Pool, Step, Weighted
+from quantization.q15.graph import Add, Clip, Concat, Enlarge, Graph, Pool, Step, Weighted
 from quantization.q15.network import QuantizedNetwork
 from software.memory import Block, Overlap, aligned
 from software.plan.arena import place
@@ -137,7 +137,8 @@ class _Programmer:
         if step.linear:
             return math.prod(self._graph.shapes[step.source]) if self._bits == 8 else 0
         pixels = function.library_pixels if self._library else function.pixels
-        return pixels * math.prod(step.kernel) * self._graph.shapes[step.source][0]
+        group = step.groups if function.body == "groups" else 1
+        return pixels * math.prod(step.kernel) * self._graph.shapes[step.source][0] // group
 
     def _function(self, step: Weighted) -> Function:
         return functions.function_of(step, self._graph, self._bits, interleaving=self._interleaving)
@@ -178,6 +179,12 @@ class _Programmer:
             for place_, operand in enumerate(operands[1:]):
                 one = operands[0] if place_ == 0 else target
                 yield functions.add(self._bits), [one, operand, target, size]
+        elif isinstance(step, Enlarge):
+            channels, rows, columns = self._graph.shapes[step.source]
+            sizes = [columns, rows, channels, *step.factor[::-1]]
+            yield functions.enlarge(self._bits), [
+                self._at(step.source), *sizes, self._at(step.target)
+            ]  # fmt: skip
         else:
             assert isinstance(step, Concat)
             yield from self._concat(step)
@@ -199,10 +206,13 @@ class _Programmer:
                 source, rows, channels, weights, filters, step.kernel[0], step.padding[0],
                 step.stride[0], bias, *shifts, target, out_rows, buffer, "NULL",
             ]  # fmt: skip
+        apart: list[int] = []
+        if self._function(step).body == "groups":
+            apart = [*step.spread[::-1], step.groups]
         return [
             source, columns, rows, channels, weights, filters, *step.kernel[::-1],
-            *step.padding[::-1], *step.stride[::-1], bias, *shifts, target, out_columns, out_rows,
-            buffer, "NULL",
+            *step.padding[::-1], *step.stride[::-1], *apart, bias, *shifts, target, out_columns,
+            out_rows, buffer, "NULL",
         ]  # fmt: skip
 
     def _pool(self, step: Pool) -> list[object]:

@@ -107,7 +107,7 @@ def _building(
 
 def weights_in_order(step: Weighted, weights: Int64s) -> Int64s:
     """Return weights [filters, rows, columns, channels] as their function reads them."""
-    return weights[..., 0].transpose(1, 2, 0) if step.groups > 1 else weights
+    return weights[..., 0].transpose(1, 2, 0) if step.depthwise else weights
 
 
 def _flat(step: Weighted, weights: Int64s, made: Program, bits: int) -> Int64s:

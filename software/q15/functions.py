@@ -66,6 +66,12 @@ def depthwise(bits: int) -> Function:
     return Function(name, "depthwise", ("products",))
 
 
+def grouped(bits: int) -> Function:
+    """A convolution of groups of channels, or of pixels that are apart with zeros between them."""
+    name = f"nn_convolve_groups_HWC_{q_of(bits)}"
+    return Function(name, "groups", ("products", "pixels"), 1)
+
+
 def linear(bits: int, *, interleaving: bool = False) -> Function:
     """A fully connected layer; with `interleaving` four rows of weights take turns."""
     name = f"arm_fully_connected_{q_of(bits)}"
@@ -95,6 +101,11 @@ def add(bits: int) -> Function:
     return Function(f"nn_add_{q_of(bits)}", "add")
 
 
+def enlarge(bits: int) -> Function:
+    """Repeats each pixel."""
+    return Function(f"nn_enlarge_{q_of(bits)}_HWC", "enlarge")
+
+
 def copy_channels(bits: int) -> Function:
     """Copies the channels of pixels to pixels that are `distance` values apart."""
     return Function(f"nn_copy_channels_{q_of(bits)}", "copy_channels")
@@ -104,8 +115,10 @@ def function_of(step: Weighted, graph: Graph, bits: int, *, interleaving: bool =
     """Return the function of a weighted step, in the order of preference of the library."""
     if step.linear:
         return linear(bits, interleaving=interleaving)
-    if step.groups > 1:
+    if step.depthwise:
         return depthwise(bits)
+    if step.groups > 1 or step.spread != (1, 1):
+        return grouped(bits)
     channels, rows, columns = graph.shapes[step.source]
     filters, out_rows, out_columns = graph.shapes[step.target]
     pairs = (step.kernel, step.padding, step.stride, (rows, columns), (out_rows, out_columns))

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from commands.targets import main
 from diagnostics.errors import InputError
 from quantization.q15.execute import execute, quantize_input, wrapped
-from quantization.q15.floating import measure
+from quantization.q15.floating import compute, measure
 from quantization.q15.formats import Guard
 from quantization.q15.graph import Graph, GraphBuilder
 from quantization.q15.network import QuantizedNetwork, quantize_network
@@ -65,10 +65,15 @@ def every_step(bits: int) -> Graph:
     other = builder.convolution("dilated", first, normal(4, 5, 3, 3), None, (1, 1), (2, 2), (2, 2))
     summed = builder.add("add", [even, other, even])
     clipped = builder.clip("limit", summed, -3.0, 2.5)
-    largest = builder.pool("max", clipped, False, (3, 3), (2, 2), (1, 1))
+    pairs = builder.convolution("groups", clipped, normal(6, 2, 2, 3), normal(6), padding=(1, 0),
+                                groups=2)  # fmt: skip
+    wide = builder.enlarge("enlarge", pairs, (1, 2))
+    apart = builder.convolution("transposed", wide, normal(4, 3, 3, 2), normal(4), padding=(2, 0),
+                                groups=2, spread=(2, 2), extra=(1, 0))  # fmt: skip
+    largest = builder.pool("max", apart, False, (3, 3), (2, 2), (1, 1))
     mean = builder.pool("mean", largest, True, (2, 2), (1, 1))
     channels, rows, columns = builder.shape(mean)
-    result = builder.linear("fc", mean, normal(3, channels * rows * columns), normal(3))
+    result = builder.linear("fc", mean, normal(3, channels * rows * columns), 8 * normal(3))
     return builder.finished(result)
 
 
@@ -129,6 +134,53 @@ class Net(nn.Module):
         x = torch.relu(self.norm(self.conv(x)))
         return self.fc(nn.functional.max_pool2d(x, 4).flatten(1))
 """
+
+
+_OPERATORS: dict[str, tuple[tuple[int, ...], str]] = {
+    "groups": ((4, 6, 7), "nn.Conv2d(4, 6, 3, stride=2, padding=1, groups=2)"),
+    "series of groups": ((6, 9), "nn.Conv1d(6, 3, 2, dilation=2, groups=3)"),
+    "transposed": ((3, 5, 4), "nn.ConvTranspose2d(3, 2, 3, 2, padding=1, output_padding=1)"),
+    "transposed groups": ((4, 5, 4), "nn.ConvTranspose2d(4, 6, (3, 2), (2, 3), (1, 0), (1, 2), 2)"),
+    "transposed, dilated": ((2, 5, 4), "nn.ConvTranspose2d(2, 3, 3, 3, (2, 1), dilation=2)"),
+    "transposed series": ((4, 9), "nn.ConvTranspose1d(4, 2, 4, 2, 1)"),
+    "upsampling": ((2, 3, 4), "nn.Upsample(scale_factor=(3, 2))"),
+    "upsampled series": ((2, 5), "nn.Upsample(scale_factor=4)"),
+}
+
+
+@pytest.mark.parametrize("name", _OPERATORS)
+def test_operators_are_understood_as_torch_computes_them(name: str) -> None:
+    import torch
+    from torch import nn
+
+    from frontends.modules.floating import FloatingReader
+
+    shape, text = _OPERATORS[name]
+    torch.manual_seed(1)
+    norm = "nn.BatchNorm2d" if len(shape) == 3 else "nn.BatchNorm1d"
+    example = torch.randn(2, *shape)
+    operator = eval(text, {"nn": nn})
+    model = nn.Sequential(operator, eval(norm)(operator(example).shape[1]), nn.ReLU())
+    model(example)
+    builder = GraphBuilder(shape)
+    reader = FloatingReader(model, example, builder)
+    assert not reader.refusals
+    expected = model(example).detach().double().numpy()
+    graph = builder.finished(reader.output)
+    found = compute(graph, example.double().numpy().reshape(2, *graph.shapes[0]))[graph.output]
+    assert found.shape[1:] == (*expected.shape[1:], 1)[:3]
+    np.testing.assert_allclose(found.reshape(expected.shape), expected, atol=1e-5)
+
+
+def test_more_padding_than_a_transposed_kernel_has_is_refused() -> None:
+    import torch
+    from torch import nn
+
+    from frontends.modules.floating import FloatingReader
+
+    model = nn.ConvTranspose2d(2, 2, 2, 2, padding=2)
+    reader = FloatingReader(nn.Sequential(model), torch.randn(1, 2, 6, 6), GraphBuilder((2, 6, 6)))
+    assert [one.why for one in reader.refusals] == ["its padding exceeds its kernel"]
 
 
 def save_model(folder: Path, text: str) -> None:

@@ -196,7 +196,7 @@ def changed(found: Checkpoint, *keys: Any, to: Any) -> Checkpoint:
 @pytest.mark.parametrize(
     ("keys", "value", "rule"),
     [
-        (("version",), 2, "version 1, not one of later tools"),
+        (("version",), 3, "version 1 or 2, not one of later tools"),
         (("bits",), 12, "8 or 16 bits"),
         (("guard",), "some", "the guard is one of"),
         (("input",), [2, 9], "input are 3 numbers"),
