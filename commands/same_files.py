@@ -38,20 +38,6 @@ def refuse_overwriting(
         written[identity] = option, path
 
 
-def refuse_replacing(
-    folder: str | os.PathLike[str],
-    names: Iterable[str],
-    inputs: Iterable[str | os.PathLike[str] | None],
-    pages: Iterable[tuple[str, str | None]] = (),
-) -> None:
-    """Raise InputError (E704) if a file of a project, or a page beside it, takes an input's place.
-
-    `pages` are pairs as in `refuse_overwriting`.
-    """
-    paths = (os.path.join(os.fspath(folder), name) for name in names)  # noqa: PTH118
-    refuse_overwriting((*pages, *((path, path) for path in paths)), inputs)
-
-
 def refuse_project_files(
     outputs: Iterable[tuple[str, str | os.PathLike[str] | None]], folder: str | None
 ) -> None:

@@ -6,6 +6,7 @@ import io
 import json
 from collections.abc import Iterator
 from dataclasses import asdict, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,8 @@ from tabulate import tabulate
 
 from checkpoint import atomic
 from commands.container.arguments import ContainerCommand
-from commands.same_files import refuse_overwriting, refuse_replacing
+from commands.deliver import Folder, deliver
+from commands.same_files import refuse_overwriting
 from diagnostics.errors import InputError
 from reading import read_bytes
 from software.container import (
@@ -28,7 +30,6 @@ from software.container.execute import clear_data, constant_values, values_of
 from software.container.pack import pack
 from software.container.records import Element, Flag, Follow, Header, Layer, Op, Order, Tensor
 from software.container.soundness import arena_bytes, network_inputs, plain, planned
-from writing.folder import write_project
 
 _LARGEST_BYTES = 256 << 20
 
@@ -56,9 +57,10 @@ def _handle(command: ContainerCommand) -> int:
         case "extract":
             assert command.output is not None
             files = dict(_extracted(container, key))
-            refuse_replacing(command.output, files, (command.file, command.key_file))
-            write_project(files, command.output, overwrite=command.overwrite)
-            print(f"Wrote {len(files)} files to {command.output}")
+            folder = Folder(
+                Path(command.output), command.overwrite, (command.file, command.key_file)
+            )
+            print(f"Wrote {deliver(files, folder)}")
         case _:
             assert command.output is not None and key is not None
             atomic.write_bytes(command.output, pack(_decrypted(container, key, command.file)))

@@ -7,12 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from answer import FILE_NAME, write_answer
+from commands.deliver import deliver
 from commands.loader.configuration import check_configuration, write_configuration
-from commands.loader.options import LoaderOptions, inputs
-from commands.loader.pages import check_report, pages, write_pages
+from commands.loader.options import LoaderOptions
+from commands.loader.pages import check_report, destination, write_pages
 from commands.loader.recorded import with_recorded_data
 from commands.loader.soundness import last_line, refuse_unsound, sentence, unsound
-from commands.same_files import refuse_overwriting, refuse_replacing
 from diagnostics import (
     Diagnostic,
     DiagnosticError,
@@ -39,14 +39,13 @@ from synthesis.network import Network
 from synthesis.pipeline import Synthesis, examine, synthesize, what_fits
 from synthesis.place import Placement
 from synthesis.summarize import wide_share
-from writing.folder import check_folder, write_project
 
 
 def create_project(options: LoaderOptions) -> int:
     """Run the stages that the options ask for; return the exit status."""
     check_report(options)
     check_configuration(options)
-    refuse_overwriting(pages(options), inputs(options))
+    destination(options).check_beside()
     if options.output.fits is not None:
         from commands.loader.model_sources import show_fits
 
@@ -102,7 +101,7 @@ def complaints_of_options(options: LoaderOptions) -> list[Diagnostic]:
 def complaints_of_folder(options: LoaderOptions) -> list[Diagnostic]:
     """Return why the project cannot be written there, if so."""
     try:
-        check_folder(options.folder, overwrite=options.overwrite)
+        destination(options).check()
     except DiagnosticError as refusal:
         return [*refusal.diagnostics]
     return []
@@ -123,12 +122,11 @@ def write_embedded(options: LoaderOptions, result: Synthesis) -> None:
     files = texts | emit_arrays(result.summary, text)
     files |= dict(options.files)
     files[FILE_NAME] = answer_file(options, result, files)
-    refuse_replacing(folder, files, inputs(options), pages(options))
     write_configuration(options, result.network, result.placement.layout)
-    write_project(files, folder, overwrite=options.overwrite)
+    written = deliver(files, destination(options))
     write_report(options, result.network, result.placement, shown, result)
     print_diagnostics(shown)
-    print(f"Wrote {len(files)} files to {folder}")
+    print(f"Wrote {written}")
     check_output = text.kat and not text.fixed_input
     if options.output.verify:
         from commands.loader.verify import verify  # needs unicorn, which other runs do without

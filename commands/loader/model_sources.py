@@ -11,7 +11,7 @@ from checkpoint import read_checkpoint
 from commands.loader.options import LoaderOptions, ModelSource
 from commands.loader.recorded import with_recorded_data
 from device import Chip
-from diagnostics import print_result, refuse_errors
+from diagnostics import print_result
 from diagnostics.errors import InputError
 from frontends.text import ModelDescription
 from synthesis.options import ResolveOptions
@@ -72,8 +72,6 @@ def show_fits(options: LoaderOptions, form: str) -> int:
     from commands.software.fits import as_columns, as_entries, mcu_fits, qformat_fits
 
     wanted, found = options.software, []
-    if wanted is not None:
-        refuse_errors(wanted.notices)
     if wanted is not None and wanted.qformat:
         others = qformat_fits(options, wanted)
     else:

@@ -6,18 +6,22 @@ import errno
 import os
 from pathlib import Path
 
-from commands.loader.options import LoaderOptions
+from commands.deliver import Folder
+from commands.loader.options import LoaderOptions, inputs
 from diagnostics import Diagnostic, DiagnosticError, Place
 
 
-def pages(options: LoaderOptions) -> list[tuple[str, str | None]]:
-    """Return the files beside the project that options ask for."""
-    output = options.output
+def destination(options: LoaderOptions) -> Folder:
+    """Return where the project goes, and the files beside it that options ask for."""
+    output, software = options.output, options.software
     reports = () if output.report is None else report_files(output.report)
-    return [
+    contained = None if software is None else software.container
+    beside = (
         *(("--report", str(path)) for path in reports),
         ("--write-config", output.configuration),
-    ]
+        ("--container", None if contained is None else contained.file),
+    )
+    return Folder(options.folder, options.overwrite, tuple(inputs(options)), beside)
 
 
 def report_files(report: str) -> tuple[Path, ...]:

@@ -7,8 +7,8 @@ from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
+from commands.deliver import Folder, deliver
 from commands.loader.options import LoaderOptions, inputs
-from commands.same_files import refuse_overwriting
 from diagnostics import Diagnostic, print_diagnostics, refuse_errors
 from synthesis.emit import emit_arrays
 from synthesis.emit.rtl import (
@@ -25,7 +25,7 @@ from synthesis.emit.rtl import (
 from synthesis.mapping import MappedNetwork
 from synthesis.pipeline import Synthesis
 from writing.files import distinct
-from writing.folder import KEPT, check_folder, folder_name, write_project
+from writing.folder import KEPT, folder_name
 from writing.manifest import MANIFEST
 
 
@@ -47,7 +47,8 @@ def create_test(
     checked = check_rtl_options(options, given.test_dir, result.program)
     found = dict.fromkeys((*complaints, *checked))
     refuse_errors(found)
-    check_folder(folder, overwrite=given.overwrite)
+    written = Folder(folder, given.overwrite, tuple(inputs(given)), _test_list(options))
+    written.check()
     shown = given.visible((*found, *result.warnings))
     messages = tuple(map(str, shown))
     options = replace(options, project=replace(options.project, messages=messages))
@@ -56,26 +57,23 @@ def create_test(
         chain(emit_rtl(result.program, result.summary, options).items(), arrays.items()),
         reserved={*empty_folders(options), *KEPT, MANIFEST},
     )
-    written = [(str(folder / file), str(folder / file)) for file in files]
-    if options.regression_folder is not None:
-        test_list = Path(options.regression_folder, options.regression_list)
-        written.append((str(test_list), str(test_list)))
-    refuse_overwriting(written, inputs(given))
-    write_project(
-        files,
-        folder,
-        overwrite=given.overwrite,
-        executables=executables(options),
-        empty_folders=empty_folders(options),
-    )
+    said = deliver(files, written, executables(options), empty_folders(options))
     print_diagnostics(shown)
-    print(f"Wrote {len(files)} files to {folder}")
-    if options.regression_folder is not None:
+    print(f"Wrote {said}")
+    for test_list, _ in written.beside:
         line = regression_line(result.program, result.summary, options)
-        added = add_test(test_list, line)
+        added = add_test(Path(test_list), line)
         action = "Added" if added else "Already there:"
         print(f"{action} {line} in {test_list}")
     return shown
+
+
+def _test_list(options: RtlOptions) -> tuple[tuple[str, str], ...]:
+    """Return the list of tests, if the test is to be in one, as a file that is written."""
+    if options.regression_folder is None:
+        return ()
+    path = str(Path(options.regression_folder, options.regression_list))
+    return ((path, path),)
 
 
 def with_network(

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from checkpoint.atomic import refuse_other_than_file
+from commands.deliver import Folder, deliver
 from commands.loader.pages import report_files, write_pages
 from commands.lowbit.arguments.loader import LowBitOptions
-from commands.same_files import refuse_overwriting, refuse_replacing
 from diagnostics import Diagnostic, DiagnosticError, Place
 from quantization.lowbit import packed_inputs
 from reading.npy import NpyError, read_array
@@ -20,19 +20,22 @@ from software.lowbit.engine import Run, run
 from software.lowbit.header import read_header
 from software.lowbit.network import LowBitNetwork
 from software.profile import Profile, read_profile
-from writing.folder import check_folder, write_project
 
 
 def create_lowbit(options: LowBitOptions) -> int:
     """Write the project; return the exit status. Raises DiagnosticError."""
     profile = None if options.mcu is None else read_profile(options.mcu)
-    given = (options.header, options.sample, options.labels, options.mcu)
     paths = () if options.report is None else report_files(options.report)
-    pages = [("--report", str(path)) for path in paths]
     for path in paths:
         refuse_other_than_file(path)
-    refuse_overwriting(pages, given)
-    check_folder(options.folder, overwrite=options.overwrite)
+    folder = Folder(
+        options.folder,
+        options.overwrite,
+        (options.header, options.sample, options.labels, options.mcu),
+        tuple(("--report", str(path)) for path in paths),
+    )
+    folder.check_beside()
+    folder.check()
     network = read_header(options.header)
     if options.floor:
         network = _without_rounding(network)
@@ -52,8 +55,7 @@ def create_lowbit(options: LowBitOptions) -> int:
         _write_report(options, network, made, needs, profile, problems)
         raise DiagnosticError(problems)
     classes = made.classes
-    refuse_replacing(options.folder, files, given, pages)
-    write_project(files, options.folder, overwrite=options.overwrite)
+    written = deliver(files, folder)
     _write_report(options, network, made, needs, profile)
     packed = f" (packed: {sizes(network)[0]:,})" if options.compress else ""
     print(f"Weights: {flash:,}{packed} bytes of flash; sums and activations: {ram:,} bytes of RAM")
@@ -61,7 +63,7 @@ def create_lowbit(options: LowBitOptions) -> int:
         print(told)
     print(f"Classes of the samples: {', '.join(map(str, classes[:16].tolist()))}"
           f"{', ...' if len(classes) > 16 else ''}")  # fmt: skip
-    print(f"Wrote {len(files)} files to {options.folder}")
+    print(f"Wrote {written}")
     return 0
 
 

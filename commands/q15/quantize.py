@@ -8,8 +8,9 @@ from __future__ import annotations
 from tabulate import tabulate
 
 from checkpoint import write_checkpoint
+from commands.deliver import Folder, deliver
 from commands.q15.arguments import Q15Options
-from commands.same_files import refuse_overwriting, refuse_replacing
+from commands.same_files import refuse_overwriting
 from quantization.q15.file import StoredNetwork, to_checkpoint
 from quantization.q15.formats import Guard
 from quantization.q15.graph import Graph
@@ -19,7 +20,6 @@ from software.profile import ANY
 from software.q15.build import need_of
 from software.q15.calls import program
 from software.q15.emit import COLUMN_MAJOR, ROW_MAJOR, Sample, emit
-from writing.folder import check_folder, write_project
 
 
 def quantize_q15(options: Q15Options) -> int:
@@ -27,7 +27,7 @@ def quantize_q15(options: Q15Options) -> int:
     if options.is_checkpoint:
         refuse_overwriting([("OUTPUT", str(options.output))], (options.input,))
     else:
-        check_folder(options.output, overwrite=options.overwrite)
+        _folder(options).check()
     from commands.q15.network import read_case  # here: it needs torch
     from quantization.q15.execute import execute, quantize_input
     from quantization.q15.floating import compute, measure
@@ -75,9 +75,11 @@ def _write(options: Q15Options, network: QuantizedNetwork, sample: Sample, arch:
     order = COLUMN_MAJOR if options.column_major else ROW_MAJOR
     name = real_path(options.output).name
     files = emit(network, sample, name, options.command_line, options.core, order)
-    refuse_replacing(options.output, files, (options.input,))
-    write_project(files, options.output, overwrite=options.overwrite)
-    return f"Wrote {len(files)} files to {options.output}"
+    return f"Wrote {deliver(files, _folder(options))}"
+
+
+def _folder(options: Q15Options) -> Folder:
+    return Folder(options.output, options.overwrite, (options.input,))
 
 
 def _summary(options: Q15Options, graph: Graph, agreeing: int, samples: int) -> str:

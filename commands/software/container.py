@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 
 from checkpoint import atomic
-from commands.loader.options import LoaderOptions, inputs
-from commands.same_files import refuse_replacing
+from commands.deliver import deliver
+from commands.loader.options import LoaderOptions
+from commands.loader.pages import destination
 from commands.software.options import ContainerOptions
 from diagnostics import Diagnostic, DiagnosticError, Place
 from software.container.cipher import NONCE_BYTES, read_key
@@ -17,7 +18,6 @@ from software.lower import lower
 from software.profile import Profile
 from synthesis.network import Network
 from synthesis.simulate import simulate
-from writing.folder import write_project
 
 _CODE_BYTES = 16384
 _STACK_BYTES = 1024
@@ -37,11 +37,9 @@ def create_container(
         return 0
     files = firmware(blob, room, profile.core.name, options.project.name,
                      options.project.command_line)  # fmt: skip
-    beside = [("--container", wanted.file)]
-    refuse_replacing(options.folder, files, inputs(options), beside)
-    write_project(files, options.folder, overwrite=options.overwrite)
+    written = deliver(files, destination(options))
     atomic.write_bytes(wanted.file, blob)
-    print(f"Wrote {wanted.file}, and {len(files)} files to {options.folder}")
+    print(f"Wrote {wanted.file}, and {written}")
     return 0
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from commands.loader.options import LoaderOptions, inputs
-from commands.loader.pages import check_report, pages, write_pages
+from commands.deliver import deliver
+from commands.loader.options import LoaderOptions
+from commands.loader.pages import check_report, destination, write_pages
 from commands.loader.recorded import with_recorded_data
-from commands.same_files import refuse_overwriting, refuse_replacing
 from commands.software.log import complaints_of_names, with_log
 from commands.software.options import SoftwareOptions
 from commands.software.planning import planned, understood
@@ -15,7 +15,6 @@ from software.emit.text import log_text, plan_text, sentence
 from software.lower import lower
 from software.plan.plan import NoRoomError
 from software.profile import Profile
-from writing.folder import check_folder, write_project
 
 
 def create_software(options: LoaderOptions) -> int:
@@ -24,8 +23,7 @@ def create_software(options: LoaderOptions) -> int:
     assert wanted is not None
     check_report(options)
     refuse_errors([*complaints_of_names(options.project)])
-    container = None if wanted.container is None else wanted.container.file
-    refuse_overwriting([*pages(options), ("--container", container)], inputs(options))
+    destination(options).check_beside()
     if options.output.fits is not None:
         from commands.loader.model_sources import show_fits
 
@@ -34,7 +32,6 @@ def create_software(options: LoaderOptions) -> int:
         from commands.software.qformat import create_qformat  # few ask for it
 
         return create_qformat(options, wanted)
-    refuse_errors(wanted.notices)
     profile = wanted.profile()
     if options.model is not None:
         from commands.loader.model_sources import with_description
@@ -43,7 +40,7 @@ def create_software(options: LoaderOptions) -> int:
     else:
         options = with_recorded_data(options)
     if not options.output.check_only:
-        check_folder(options.folder, overwrite=options.overwrite)
+        destination(options).check()
     network, found = understood(options, wanted.like)
     told = (*wanted.notices, *found)
     if wanted.container is not None:
@@ -89,7 +86,6 @@ def _finish(
         return
     log = log_text(built, profile, options.project.command_line)
     files = with_log(built.files, options.project.log_filename, log)
-    refuse_replacing(options.folder, files, inputs(options), pages(options))
-    write_project(files, options.folder, overwrite=options.overwrite)
+    written = deliver(files, destination(options))
     print(sentence(built, profile))
-    print(f"Wrote {len(files)} files to {options.folder}")
+    print(f"Wrote {written}")

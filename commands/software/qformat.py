@@ -8,18 +8,18 @@ from __future__ import annotations
 import numpy as np
 
 from checkpoint import read_checkpoint
-from commands.loader.options import LoaderOptions, inputs
+from commands.deliver import deliver
+from commands.loader.options import LoaderOptions
+from commands.loader.pages import destination
 from commands.q15.arrays import read_samples
-from commands.same_files import refuse_replacing
 from commands.software.log import with_log
 from commands.software.options import SoftwareOptions
-from diagnostics import print_diagnostics, refuse_errors
+from diagnostics import print_diagnostics
 from diagnostics.errors import InputError
 from quantization.formats import Int64s, to_fixed
 from quantization.q15.file import StoredNetwork, from_checkpoint, holds_network
 from software.emit.text import amount
 from software.q15.build import build_qformat, plan_text
-from writing.folder import check_folder, write_project
 
 
 def is_qformat(path: str | None) -> bool:
@@ -31,10 +31,9 @@ def is_qformat(path: str | None) -> bool:
 
 def create_qformat(options: LoaderOptions, wanted: SoftwareOptions) -> int:
     """Write the project of a checkpoint of 16 or 8 bits; return the exit status."""
-    refuse_errors(wanted.notices)
     profile = wanted.profile()
     if not options.output.check_only:
-        check_folder(options.folder, overwrite=options.overwrite)
+        destination(options).check()
     stored, sample = read_stored(options)
     built = build_qformat(
         stored,
@@ -54,14 +53,13 @@ def create_qformat(options: LoaderOptions, wanted: SoftwareOptions) -> int:
         return 0
     head = f"{options.project.command_line}\n\n{profile.name} ({profile.core.name})\n\n"
     files = with_log(built.files, options.project.log_filename, f"{head}{plan}\n")
-    refuse_replacing(options.folder, files, inputs(options))
-    write_project(files, options.folder, overwrite=options.overwrite)
+    written = deliver(files, destination(options))
     need = built.need
     print(
         f"{profile.name}: {amount(need.ram, profile.l1)} bytes of RAM ({need.arena:,} of data), "
         f"{amount(need.flash, profile.flash)} bytes of flash ({need.weights:,} of weights)"
     )
-    print(f"Wrote {len(files)} files to {options.folder}")
+    print(f"Wrote {written}")
     return 0
 
 
