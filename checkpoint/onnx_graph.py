@@ -62,7 +62,7 @@ class OnnxGraph:
 def read_graph(path: str | os.PathLike[str]) -> OnnxGraph:
     """Read the graph of an ONNX file.
 
-    Raises CheckpointError with `place` = path: E501, E510 to E514 as `read_onnx`; E516 another
+    Raises CheckpointError with `place` = path: E501, E510 to E514 as `read_onnx`; E518 another
     version or several inputs, E517 nodes that are not in order, as in a cycle.
     """
     try:
@@ -80,7 +80,7 @@ def _check_versions(decoder: Decoder, model: Fields) -> None:
         domain, version = text(fields, 1), integer(fields, 2)
         if domain in _STANDARD and version not in OPSETS:
             raise CheckpointError(
-                "E516",
+                "E518",
                 f"the file uses version {version} of the operators, known are {OPSETS[0]} to "
                 f"{OPSETS[-1]}",
                 remedy="Export it with opset_version=17.",
@@ -108,7 +108,7 @@ class _Reader:
         if len(data) != 1:
             names = ", ".join(printable(name) for name, _ in data) or "none"
             raise CheckpointError(
-                "E516", f"the graph has {len(data)} inputs ({names}), the accelerator has one",
+                "E518", f"the graph has {len(data)} inputs ({names}), the accelerator has one",
                 remedy="Export a network with a single input.",
             )  # fmt: skip
         outputs = tuple(self._value(m)[0] for m in pieces(self._fields, 12))

@@ -4,9 +4,8 @@ A failure is a value: a `Diagnostic` names the place (file, line and column, or 
 offending value with its limit, and a remedy. Stages collect all of them; `DiagnosticError` carries
 them outward; `run` is the one place where they are printed and turned into an exit status.
 
-Ranges of the codes: 0xx files and system, 1xx reading a description, 2xx resolving it with weights
-and sample, 3xx constraints of the hardware, 4xx placement, 5xx checkpoint files, 6xx training,
-7xx quantization, 8xx emulator and compiler. E is an error, W a warning, N a notice.
+docs/architecture.md, "Diagnostics" has the ranges of the codes. E is an error, W a warning, N a
+notice.
 """
 
 from diagnostics.diagnostic import (

@@ -80,7 +80,7 @@ def network_of(trained: Trained, path: str) -> tuple[LowBitNetwork, Rows]:
 
 
 def _refuse(recipe: Recipe, path: str) -> None:
-    """Raise InputError (E725) for what was trained but has no form in the engine."""
+    """Raise InputError (E729) for what was trained but has no form in the engine."""
     from training.lowbit.normalized import SCALING
 
     plan = recipe.architecture(1)
@@ -94,7 +94,7 @@ def _refuse(recipe: Recipe, path: str) -> None:
     for reason, applies in reasons.items():
         if applies:
             raise InputError(
-                "E725", f"{reason}, which the engine does not have", path,
+                "E729", f"{reason}, which the engine does not have", path,
                 "Train with WScale PerTensor, the norm RMS and an encoding of docs/low-bit.md.",
             )  # fmt: skip
 
@@ -123,7 +123,7 @@ def _encoding(name: str) -> Encoding:
 
 def _tensor(trained: Trained, name: str, path: str) -> NDArray[np.float32]:
     if name not in trained.state:
-        raise InputError("E725", f"the tensor {name} is missing", path, "Train the network again.")
+        raise InputError("E726", f"the tensor {name} is missing", path, "Train the network again.")
     return np.asarray(trained.state[name], np.float32)
 
 
@@ -144,7 +144,7 @@ def _all_codes(trained: Trained, name: str, encoding: Encoding, path: str) -> ND
         (f"its clip scalar {clip:g} is not above zero", not clip > 0),
     ):
         if applies:
-            raise InputError("E725", f"{name}: {reason}", path, "Train the network again.")
+            raise InputError("E726", f"{name}: {reason}", path, "Train the network again.")
     return encode(weights, clip, encoding)
 
 

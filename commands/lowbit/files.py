@@ -59,7 +59,7 @@ def save_teacher(path: Path, teacher: Teacher) -> None:
 
 
 def read_teacher(path: str, classes: int) -> Teacher:
-    """Return a teacher; InputError (E725) if the file holds none, or one of other classes."""
+    """Return a teacher; InputError (E726) if the file holds none, or one of other classes."""
     import torch
 
     from training.lowbit.teacher import Teacher
@@ -83,17 +83,17 @@ def _write(path: Path, content: Mapping[str, Any]) -> None:
 def _check_shapes(
     expected: Mapping[str, Any], given: Mapping[str, Any], path: str | None, what: str
 ) -> None:
-    """Raise InputError (E725) unless tensors have the names and shapes that are expected."""
+    """Raise InputError (E726) unless tensors have the names and shapes that are expected."""
     wanted = {name: tuple(value.shape) for name, value in expected.items()}
     found = {name: tuple(value.shape) for name, value in given.items()}
     if wanted != found:
         name = min(key for key, _ in wanted.items() ^ found.items())
-        raise InputError("E725", f"the tensor {name} does not fit {what}", path,
+        raise InputError("E726", f"the tensor {name} does not fit {what}", path,
                          "Train the network again.")  # fmt: skip
 
 
 def read(path: str) -> Trained:
-    """Return what a checkpoint holds; InputError (E725) if it is not of a low-bit network."""
+    """Return what a checkpoint holds; InputError (E726) if it is not of a low-bit network."""
     return trained_of(read_checkpoint(path), path)
 
 
@@ -104,11 +104,11 @@ def trained_of(checkpoint: Checkpoint, path: str) -> Trained:
     found = checkpoint.entries.get("extras")
     found = found.get(KEY) if isinstance(found, dict) else None
     if not isinstance(found, dict) or found.get("version") != VERSION:
-        raise InputError("E725", "this is no checkpoint of a low-bit network", path,
+        raise InputError("E726", "this is no checkpoint of a low-bit network", path,
                          "Train one with train.py --model ai85fcbit.")  # fmt: skip
     recipe, classes = found.get("recipe"), found.get("classes")
     if not isinstance(recipe, dict) or not isinstance(classes, list):
-        raise InputError("E725", "its recipe is damaged", path, "Train it again.")
+        raise InputError("E726", "its recipe is damaged", path, "Train it again.")
     tensors = {name: np.asarray(value) for name, value in checkpoint.state_dict.items()}
     return Trained(recipe_of(recipe, path), tuple(map(str, classes)), tensors)
 

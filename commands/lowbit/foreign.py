@@ -29,7 +29,7 @@ def read_any(path: str, policy: str | None, encodings: tuple[str, ...]) -> Train
     """Return a network of train.py, or one of BitNetMCU.
 
     `policy` is the file of its hyperparameters, `encodings` those of its dense layers, one for all
-    or one for each; both are for networks of BitNetMCU only. Raises InputError (E725).
+    or one for each; both are for networks of BitNetMCU only. Raises InputError (E726).
     """
     checkpoint = read_checkpoint(path, bare=True)
     if KEY in checkpoint.extras or not _is_foreign(checkpoint):
@@ -119,4 +119,4 @@ def _check_form(weights: Arrays, convs: list[str], dense: list[str], path: str) 
 
 
 def _refusal(message: str, path: str, remedy: str) -> InputError:
-    return InputError("E725", message, path, remedy)
+    return InputError("E726", message, path, remedy)

@@ -82,7 +82,7 @@ def _measured(trained: Trained, network: LowBitNetwork, args: QuantizeOptions) -
     _, test, classes = pictures_of(args.dataset, args.data, training=False)
     if len(classes) != len(trained.classes):
         raise InputError(
-            "E725", f"the network has {len(trained.classes)} classes, {args.dataset} has "
+            "E728", f"the network has {len(trained.classes)} classes, {args.dataset} has "
             f"{len(classes)}", "--dataset", "Name the data set that it was trained on.",
         )  # fmt: skip
     return _Measured(

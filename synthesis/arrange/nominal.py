@@ -1,6 +1,6 @@
 """What is wrong with layers wherever they stand: constraints that places do not change.
 
-Source: docs/errors.md, "Constraints of networks and of the hardware".
+Source: docs/errors.md, "Operators of a layer".
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A constraint is one function with a code and a docstring that says why; docs/errors.md is made from
 them. Memory placement has complaints of its own, in `place`.
-Source: docs/errors.md, "Constraints of networks and of the hardware".
+Source: docs/errors.md, "Operators of a layer" to "The known answer".
 """
 
 from synthesis.check import (

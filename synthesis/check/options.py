@@ -1,6 +1,6 @@
 """Options that a chip does not have.
 
-Source: docs/errors.md, "Constraints of networks and of the hardware".
+Source: docs/errors.md, "Options: wrong usage" and "Options: what they ask of the network".
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Rules between the keys of a description that need neither chip nor weights.
 
 Each rule is a generator with a docstring that says why; `errors` runs all of them.
-Source: docs/errors.md, "Reading a network description".
+Source: docs/errors.md, "Reading a description".
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Random legal networks: a chip, one to five layers of any kind, weights, biases and a sample.
 
 The strategy computes channels, passes, processor maps and offsets by itself, from
-docs/network-description.md, "What follows from other keys"; docs/errors.md, "Constraints of
-networks and of the hardware"; resolving, checking and placing are what it is to test.
+docs/network-description.md, "What follows from other keys"; docs/errors.md, "Operators of a layer";
+resolving, checking and placing are what it is to test.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from pathlib import Path
 from synthesis.check import CONSTRAINTS
 from synthesis.parse.keys import GLOBAL_KEYS, LAYER_KEYS
 from tests.conftest import ROOT
-from tools.make_docs import SOURCES, errors_page, explanations, filled_pages
+from tools.make_docs import SOURCES, catalogue, errors_page, explanations, filled_pages
 
 explained = cache(explanations)
 
@@ -52,12 +52,30 @@ def test_messages_keep_what_is_fixed_and_blank_the_rest(tmp_path: Path) -> None:
     assert found == ["… is …, a", "… is …, b", "again …", "given"]
 
 
+def test_every_code_is_in_one_group_and_has_one_meaning() -> None:
+    """It is said in the catalogue, or beside the check, and never in both."""
+    found = explained(ROOT)
+    grouped = [(code, text) for group in catalogue().values() for code, text in group.items()]
+    assert sorted(code for code, _ in grouped) == sorted(found)
+    assert [code for code, text in grouped if bool(text) == bool(found[code].reasons)] == []
+    meanings = [text for _, text in grouped if text]
+    assert [text for text in meanings if meanings.count(text) > 1] == []
+
+
 def test_a_number_has_one_letter() -> None:
     """People say "366" and mean one message."""
     letters: dict[str, set[str]] = {}
-    for code in explanations(ROOT):
+    for code in explained(ROOT):
         letters.setdefault(code[1:], set()).add(code[0])
     assert {number: found for number, found in letters.items() if len(found) > 1} == {}
+
+
+def test_architecture_names_the_ranges_of_all_codes() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text()
+    rows = re.findall(r"^\| (\d{3}–\d{3}(?:, \d{3}–\d{3})*) \|", text, re.MULTILINE)
+    ranges = [tuple(map(int, one.split("–"))) for row in rows for one in row.split(", ")]
+    numbers = [int(code[1:]) for code in explained(ROOT)]
+    assert [n for n in numbers if sum(low <= n <= high for low, high in ranges) != 1] == []
 
 
 def test_committed_pages_are_up_to_date(tmp_path: Path) -> None:
