@@ -27,7 +27,7 @@ from commands.fixed.quantize import map_ranges  # noqa: E402
 from commands.q15 import BITS  # noqa: E402
 from commands.q15.arguments import parse  # noqa: E402
 from commands.q15.network import Case, read_case  # noqa: E402
-from commands.q15.samples import as_maps  # noqa: E402
+from commands.quantize.samples import as_maps  # noqa: E402
 from diagnostics import run  # noqa: E402
 from quantization.fixed.division import Division  # noqa: E402
 from quantization.fixed.network import FixedRules, fix_network  # noqa: E402
@@ -131,9 +131,9 @@ def main() -> int:
     parser.add_argument("--model", metavar="NAME")
     parser.add_argument("--images", type=int, default=10000)
     args = parser.parse_args()
-    words = [args.checkpoint, "unused", "--device", "Q15", "--calib", args.data_set]
+    words = [args.checkpoint, "unused", "--device", "Q15", "--calibrate", args.data_set]
     words += ["--data", args.data, *(["--model", args.model] if args.model else [])]
-    case = read_case(parse(words))
+    case = read_case(parse(words).case)
     with tempfile.TemporaryDirectory() as folder:
         programs = [*qformat_programs(case, Path(folder)), *fixed_programs(case, Path(folder))]
         right = np.zeros(1 + len(programs), int)

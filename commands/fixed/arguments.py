@@ -5,16 +5,14 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Sequence
-from pathlib import Path
 
 from commands.arguments import Parser
-from commands.q15.arguments import Q15Options
-from commands.quantize.arguments import DEFAULT_BATCH, DEFAULT_SAMPLES, positive
+from commands.q15.arguments import CaseOptions, case_of
+from commands.quantize.arguments import add_sample_options, positive
 from commands.software.arguments import size
 from quantization.fixed import Division, Rule
 from quantization.fixed.length import DEFAULT_SQNR_DB
 from quantization.fixed.network import FixedRules
-from quantization.q15.formats import Guard
 from values import frozen
 
 
@@ -22,7 +20,7 @@ from values import frozen
 class FixedOptions:
     """Which network becomes which container; `case` tells network and samples."""
 
-    case: Q15Options
+    case: CaseOptions
     output: str
     rules: FixedRules
     key_file: str | None
@@ -33,7 +31,7 @@ def arguments() -> Parser:
     """Return the parser of the command line."""
     parser = Parser(
         prog="quantize.py",
-        usage="%(prog)s INPUT OUTPUT.nnb --device FIXED --calib DATASET [options]",
+        usage="%(prog)s INPUT OUTPUT.nnb --device FIXED --calibrate DATASET [options]",
         description="Quantize a network in floating point to weights of 8 or 16 bits with a factor "
         "for each layer, and write it as a container.",
     )
@@ -41,12 +39,7 @@ def arguments() -> Parser:
     option("input", metavar="INPUT", help="checkpoint of the trained network")
     option("output", metavar="OUTPUT.nnb", help="container to write")
     option("--device", required=True, metavar="NAME", help="FIXED")
-    option("--calib", required=True, metavar="DATASET",
-           help="samples for the ranges of data: a data set as with train.py, or "
-           "FILE.npy")  # fmt: skip
-    option("--data", metavar="DIR", default="data", help="folder of the data sets (default: data)")
-    option("--model", metavar="NAME", help="network (default: what the file says), or FILE:CLASS "
-           "(the file is executed)")  # fmt: skip
+    add_sample_options(parser, required=True)
     option("--bits", choices=("auto", "1", "2", "4", "8", "16"), default="auto",
            help="width of weights (default: auto, by layer)")  # fmt: skip
     option("--few-bits", action="store_true", help="with --bits auto: 1, 2 and 4 bits too, where "
@@ -68,10 +61,6 @@ def arguments() -> Parser:
     option("--weight-range", nargs="+", default=["max"], metavar="RULE",
            help="range of weights: max, sigma N or percentile P; larger ones saturate")  # fmt: skip
     option("--encrypt", metavar="KEYFILE", help="encrypt the data of the container")
-    option("--calibration-samples", metavar="N", type=positive, default=DEFAULT_SAMPLES,
-           help=f"samples of the training set (default: {DEFAULT_SAMPLES})")  # fmt: skip
-    option("--batch-size", metavar="N", type=positive, default=DEFAULT_BATCH,
-           help=f"samples computed at a time (default: {DEFAULT_BATCH})")  # fmt: skip
     option("--report-samples", metavar="N", type=positive, default=_REPORTED,
            help=f"samples that are computed with integers, too (default: {_REPORTED})")  # fmt: skip
     option("--debug", action="store_true", help="show where in the program a failure arises")
@@ -86,11 +75,6 @@ def parse(words: Sequence[str]) -> FixedOptions:
         parser.error(f"argument --few-bits: is for --bits auto, not {args.bits}")
     if not args.output.endswith(".nnb"):
         parser.error("argument OUTPUT: a network becomes a container, FILE.nnb")
-    case = Q15Options(
-        args.input, Path(args.output), "FIXED", args.model, args.calib, args.data,
-        args.calibration_samples, args.batch_size, Guard.NONE, 100.0, False, "cortex-m4", True,
-        "quantize.py " + " ".join(words),
-    )  # fmt: skip
     rules = FixedRules(
         None if args.bits == "auto" else int(args.bits),
         args.sqnr,
@@ -100,7 +84,7 @@ def parse(words: Sequence[str]) -> FixedOptions:
         args.flash,
         args.few_bits,
     )
-    return FixedOptions(case, args.output, rules, args.encrypt, args.report_samples)
+    return FixedOptions(case_of(args), args.output, rules, args.encrypt, args.report_samples)
 
 
 _REPORTED = 64

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
 from commands.arguments import Parser
 from commands.q15 import BITS
-from commands.quantize.arguments import DEFAULT_BATCH, DEFAULT_SAMPLES, positive
+from commands.quantize.arguments import CalibrationOptions, add_sample_options, samples_of
 from quantization.q15.formats import Guard
 from software.cores import CORES
 from values import frozen
@@ -16,22 +17,25 @@ _CHECKPOINTS = (".pth.tar", ".pth", ".pt")
 
 
 @frozen
+class CaseOptions:
+    """A network in floating point: its checkpoint, its name if that is not there, and samples."""
+
+    input: str
+    model: str | None
+    calibration: CalibrationOptions
+
+
+@frozen
 class Q15Options:
     """Which network becomes which project, and how formats are chosen.
 
     `percentile` is that of magnitudes (100: the largest). `column_major`: maps and kernels are
-    stored with columns before rows. `dataset` is a name, KIND:PATH or an array FILE.npy; `output`
-    a checkpoint or the folder of a project.
+    stored with columns before rows. `output` is a checkpoint or the folder of a project.
     """
 
-    input: str
+    case: CaseOptions
     output: Path
     device: str
-    model: str | None
-    dataset: str
-    folder: str
-    samples: int
-    batch_size: int
     guard: Guard
     percentile: float
     column_major: bool
@@ -54,7 +58,7 @@ def arguments() -> Parser:
     """Return the parser of the command line."""
     parser = Parser(
         prog="quantize.py",
-        usage="%(prog)s INPUT OUTPUT --device Q15|Q7 --calib DATASET [options]",
+        usage="%(prog)s INPUT OUTPUT --device Q15|Q7 --calibrate DATASET [options]",
         description="Quantize a network in floating point to 16 or 8 bits with a power of two for "
         "each tensor. OUTPUT is a checkpoint that ai8xize.py --device MCU or CMSIS-NN takes, or "
         "the folder of a project in C.",
@@ -65,12 +69,7 @@ def arguments() -> Parser:
            "project")  # fmt: skip
     option("--device", required=True, metavar="NAME", type=str.upper, choices=[*BITS],
            help="Q15 or Q7")  # fmt: skip
-    option("--calib", required=True, metavar="DATASET",
-           help="samples that the formats have to hold: a data set as with train.py, or FILE.npy "
-           "(numbers [sample, channel, row, column])")  # fmt: skip
-    option("--data", metavar="DIR", default="data", help="folder of the data sets (default: data)")
-    option("--model", metavar="NAME", help="network (default: what the file says), or FILE:CLASS "
-           "(the file is executed)")  # fmt: skip
+    add_sample_options(parser, required=True)
     option("--acc-guard", metavar="RULE", default=str(Guard.WORST), choices=[*map(str, Guard)],
            help="what keeps sums within 32 bits: worst (any input, default), calib (inputs up to "
            "twice those of the samples), none")  # fmt: skip
@@ -80,20 +79,6 @@ def arguments() -> Parser:
         type=_percentile,
         default=100.0,
         help="formats hold this percentile of magnitudes (default: 100, the largest)",
-    )
-    option(
-        "--calibration-samples",
-        metavar="N",
-        type=positive,
-        default=DEFAULT_SAMPLES,
-        help=f"samples of the training set (default: {DEFAULT_SAMPLES})",
-    )
-    option(
-        "--batch-size",
-        metavar="N",
-        type=positive,
-        default=DEFAULT_BATCH,
-        help=f"samples computed at a time (default: {DEFAULT_BATCH})",
     )
     option("--layout", choices=("hwc", "note"), default="hwc",
            help="order of maps and kernels: rows before columns (hwc, default), or columns before "
@@ -114,16 +99,20 @@ def parse(words: Sequence[str]) -> Q15Options:
     if args.core is not None and args.output.endswith(_CHECKPOINTS):
         parser.error("argument --core: is for projects; ai8xize.py --mcu NAME tells the core")
     return Q15Options(
-        args.input, Path(args.output), args.device, args.model, args.calib, args.data,
-        args.calibration_samples, args.batch_size, Guard(args.acc_guard), args.calib_percentile,
+        case_of(args), Path(args.output), args.device, Guard(args.acc_guard), args.calib_percentile,
         args.layout == "note", args.core or "cortex-m4", args.overwrite, command_line,
     )  # fmt: skip
 
 
+def case_of(args: argparse.Namespace) -> CaseOptions:
+    """Return the network and samples that the command line asks for."""
+    calibration = samples_of(args, args.calibrate)
+    assert calibration is not None
+    return CaseOptions(args.input, args.model, calibration)
+
+
 def _percentile(text: str) -> float:
     """Convert a number above 0, up to 100, for argparse."""
-    import argparse
-
     try:
         value = float(text)
     except ValueError:

@@ -10,12 +10,12 @@ from torch import Tensor, nn
 
 import ai8x
 from checkpoint import read_checkpoint
-from commands.q15.arguments import Q15Options
-from commands.q15.samples import OPTION, as_maps, data_set
-from commands.quantize.arguments import CalibrationOptions, QuantizeOptions
+from commands.q15.arguments import CaseOptions
+from commands.quantize.arguments import NetworkOptions
 from commands.quantize.calibrator import load_samples, prepare
 from commands.quantize.measuring import take_ranges, tensors_of
 from commands.quantize.quantize import without_batchnorm
+from commands.quantize.samples import OPTION, as_maps, data_set
 from device import chip_named
 from diagnostics.errors import InputError
 from frontends.layers import refuse
@@ -50,16 +50,17 @@ class Case:
     arch: str | None = None
 
 
-def read_case(options: Q15Options) -> Case:
+def read_case(options: CaseOptions) -> Case:
     """Return network and samples; InputError for what does not fit together."""
     state = plain_state(options.input)
     model, samples = _ai8x_case(options) if state is None else _plain_case(options, state)
-    _check(samples)
     graph, left = graph_of(model, samples[0][:1], options.model or options.input)
     check_finite(graph, options.input)
     arrays = [as_maps(batch) for batch in samples]
     _compare(model, graph, samples[0][:8], options.input)
-    return Case(model, graph, arrays, left, options.dataset, type(model).__name__.lower())
+    return Case(
+        model, graph, arrays, left, options.calibration.dataset, type(model).__name__.lower()
+    )
 
 
 def graph_of(model: nn.Module, example: Tensor, name: str) -> tuple[Graph, tuple[str, ...]]:
@@ -77,51 +78,34 @@ def graph_of(model: nn.Module, example: Tensor, name: str) -> tuple[Graph, tuple
     return graph, tuple(reader.left)
 
 
-def _ai8x_case(options: Q15Options) -> tuple[nn.Module, list[Tensor]]:
+def _ai8x_case(options: CaseOptions) -> tuple[nn.Module, list[Tensor]]:
     """Return a network of ai8x layers as it was trained, in floating point."""
     checkpoint = read_checkpoint(options.input)
     name = options.model or plain_name(checkpoint.arch or "")
     chip = chip_named("MAX78002" if name.lower().startswith("ai87") else "MAX78000")
-    wanted = CalibrationOptions(options.dataset, options.folder, options.samples,
-                                options.batch_size, False)  # fmt: skip
-    given = QuantizeOptions(
-        input=options.input, output="", chip=chip, config_file=None, default_bits=None,
-        clip_method=None, scale=None, stddev=None, keep_batchnorm=False, transposed=(),
-        model=options.model, importing=False, calibration=wanted, safetensors=False, verbose=False,
-    )  # fmt: skip
-    fused = without_batchnorm(checkpoint, given)
-    dataset = data_set(options.dataset, fused.state_dict.values(), options.input)
-    case = prepare(fused, given, wanted, OPTION, dataset)
+    fused = without_batchnorm(checkpoint)
+    dataset = data_set(options.calibration.dataset, fused.state_dict.values(), options.input)
+    network = NetworkOptions(options.input, options.model, chip)
+    case = prepare(fused, network, options.calibration, OPTION, dataset)
     take_ranges(case.trained, tensors_of(fused))
     return case.trained, case.samples
 
 
-def _plain_case(options: Q15Options, state: dict[str, Tensor]) -> tuple[nn.Module, list[Tensor]]:
+def _plain_case(options: CaseOptions, state: dict[str, Tensor]) -> tuple[nn.Module, list[Tensor]]:
     """Return a network of PyTorch's own layers with its weights."""
     if options.model is None:
         raise InputError("E743", "the file holds the weights of an ordinary PyTorch network and "
                          "does not name it", options.input, "Add --model FILE:CLASS.")  # fmt: skip
-    dataset = data_set(options.dataset, state.values(), options.input)
+    wanted = options.calibration
+    dataset = data_set(wanted.dataset, state.values(), options.input)
     entry = named_model(options.model, find_models, dataset.input)
     settings = TrainingOptions(arch=plain_name(options.model), dataset=dataset.name, device=85,
-                               data=options.folder)  # fmt: skip
+                               data=wanted.folder)  # fmt: skip
     ai8x.set_device(85, False, False, verbose=False)
     model: Any = build_model(entry, dataset, settings)
     load_plain(model, state, options.input)
-    samples, _ = load_samples(dataset, settings, options.samples, options.batch_size)
+    samples, _ = load_samples(dataset, settings, wanted.samples, wanted.batch_size)
     return model.eval(), samples
-
-
-def _check(samples: list[Tensor]) -> None:
-    """Raise InputError E740 for samples that are no finite numbers."""
-    wrong = sum(int((~torch.isfinite(batch)).sum()) for batch in samples)
-    if wrong:
-        raise InputError(
-            "E740",
-            f"{wrong} values of the calibration samples are not finite (NaN or infinity)",
-            OPTION,
-            "Name samples like those of the application.",
-        )
 
 
 def _compare(model: nn.Module, graph: Graph, samples: Tensor, path: str) -> None:

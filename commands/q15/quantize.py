@@ -25,7 +25,7 @@ from software.q15.emit import COLUMN_MAJOR, ROW_MAJOR, Sample, emit
 def quantize_q15(options: Q15Options) -> int:
     """Write the project and print the report; return the exit status."""
     if options.is_checkpoint:
-        refuse_overwriting([("OUTPUT", str(options.output))], (options.input,))
+        refuse_overwriting([("OUTPUT", str(options.output))], (options.case.input,))
     else:
         _folder(options).check()
     from commands.q15.network import read_case  # here: it needs torch
@@ -34,7 +34,7 @@ def quantize_q15(options: Q15Options) -> int:
     from quantization.q15.network import quantize_network
     from quantization.q15.report import HEADERS, ErrorSums, rows
 
-    case = read_case(options)
+    case = read_case(options.case)
     graph, samples = case.graph, case.samples
     if options.column_major:
         graph, samples = graph.transposed(), [part.swapaxes(2, 3) for part in samples]
@@ -79,7 +79,7 @@ def _write(options: Q15Options, network: QuantizedNetwork, sample: Sample, arch:
 
 
 def _folder(options: Q15Options) -> Folder:
-    return Folder(options.output, options.overwrite, (options.input,))
+    return Folder(options.output, options.overwrite, (options.case.input,))
 
 
 def _summary(options: Q15Options, graph: Graph, agreeing: int, samples: int) -> str:

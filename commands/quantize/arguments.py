@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from typing import Any
 
 from checkpoint.safetensors import SUFFIX
 from commands.arguments import Parser, add_transposed, chip
@@ -22,17 +23,31 @@ ALIASES = {"AVG": ClipMethod.AVGMAX}
 
 
 @frozen
-class CalibrationOptions:
-    """Samples by which integers are chosen: the data set's name and folder, and how many.
+class NetworkOptions:
+    """A trained network: its checkpoint, its name if the file does not say it, and the chip.
 
-    `average_rounding` is how the chip is told to pool: averages are rounded, not truncated.
+    With `importing` it is an ordinary one of PyTorch.
+    """
+
+    input: str
+    model: str | None
+    chip: Chip
+    importing: bool = False
+
+
+@frozen
+class CalibrationOptions:
+    """Samples by which integers are chosen, and how many.
+
+    `dataset` is the name of a data set, KIND:PATH or an array FILE.npy, `folder` that of the data
+    sets. `average_rounding` is how the chip is told to pool: averages are rounded, not truncated.
     """
 
     dataset: str
     folder: str
     samples: int
     batch_size: int
-    average_rounding: bool
+    average_rounding: bool = False
 
 
 @frozen
@@ -54,20 +69,18 @@ class ReportOptions:
 
 @frozen
 class QuantizeOptions:
-    """Files, the chip, and how integers are chosen; None where the command line leaves it open.
+    """The network, files, and how integers are chosen; None where it is left open.
 
     `config_file` is a network description whose `quantization` keys count, `default_bits` the width
     where nothing else says one. `clip_method` is the name of a `ClipMethod` or of ALIASES, `scale`
     and `stddev` are parameters of two of them. `transposed` names transposed convolutions whose
-    shape does not tell. `model` is the network to calibrate if the file does not say it; with
-    `importing` it is an ordinary one of PyTorch.
+    shape does not tell.
     `search` looks for the widths of weights within a budget, `report` writes errors by layer.
     `safetensors` writes the output in this format as well.
     """
 
-    input: str
+    network: NetworkOptions
     output: str
-    chip: Chip
     config_file: str | None
     default_bits: int | None
     clip_method: str | None
@@ -75,8 +88,6 @@ class QuantizeOptions:
     stddev: float | None
     keep_batchnorm: bool
     transposed: tuple[str, ...]
-    model: str | None
-    importing: bool
     calibration: CalibrationOptions | None
     safetensors: bool
     verbose: bool
@@ -99,11 +110,10 @@ def parse(words: Sequence[str] | None = None) -> QuantizeOptions:
     if args.report_data is not None and (args.report is None or args.calibrate is not None):
         parser.error("argument --report-data: add --report FILE, and leave --calibrate out, whose "
                      "samples serve")  # fmt: skip
-    calibration = samples_of(args, args.calibrate)
+    calibration = samples_of(args, args.calibrate, rounding=args.avg_pool_rounding)
     return QuantizeOptions(
-        input=args.input,
+        network=NetworkOptions(args.input, args.model, args.device, args.importing),
         output=args.output,
-        chip=args.device,
         config_file=args.config_file,
         default_bits=args.qat_weight_bits,
         clip_method=args.clip_method,
@@ -111,28 +121,27 @@ def parse(words: Sequence[str] | None = None) -> QuantizeOptions:
         stddev=args.stddev,
         keep_batchnorm=args.keep_batchnorm,
         transposed=tuple(args.transposed),
-        model=args.model,
-        importing=args.importing,
         calibration=calibration,
         safetensors=args.safetensors,
         verbose=args.verbose,
         search=SearchOptions(args.budget, args.write_policy) if args.search_bits else None,
-        report=ReportOptions(args.report, calibration or samples_of(args, args.report_data))
+        report=ReportOptions(
+            args.report,
+            calibration or samples_of(args, args.report_data, rounding=args.avg_pool_rounding),
+        )
         if args.report is not None
         else None,
     )
 
 
-def samples_of(args: argparse.Namespace, dataset: str | None) -> CalibrationOptions | None:
+def samples_of(
+    args: argparse.Namespace, dataset: str | None, *, rounding: bool = False
+) -> CalibrationOptions | None:
     """Return the samples of a data set that the command line asks for, None for no data set."""
     if dataset is None:
         return None
     return CalibrationOptions(
-        dataset=dataset,
-        folder=args.data,
-        samples=args.calibration_samples,
-        batch_size=args.batch_size,
-        average_rounding=args.avg_pool_rounding,
+        dataset, args.data, args.calibration_samples, args.batch_size, rounding
     )
 
 
@@ -214,35 +223,41 @@ def add_batchnorm_options(parser: argparse.ArgumentParser) -> None:
     add_transposed(group)
 
 
-def add_calibration_options(parser: argparse.ArgumentParser) -> None:
-    """Add the choice of integers by what they do to samples; needs PyTorch."""
-    group = parser.add_argument_group(
-        "calibration, for networks trained without QAT",
-        "Shifts and integers are chosen so that the output stays near that of the trained network.",
-    )
-    group.add_argument("--calibrate", metavar="DATASET", help="data set, as with train.py")
-    group.add_argument(
-        "--data", metavar="DIR", default="data", help="folder of the data sets (default: data)"
-    )
-    group.add_argument("--model", metavar="NAME", help="network (default: what the file says), or "
-                       "FILE:CLASS (the file is executed)")  # fmt: skip
-    group.add_argument("--import", dest="importing", action="store_true",
-                       help="INPUT holds the weights of an ordinary PyTorch network: make an ai8x "
-                       "network of it first")  # fmt: skip
-    group.add_argument(
+def add_sample_options(group: Any, *, required: bool = False) -> None:
+    """Add the samples that integers are chosen by, and the network that computes them."""
+    option = group.add_argument
+    option("--calib", "--calibrate", dest="calibrate", metavar="DATASET", required=required,
+           help="samples like those of the application: a data set, as with train.py, or FILE.npy "
+           "(numbers [sample, channel, row, column])")  # fmt: skip
+    option("--data", metavar="DIR", default="data", help="folder of the data sets (default: data)")
+    option("--model", metavar="NAME", help="network (default: what the file says), or "
+           "FILE:CLASS (the file is executed)")  # fmt: skip
+    option(
         "--calibration-samples",
         metavar="N",
         type=positive,
         default=DEFAULT_SAMPLES,
         help=f"samples of the training set (default: {DEFAULT_SAMPLES})",
     )
-    group.add_argument(
+    option(
         "--batch-size",
         metavar="N",
         type=positive,
         default=DEFAULT_BATCH,
         help=f"samples computed at a time (default: {DEFAULT_BATCH})",
     )
+
+
+def add_calibration_options(parser: argparse.ArgumentParser) -> None:
+    """Add the choice of integers by what they do to samples; needs PyTorch."""
+    group = parser.add_argument_group(
+        "calibration, for networks trained without QAT",
+        "Shifts and integers are chosen so that the output stays near that of the trained network.",
+    )
+    add_sample_options(group)
+    group.add_argument("--import", dest="importing", action="store_true",
+                       help="INPUT holds the weights of an ordinary PyTorch network: make an ai8x "
+                       "network of it first")  # fmt: skip
     group.add_argument(
         "--avg-pool-rounding", action="store_true", help="average pooling rounds, not truncates"
     )

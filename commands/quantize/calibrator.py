@@ -15,7 +15,8 @@ from torch import Tensor, nn
 
 import ai8x
 from checkpoint import Checkpoint
-from commands.quantize.arguments import CalibrationOptions, QuantizeOptions
+from commands.quantize.arguments import CalibrationOptions, NetworkOptions
+from commands.quantize.samples import OPTION, data_set
 from diagnostics.errors import InputError
 from frontends.modules.foreign import refuse_foreign
 from quantization import Calibration
@@ -23,7 +24,6 @@ from quantization.calibration import LayerChoice, calibrate
 from reading.streams import terminal
 from training.catalog.discovery import DatasetEntry, ModelEntry, find_models
 from training.catalog.imported import imported
-from training.catalog.own_data import dataset_named
 from training.catalog.own_file import named_model, plain_name
 from training.network.building import build_model
 from training.options import TrainingOptions
@@ -56,7 +56,7 @@ class Case:
 def choose_integers(
     checkpoint: Checkpoint,
     bits: Mapping[str, int],
-    given: QuantizeOptions,
+    given: NetworkOptions,
     calibration: CalibrationOptions,
 ) -> Calibration:
     """Return the integers of all layers, and print a table of what was chosen.
@@ -73,9 +73,9 @@ def choose_integers(
 
 def prepare(
     checkpoint: Checkpoint,
-    given: QuantizeOptions,
+    given: NetworkOptions,
     calibration: CalibrationOptions,
-    option: str = "--calibrate",
+    option: str = OPTION,
     dataset: DatasetEntry | None = None,
 ) -> Case:
     """Return the network of a checkpoint and samples; InputError for what does not fit together.
@@ -90,7 +90,8 @@ def prepare(
             "Name the checkpoint that training wrote.",
         )
     if dataset is None:
-        dataset = dataset_named(calibration.dataset, option, checkpoint=given.input)
+        weights = checkpoint.state_dict.values()
+        dataset = data_set(calibration.dataset, weights, given.input, option)
     name = given.model or plain_name(checkpoint.arch or "")
     model = named_model(name, find_models, dataset.input)
     if given.importing:
@@ -119,7 +120,7 @@ def load_samples(
     """Return batches of inputs and of targets: samples of the training set, always the same ones.
 
     Where there is no training set, samples of the test set serve. Raises InputError E710 when there
-    are none.
+    are none, E740 for numbers that are not finite.
     """
     torch.manual_seed(0)  # augmentation is random, too
     random.seed(0)
@@ -133,12 +134,20 @@ def load_samples(
     order = torch.randperm(len(source))[:count]
     if hasattr(source, "batch"):
         found = [source.batch(part) for part in order.split(size)]
-        return [inputs for inputs, _ in found], [targets for _, targets in found]
-    pairs = [[source[index][:2] for index in part.tolist()] for part in order.split(size)]
-    return (
-        [torch.stack([torch.as_tensor(inputs) for inputs, _ in part]) for part in pairs],
-        [[target for _, target in part] for part in pairs],
-    )
+        samples, targets = [inputs for inputs, _ in found], [targets for _, targets in found]
+    else:
+        pairs = [[source[index][:2] for index in part.tolist()] for part in order.split(size)]
+        samples = [torch.stack([torch.as_tensor(inputs) for inputs, _ in part]) for part in pairs]
+        targets = [[target for _, target in part] for part in pairs]
+    wrong = sum(int((~torch.isfinite(batch)).sum()) for batch in samples)
+    if wrong:
+        raise InputError(
+            "E740",
+            f"{wrong} values of the calibration samples are not finite (NaN or infinity)",
+            OPTION,
+            "Name samples like those of the application.",
+        )
+    return samples, targets
 
 
 def choices_table(choices: Sequence[LayerChoice]) -> str:

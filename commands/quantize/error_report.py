@@ -35,7 +35,7 @@ def make_report(
     if wanted.samples is not None:
         from commands.quantize.measuring import measure_errors  # here: it needs torch
 
-        measured = measure_errors(checkpoint, quantized.checkpoint, options, wanted.samples)
+        measured = measure_errors(checkpoint, quantized.checkpoint, options.network, wanted.samples)
     return report_text(report_facts(options, quantized, measured, search), wanted.path)
 
 
@@ -52,9 +52,9 @@ def report_facts(
     """
     return {
         "version": VERSION,
-        "input": options.input,
+        "input": options.network.input,
         "output": options.output,
-        "device": options.chip.name,
+        "device": options.network.chip.name,
         "tensors": [_tensor(tensor) for tensor in quantized.tensors],
         **(_unmeasured() if measured is None else _measured(*measured)),
         "search": None if search is None else _search(*search),

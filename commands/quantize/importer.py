@@ -6,19 +6,19 @@ from typing import Any
 
 import ai8x
 from checkpoint import Checkpoint, read_checkpoint
-from commands.quantize.arguments import CalibrationOptions, QuantizeOptions
+from commands.quantize.arguments import CalibrationOptions, NetworkOptions
 from commands.quantize.calibrator import load_samples
+from commands.quantize.samples import data_set
 from diagnostics import Diagnostic, Place, Severity, print_diagnostics
 from frontends.modules.plain.ranges import beyond_range, fit_ranges
 from training.catalog.discovery import find_models
 from training.catalog.imported import imported, notes_of, plain_state
-from training.catalog.own_data import dataset_named
 from training.catalog.own_file import named_model, plain_name
 from training.network.building import build_model
 from training.options import TrainingOptions
 
 
-def imported_checkpoint(given: QuantizeOptions, calibration: CalibrationOptions) -> Checkpoint:
+def imported_checkpoint(given: NetworkOptions, calibration: CalibrationOptions) -> Checkpoint:
     """Return the checkpoint of the imported network; that of an ai8x network stays as it is.
 
     Batch normalization is folded, and weights are scaled so that the data of the samples fits the
@@ -28,7 +28,7 @@ def imported_checkpoint(given: QuantizeOptions, calibration: CalibrationOptions)
     if state is None:
         return read_checkpoint(given.input)
     assert given.model is not None
-    dataset = dataset_named(calibration.dataset, "--calibrate")
+    dataset = data_set(calibration.dataset, state.values(), None)
     entry = named_model(given.model, find_models, dataset.input)
     options = TrainingOptions(
         arch=plain_name(given.model), dataset=dataset.name, device=given.chip.die,

@@ -10,14 +10,14 @@ from torch import Tensor, nn
 import ai8x
 from checkpoint import Checkpoint
 from checkpoint.generations import ADDED_KEYS, has_thresholds
-from commands.quantize.arguments import CalibrationOptions, QuantizeOptions
+from commands.quantize.arguments import CalibrationOptions, NetworkOptions
 from commands.quantize.calibrator import Case, prepare
 from quantization.layer_errors import NetworkErrors, network_errors
 from training.saving.checkpoints import Loaded, load_into
 
 
 def measure_errors(
-    trained: Checkpoint, quantized: Checkpoint, given: QuantizeOptions, wanted: CalibrationOptions
+    trained: Checkpoint, quantized: Checkpoint, given: NetworkOptions, wanted: CalibrationOptions
 ) -> tuple[str, int, NetworkErrors]:
     """Return the name of the data set, the number of samples, and the errors on them.
 

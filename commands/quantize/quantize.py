@@ -42,30 +42,30 @@ from quantization import (
 def quantize(options: QuantizeOptions) -> int:
     """Read the input, quantize it and write the output, completely or not at all; return 0."""
     refuse_overwriting(
-        [(path, path) for path in written(options)], (options.input, options.config_file)
+        [(path, path) for path in written(options)], (options.network.input, options.config_file)
     )
-    print(f"Configuring device: {options.chip.name}")
+    print(f"Configuring device: {options.network.chip.name}")
     numeric = quantization_options(options)
-    print(f"Converting checkpoint file {options.input} to {options.output}")
+    print(f"Converting checkpoint file {options.network.input} to {options.output}")
     checkpoint = read_trained(options)
     if options.verbose:
         print("\nModel keys (state_dict):\n" + ", ".join(checkpoint.state_dict))
     try:
         refuse_foreign(checkpoint, "be quantized")
-        checkpoint = without_batchnorm(checkpoint, options)
+        checkpoint = without_batchnorm(checkpoint, options.transposed, keep=options.keep_batchnorm)
         search = None
         if options.search is not None and options.calibration is not None:
             from commands.quantize.searcher import search_bits  # here: it needs torch
 
             calibration, *search = search_bits(
-                checkpoint, options, options.calibration, options.search
+                checkpoint, options.network, options.calibration, options.search
             )
             numeric = replace(numeric, calibration=calibration)
         elif options.calibration is not None:
             from commands.quantize.calibrator import choose_integers  # here: it needs torch
 
             bits = bits_by_layer(checkpoint, numeric)
-            calibration = choose_integers(checkpoint, bits, options, options.calibration)
+            calibration = choose_integers(checkpoint, bits, options.network, options.calibration)
             numeric = replace(numeric, calibration=calibration)
         quantized = quantize_checkpoint(checkpoint, numeric)
         report = None
@@ -74,9 +74,9 @@ def quantize(options: QuantizeOptions) -> int:
 
             report = make_report(checkpoint, quantized, options, options.report, search)
     except InputError as exc:
-        exc.place = exc.place or options.input
+        exc.place = exc.place or options.network.input
         raise
-    place = Place(file=options.input)
+    place = Place(file=options.network.input)
     print_diagnostics(
         Diagnostic("W755", warning, place, severity=Severity.WARNING)
         for warning in quantized.warnings
@@ -106,31 +106,33 @@ def write_output(options: QuantizeOptions, checkpoint: Checkpoint) -> None:
 
 def read_trained(options: QuantizeOptions) -> Checkpoint:
     """Return the checkpoint to quantize; of an ordinary network what the import makes of it."""
-    if options.input.lower().endswith(".onnx"):
+    if options.network.input.lower().endswith(".onnx"):
         raise InputError(
             "E714",
             "an ONNX graph has no layers of ai8x whose weights could be quantized",
-            options.input,
+            options.network.input,
             "Quantize the PyTorch network that it was exported from (--import --model FILE:CLASS "
             "--calibrate DATASET); a graph of integers goes to ai8xize.py --model directly.",
         )
-    if options.importing and options.calibration is not None:
+    if options.network.importing and options.calibration is not None:
         from commands.quantize.importer import imported_checkpoint  # here: it needs torch
 
-        return imported_checkpoint(options, options.calibration)
-    return read_checkpoint(options.input)
+        return imported_checkpoint(options.network, options.calibration)
+    return read_checkpoint(options.network.input)
 
 
-def without_batchnorm(checkpoint: Checkpoint, options: QuantizeOptions) -> Checkpoint:
+def without_batchnorm(
+    checkpoint: Checkpoint, transposed: Sequence[str] = (), *, keep: bool = False
+) -> Checkpoint:
     """Fold batch normalization into weights and biases, unless it is to stay or there is none."""
     layers = normalized_layers(checkpoint)
-    if not layers or options.keep_batchnorm:
-        if options.transposed:
+    if not layers or keep:
+        if transposed:
             warn("W752", "has no effect on a checkpoint without batch normalization to fold",
                  Place(option="--transposed"))  # fmt: skip
         return checkpoint
     print(f"Folding batch normalization into weights and biases: {', '.join(layers)}")
-    return fuse_batchnorm(checkpoint, None, options.transposed)
+    return fuse_batchnorm(checkpoint, None, transposed)
 
 
 def outputs(options: QuantizeOptions) -> list[str]:
@@ -165,7 +167,7 @@ def quantization_options(options: QuantizeOptions) -> QuantizationOptions:
             warn("W752", f"has no effect without --clip-method {of}", option)
         parameters[name] = given or default
     sampled = options.calibration or (options.report and options.report.samples)
-    if options.model is not None and sampled is None:
+    if options.network.model is not None and sampled is None:
         warn("W752", "has no effect without --calibrate", Place(option="--model"))
     return QuantizationOptions(
         clip_method=method,

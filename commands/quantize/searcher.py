@@ -9,7 +9,7 @@ from pathlib import Path
 
 from checkpoint import Checkpoint
 from checkpoint.atomic import write_bytes
-from commands.quantize.arguments import CalibrationOptions, QuantizeOptions, SearchOptions
+from commands.quantize.arguments import CalibrationOptions, NetworkOptions, SearchOptions
 from commands.quantize.calibrator import prepare, progress
 from commands.train.fits import found_fits
 from device import CHIPS
@@ -22,7 +22,7 @@ FITS = "FITS"
 
 def search_bits(
     checkpoint: Checkpoint,
-    given: QuantizeOptions,
+    given: NetworkOptions,
     calibration: CalibrationOptions,
     wanted: SearchOptions,
 ) -> tuple[Calibration, list[Step], Step]:
@@ -71,7 +71,7 @@ def _refuse_hopeless(checkpoint: Checkpoint, budget: str) -> None:
 
 
 def first_that_fits(
-    steps: Sequence[Step], given: QuantizeOptions, calibration: CalibrationOptions, arch: str
+    steps: Sequence[Step], given: NetworkOptions, calibration: CalibrationOptions, arch: str
 ) -> Step:
     """Return the step with the most bits that fits the chip."""
     from training.options import TrainingOptions

@@ -11,7 +11,7 @@ from checkpoint import read_checkpoint
 from commands.deliver import deliver
 from commands.loader.options import LoaderOptions
 from commands.loader.pages import destination
-from commands.q15.arrays import read_samples
+from commands.quantize.arrays import read_samples
 from commands.software.log import with_log
 from commands.software.options import SoftwareOptions
 from diagnostics import print_diagnostics

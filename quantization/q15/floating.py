@@ -102,15 +102,15 @@ def measure(graph: Graph, batches: Iterable[Float64s], percentile: float = 100.0
 
 def check_samples(parts: Sequence[Float64s]) -> None:
     """Raise InputError E740 for samples that are no finite numbers, all zero, or none."""
-    remedy = "Name samples like those of the application: --calib DATASET or FILE.npy."
+    remedy = "Name samples like those of the application: --calibrate DATASET or FILE.npy."
     if not sum(map(len, parts)):
-        raise InputError("E740", "there are no samples to calibrate with", "--calib", remedy)
+        raise InputError("E740", "there are no samples to calibrate with", "--calibrate", remedy)
     for part in parts:
         wrong = ~np.isfinite(part)
         if wrong.any():
             raise InputError("E740", f"{int(wrong.sum())} values of the calibration samples are "
-                             "not finite (NaN or infinity)", "--calib", remedy)  # fmt: skip
+                             "not finite (NaN or infinity)", "--calibrate", remedy)  # fmt: skip
     if not any(part.any() for part in parts):
         raise InputError(
-            "E740", "all values of the calibration samples are zero", "--calib", remedy
+            "E740", "all values of the calibration samples are zero", "--calibrate", remedy
         )

@@ -110,9 +110,10 @@ def test_fits_takes_the_most_bits_that_the_chip_holds(
     monkeypatch.setattr(searcher, "found_fits", found)
     given = parse(words(tmp_path / "q.pth.tar", "--budget", "fits"))
     assert given.calibration is not None
+    asked = given.network, given.calibration
     if chosen is not None:
-        assert searcher.first_that_fits(steps, given, given.calibration, "x") is steps[chosen]
+        assert searcher.first_that_fits(steps, *asked, "x") is steps[chosen]
         return
     with pytest.raises(InputError, match="2 bits are too many") as caught:
-        searcher.first_that_fits(steps, given, given.calibration, "x")
+        searcher.first_that_fits(steps, *asked, "x")
     assert caught.value.code == "E713"

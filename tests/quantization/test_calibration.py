@@ -285,6 +285,21 @@ def test_script_calibrates_by_data_set(
         assert np.array_equal(twin.state_dict[name], tensor), name
 
 
+@pytest.mark.parametrize("wrong", [None, np.nan])
+def test_script_calibrates_by_an_array(
+    digits: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], wrong: float | None
+) -> None:
+    values = np.random.default_rng(3).uniform(-1, 1, (8, 1, 8, 8)).astype(np.float32)
+    if wrong is not None:
+        values[5, 0, 2, 3] = wrong
+    np.save(tmp_path / "own.npy", values)
+    options = ("--device", "MAX78000", "--calibrate", tmp_path / "own.npy")
+    assert status(digits, tmp_path / "q.pth.tar", *options) == (wrong is not None)
+    told = capsys.readouterr()
+    assert "Calibrated with 8 samples" in told.out or "1 values of the calibration" in told.err
+    assert (tmp_path / "q.pth.tar").exists() is (wrong is None)
+
+
 BAD = {
     "unknown data set": (["--calibrate", "digitz"], "--calibrate: error: 'digitz' is not known"),
     "unknown network": (["--calibrate", "digits", "--model", "x"], "--model: error: 'x' is not"),

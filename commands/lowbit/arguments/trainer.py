@@ -37,23 +37,30 @@ def arguments() -> Parser:
         description="Train a low-bit network for the smallest cores.",
     )  # fmt: skip
     option = parser.add_argument
-    option("--model", "-a", "--arch", required=True, choices=MODELS, metavar="MODEL",
+    option("-a", "--arch", "--model", dest="model", required=True, choices=MODELS, metavar="MODEL",
            help=f"one of {', '.join(MODELS)}")  # fmt: skip
     option("--qat-policy", metavar="FILE", help="encodings, widths, clipping and all else (YAML)")
     option("--dataset", default="MNIST", metavar="NAME", help="pictures with classes")
     option("--data", default="data", metavar="DIR", help="folder of the data sets")
     option("--epochs", type=int, metavar="N", help="instead of that of the policy")
-    option("--batch-size", "-b", type=int, metavar="N", help="instead of that of the policy")
-    option("--lr", "--learning-rate", type=float, metavar="RATE", help="learning rate of Adam")
+    option("-b", "--batch-size", type=int, metavar="N", help="instead of that of the policy")
+    option(
+        "--lr",
+        "--learning-rate",
+        dest="lr",
+        type=float,
+        metavar="RATE",
+        help="learning rate of Adam",
+    )
     option("--optimizer", choices=("Adam", "Muon"), help="instead of that of the policy")
     option(
         "--seed", type=natural, default=0, metavar="N", help="of weights, order and deformations"
     )
-    option("--out-dir", default="logs", metavar="DIR", help="folder of log folders")
-    option("--name", metavar="NAME", help="part of the names of log folder and checkpoint")
+    option("-o", "--out-dir", default="logs", metavar="DIR", help="folder of log folders")
+    option("-n", "--name", metavar="NAME", help="part of the names of log folder and checkpoint")
     option("--exp-load-weights-from", metavar="FILE", help="trained network to evaluate")
     option("--teacher", metavar="FILE", help="trained teacher, instead of training one")
-    option("--evaluate", action="store_true", help="evaluate on the test set, do not train")
+    option("-e", "--evaluate", action="store_true", help="evaluate on the test set, do not train")
     option("--device", metavar="NAME", help="BITNET, if given")
     option("--debug", action="store_true", help="show where in the program a failure arises")
     return parser

@@ -8,13 +8,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from commands.q15.arrays import read_samples
+from commands.quantize.arrays import read_samples
 from diagnostics.errors import InputError
 from quantization.formats import Float64s
 from training.catalog.discovery import DatasetEntry
 from training.catalog.own_data import dataset_named
 
-OPTION = "--calib"
+OPTION = "--calibrate"
 _SUFFIX = ".npy"
 
 
@@ -32,14 +32,16 @@ class _Array:
         return self._values[indices], torch.zeros(len(indices))
 
 
-def data_set(name: str, weights: Iterable[Any], checkpoint: str) -> DatasetEntry:
+def data_set(
+    name: str, weights: Iterable[Any], checkpoint: str | None, option: str = OPTION
+) -> DatasetEntry:
     """Return the data set of a name, or one of the samples of a file.
 
-    `weights` are the tensors of the network: the last matrix tells the number of classes. Raises
-    InputError E740 for a file that holds no samples.
+    `weights` are the tensors of the network: the last matrix tells the number of classes; `option`
+    is the one that names the samples. Raises InputError E740 for a file that holds none.
     """
     if not name.lower().endswith(_SUFFIX):
-        return dataset_named(name, OPTION, checkpoint=checkpoint)
+        return dataset_named(name, option, checkpoint=checkpoint)
     values = read_samples(name)
     if values.ndim not in (2, 3, 4) or values.dtype.kind not in "fiu":
         raise InputError(
