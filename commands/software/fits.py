@@ -18,7 +18,6 @@ from diagnostics import DiagnosticError, Severity
 from diagnostics.errors import ToolError
 from software.emit.text import amount
 from software.lower import lower
-from software.plan.plan import Scheme
 from software.plan.task import Level
 from software.profile import Profile, names, read_profile
 from synthesis.fits import ChipFit, Use
@@ -98,7 +97,7 @@ def qformat_fits(options: LoaderOptions, wanted: SoftwareOptions) -> list[McuFit
         made = planned_qformat(
             network, profile, library=wanted.library, interleaving=wanted.interleaving
         )
-        return _Taken(Scheme.RESIDENT, made.need.ram, made.need.flash)
+        return _Taken(made.program.plan.name, made.need.ram, made.need.flash)
 
     return [_judged(judge, profile) for profile in _profiles(wanted)]
 

@@ -17,7 +17,8 @@ class Call:
 
     `arguments` are numbers or the words above. `weights` and `bias` are int8 in the order of the
     library, if there are any. `buffer_bytes` is the memory to work in; behind it stand `copied`
-    bytes of the data if the function would destroy what is still needed. `relu` is the function
+    bytes of the data if the function would destroy what is still needed. `in_place`: no value is
+    written behind one that is still to be read. `relu` is the function
     that makes negative results zero, if that is wanted. `wide`: results have 32 bits; `status`:
     the function returns one.
     """
@@ -31,6 +32,7 @@ class Call:
     relu: str | None = None
     wide: bool = False
     status: bool = True
+    in_place: bool = False
 
     @property
     def scratch_bytes(self) -> int:

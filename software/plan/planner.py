@@ -25,17 +25,21 @@ def plan(
     scheme: Scheme,
     kernels: frozenset[str] | None = None,
     calls: Mapping[int, Call] | None = None,
+    *,
+    outside: bool = False,
 ) -> Plan:
     """Return a plan of one scheme, whether or not it fits any memory.
 
     `calls` are the steps that a library computes, by target; with them (even if there are none)
-    outputs stand in the arena. Steps that count rows anew are made by rows with those in front of
-    them if that takes less memory.
+    outputs stand in the arena, unless these and the input are always `outside`. Steps that count
+    rows anew are made by rows with those in front of them if that takes less memory.
     """
     if scheme is Scheme.RESIDENT:
-        return plan_of(in_lines(graph), core, scheme, kernels, calls)
+        return plan_of(in_lines(graph), core, scheme, kernels, calls, outside=outside)
     ways = dict.fromkeys(tuple(segments_of(graph, recounted=some)) for some in (False, True))
-    plans = [plan_of(graph, core, scheme, kernels, calls, segments) for segments in ways]
+    plans = [
+        plan_of(graph, core, scheme, kernels, calls, segments, outside=outside) for segments in ways
+    ]
     return min(plans, key=lambda one: one.arena_bytes + stack_bytes(one))
 
 
@@ -46,14 +50,17 @@ def plan_of(
     kernels: frozenset[str] | None,
     calls: Mapping[int, Call] | None,
     segments: tuple[Segment, ...] | None = None,
+    *,
+    outside: bool = False,
 ) -> Plan:
     """Return the plan of some segments (None: each step by itself)."""
     if segments is None:
         segments = tuple(_segment(graph, [index]) for index in range(len(graph.steps)))
     outputs = outputs_of(graph)
-    outside = {one.tensor for one in outputs if not one.copied}
+    elsewhere = {one.tensor for one in outputs if not one.copied}
+    elsewhere |= {graph.input} if outside else set()
     lives = _lives(graph, segments, outputs)
-    rings = _rings(graph, segments, lives, outside, scheme)
+    rings = _rings(graph, segments, lives, elsewhere, scheme)
     chosen = {
         step.target: choose(step, core, kernels)
         for step in graph.steps
@@ -66,10 +73,9 @@ def plan_of(
     ]  # fmt: skip
     for number, segment in enumerate(segments):
         blocks += _helpers(graph, segment, number, chosen, calls or {})
-    if calls is not None:
+    if calls is not None and not outside:
         blocks.append(_delivered(graph, outputs, lives, len(segments) - 1))
-    apart = calls or {}
-    overlaps = tuple(o for o in _overlaps(graph, segments, rings, lives) if o.result not in apart)
+    overlaps = tuple(_overlaps(graph, segments, rings, lives, calls or {}))
     placed, peak = place(blocks, overlaps)
     return Plan(
         graph=graph, scheme=scheme, core=core, segments=segments, rings=rings, kernels=chosen,
@@ -173,7 +179,7 @@ def _rings(
         touched = dict.fromkeys(t for step in steps for t in (*sources_of(step), step.target))
         inside = {t for t in touched if lives[t] == (number, number) and t not in delivered}
         by_rows = scheme is Scheme.ROWS and streams(steps[0], graph, recounted=len(steps) > 1)
-        inside = inside if by_rows else set()
+        inside = inside - outside if by_rows else set()
         rings |= {t: graph.tensors[t].rows for t in touched if t not in inside and t not in rings}
         if inside:
             rings |= _demanded(graph, segment, steps, inside)
@@ -266,6 +272,7 @@ def _overlaps(
     segments: Sequence[Segment],
     rings: Mapping[int, int],
     lives: Mapping[int, tuple[int, int]],
+    calls: Mapping[int, Call],
 ) -> Iterator[Overlap]:
     """Yield what may be made in the memory of data that die with that step."""
     for number, segment in enumerate(segments):
@@ -277,7 +284,8 @@ def _overlaps(
         for source in dict.fromkeys(sources_of(step)):
             whole = rings.get(source) == graph.tensors[source].rows
             if whole and lives[source][1] == number and source != graph.kept:
-                distance = _distance(step, graph)
+                call = calls.get(step.target)
+                distance = _distance(step, graph) if call is None else 0 if call.in_place else None
                 if distance is not None:
                     yield Overlap(source, step.target, distance)
 

@@ -26,6 +26,8 @@ from values import frozen
 
 CODE_BYTES, STACK_BYTES = 6144, 512
 """Of the kernels and the calls at -O3 and of their stack, the most of the cores: estimates."""
+_ASKING_BYTES, _COUNTER_BYTES = 48, 2
+"""Stack of a step that asks another for rows, and the counter of its own."""
 
 
 @frozen(slots=False)
@@ -64,7 +66,7 @@ def build_qformat(
     output = execute(network, given[None])[network.graph.output][0]
     order = COLUMN_MAJOR if stored.column_major else ROW_MAJOR
     files = emit(network, Sample(given, output), name, command_line, profile.core.name, order,
-                 made.library, interleaving=interleaving)  # fmt: skip
+                 made.library, interleaving=interleaving, made=made.program)  # fmt: skip
     return replace(made, files=files)
 
 
@@ -76,10 +78,16 @@ def planned(
     interleaving: bool = False,
 ) -> QformatBuilt:
     """Return the project of a network without its files; raises as `build_qformat` does."""
-    made = program(network, library=library is not None, interleaving=interleaving)
-    need = need_of(network, made, profile)
+    plans = []
+    for scheme in Scheme if library is None else (Scheme.RESIDENT,):
+        made = program(network, scheme, profile.core, library=library is not None,
+                       interleaving=interleaving)  # fmt: skip
+        plans.append((made, need_of(network, made, profile)))
+        if plans[-1][1].ram <= profile.l1:
+            break
+    made, need = min(plans, key=lambda one: one[1].ram)
     problems = [
-        *memory_problems(need, profile, Scheme.RESIDENT, made.blocks),
+        *memory_problems(need, profile, made.plan.name, made.plan.blocks),
         *flash_problems(need, profile, _weight_bytes(network)),
     ]
     if problems:
@@ -90,8 +98,10 @@ def planned(
 
 def need_of(network: QuantizedNetwork, made: Program, profile: Profile) -> Need:
     """Return what a network takes; input and output stand in memory of the caller."""
-    stack = max(profile.stack, STACK_BYTES)
-    return Need(made.arena_bytes, 0, stack, flash_bytes(network), CODE_BYTES)
+    longest = max(len(segment.steps) for segment in made.plan.segments)
+    stack = max(profile.stack, STACK_BYTES + _ASKING_BYTES * (longest - 1))
+    counters = _COUNTER_BYTES * len(made.made)
+    return Need(made.plan.arena_bytes, counters, stack, flash_bytes(network), CODE_BYTES)
 
 
 def _weight_bytes(network: QuantizedNetwork) -> dict[str, int]:
@@ -121,14 +131,14 @@ def plan_text(built: QformatBuilt, network: QuantizedNetwork, profile: Profile) 
 
 def _lines(built: QformatBuilt, network: QuantizedNetwork, profile: Profile) -> Iterator[str]:
     graph, made, need = network.graph, built.program, built.need
-    yield f"Plan: {Scheme.RESIDENT}, {len(graph.steps)} steps, {graph.macs:,} MACs"
-    for step, call in zip(graph.steps, made.calls, strict=True):
+    yield f"Plan: {made.plan.name}, {len(graph.steps)} steps, {graph.macs:,} MACs"
+    for step, call in zip(made.steps, made.calls, strict=True):
         channels, rows, columns = graph.shapes[step.target]
         functions = ", ".join(one.name for one in call.functions)
         yield f"  {step.name:32} {f'{rows}x{columns}x{channels}':>14}  {functions}"
-    yield f"Memory: {made.arena_bytes:,} bytes"
+    yield f"Memory: {made.plan.arena_bytes:,} bytes"
     yield f"  {'offset':>8} {'bytes':>8}  {'steps':>9}  of"
-    for block in sorted(made.blocks, key=lambda one: (one.offset, one.first)):
+    for block in sorted(made.plan.blocks, key=lambda one: (one.offset, one.first)):
         lives = f"{block.first}..{block.last}"
         yield f"  {block.offset:8} {block.size:8}  {lives:>9}  {block.name}"
     yield (

@@ -9,10 +9,15 @@ from diagnostics import Diagnostic, DiagnosticError, Place
 from quantization.formats import limits
 from quantization.q15.graph import Add, Clip, Concat, Enlarge, Graph, Pool, Step, Weighted
 from quantization.q15.network import QuantizedNetwork
-from software.memory import Block, Overlap, aligned
-from software.plan.arena import place
+from software import graph as planner_graph
+from software.cores import CORES
+from software.kernels import Core
+from software.kernels import call as planner_call
+from software.plan.plan import Plan, Scheme
+from software.plan.planner import plan
 from software.q15 import functions
 from software.q15.functions import Function
+from software.q15.windows import homes_of, planned_graph
 from values import frozen
 
 _SIXTEEN_BITS = 1 << 16
@@ -28,18 +33,35 @@ class Call:
     functions: tuple[Function, ...]
 
 
-@frozen
-class Program:
-    """All calls; `layers` names the weights of weighted steps by target; bytes of memory.
+@frozen(kw_only=True)
+class RowStep:
+    """A step that makes its rows when others ask: of map `target`, the lines for row `y`.
 
-    `interleaving`: weights of fully connected layers are those of `_opt`.
+    `needs` are maps with how many of their rows it asks for, as C; `counter` counts its own.
     """
 
+    call: Call
+    target: int
+    counter: int
+    needs: tuple[tuple[int, str], ...]
+
+
+@frozen(slots=False, kw_only=True)
+class Program:
+    """All calls; `layers` names the weights of weighted steps by target; where all maps stand.
+
+    `steps` are those of the calls. With rings of rows `made` are the steps that make rows, and
+    `runs` what runs in which order. `interleaving`: weights of fully connected layers are those of
+    `_opt`.
+    """
+
+    steps: tuple[Step, ...]
     calls: tuple[Call, ...]
     layers: Mapping[int, str]
-    blocks: tuple[Block, ...]
-    arena_bytes: int
+    plan: Plan
     interleaving: bool = False
+    made: tuple[RowStep, ...] = ()
+    runs: tuple[str | Call, ...] = ()
 
     @property
     def functions(self) -> tuple[Function, ...]:
@@ -49,7 +71,12 @@ class Program:
 
 
 def program(
-    network: QuantizedNetwork, *, library: bool = False, interleaving: bool = False
+    network: QuantizedNetwork,
+    scheme: Scheme = Scheme.RESIDENT,
+    core: Core = CORES["cortex-m4"],
+    *,
+    library: bool = False,
+    interleaving: bool = False,
 ) -> Program:
     """Return what runs, with its places in memory, and buffers that Arm's `library` wants.
 
@@ -66,7 +93,7 @@ def program(
                            f"limit is {_SIXTEEN_BITS - 1:,}", Place(),
                            "Use smaller images.")
             )  # fmt: skip
-    return _Programmer(network, library, interleaving).program()
+    return _Programmer(network, scheme, core, library, interleaving).program()
 
 
 def layer_names(graph: Graph) -> dict[int, str]:
@@ -82,52 +109,96 @@ def layer_names(graph: Graph) -> dict[int, str]:
 
 
 class _Programmer:
-    def __init__(self, network: QuantizedNetwork, library: bool, interleaving: bool) -> None:
+    def __init__(
+        self,
+        network: QuantizedNetwork,
+        scheme: Scheme,
+        core: Core,
+        library: bool,
+        interleaving: bool,
+    ) -> None:
         self._network = network
+        self._row: str | None = None  # that is made, as C; None while maps are made as a whole
         self._library, self._interleaving = library, interleaving
         self._graph = network.graph
         self._bits = network.bits
         self._names = layer_names(self._graph)
-        self._homes = _homes(self._graph)
-        self._blocks, self._bytes = place(list(self._wanted()), self._overlaps())
-        self._places = {
-            b.tensor: b.offset * 8 // self._bits for b in self._blocks if b.tensor is not None
+        self._homes = homes_of(network)
+        planned = planned_graph(network, self._homes)
+        steps = [self._graph.steps[one.layer] for one in planned.steps]
+        self._plan = plan(
+            planned, core, scheme, None, {one.target: self._planned(one, scheme) for one in steps},
+            outside=True,
+        )  # fmt: skip
+        self._plan.validate()
+        scratch = {b.first: b.offset for b in self._plan.blocks if b.name == "scratch"}
+        self._scratch = {
+            step.target: scratch.get(number)
+            for number, segment in enumerate(self._plan.segments)
+            for step in self._plan.steps_of(segment)
         }
-        self._scratch = {b.first: b.offset for b in self._blocks if b.tensor is None}
+        self._segments = {
+            step.target: {one.target for one in self._plan.steps_of(segment)}
+            for segment in self._plan.segments
+            for step in self._plan.steps_of(segment)
+        }
+
+    def _planned(self, step: Step, scheme: Scheme) -> planner_call.Call:
+        """Return what the planner has to know of a step."""
+        in_place = isinstance(step, Pool) and step.padding == (0, 0)
+        in_place |= isinstance(step, Add) and len(step.sources) == 2
+        buffer = self._buffer(step)
+        if scheme is Scheme.ROWS and isinstance(step, Weighted) and not step.linear:
+            buffer = max(buffer, math.prod(step.kernel) * int(step.weights.shape[1]))
+        return planner_call.Call(function=step.name, arguments=(), in_place=in_place,
+                                 buffer_bytes=2 * buffer)  # fmt: skip
 
     def program(self) -> Program:
         """Return the calls of all steps."""
-        calls = [self._call(number, step) for number, step in enumerate(self._graph.steps)]
-        used = tuple(calls), self._names, self._blocks, aligned(self._bytes)
-        return Program(*used, self._interleaving)
-
-    def _wanted(self) -> Iterator[Block]:
-        """Yield the memory of maps and buffers with the steps in which they are used."""
+        made: list[RowStep] = []
+        runs: list[str | Call] = []
         steps = self._graph.steps
-        for home in sorted(set(self._homes.values()) - {0, self._homes[self._graph.output]}):
-            at = [
-                number
-                for number, step in enumerate(steps)
-                if home in {self._homes[t] for t in (*step.sources, step.target)}
-            ]
-            size = aligned(self._size(home) * self._bits // 8)
-            yield Block(name=f"map {home}", size=size, first=at[0], last=at[-1], tensor=home)
-        for number, step in enumerate(steps):
-            size = aligned(2 * self._buffer(step))
-            if size:
-                yield Block(name=f"buffer of {step.name}", size=size, first=number, last=number)
+        if self._plan.scheme is Scheme.RESIDENT:
+            calls = tuple(map(self._call, steps))
+        else:
+            calls = tuple(self._all_calls(made, runs))
+            steps = tuple(steps[step.layer] for step in self._plan.graph.steps)
+        return Program(
+            steps=steps, calls=calls, layers=self._names, plan=self._plan, made=tuple(made),
+            runs=tuple(runs), interleaving=self._interleaving,
+        )  # fmt: skip
 
-    def _overlaps(self) -> Iterator[Overlap]:
-        """Yield where a result may take the place of its data.
+    def _all_calls(self, made: list[RowStep], runs: list[str | Call]) -> Iterator[Call]:
+        """Yield the calls of a plan of rows, and note which make rows and what runs."""
+        for segment in self._plan.segments:
+            for one in self._plan.steps_of(segment):
+                self._row = "y" if len(segment.steps) > 1 else None
+                behind = [step for step in self._graph.steps
+                          if self._homes[step.target] == one.target]  # fmt: skip
+                parts = [self._call(step) for step in behind]
+                lines = tuple(line for part in parts for line in part.lines)
+                functions = tuple(f for part in parts for f in part.functions)
+                call = Call(lines, parts[0].comment, functions)
+                yield call
+                if self._row is None:
+                    runs.append(call)
+                    continue
+                made.append(RowStep(call=call, target=one.target, counter=len(made),
+                                    needs=tuple(self._needs(one))))  # fmt: skip
+                if one.target in segment.roots:
+                    rows = self._graph.shapes[one.target][1]
+                    runs.append(f"need_{one.target}({rows});")
 
-        Without a border, pooling writes no value behind one that it has yet to read.
-        """
-        output = self._homes[self._graph.output]
-        for step in self._graph.steps:
-            if isinstance(step, Pool) and step.padding == (0, 0):
-                source, target = self._homes[step.source], self._homes[step.target]
-                if source != 0 and target != output:
-                    yield Overlap(source, target, 0)
+    def _needs(self, step: planner_graph.Step) -> Iterator[tuple[int, str]]:
+        """Yield the maps of its segment that a step reads, and until which row."""
+        for source in dict.fromkeys(planner_graph.sources_of(step)):
+            if source not in self._segments[step.target]:
+                continue
+            if isinstance(step, planner_graph.Convolution):
+                last = f"(int)y * {step.stride[0]} + {step.kernel[0] - 1 - step.pad[0]}"
+                yield source, f"nn_until({last}, {step.spread[0]}, {step.in_size[0]})"
+            else:
+                yield source, "y + 1"
 
     def _buffer(self, step: Step) -> int:
         """Return how many numbers of 16 bits the function of a step wants for itself."""
@@ -141,60 +212,80 @@ class _Programmer:
         return pixels * math.prod(step.kernel) * self._graph.shapes[step.source][0] // group
 
     def _function(self, step: Weighted) -> Function:
+        if self._row is not None and not step.linear:
+            return functions.grouped(self._bits)
         return functions.function_of(step, self._graph, self._bits, interleaving=self._interleaving)
 
     def _size(self, tensor: int) -> int:
-        return math.prod(self._graph.shapes[tensor])
+        """Return the values of a map, or of the row that is made."""
+        channels, rows, columns = self._graph.shapes[tensor]
+        return channels * columns * (rows if self._row is None else 1)
 
     def _at(self, tensor: int) -> str:
         """Return where a map stands, as C."""
         home = self._homes[tensor]
         if home == 0:
             return _INPUT
-        if home == self._homes[self._graph.output]:
+        if (spot := self._plan.places.get(home)) is None:
             return _OUTPUT
-        return f"ARENA + {self._places[home]}"
+        return f"ARENA + {spot.offset * 8 // self._bits}"
 
-    def _call(self, number: int, step: Step) -> Call:
+    def _ring(self, tensor: int) -> int:
+        """Return how many rows of a map have room."""
+        return self._plan.rings.get(self._homes[tensor], self._graph.shapes[tensor][1])
+
+    def _row_at(self, tensor: int, row: str | None = None) -> str:
+        """Return where the row that is made, or another, stands; a whole map where it begins."""
+        if self._row is None:
+            return self._at(tensor)
+        channels, rows, columns = self._graph.shapes[tensor]
+        row, ring = row or self._row, self._ring(tensor)
+        place = row if ring >= rows else f"{row} % {ring}"
+        return f"{self._at(tensor)} + (size_t)({place}) * {columns * channels}"
+
+    def _call(self, step: Step) -> Call:
         channels, rows, columns = self._graph.shapes[step.target]
         comment = f"{step.name}: {rows} rows, {columns} columns, {channels} channels"
-        pairs = list(self._statements(number, step))
+        pairs = list(self._statements(step))
         used = dict.fromkeys(function for function, _ in pairs)
         lines = [
             f"{function.name}({', '.join(map(str, arguments))});" for function, arguments in pairs
         ]
         return Call(tuple(_wrapped(lines)), comment, tuple(used))
 
-    def _statements(self, number: int, step: Step) -> Iterator[tuple[Function, list[object]]]:
+    def _statements(self, step: Step) -> Iterator[tuple[Function, list[object]]]:
         """Yield functions and arguments of a step."""
         if isinstance(step, Weighted):
-            yield self._function(step), self._weighted(number, step)
+            yield self._function(step), self._weighted(step)
         elif isinstance(step, Pool):
-            yield functions.pool(self._bits, average=step.average), self._pool(step)
+            by_rows = self._row is not None
+            function = functions.pool(self._bits, average=step.average, by_rows=by_rows)
+            yield function, self._pool(step)
         elif isinstance(step, Clip):
             yield from self._clip(step)
         elif isinstance(step, Add):
-            operands = [self._at(source) for source in step.sources]
-            target, size = self._at(step.target), self._size(step.target)
+            operands = [self._row_at(source) for source in step.sources]
+            target, size = self._row_at(step.target), self._size(step.target)
             for place_, operand in enumerate(operands[1:]):
                 one = operands[0] if place_ == 0 else target
                 yield functions.add(self._bits), [one, operand, target, size]
         elif isinstance(step, Enlarge):
             channels, rows, columns = self._graph.shapes[step.source]
-            sizes = [columns, rows, channels, *step.factor[::-1]]
-            yield functions.enlarge(self._bits), [
-                self._at(step.source), *sizes, self._at(step.target)
-            ]  # fmt: skip
+            given, (down, across) = self._at(step.source), step.factor
+            if self._row is not None:
+                given, rows, down = self._row_at(step.source, f"(y / {down})"), 1, 1
+            sizes: list[object] = [columns, rows, channels, across, down]
+            yield functions.enlarge(self._bits), [given, *sizes, self._row_at(step.target)]
         else:
             assert isinstance(step, Concat)
             yield from self._concat(step)
 
-    def _weighted(self, number: int, step: Weighted) -> list[object]:
+    def _weighted(self, step: Weighted) -> list[object]:
         name = self._names[step.target]
         weights, bias = f"{name.lower()}_wt", f"{name.lower()}_bias"
         shifts = [f"{name}_BIAS_LSHIFT", f"{name}_OUT_RSHIFT"]
-        source, target = self._at(step.source), self._at(step.target)
-        offset = self._scratch.get(number)
+        source, target = self._at(step.source), self._row_at(step.target)
+        offset = self._scratch[step.target]
         buffer = "NULL" if offset is None else f"cnn_arena + {offset // 2}"
         if step.linear:
             sizes = [self._size(step.source), self._size(step.target)]
@@ -206,28 +297,35 @@ class _Programmer:
                 source, rows, channels, weights, filters, step.kernel[0], step.padding[0],
                 step.stride[0], bias, *shifts, target, out_rows, buffer, "NULL",
             ]  # fmt: skip
-        apart: list[int] = []
-        if self._function(step).body == "groups":
-            apart = [*step.spread[::-1], step.groups]
-        return [
+        windows: list[object] = [
             source, columns, rows, channels, weights, filters, *step.kernel[::-1],
-            *step.padding[::-1], *step.stride[::-1], *apart, bias, *shifts, target, out_columns,
-            out_rows, buffer, "NULL",
+            *step.padding[::-1], *step.stride[::-1],
         ]  # fmt: skip
+        if self._function(step).body == "groups":
+            weighted = [bias, *shifts, target, out_columns]
+            return [*windows, *step.spread[::-1], step.groups, *weighted,
+                    *self._rows(step.source, out_rows), buffer]  # fmt: skip
+        return [*windows, bias, *shifts, target, out_columns, out_rows, buffer, "NULL"]
+
+    def _rows(self, source: int, rows: int) -> list[object]:
+        """Return which rows are made, and how many of the source have room."""
+        made: list[object] = [0, rows] if self._row is None else ["y", "y + 1"]
+        return [*made, self._ring(source)]
 
     def _pool(self, step: Pool) -> list[object]:
         channels, rows, columns = self._graph.shapes[step.source]
         _, out_rows, out_columns = self._graph.shapes[step.target]
+        made = [out_rows] if self._row is None else self._rows(step.source, out_rows)
         return [
             self._at(step.source), columns, rows, channels, *step.window[::-1],
-            *step.padding[::-1], *step.stride[::-1], self._at(step.target), out_columns, out_rows,
+            *step.padding[::-1], *step.stride[::-1], self._row_at(step.target), out_columns, *made,
         ]  # fmt: skip
 
     def _clip(self, step: Clip) -> Iterator[tuple[Function, list[object]]]:
         low, high = self._network.limits_of(step)
-        target, size = self._at(step.target), self._size(step.target)
+        target, size = self._row_at(step.target), self._size(step.target)
         if self._homes[step.source] != self._homes[step.target]:
-            copy: list[object] = [self._at(step.source), 1, size, target, size]
+            copy: list[object] = [self._row_at(step.source), 1, size, target, size]
             yield functions.copy_channels(self._bits), copy
         if low == 0 and high == limits(self._bits)[1] and size < _SIXTEEN_BITS:
             yield functions.relu(self._bits), [target, size]
@@ -236,23 +334,13 @@ class _Programmer:
 
     def _concat(self, step: Concat) -> Iterator[tuple[Function, list[object]]]:
         channels, rows, columns = self._graph.shapes[step.target]
-        first = 0
+        first, rows = 0, rows if self._row is None else 1
         for source in step.sources:
-            count = self._graph.shapes[source][0]
-            target = f"{self._at(step.target)} + {first}" if first else self._at(step.target)
-            arguments = [self._at(source), rows * columns, count, target, channels]
+            count, target = self._graph.shapes[source][0], self._row_at(step.target)
+            target = f"{target} + {first}" if first else target
+            arguments = [self._row_at(source), rows * columns, count, target, channels]
             yield functions.copy_channels(self._bits), list(arguments)
             first += count
-
-
-def _homes(graph: Graph) -> dict[int, int]:
-    """Return for each map the one in whose memory it stands: clips work in place if they can."""
-    homes = {0: 0}
-    for step in graph.steps:
-        homes[step.target] = step.target
-        if isinstance(step, Clip) and step.source != 0 and len(graph.users(step.source)) == 1:
-            homes[step.target] = homes[step.source]
-    return homes
 
 
 def _wrapped(lines: Sequence[str]) -> Iterator[str]:

@@ -42,13 +42,14 @@ def emit(
     library: Library | None = None,
     *,
     interleaving: bool = False,
+    made: Program | None = None,
 ) -> dict[str, str]:
     """Return the files of a project by path; `order` is that of maps in memory, as text.
 
-    Functions that the `library` has are taken from there. With `interleaving` fully connected
-    layers take the weights of `_opt`.
+    `made` is what runs if that is known. Functions that the `library` has are taken from there.
+    With `interleaving` fully connected layers take the weights of `_opt`.
     """
-    made = program(network, library=library is not None, interleaving=interleaving)
+    made = made or program(network, library=library is not None, interleaving=interleaving)
     title = f"{name}: {command_line}"
     graph = network.graph
     header: dict[str, Any] = {
@@ -61,7 +62,7 @@ def emit(
         "out_bytes": sample.output.size * network.bits // 8,
         "input_k": network.fractions[0],
         "output_k": network.fractions[graph.output],
-        "arena_bytes": made.arena_bytes,
+        "arena_bytes": made.plan.arena_bytes,
         "flash_bytes": flash_bytes(network),
         "macs": graph.macs,
     }
@@ -72,7 +73,8 @@ def emit(
     ours = [one for one in made.functions if library is None or not one.library]
     folder = "software/q15"
     files = [
-        ("cnn.c", render(f"{folder}/cnn.c.j2", calls=made.calls, layers=layers, **header)),
+        ("cnn.c", render(f"{folder}/cnn.c.j2", calls=made.runs or made.calls, layers=layers,
+                         made=made.made, **header)),
         ("cnn.h", render(f"{folder}/cnn.h.j2", **header)),
         ("weights.h", render(f"{folder}/weights.h.j2", **header,
                              layers=[*_weights(network, made)])),
@@ -114,7 +116,8 @@ def _flat(step: Weighted, weights: Int64s, made: Program, bits: int) -> Int64s:
     """Return the weights of a step one after another."""
     if step.linear and made.interleaving:
         return interleaved(weights.reshape(len(weights), -1), bits)
-    return weights_in_order(step, weights).reshape(-1)
+    by_rows = step.target in {one.target for one in made.made}  # all by the function of groups
+    return (weights if by_rows else weights_in_order(step, weights)).reshape(-1)
 
 
 def _weights(network: QuantizedNetwork, made: Program) -> Iterator[dict[str, Any]]:
@@ -154,18 +157,18 @@ def _plan(
             "writes": step.target,
             "k": network.fractions[step.target],
         }
-        for step, call in zip(network.graph.steps, made.calls, strict=True)
+        for step, call in zip(made.steps, made.calls, strict=True)
     ]
     blocks = [
         {"name": b.name, "bytes": b.size, "offset": b.offset, "first": b.first, "last": b.last}
-        for b in made.blocks
+        for b in made.plan.blocks
     ]
     content: dict[str, Any] = {
         "format": 1,
         "name": name,
         "core": core,
         "bits": network.bits,
-        "arena_bytes": made.arena_bytes,
+        "arena_bytes": made.plan.arena_bytes,
         "macs": network.graph.macs,
         "steps": steps,
         "blocks": blocks,

@@ -16,7 +16,7 @@ class Function:
     """A function of C: the template of its `body`, and parts of the file that it needs.
 
     `pixels` are computed at a time from a buffer of as many windows; `even`: it wants even numbers
-    of channels. `average` is for pooling.
+    of channels. `average` and `by_rows` are for pooling.
     """
 
     name: str
@@ -25,6 +25,7 @@ class Function:
     pixels: int = 0
     even: bool = False
     average: bool = False
+    by_rows: bool = False
 
     @property
     def library(self) -> tuple[str, ...]:
@@ -80,10 +81,13 @@ def linear(bits: int, *, interleaving: bool = False) -> Function:
     return Function(name, "linear", ("products", "pixels"))
 
 
-def pool(bits: int, *, average: bool) -> Function:
-    """Pooling; windows are cut at the border, averages are truncated toward zero."""
-    name = f"nn_{'ave' if average else 'max'}pool_{q_of(bits)}_HWC"
-    return Function(name, "pool", average=average)
+def pool(bits: int, *, average: bool, by_rows: bool = False) -> Function:
+    """Pooling; windows are cut at the border, averages are truncated toward zero.
+
+    `by_rows`: of some rows, from a ring of rows.
+    """
+    name = f"nn_{'ave' if average else 'max'}pool_{q_of(bits)}_HWC{'_rows' if by_rows else ''}"
+    return Function(name, "pool", average=average, by_rows=by_rows)
 
 
 def relu(bits: int) -> Function:

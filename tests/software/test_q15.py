@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,10 @@ from quantization.q15.floating import compute, measure
 from quantization.q15.formats import Guard
 from quantization.q15.graph import Graph, GraphBuilder
 from quantization.q15.network import QuantizedNetwork, quantize_network
+from software.plan.plan import Scheme
+from software.profile import ANY
+from software.q15.build import planned
+from software.q15.calls import Program, program
 from software.q15.emit import Sample, emit
 from tests.conftest import ROOT
 from tests.software.compiled import SANITIZED, compiler, passed, run_project
@@ -46,10 +51,15 @@ def quantize(
     return quantize_network(graph, ranges, ranges, bits, guard)
 
 
-def same_in_c(network: QuantizedNetwork, samples: NDArray[np.float64], folder: Path) -> None:
+def same_in_c(
+    network: QuantizedNetwork,
+    samples: NDArray[np.float64],
+    folder: Path,
+    made: Program | None = None,
+) -> None:
     integers = quantize_input(network, samples)
     output = execute(network, integers)[network.graph.output]
-    files = emit(network, Sample(integers[0], output[0]), "test", "test")
+    files = emit(network, Sample(integers[0], output[0]), "test", "test", made=made)
     result = run_project(files, folder, SANITIZED)
     assert passed(result), result.stdout + result.stderr
 
@@ -96,6 +106,40 @@ def test_every_step_in_c_and_python(bits: int, tmp_path: Path) -> None:
     graph = every_step(bits)
     samples = normal(3, 2, 9, 8)
     same_in_c(quantize(graph, samples, bits), samples, tmp_path)
+
+
+@needs_compiler
+@pytest.mark.parametrize("bits", [8, 16])
+def test_every_step_goes_through_rings_of_rows(bits: int, tmp_path: Path) -> None:
+    """All steps in one segment, but for the last, which reads its whole map at once."""
+    samples = normal(4, 2, 9, 8)
+    network = quantize(every_step(bits), samples, bits)
+    made, whole = program(network, Scheme.ROWS), program(network)
+    assert [len(one.steps) > 1 for one in made.plan.segments] == [True, False]
+    assert made.plan.arena_bytes < whole.plan.arena_bytes
+    rings = made.plan.rings.items()
+    assert sum(rows < made.plan.graph.tensors[map_].rows for map_, rows in rings) > 6
+    same_in_c(network, samples, tmp_path, made)
+
+
+@needs_compiler
+def test_random_networks_go_through_rings_of_rows(tmp_path: Path) -> None:
+    rings = 0
+    for seed in range(12):
+        network = random_network((8, 16)[seed % 2], seed)
+        samples = normal(2, *network.graph.shapes[0])
+        made = program(network, Scheme.ROWS)
+        rings += bool(made.made)
+        same_in_c(network, samples, tmp_path / str(seed), made)
+    assert rings > 3
+
+
+def test_rows_are_taken_where_whole_maps_do_not_fit() -> None:
+    network = quantize(every_step(16), normal(4, 2, 9, 8))
+    whole = planned(network, ANY)
+    assert whole.program.plan.scheme is Scheme.RESIDENT
+    small = replace(ANY, l1=whole.need.ram - 1)
+    assert planned(network, small).program.plan.scheme is Scheme.ROWS
 
 
 def test_guard_keeps_extreme_inputs_within_32_bits() -> None:

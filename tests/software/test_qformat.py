@@ -305,7 +305,7 @@ def test_too_small_a_microcontroller_is_refused_with_what_decides(tmp_path: Path
     with pytest.raises(DiagnosticError) as caught:
         create(tmp_path / "out", *small, "--l1", "2K", "--flash", "4K")
     ram, flash = (one.message for one in caught.value.diagnostics)
-    assert ram.startswith("rp2040 has 2,048 bytes of RAM, the smallest plan (resident) needs")
+    assert ram.startswith("rp2040 has 2,048 bytes of RAM, the smallest plan (rows) needs")
     assert "map" in ram and "of stack" in ram
     assert flash.startswith("rp2040 has 4,096 bytes of flash") and "those of " in flash
     assert not (tmp_path / "out").exists()
