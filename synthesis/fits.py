@@ -112,7 +112,7 @@ def judge(
         if not memories[name].fits
     )
     mapped = map_network(network, placement.layout, chip)
-    found = statistics(mapped, placement, encoding.telling)
+    found = statistics(mapped, placement, encoding)
     cycles = [_cycles(layer, placement) for layer in map(mapped.layer, mapped.simulated)]
     return ChipFit(
         chip.name,

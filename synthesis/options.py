@@ -6,7 +6,7 @@ Source: docs/options.md, "ai8xize.py".
 
 from __future__ import annotations
 
-from dataclasses import field, fields
+from dataclasses import field
 from typing import Any
 
 from device import Chip
@@ -96,28 +96,38 @@ class PlaceOptions:
 class SummaryOptions:
     """What people are told beyond the description and the cost of a network.
 
-    `keep_layer_logs` is for the verbose log, `keep_layer_data` for the files of the debugging
-    options, with `keep_pass_sums` the accumulators after every pass too. `latency_terms` tells how
-    estimates come about, `cross_check` counts the products that are needed.
+    `keep_layer_logs` is for the verbose log, `keep_layer_data` (all intermediate values of the
+    layers) for the files of the debugging options, with `keep_pass_sums` the accumulators after
+    every pass too. `latency_terms` tells how estimates come about, `cross_check` counts the
+    products that are needed, and compares the stages with each other.
     """
 
-    repeat_layers: int = 1
-    deduplicate: bool = True
     keep_layer_logs: bool = False
     keep_layer_data: bool = False
     keep_pass_sums: bool = False
     latency_terms: bool = False
     cross_check: bool = False
 
+    @property
+    def keep_traces(self) -> bool:
+        """Whether somebody needs what layers compute on the way."""
+        return self.keep_layer_logs or self.keep_layer_data or self.cross_check
+
 
 @frozen
 class EncodeOptions:
-    """What changes words beyond the network itself, placing and summary included."""
+    """What changes words beyond the network itself, where things are placed, what is told.
 
+    `pll` None: as the chip can.
+    """
+
+    place: PlaceOptions = field(default_factory=PlaceOptions)
+    telling: SummaryOptions = field(default_factory=SummaryOptions)
     apb_base: int = DEFAULT_APB_BASE
     express: bool = True
     ready_select: int = 0
     ready_select_aon: int = 0
+    ready_select_fifo: int = 0
     average_rounding: bool = False
     simple_1bit: bool = False
     external_ready: bool = False
@@ -126,72 +136,17 @@ class EncodeOptions:
     zero_sram: bool = False
     zero_unused: bool = False
     write_zero_registers: bool = False
-    repeat_layers: int = 1
-    weight_start: int = 0
-    deduplicate: bool = True
     fixed_input: bool = False
     clock_divider: int | None = None
     switch_delay_ms: int | None = None
-    overlap_data: bool = False
-    stops_at_overlaps: bool = True
-    """False: data that overwrites other data is only a warning."""
-    explain: bool = False
-    """The reasons of places that were chosen."""
-    keep_layer_logs: bool = False
-    keep_layer_data: bool = False
-    """All intermediate values of the layers, for the files of the debugging options."""
-    keep_pass_sums: bool = False
-    """The accumulators after every pass too."""
-    latency_terms: bool = False
-    cross_check: bool = False
-    """Count the products that are needed, and compare the stages with each other."""
-    ready_select_fifo: int = 0
     fifo_go: bool = False
-    override_start: int | None = None
-    override_rollover: int | None = None
-    override_delta1: int | None = None
-    override_delta2: int | None = None
-    increase_start: int = 2
-    increase_delta1: int = 0
-    increase_delta2: int = 0
-    pipeline: bool | None = None
     pll: bool | None = None
-    """None: as the chip can."""
     max_speed: bool = False
     one_shot: bool = False
     link_layer: bool = False
     snoop_loop: bool = False
     check_snoop: bool = False
-    old_kernel_loader: bool = False
 
     def pipelined(self, chip: Chip) -> bool:
         """Whether calculations overlap."""
-        return chip.has_pipeline and self.pipeline is not False
-
-    @property
-    def placing(self) -> PlaceOptions:
-        """What of this is for placing."""
-        return PlaceOptions(**_common(self, PlaceOptions), streams=self.streaming)
-
-    @property
-    def telling(self) -> SummaryOptions:
-        """What of this is for the summary."""
-        return SummaryOptions(**_common(self, SummaryOptions))
-
-    @property
-    def streaming(self) -> StreamOptions:
-        """What of this changes streams."""
-        return StreamOptions(**_common(self, StreamOptions))
-
-    @property
-    def keep_traces(self) -> bool:
-        """Whether somebody needs what layers compute on the way."""
-        return self.keep_layer_logs or self.keep_layer_data or self.cross_check
-
-
-def _common(
-    options: EncodeOptions, kind: type[PlaceOptions | StreamOptions | SummaryOptions]
-) -> dict[str, Any]:
-    """Return the values of the options that another class has too."""
-    known = {field.name for field in fields(kind)} & {field.name for field in fields(options)}
-    return {name: getattr(options, name) for name in known}
+        return chip.has_pipeline and self.place.streams.pipeline is not False

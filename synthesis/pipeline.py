@@ -54,14 +54,14 @@ def examine(
     """
 
     def without_room(network: Network, layout: Layout) -> tuple[Diagnostic, ...]:
-        return place_what_fits(network, layout, chip, encoding.placing)[1]
+        return place_what_fits(network, layout, chip, encoding.place)[1]
 
     def arranged(
         network: Network, layout: Layout
     ) -> tuple[Network, Layout, tuple[Diagnostic, ...]]:
         from synthesis.arrange.arranging import arrange  # a complete description does without
 
-        return arrange(network, layout, chip, encoding.placing)
+        return arrange(network, layout, chip, encoding.place)
 
     options = tuple(check_chip_options(chip, resolving, encoding))
     try:
@@ -70,7 +70,7 @@ def examine(
         raise DiagnosticError((*options, *refusal.diagnostics)) from None
     if has_errors(options):
         raise DiagnosticError((*options, *found))
-    layers = Numbering.of(network, chip, encoding.repeat_layers).count
+    layers = Numbering.of(network, chip, encoding.place.repeat_layers).count
     repetition = check_repetition(layers, chip, network.final.place)
     return network, *_placed(network, layout, chip, encoding, (*options, *found, *repetition))
 
@@ -83,7 +83,7 @@ def _placed(
     found: tuple[Diagnostic, ...],
 ) -> tuple[Placement, tuple[Diagnostic, ...]]:
     """Place a network as far as what was found permits; return all warnings too."""
-    options, unknown = encoding.placing, blocked(found)
+    options, unknown = encoding.place, blocked(found)
     if unknown & {Fact.PLACES, Fact.SIZES}:
         raise DiagnosticError(sorted(found, key=position))
     anywhere = replace(options, overlap_data=True)
@@ -102,21 +102,21 @@ def synthesize(
 ) -> Synthesis:
     """Run all stages up to the program; raise DiagnosticError where one refuses."""
     network, placement, warnings = examine(source, chip, resolving, encoding)
-    if encoding.cross_check:
+    if encoding.telling.cross_check:
         network.validate()
-        overlaps = encoding.overlap_data or not encoding.stops_at_overlaps
+        overlaps = encoding.place.overlap_data or not encoding.place.stops_at_overlaps
         placement.validate(network, chip, overlaps=overlaps)
     activations = simulate(
         network,
         average_rounding=encoding.average_rounding,
-        keep_traces=encoding.keep_traces,
+        keep_traces=encoding.telling.keep_traces,
     )
-    if encoding.cross_check:
+    if encoding.telling.cross_check:
         from synthesis.crosscheck import cross_check  # only for debugging
 
         cross_check(network, activations)
     program = encode(network, placement, activations, chip, encoding)
-    summary = summarize(network, placement, activations, chip, encoding.telling)
+    summary = summarize(network, placement, activations, chip, encoding)
     found = (*warnings, *_all_zero(network, activations))
     return Synthesis(network, chip, placement, activations, program, summary, found)
 
@@ -145,5 +145,5 @@ def what_fits(
     """
     network, fixed, _ = resolve(parse_file(source), chip, resolving)
     layout = complete(network.layers, network.order, fixed)
-    options = replace(encoding.placing, overlap_data=True)
+    options = replace(encoding.place, overlap_data=True)
     return network, *place_what_fits(network, layout, chip, options)

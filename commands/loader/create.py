@@ -192,7 +192,7 @@ def compare_project(options: LoaderOptions, folder: Path, result: Synthesis) -> 
         result,
         folder,
         apb_base=options.encode.apb_base,
-        repeat=options.encode.repeat_layers,
+        repeat=options.encode.place.repeat_layers,
         fixed_input=options.project.fixed_input,
     ):
         print(line)
@@ -206,7 +206,7 @@ def answer_file(
     answer = build_answer(
         result,
         options.project.name,
-        options.encode.repeat_layers,
+        options.encode.place.repeat_layers,
         sum(map(len, files.values())),
         fixed_input=options.project.fixed_input,
         average_rounding=options.encode.average_rounding,

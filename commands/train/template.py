@@ -11,7 +11,7 @@ from commands.fits import of_model
 from device import Chip
 from frontends.modules.networks import describe, stand_in
 from synthesis.configuration import configuration
-from synthesis.options import EncodeOptions
+from synthesis.options import EncodeOptions, PlaceOptions
 from synthesis.pipeline import examine
 from training.catalog.own_file import plain_name
 from training.options import TrainingOptions
@@ -27,7 +27,9 @@ def complete_description(
     arch = plain_name(options.arch)
     found = describe(model, example, chip, name=options.arch, arch=arch, dataset=options.dataset)
     source, resolving = of_model(found, stand_in(model, _widths(model)))
-    network, placement, _ = examine(source, chip, resolving, EncodeOptions(explain=True))
+    network, placement, _ = examine(
+        source, chip, resolving, EncodeOptions(PlaceOptions(explain=True))
+    )
     title = (
         f"{arch} (models/) on {options.dataset} for {chip.name}. Written by train.py "
         "--yaml-template from the model; comments tell why a value was chosen."

@@ -39,7 +39,7 @@ def _chip_options(
     yield "--snoop-loop", encoding.snoop_loop, _has_modes
     yield "--debug-snoop", encoding.check_snoop, _has_modes
     yield "--fifo-go", encoding.fifo_go, _has_modes
-    yield "--pipeline", encoding.pipeline is True, lambda chip: chip.has_pipeline
+    yield "--pipeline", encoding.place.streams.pipeline is True, lambda chip: chip.has_pipeline
     yield "--pll", encoding.pll is True, _has_pll
 
 
@@ -57,7 +57,7 @@ def check_chip_options(
     for option, used, supported in _chip_options(resolving, encoding):
         if used and not supported(chip):
             yield _unsupported(option, "E080", f"{chip.name} does not support it", supported)
-    if encoding.latency_terms and not _is_timed(chip):
+    if encoding.telling.latency_terms and not _is_timed(chip):
         message = f"the timing of {chip.name} is not known"
         yield _unsupported("--debug-latency", "E080", message, _is_timed)
     if encoding.max_speed and not _has_pll(chip):
@@ -109,19 +109,19 @@ def _ranges(chip: Chip, resolving: ResolveOptions, encoding: EncodeOptions) -> I
         ("--apb-base", encoding.apb_base, 0, HIGHEST_APB_BASE),
         ("--input-offset", resolving.input_offset, 0, chip.instance_bytes - 1),
         ("--skip-checkpoint-layers", resolving.skip_checkpoint_layers, 0, 1 << 16),
-        ("--weight-start", encoding.weight_start, 0, chip.kernel_columns - 1),
-        ("--repeat-layers", encoding.repeat_layers, 1, chip.max_layers),
+        ("--weight-start", encoding.place.weight_start, 0, chip.kernel_columns - 1),
+        ("--repeat-layers", encoding.place.repeat_layers, 1, chip.max_layers),
         ("--switch-delay", encoding.switch_delay_ms, 0, 60_000),
         ("--ready-sel", encoding.ready_select, 0, 3),
         ("--ready-sel-fifo", encoding.ready_select_fifo, 0, 3),
         ("--ready-sel-aon", encoding.ready_select_aon, 0, 0xFFF),
-        ("--override-start", encoding.override_start, 0, 0xFFFF),
-        ("--override-rollover", encoding.override_rollover, 0, 0xFFFFF),
-        ("--override-delta1", encoding.override_delta1, 0, 31),
-        ("--override-delta2", encoding.override_delta2, 0, 0xFFFF),
-        ("--increase-start", encoding.increase_start, 0, 0xFFFF),
-        ("--increase-delta1", encoding.increase_delta1, 0, 31),
-        ("--increase-delta2", encoding.increase_delta2, 0, 0xFFFF),
+        ("--override-start", encoding.place.streams.override_start, 0, 0xFFFF),
+        ("--override-rollover", encoding.place.streams.override_rollover, 0, 0xFFFFF),
+        ("--override-delta1", encoding.place.streams.override_delta1, 0, 31),
+        ("--override-delta2", encoding.place.streams.override_delta2, 0, 0xFFFF),
+        ("--increase-start", encoding.place.streams.increase_start, 0, 0xFFFF),
+        ("--increase-delta1", encoding.place.streams.increase_delta1, 0, 31),
+        ("--increase-delta2", encoding.place.streams.increase_delta2, 0, 0xFFFF),
     )
     for option, value, low, high in limits:
         if value is not None and not low <= value <= high:

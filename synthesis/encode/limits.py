@@ -13,7 +13,7 @@ from synthesis.encode.control import power
 from synthesis.layout import Layout
 from synthesis.mapping import MappedNetwork, map_network
 from synthesis.network import Network
-from synthesis.options import EncodeOptions
+from synthesis.options import EncodeOptions, StreamOptions
 
 
 def check_limits(
@@ -74,30 +74,42 @@ def _snoop(network: MappedNetwork, options: EncodeOptions) -> Iterator[Diagnosti
 
 def _without_effect(network: MappedNetwork, options: EncodeOptions) -> Iterator[Diagnostic]:
     """An option that changes nothing was probably meant for another network."""
-    usual = EncodeOptions()
+    streams, usual = options.place.streams, StreamOptions()
     fifo = network.input_port.is_fifo
     streaming = [layer.streaming for layer in network.executed()]
     cases = (
-        (("ready_sel_fifo", "fifo_go"), fifo, "--fifo"),
         (
-            ("override_start", "override_rollover", "override_delta1", "override_delta2"),
+            {"--ready-sel-fifo": options.ready_select_fifo, "--fifo-go": options.fifo_go},
+            fifo,
+            "--fifo",
+        ),
+        (
+            {
+                "--override-start": streams.override_start is not None,
+                "--override-rollover": streams.override_rollover is not None,
+                "--override-delta1": streams.override_delta1 is not None,
+                "--override-delta2": streams.override_delta2 is not None,
+            },
             fifo or any(streaming),
             "--fifo or streaming layers",
         ),
         (
-            ("increase_start", "increase_delta1", "increase_delta2"),
+            {
+                "--increase-start": streams.increase_start != usual.increase_start,
+                "--increase-delta1": streams.increase_delta1,
+                "--increase-delta2": streams.increase_delta2,
+            },
             any(streaming[1:]),
             "a streaming layer behind the first",
         ),
     )
-    for names, useful, needed in cases:
-        for name in names:
-            value = name.replace("ready_sel_", "ready_select_")
-            if not useful and getattr(options, value) != getattr(usual, value):
+    for changed, useful, needed in cases:
+        for option, value in changed.items():
+            if value and not useful:
                 yield Diagnostic(
                     "W041",
                     f"it has no effect without {needed}",
-                    Place(option="--" + name.replace("_", "-")),
+                    Place(option=option),
                     "Leave the option out.",
                     Severity.WARNING,
                 )

@@ -28,7 +28,7 @@ def kernel_blocks(
     wanted = memory.owner >= 0
     if options.zero_sram:
         wanted = np.logical_and(wanted, memory.data.any(axis=2))
-    if options.old_kernel_loader:  # its arrays have no holes
+    if options.place.old_kernel_loader:  # its arrays have no holes
         before = np.maximum.accumulate(wanted, axis=1)
         behind = np.maximum.accumulate(wanted[:, ::-1], axis=1)[:, ::-1]
         wanted = np.logical_and(before, behind)

@@ -48,7 +48,7 @@ def _encode(
 ) -> Program:
     chip = network.chip
     writer = RegisterWriter(chip, options.apb_base, options.write_zero_registers)
-    numbering = Numbering.of(network.network, chip, options.repeat_layers)
+    numbering = Numbering.of(network.network, chip, options.place.repeat_layers)
     configure = tuple(layer_blocks(network, placement, writer, numbering, options))
     if options.zero_unused:
         configure += tuple(unused_blocks(network, writer, numbering))

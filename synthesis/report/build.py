@@ -96,7 +96,7 @@ def _accelerator_needs(
     columns = (
         Usage(int(used), chip.kernel_capacity(processor)) for processor, used in enumerate(owned)
     )
-    weights = Usage(weight_bytes(network, options.deduplicate), chip.kernel_bytes)
+    weights = Usage(weight_bytes(network, options.place.deduplicate), chip.kernel_bytes)
     biases = sum(memory.size for memory in placement.bias_memory)
     peak = max(use.peak_bytes for use in instances)
     fullest = max(columns, key=lambda use: use.share)

@@ -11,7 +11,7 @@ from typing import assert_never
 from device.chip import GROUPS
 from synthesis.mapping import MappedLayer, MappedNetwork
 from synthesis.network import Combination
-from synthesis.options import SummaryOptions
+from synthesis.options import EncodeOptions
 from synthesis.place import Placement
 from synthesis.place.kernels import identity
 from synthesis.summarize.latency import latency_terms, layer_cycles
@@ -20,12 +20,12 @@ from synthesis.summary import LayerStatistics, Operations, Statistics
 STARTUP_CYCLES = 1
 
 
-def statistics(network: MappedNetwork, placement: Placement, options: SummaryOptions) -> Statistics:
+def statistics(network: MappedNetwork, placement: Placement, options: EncodeOptions) -> Statistics:
     """Return the cost of a placed network."""
     return Statistics(
         layers=tuple(_layers(network, placement, options)),
-        repeat=options.repeat_layers,
-        weight_bytes=weight_bytes(network, options.deduplicate),
+        repeat=options.place.repeat_layers,
+        weight_bytes=weight_bytes(network, options.place.deduplicate),
         weight_bytes_total=network.chip.kernel_bytes,
         bias_bytes=sum(memory.size for memory in placement.bias_memory),
         bias_bytes_total=GROUPS * network.chip.bias_bytes,
@@ -34,14 +34,14 @@ def statistics(network: MappedNetwork, placement: Placement, options: SummaryOpt
 
 
 def _layers(
-    network: MappedNetwork, placement: Placement, options: SummaryOptions
+    network: MappedNetwork, placement: Placement, options: EncodeOptions
 ) -> Iterator[LayerStatistics]:
     for layer in map(network.layer, network.simulated):
         cycles = terms = products = None
         if network.chip.estimates_latency:
             terms = latency_terms(layer, placement.kernels[layer.index])
             cycles = layer_cycles(layer, terms)
-        if options.cross_check:
+        if options.telling.cross_check:
             from synthesis.summarize.products import needed_products  # only for debugging
 
             products = needed_products(layer)
@@ -51,7 +51,7 @@ def _layers(
             layer_operations(layer),
             cycles,
             layer.streaming,
-            terms if options.latency_terms else None,
+            terms if options.telling.latency_terms else None,
             products,
             layer.place,
         )

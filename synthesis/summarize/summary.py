@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from device import Chip
 from synthesis.mapping import MappedNetwork, map_network
 from synthesis.network import Network
-from synthesis.options import SummaryOptions
+from synthesis.options import EncodeOptions
 from synthesis.place import Placement
 from synthesis.simulate import Activations
 from synthesis.summarize.describe import configuration, description
@@ -26,7 +26,7 @@ def summarize(
     placement: Placement,
     activations: Activations,
     chip: Chip,
-    options: SummaryOptions,
+    options: EncodeOptions,
 ) -> Summary:
     """Return what people are told of a placed and simulated network."""
     mapped = map_network(network, placement.layout, chip)
@@ -34,11 +34,11 @@ def summarize(
 
 
 def _summarize(
-    network: MappedNetwork, placement: Placement, activations: Activations, options: SummaryOptions
+    network: MappedNetwork, placement: Placement, activations: Activations, options: EncodeOptions
 ) -> Summary:
     first = network.first
     return Summary(
-        description=tuple(description(network, options.repeat_layers)),
+        description=tuple(description(network, options.place.repeat_layers)),
         input_text=f"{first.in_channels}x{first.in_dim[0]}x{first.in_dim[1]}",
         statistics=statistics(network, placement, options),
         configuration=configuration(network, placement),
@@ -46,8 +46,12 @@ def _summarize(
         result=activations.outputs[network.terminating.index],
         topology=topology(network),
         stream_ratio=stream_ratio(network, placement.streams),
-        memory_log=tuple(memory_log(network, placement.rings)) if options.keep_layer_logs else (),
-        layer_logs=tuple(_layer_logs(network, activations)) if options.keep_layer_logs else (),
+        memory_log=tuple(memory_log(network, placement.rings))
+        if options.telling.keep_layer_logs
+        else (),
+        layer_logs=tuple(_layer_logs(network, activations))
+        if options.telling.keep_layer_logs
+        else (),
         layer_data=_layer_data(network, placement, activations, options),
     )
 
@@ -73,11 +77,11 @@ def _layer_data(
     network: MappedNetwork,
     placement: Placement,
     activations: Activations,
-    options: SummaryOptions,
+    options: EncodeOptions,
 ) -> tuple[LayerData, ...]:
-    if not options.keep_layer_data:
+    if not options.telling.keep_layer_data:
         return ()
     from synthesis.summarize.layer_data import layer_data  # only for debugging
 
-    passes = options.keep_pass_sums
+    passes = options.telling.keep_pass_sums
     return tuple(layer_data(network, activations, placement.rings, with_passes=passes))

@@ -25,7 +25,7 @@ import numpy as np
 from diagnostics import DiagnosticError
 from diagnostics.errors import ToolError
 from synthesis.arrange import arranging
-from synthesis.options import EncodeOptions
+from synthesis.options import EncodeOptions, PlaceOptions, SummaryOptions
 from synthesis.pipeline import Synthesis, synthesize
 from synthesis.summarize.latency import latency_terms
 from tests.arranging.cases import Case, default_kat, own_cases, vendor_cases
@@ -71,7 +71,10 @@ def cycles(result: Synthesis) -> int:
 
 def row(case: Case, folder: Path, models: bool) -> Row:
     """Arrange a network and execute it; with `models` what it computes comes from the model."""
-    encode, checked = EncodeOptions(overlap_data=True), EncodeOptions(cross_check=True)
+    encode, checked = (
+        EncodeOptions(PlaceOptions(overlap_data=True)),
+        EncodeOptions(telling=SummaryOptions(cross_check=True)),
+    )
     hand = synthesize(case.description, case.chip, case.by_hand, encode)
     path = folder / "stripped.yaml"
     try:

@@ -15,11 +15,12 @@ from device import MAX78000
 from diagnostics import Diagnostic
 from synthesis.emit import ProjectOptions, emit_project, fitted, footprint
 from synthesis.emit.fitting import Fitting
-from synthesis.options import EncodeOptions, ResolveOptions
+from synthesis.options import ResolveOptions
 from synthesis.pipeline import Synthesis, synthesize
 from tests.conftest import ROOT
 from tests.emulator.core_memory import TOLERANCE, installed, measured, measured_network
 from tests.networks.deployed import BY_FILE, with_random_weights
+from tests.synthesis.stages import encoding
 
 OPTIONS = ProjectOptions("sizes", timer=0)
 USED = installed()[-1]  # `make measure WHAT=core-memory` tries all
@@ -31,7 +32,7 @@ def synthesized(**options: Any) -> Synthesis:
     checkpoint = ROOT / "trained" / "mnist-ai85net5-qat8-q.pth.tar"
     sample = ROOT / "tests" / "sample_mnist.npy"
     resolving = ResolveOptions(str(sample), checkpoint_file=str(checkpoint))
-    return synthesize(str(config), MAX78000, resolving, EncodeOptions(**options))
+    return synthesize(str(config), MAX78000, resolving, encoding(**options))
 
 
 @pytest.fixture(scope="module")

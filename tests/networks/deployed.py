@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from checkpoint import write_checkpoint
 from device import CHIPS, Chip
 from synthesis.layout import InputPort
-from synthesis.options import EncodeOptions, ResolveOptions
+from synthesis.options import EncodeOptions, PlaceOptions, ResolveOptions
 from synthesis.pipeline import Synthesis, synthesize
 from tests.conftest import ROOT
 from tests.models.random_weights import Case, Run, qat_network, quantized, simulated
@@ -120,7 +120,7 @@ def with_random_weights(deployed: Deployed, folder: Path) -> tuple[str, nn.Modul
 
 _CIFAR = (3, 32, 32)
 _BIAS = {"bias": True}
-_OVERLAPPING = EncodeOptions(overlap_data=True, zero_sram=True)
+_OVERLAPPING = EncodeOptions(PlaceOptions(overlap_data=True), zero_sram=True)
 _NARROW = {
     "weight_bits": 4,
     "overrides": {"conv1": {"weight_bits": 8}, "conv14": {"weight_bits": 8}},
@@ -192,7 +192,7 @@ DEPLOYED: tuple[Deployed, ...] = (
     Deployed(
         "camvid-unet-hwc-ai85",
         Case("ai85unetlarge", (48, 88, 88)),
-        encoding=EncodeOptions(overlap_data=True),
+        encoding=EncodeOptions(PlaceOptions(overlap_data=True)),
         in_place=(0, 1, 2, 14, 15, 16, 17, 18),
     ),
     Deployed(

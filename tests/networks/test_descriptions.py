@@ -20,6 +20,7 @@ from emulator.comparison.layers import compare_layers
 from synthesis.answer import LARGEST_BYTES, LARGEST_SHARE, build_answer
 from synthesis.layout import InputPort
 from synthesis.mapping import map_network
+from synthesis.options import PlaceOptions
 from synthesis.pipeline import Synthesis, examine
 from synthesis.place.data import output_words
 from synthesis.place.lifetimes import memory_steps
@@ -150,7 +151,7 @@ def actions(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, nn.Mod
 
 def test_only_the_first_layer_needs_leave_to_overlap(actions: tuple[Path, str, nn.Module]) -> None:
     folder, checkpoint, _ = actions
-    options = replace(ACTIONS.encoding, overlap_data=False)
+    options = replace(ACTIONS.encoding, place=PlaceOptions())
     with pytest.raises(DiagnosticError) as refusal:
         examine(ACTIONS.path, ACTIONS.chip, ACTIONS.resolving(folder, checkpoint), options)
     found = [(d.code, d.message.split(":")[0]) for d in refusal.value.diagnostics]

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from device import MAX78000, Chip
 from synthesis.layout import LayerLayout
-from synthesis.options import EncodeOptions, ResolveOptions
+from synthesis.options import EncodeOptions, ResolveOptions, SummaryOptions
 from synthesis.parse import parse
 from synthesis.pipeline import Synthesis, synthesize
 from synthesis.resolve import resolve
@@ -85,7 +85,9 @@ def arranged_text(
     """Arrange a description; assert that the chip computes what it says."""
     path = folder / "net.yaml"
     path.write_text(text)
-    made = synthesize(str(path), chip, options, encode or EncodeOptions(cross_check=True))
+    made = synthesize(
+        str(path), chip, options, encode or EncodeOptions(telling=SummaryOptions(cross_check=True))
+    )
     plain = resolve(parse(text, placed=False), None, options)[0]
     wanted = simulate(plain, average_rounding=rounding)
     found = made.activations.outputs

@@ -365,7 +365,7 @@ def _streams(f: Facts, _: Placement, __: int, options: EncodeOptions) -> dict[st
     fifo = "fifo" in network.layout.input_port
     made: dict[str, Fields] = {"STREAM1": {"fifo_go": int(f.first and options.fifo_go)}}
     if streaming or (f.first and fifo):
-        start, delta1, delta2, ring = stream(f, options)
+        start, delta1, delta2, ring = stream(f, options.place.streams)
         made["STREAM1"]["start"] = start
         if streaming:
             made["STREAM2"] = {"delta1": delta1, "delta2": delta2}
@@ -379,7 +379,8 @@ def _streams(f: Facts, _: Placement, __: int, options: EncodeOptions) -> dict[st
 
 def stream(f: Facts, options: Any) -> tuple[int, int, int, int]:
     """Return start, steps and words of the ring buffer of a layer that takes part in streaming."""
-    return (_window if f.old else _by_line)(f, "fifo" in f.network.layout.input_port, options)
+    by = _window if f.old else _by_line
+    return by(f, "fifo" in f.network.layout.input_port, options)
 
 
 def _multiple(value: int, of: int) -> int:

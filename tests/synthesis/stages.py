@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterator
+from dataclasses import fields
+from typing import Any
 
 import synthesis.check
 import synthesis.encode
@@ -11,11 +13,23 @@ import synthesis.simulate
 import synthesis.summarize
 from diagnostics import Diagnostic
 from synthesis.mapping import MappedNetwork
-from synthesis.options import EncodeOptions, SummaryOptions
+from synthesis.options import EncodeOptions, StreamOptions, SummaryOptions
 from synthesis.place import Placement, PlaceOptions
 from synthesis.program import Program
 from synthesis.simulate import Activations
 from synthesis.summary import Summary
+
+
+def encoding(**options: Any) -> EncodeOptions:
+    """Return options of any stage, each where it belongs."""
+
+    def own(kind: type) -> dict[str, Any]:
+        names = [one.name for one in fields(kind) if one.name in options]
+        return {name: options.pop(name) for name in names}
+
+    streams = StreamOptions(**own(StreamOptions))
+    place = PlaceOptions(**own(PlaceOptions), streams=streams)
+    return EncodeOptions(place, SummaryOptions(**own(SummaryOptions)), **options)
 
 
 def check(
@@ -60,9 +74,9 @@ def encode(
 
 def check_limits(network: MappedNetwork, options: EncodeOptions) -> Iterator[Diagnostic]:
     """Return the complaints about clocks and streams."""
-    placement, _ = place_what_fits(network, options.placing)
+    placement, _ = place_what_fits(network, options.place)
     of_streams = synthesis.place.check_streams(
-        network.network, placement, network.chip, options.placing
+        network.network, placement, network.chip, options.place
     )
     yield from synthesis.encode.check_limits(network.network, network.layout, network.chip, options)
     yield from of_streams
@@ -72,7 +86,7 @@ def summarize(
     network: MappedNetwork,
     placement: Placement,
     activations: Activations,
-    options: SummaryOptions,
+    options: EncodeOptions,
 ) -> Summary:
     """Return what people are told."""
     return synthesis.summarize.summarize(

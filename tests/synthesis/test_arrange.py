@@ -11,7 +11,7 @@ from device import MAX78000, MAX78002, Chip
 from diagnostics import DiagnosticError
 from synthesis.configuration import configuration
 from synthesis.layout import InputPort
-from synthesis.options import EncodeOptions, ResolveOptions
+from synthesis.options import EncodeOptions, PlaceOptions, ResolveOptions
 from synthesis.pipeline import synthesize
 from synthesis.words import phase_words
 from tests.synthesis.arranged import ADD, CONV, ONE, PASS, Arranged, arranged, kernels_of
@@ -236,7 +236,7 @@ def test_tight_kernels_get_columns_of_their_own(tmp_path: Path) -> None:
 
 def written(folder: Path, *layers: Keys, **more: object) -> tuple[str, Arranged, Arranged]:
     """Write the complete description of a network, and load it alone."""
-    first = arranged(folder, *layers, encode=EncodeOptions(explain=True), **more)  # type: ignore[arg-type]
+    first = arranged(folder, *layers, encode=EncodeOptions(PlaceOptions(explain=True)), **more)  # type: ignore[arg-type]
     text = configuration(first.made.network, first.made.placement.layout, "a title")
     options = ResolveOptions(str(folder / "sample.npy"), weight_input=str(folder / "weights.npy"))
     (folder / "written.yaml").write_text(text)

@@ -18,7 +18,7 @@ from synthesis.arrange.rewrites.pooling import with_possible_pooling
 from synthesis.emit.report import report_page
 from synthesis.layout import LayerLayout, Layout
 from synthesis.network import NETWORK_INPUT, Combination, Operator, Pooling
-from synthesis.options import EncodeOptions
+from synthesis.options import EncodeOptions, PlaceOptions
 from synthesis.report import build_report
 from tests.arranging.loads import network_of
 from tests.synthesis.arranged import ADD, CONV, ONE, PASS, arranged, kernels_of
@@ -170,7 +170,7 @@ def test_ties_that_cannot_be_kept_are_cut_by_copies(tmp_path: Path, chip: Chip) 
 
 def test_report_tells_why_places_were_chosen(tmp_path: Path) -> None:
     layers, shapes = joined(32, 64)
-    encode = EncodeOptions(explain=True)
+    encode = EncodeOptions(PlaceOptions(explain=True))
     made = arranged(
         tmp_path, *layers, shape=(3, 6, 6), kernels=kernels_of(*shapes), encode=encode
     ).made  # fmt: skip

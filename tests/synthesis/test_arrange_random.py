@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from device import MAX78000
 from diagnostics import DiagnosticError, Severity, has_errors
-from synthesis.options import EncodeOptions
+from synthesis.options import EncodeOptions, SummaryOptions
 from synthesis.parse.keys import LAYOUT_KEYS
 from synthesis.pipeline import synthesize
 from tests.synthesis.arranged import CONV, arranged, arranged_text, kernels_of
@@ -62,7 +62,9 @@ def test_random_networks_are_arranged(tmp_path_factory: object, drawn: RandomNet
     folder: Path = tmp_path_factory.mktemp("net")  # type: ignore[attr-defined]
     assume(is_legal(drawn, folder))
     options = replace(files(folder, drawn.data, drawn.kernels, drawn.biases), input_port=drawn.port)
-    encode = EncodeOptions(cross_check=True, average_rounding=drawn.rounding)
+    encode = EncodeOptions(
+        telling=SummaryOptions(cross_check=True), average_rounding=drawn.rounding
+    )
     arranged_text(
         folder, without_places(drawn), options, drawn.chip, encode, rounding=drawn.rounding
     )

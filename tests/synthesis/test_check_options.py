@@ -11,7 +11,8 @@ from device import MAX78000, MAX78002, Chip
 from diagnostics import Place
 from synthesis.check import check_chip_options, check_repetition
 from synthesis.layout import InputPort
-from synthesis.options import EncodeOptions, ResolveOptions
+from synthesis.options import ResolveOptions
+from tests.synthesis.stages import encoding as encoded
 
 
 def complaints(chip: Chip, *, resolving: Any = None, encoding: Any = None) -> list[str]:
@@ -19,7 +20,7 @@ def complaints(chip: Chip, *, resolving: Any = None, encoding: Any = None) -> li
     found = check_chip_options(
         chip,
         replace(ResolveOptions(), **(resolving or {})),
-        replace(EncodeOptions(), **(encoding or {})),
+        encoded(**(encoding or {})),
     )
     return [str(d) for d in found]
 

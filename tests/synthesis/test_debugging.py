@@ -123,16 +123,16 @@ def test_latency_of_the_worked_example(tmp_path: Path) -> None:
 def test_terms_and_products_only_where_asked(tmp_path: Path) -> None:
     made, _ = build(tmp_path, describe(CONV), sample(1, 1, 1), [weights(1, 1, 3, 3)])
     placement = place(made, PlaceOptions())
-    (layer,) = statistics(made, placement, SummaryOptions()).layers
+    (layer,) = statistics(made, placement, EncodeOptions()).layers
     assert (layer.latency, layer.products, layer.cycles) == (None, None, 28)
-    options = SummaryOptions(latency_terms=True, cross_check=True)
+    options = EncodeOptions(telling=SummaryOptions(latency_terms=True, cross_check=True))
     (layer,) = statistics(made, placement, options).layers
     assert layer.latency is not None and layer.latency.total == 28
     assert layer.products == 1
 
 
 def test_latency_terms_are_refused_where_the_timing_is_not_known() -> None:
-    asked = EncodeOptions(latency_terms=True)
+    asked = EncodeOptions(telling=SummaryOptions(latency_terms=True))
     assert not list(check_chip_options(MAX78000, ResolveOptions(), asked))
     (found,) = check_chip_options(MAX78002, ResolveOptions(), asked)
     assert (found.code, str(found.place)) == ("E080", "option --debug-latency")

@@ -15,13 +15,12 @@ from synthesis.emit import check_options, emit_arrays
 from synthesis.emit.tables import hexadecimal_cells, table
 from synthesis.layout import InputPort
 from synthesis.mapping import MappedNetwork
-from synthesis.options import SummaryOptions
 from synthesis.place import PlaceOptions
 from synthesis.summarize.layer_data import output_words
 from synthesis.summary import Summary
 from tests.synthesis.networks import build, describe, mask, sample, weights
 from tests.synthesis.programs import options
-from tests.synthesis.stages import place, simulate, summarize
+from tests.synthesis.stages import encoding, place, simulate, summarize
 
 POINT: dict[str, Any] = {
     "processors": 1,
@@ -52,7 +51,7 @@ def written(
 
 def summary_of(network: MappedNetwork) -> Summary:
     """Run the remaining stages and keep everything."""
-    settings = SummaryOptions(keep_layer_data=True, keep_pass_sums=True)
+    settings = encoding(keep_layer_data=True, keep_pass_sums=True)
     placement = place(network, PlaceOptions(overlap_data=True))
     activations = simulate(network, average_rounding=False, keep_traces=True)
     return summarize(network, placement, activations, settings)

@@ -15,14 +15,14 @@ from diagnostics import DiagnosticError
 from synthesis.encode.numbering import Numbering
 from synthesis.layout import InputPort
 from synthesis.mapping import MappedNetwork
-from synthesis.options import EncodeOptions, SummaryOptions
+from synthesis.options import EncodeOptions
 from synthesis.place import PlaceOptions
 from synthesis.program import Block, Clear, Program, Wait, Write
 from synthesis.summarize.statistics import statistics
 from synthesis.summary import Statistics
 from synthesis.words import phase_words
 from tests.synthesis.networks import build, describe, mask, sample, weights
-from tests.synthesis.stages import encode, place, simulate
+from tests.synthesis.stages import encode, encoding, place, simulate
 
 APB = 0x50000000
 CONV: dict[str, Any] = {
@@ -51,13 +51,13 @@ def program(
     network, _ = build(folder, text, data, kernels, biases, chip, input_port=port)
     placement = place(network, PlaceOptions(overlap_data=True))
     activations = simulate(network, average_rounding=False)
-    return encode(network, placement, activations, EncodeOptions(**options))
+    return encode(network, placement, activations, encoding(**options))
 
 
 def cost(folder: Path, layers: list[dict[str, Any]], data: Any, kernels: Any) -> Statistics:
     """Return what a network costs."""
     network, _ = build(folder, describe(*layers), data, kernels)
-    return statistics(network, place(network, PlaceOptions(overlap_data=True)), SummaryOptions())
+    return statistics(network, place(network, PlaceOptions(overlap_data=True)), EncodeOptions())
 
 
 def registers(made: Program, layer: int, group: int = 0) -> dict[str, int]:

@@ -19,7 +19,7 @@ from synthesis.encode.view import LayerView
 from synthesis.layout import InputPort
 from synthesis.mapping import MappedNetwork, hardware
 from synthesis.network import Activation, Combination, Operator
-from synthesis.options import EncodeOptions, SummaryOptions
+from synthesis.options import EncodeOptions
 from synthesis.parse import rules
 from synthesis.place import Placement, PlaceOptions, place
 from synthesis.resolve import shapes, tensors
@@ -139,7 +139,7 @@ def test_no_stage_takes_a_layer_with_a_new_member(name: str, placed: Any) -> Non
     for stage in (
         lambda _: simulate(network, average_rounding=False),
         lambda _: encode(network, placement, activations, MAX78000, EncodeOptions()),
-        lambda _: summarize(network, placement, activations, MAX78000, SummaryOptions()),
+        lambda _: summarize(network, placement, activations, MAX78000, EncodeOptions()),
     ):
         assert_refused(stage, stand_in(NEW[name]))
 

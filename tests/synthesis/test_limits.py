@@ -10,9 +10,9 @@ import pytest
 from device import MAX78000, MAX78002, Chip
 from diagnostics import Diagnostic
 from synthesis.layout import InputPort
-from synthesis.options import EncodeOptions
+from synthesis.options import EncodeOptions, PlaceOptions
 from tests.synthesis.networks import build, describe, line_of, mask, sample, weights
-from tests.synthesis.stages import check_limits
+from tests.synthesis.stages import check_limits, encoding
 
 FIRST: dict[str, Any] = {
     "processors": 7,
@@ -46,7 +46,7 @@ def found(
     kernels = KERNELS[: sum(layer["op"] != "none" for layer in layers)]
     port = InputPort.FIFO if fifo else InputPort.MEMORY
     network, _ = build(folder, text, sample(3, size, size), kernels, chip=chip, input_port=port)
-    return list(check_limits(network, EncodeOptions(**options)))
+    return list(check_limits(network, encoding(**options)))
 
 
 def said(complaints: list[Diagnostic]) -> list[tuple[str, str, str | None]]:
@@ -126,7 +126,7 @@ def test_streams_do_not_share_memory(tmp_path: Path) -> None:
             "Move one of them with in_offset and out_offset, or to other processors.",
         )
     ]
-    (tolerated,) = check_limits(network, EncodeOptions(overlap_data=True))
+    (tolerated,) = check_limits(network, EncodeOptions(PlaceOptions(overlap_data=True)))
     assert str(tolerated.severity) == "warning"
 
 
@@ -266,7 +266,7 @@ def rounds(folder: Path, *offsets: int, **options: Any) -> list[tuple[str, str]]
     """Return what is said of layers with these out_offsets that run twice."""
     text = describe(*({**PLAIN, "out_offset": offset} for offset in offsets))
     network, _ = build(folder, text, sample(3, 4, 4))
-    found = check_limits(network, EncodeOptions(repeat_layers=2, **options))
+    found = check_limits(network, encoding(repeat_layers=2, **options))
     return [(d.code, d.message) for d in found]
 
 

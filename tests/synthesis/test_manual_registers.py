@@ -32,13 +32,14 @@ from tests.synthesis.manual import (
     stream,
 )
 from tests.synthesis.random_mapped import random_network, random_placement
+from tests.synthesis.stages import encoding
 
 NETWORKS = 150
 
 
 def written(network: MappedNetwork, placement: Placement, options: EncodeOptions) -> dict[int, int]:
     """Return the words of the layer registers by address."""
-    numbering = Numbering.of(network.network, network.chip, options.repeat_layers)
+    numbering = Numbering.of(network.network, network.chip, options.place.repeat_layers)
     writer = RegisterWriter(network.chip, options.apb_base, write_zeros=False)
     blocks = layer_blocks(network, placement, writer, numbering, options)
     steps = [s for block in blocks for s in block.steps if isinstance(s, Write) and not s.skipped]
@@ -63,7 +64,7 @@ def options_of(rng: Random, network: MappedNetwork) -> EncodeOptions:
     if network.streams or network.input_port.is_fifo:  # their registers are few
         changes["repeat_layers"] = 1
     changes["apb_base"] = rng.choice([DEFAULT_APB_BASE, 0x60000000])
-    return EncodeOptions(**changes)
+    return encoding(**changes)
 
 
 def wanted(
@@ -71,7 +72,7 @@ def wanted(
 ) -> Iterator[tuple[int, int, str, dict[str, int]]]:
     """Yield hardware layer, group, register and fields, as the manual has them."""
     number = 0
-    for _ in range(options.repeat_layers):
+    for _ in range(options.place.repeat_layers):
         for layer in network.network.layers:
             reset = needs_reset(network, layer.index)
             number += reset
@@ -96,7 +97,7 @@ def test_every_field_is_what_the_manual_says(chip: Chip) -> None:
     for _ in range(NETWORKS):
         network = random_network(rng, chip)
         options = options_of(rng, network)
-        streams = place_streams(network, options.streaming)
+        streams = place_streams(network, options.place.streams)
         placement = random_placement(
             rng, network, streams, {x.index: Facts(network, x.index) for x in network.layers}
         )
@@ -130,7 +131,7 @@ def test_streams_start_and_move_as_the_manual_says(chip: Chip) -> None:
     seen: dict[str, int] = dict.fromkeys(("layers", "one column", "planar", "ahead"), 0)
     for _ in range(700):
         network = random_network(rng, chip, streams=True)
-        options = options_of(rng, network).streaming
+        options = options_of(rng, network).place.streams
         found = place_streams(network, options)
         for index in network.order:
             facts = Facts(network, index)

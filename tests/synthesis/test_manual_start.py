@@ -31,6 +31,7 @@ from synthesis.options import EncodeOptions
 from synthesis.program import Block, Check, Clear, TimerStart, Wait, Write
 from tests.synthesis.manual import needs_reset
 from tests.synthesis.random_mapped import random_network
+from tests.synthesis.stages import encoding
 
 CTL, SRAM, LCNT, TEST = 0, 4, 8, 12
 """Offsets of control registers in `group(g)`."""
@@ -58,7 +59,7 @@ def options_of(rng: Random, chip: Chip) -> EncodeOptions:
     changes["apb_base"] = rng.choice([0x50000000, 0x60000000])
     changes["repeat_layers"] = rng.choice([1, 2])
     changes["write_zero_registers"] = rng.random() < 0.3
-    return EncodeOptions(**changes)
+    return encoding(**changes)
 
 
 def steps_of(blocks: Iterator[Block]) -> list[Any]:
@@ -94,7 +95,7 @@ class Model:
         self.first = network.layout.layers[network.order[0]]
         self.port = network.layout.input_port.value
         self.fifo = "fifo" in self.port
-        self.pipelined = self.newer and options.pipeline is not False
+        self.pipelined = self.newer and options.place.streams.pipeline is not False
         self.streams = any(x.streaming for x in network.layout.layers.values())
         clocked = CLOCK | options.ready_select << 1
         self.clocked = clocked | (NO_PIPELINE if self.newer and not self.pipelined else 0)
@@ -109,7 +110,7 @@ class Model:
         resets = [i for i in order if needs_reset(self.network, i)]
         self.resets = resets
         self.count = len(layers) + len(resets)
-        return order[0], (order[-1] + len(resets)) * self.options.repeat_layers
+        return order[0], (order[-1] + len(resets)) * self.options.place.repeat_layers
 
     def init(self) -> list[Any]:
         """Initialization, and the memory tests of an option."""
@@ -208,7 +209,7 @@ class Model:
         self.numbers()
         final = self.network.order[-1]
         number = final + sum(r <= final for r in self.resets)
-        number += (self.options.repeat_layers - 1) * self.count
+        number += (self.options.place.repeat_layers - 1) * self.count
         offset = self.network.layout.layers[final].out_offset or 0
         waiting = 0x84D0 if self.pipelined else 0x2134
         found: list[Any] = []
@@ -246,7 +247,7 @@ def test_words_around_the_layers_are_those_of_the_manual(chip: Chip) -> None:
         network = map_network(network.network, layout, chip)
         model = Model(network, options)
         writer = RegisterWriter(chip, options.apb_base, options.write_zero_registers)
-        numbering = Numbering.of(network.network, chip, options.repeat_layers)
+        numbering = Numbering.of(network.network, chip, options.place.repeat_layers)
         assert steps_of(init_blocks(network, writer, numbering, options)) == model.init()
         assert steps_of(start_blocks(network, writer, numbering, options)) == model.start()
         assert steps_of(fifo_blocks(network, writer, options)) == model.fifos()
@@ -275,7 +276,7 @@ def test_the_clock_is_the_fastest_that_is_allowed(chip: Chip) -> None:
         network, options = random_network(rng, chip), options_of(rng, chip)
         found, newer = power(network, options), chip is MAX78002
         fast = newer and options.pll is not False
-        pipelined = newer and options.pipeline is not False
+        pipelined = newer and options.place.streams.pipeline is not False
         source = 200 if fast else 60 if newer else 50
         divider = options.clock_divider or {200: 4, 60: 2, 50: 1}[source]
         divider = options.clock_divider or (1 if pipelined else divider)
@@ -298,7 +299,7 @@ def test_zeros_of_unused_registers_go_to_each_number_of_the_last_layer(chip: Chi
         repeat = rng.choice([1, 2])
         numbering = Numbering.of(network.network, chip, repeat)
         writer = RegisterWriter(chip, 0x50000000, write_zeros=False)
-        model = Model(network, replace(EncodeOptions(), repeat_layers=repeat))
+        model = Model(network, encoding(repeat_layers=repeat))
         model.numbers()
         last = len(network.layers) + len(model.resets) + network.order[0] - 1
         last += (repeat - 1) * model.count

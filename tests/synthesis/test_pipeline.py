@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from device import MAX78000
 from diagnostics import Diagnostic, DiagnosticError
-from synthesis.options import EncodeOptions, ResolveOptions
+from synthesis.options import EncodeOptions, PlaceOptions, ResolveOptions
 from synthesis.pipeline import Synthesis, examine, synthesize
 from tests.synthesis.networks import describe, files, sample, weights
 
@@ -153,7 +153,7 @@ def test_layers_in_front_of_a_damaged_one_may_overlap_when_that_is_wanted(tmp_pa
     assert ("E404", 0) in codes(tmp_path, *layers)
     path, resolving = written(tmp_path, describe(*layers), KERNELS[:2], sample(3, 8, 8))
     with pytest.raises(DiagnosticError) as refusal:
-        examine(path, MAX78000, resolving, EncodeOptions(overlap_data=True))
+        examine(path, MAX78000, resolving, EncodeOptions(PlaceOptions(overlap_data=True)))
     assert "E404" not in {d.code for d in refusal.value.diagnostics}
 
 

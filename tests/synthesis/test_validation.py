@@ -16,7 +16,7 @@ from synthesis.invariants import InvariantError
 from synthesis.layout import LayerLayout
 from synthesis.mapping import MappedLayer, MappedNetwork
 from synthesis.network import Activation, Combination, Layer, Network
-from synthesis.options import EncodeOptions
+from synthesis.options import EncodeOptions, SummaryOptions
 from synthesis.pipeline import synthesize
 from synthesis.place import BiasRange, KernelMemory, Placement, PlaceOptions
 from synthesis.place.validation import (
@@ -245,7 +245,7 @@ def test_debugging_validates_and_a_contradiction_is_a_defect_of_the_tool(
     path = tmp_path / "net.yaml"
     path.write_text(describe(CONV))
     options = files(tmp_path, sample(4, 4, 4), [weights(2, 4, 3, 3)])
-    debugging = EncodeOptions(cross_check=True)
+    debugging = EncodeOptions(telling=SummaryOptions(cross_check=True))
     synthesize(str(path), MAX78002, options, debugging)
 
     def broken(*_: Any, overlaps: bool = False) -> None:

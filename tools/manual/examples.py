@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from device import CHIPS, MAX78000, MAX78002, Chip
 from synthesis.layout import InputPort
-from synthesis.options import EncodeOptions, ResolveOptions
+from synthesis.options import EncodeOptions, PlaceOptions, ResolveOptions
 from synthesis.pipeline import Synthesis, synthesize
 from synthesis.program import Block, Program, Write
 from tools.manual.markdown import hexadecimal, table, word
@@ -167,7 +167,7 @@ def kernel_write() -> str:
     rows: list[list[object]] = []
     for chip in CHIPS:
         for form in ("plain", "packed"):
-            options = EncodeOptions(express=form == "packed", weight_start=4)
+            options = EncodeOptions(PlaceOptions(weight_start=4), express=form == "packed")
             example = Example(
                 [layer], np.ones((1, 4, 4), np.int64), [_series(1, 1, 3, 3)], (), chip,
                 options=options,

@@ -27,7 +27,13 @@ from commands.loader.options import LoaderOptions, ModelSource, Output
 from device import MAX78000, Chip
 from synthesis.emit import ProjectOptions
 from synthesis.layout import InputPort
-from synthesis.options import EncodeOptions, ResolveOptions
+from synthesis.options import (
+    EncodeOptions,
+    PlaceOptions,
+    ResolveOptions,
+    StreamOptions,
+    SummaryOptions,
+)
 from writing.folder import folder_name
 
 
@@ -90,12 +96,14 @@ def described(
         test_dir=args.test_dir,
         resolve=network_options(args),
         encode=EncodeOptions(
+            place=PlaceOptions(
+                weight_start=args.weight_start,
+                deduplicate=args.deduplicate and not args.weight_start,
+                overlap_data=args.overlap_data,
+                stops_at_overlaps=not args.no_error_stop,
+            ),
+            telling=SummaryOptions(cross_check=args.debug),
             average_rounding=args.avg_pool_rounding,
-            weight_start=args.weight_start,
-            deduplicate=args.deduplicate and not args.weight_start,
-            overlap_data=args.overlap_data,
-            stops_at_overlaps=not args.no_error_stop,
-            cross_check=args.debug,
         ),
         project=ProjectOptions(
             name=args.prefix,
@@ -178,8 +186,32 @@ def input_port(args: argparse.Namespace) -> InputPort:
 
 def encode_options(args: argparse.Namespace, known: EncodeOptions) -> EncodeOptions:
     """Return the options that change words."""
+    streams = StreamOptions(
+        override_start=args.override_start,
+        override_rollover=args.override_rollover,
+        override_delta1=args.override_delta1,
+        override_delta2=args.override_delta2,
+        increase_start=args.increase_start,
+        increase_delta1=args.increase_delta1,
+        increase_delta2=args.increase_delta2,
+        pipeline=args.pipeline,
+    )
     return replace(
         known,
+        place=replace(
+            known.place,
+            repeat_layers=args.repeat_layers,
+            explain=args.write_config is not None or args.report is not None,
+            old_kernel_loader=args.old_kernel_loader,
+            streams=streams,
+        ),
+        telling=replace(
+            known.telling,
+            keep_layer_logs=args.verbose,
+            keep_layer_data=args.log_intermediate or args.log_pooling or args.debug_computation,
+            keep_pass_sums=args.debug_computation,
+            latency_terms=args.debug_latency,
+        ),
         apb_base=args.apb_base,
         express=uses_express(args),
         ready_select=args.ready_sel,
@@ -191,32 +223,17 @@ def encode_options(args: argparse.Namespace, known: EncodeOptions) -> EncodeOpti
         zero_sram=args.zero_sram,
         zero_unused=args.zero_unused,
         write_zero_registers=args.write_zero_registers,
-        repeat_layers=args.repeat_layers,
         fixed_input=args.fixed_input,
         clock_divider=args.clock_divider,
         switch_delay_ms=args.switch_delay,
-        keep_layer_logs=args.verbose,
-        keep_layer_data=args.log_intermediate or args.log_pooling or args.debug_computation,
-        keep_pass_sums=args.debug_computation,
-        latency_terms=args.debug_latency,
-        explain=args.write_config is not None or args.report is not None,
         ready_select_fifo=args.ready_sel_fifo,
         fifo_go=args.fifo_go,
-        override_start=args.override_start,
-        override_rollover=args.override_rollover,
-        override_delta1=args.override_delta1,
-        override_delta2=args.override_delta2,
-        increase_start=args.increase_start,
-        increase_delta1=args.increase_delta1,
-        increase_delta2=args.increase_delta2,
-        pipeline=args.pipeline,
         pll=args.pll,
         max_speed=args.max_speed,
         one_shot=args.one_shot,
         link_layer=args.link_layer,
         snoop_loop=args.snoop_loop,
         check_snoop=args.debug_snoop,
-        old_kernel_loader=args.old_kernel_loader,
     )
 
 
