@@ -97,7 +97,7 @@ def qformat_fits(options: LoaderOptions, wanted: SoftwareOptions) -> list[McuFit
         made = planned_qformat(
             network, profile, library=wanted.library, interleaving=wanted.interleaving
         )
-        return _Taken(made.program.plan.name, made.need.ram, made.need.flash)
+        return _Taken(made.plan.name, made.need.ram, made.need.flash)
 
     return [_judged(judge, profile) for profile in _profiles(wanted)]
 

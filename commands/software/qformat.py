@@ -18,7 +18,7 @@ from diagnostics import print_diagnostics
 from diagnostics.errors import InputError
 from quantization.formats import Int64s, to_fixed
 from quantization.q15.file import StoredNetwork, from_checkpoint, holds_network
-from software.emit.text import amount
+from software.emit.text import sentence
 from software.q15.build import build_qformat, plan_text
 
 
@@ -54,11 +54,7 @@ def create_qformat(options: LoaderOptions, wanted: SoftwareOptions) -> int:
     head = f"{options.project.command_line}\n\n{profile.name} ({profile.core.name})\n\n"
     files = with_log(built.files, options.project.log_filename, f"{head}{plan}\n")
     written = deliver(files, destination(options))
-    need = built.need
-    print(
-        f"{profile.name}: {amount(need.ram, profile.l1)} bytes of RAM ({need.arena:,} of data), "
-        f"{amount(need.flash, profile.flash)} bytes of flash ({need.weights:,} of weights)"
-    )
+    print(sentence(built, profile))
     print(f"Wrote {written}")
     return 0
 

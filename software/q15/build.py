@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import field, replace
+from dataclasses import replace
 
 from diagnostics import Diagnostic, DiagnosticError, Place
 from quantization.formats import Int64s
@@ -14,33 +14,29 @@ from quantization.q15.execute import execute
 from quantization.q15.file import StoredNetwork
 from quantization.q15.formats import Guard
 from quantization.q15.network import QuantizedNetwork
-from software.build import Need, flash_problems, memory_problems
+from software.build import Built, Need, flash_problems, memory_problems
 from software.cmsis.tree import read_library
 from software.emit.interface import Library
 from software.emit.text import amount
 from software.plan.plan import NoRoomError, Scheme
 from software.profile import Profile
 from software.q15.calls import Program, program
-from software.q15.emit import COLUMN_MAJOR, ROW_MAJOR, Sample, emit, flash_bytes
+from software.q15.emit import COLUMN_MAJOR, ROW_MAJOR, Sample, emit, flash_bytes, interface_of
 from values import frozen
 
 CODE_BYTES, STACK_BYTES = 6144, 512
 """Of the kernels and the calls at -O3 and of their stack, the most of the cores: estimates."""
+_GROUPS_CODE, _GROUPS_STACK = 1024, 128
+"""Of the function of groups, besides."""
 _ASKING_BYTES, _COUNTER_BYTES = 48, 2
 """Stack of a step that asks another for rows, and the counter of its own."""
 
 
-@frozen(slots=False)
-class QformatBuilt:
-    """A project: what runs, what it takes, Arm's functions if any, and its files by path.
-
-    It has no files while it is only planned.
-    """
+@frozen(slots=False, kw_only=True)
+class QformatBuilt(Built):
+    """A project, and what its steps call."""
 
     program: Program
-    need: Need
-    library: Library | None = None
-    files: dict[str, str] = field(default_factory=dict)
 
 
 def build_qformat(
@@ -66,7 +62,7 @@ def build_qformat(
     output = execute(network, given[None])[network.graph.output][0]
     order = COLUMN_MAJOR if stored.column_major else ROW_MAJOR
     files = emit(network, Sample(given, output), name, command_line, profile.core.name, order,
-                 made.library, interleaving=interleaving, made=made.program)  # fmt: skip
+                 made.interface, interleaving=interleaving, made=made.program)  # fmt: skip
     return replace(made, files=files)
 
 
@@ -93,15 +89,18 @@ def planned(
     if problems:
         raise NoRoomError(problems)
     copy = None if library is None else _library(network, made, library)
-    return QformatBuilt(made, need, copy)
+    return QformatBuilt(made.plan, need, interface=interface_of(copy), program=made)
 
 
 def need_of(network: QuantizedNetwork, made: Program, profile: Profile) -> Need:
     """Return what a network takes; input and output stand in memory of the caller."""
     longest = max(len(segment.steps) for segment in made.plan.segments)
-    stack = max(profile.stack, STACK_BYTES + _ASKING_BYTES * (longest - 1))
+    groups = any(one.body == "groups" for one in made.functions)
+    own = STACK_BYTES + _GROUPS_STACK * groups + _ASKING_BYTES * (longest - 1)
+    stack = max(profile.stack, own)
     counters = _COUNTER_BYTES * len(made.made)
-    return Need(made.plan.arena_bytes, counters, stack, flash_bytes(network), CODE_BYTES)
+    code = CODE_BYTES + _GROUPS_CODE * groups
+    return Need(made.plan.arena_bytes, counters, stack, flash_bytes(network), code)
 
 
 def _weight_bytes(network: QuantizedNetwork) -> dict[str, int]:

@@ -15,7 +15,7 @@ from software.emit.interface import Interface, Library
 from software.emit.makefile import building
 from software.emit.numbers import lines_of
 from software.q15.calls import Program, program
-from software.q15.functions import Function, q_of
+from software.q15.functions import q_of
 from values import frozen
 from writing.files import distinct
 from writing.templates import render
@@ -39,16 +39,18 @@ def emit(
     command_line: str,
     core: str = "cortex-m4",
     order: str = ROW_MAJOR,
-    library: Library | None = None,
+    interface: Interface | None = None,
     *,
     interleaving: bool = False,
     made: Program | None = None,
 ) -> dict[str, str]:
     """Return the files of a project by path; `order` is that of maps in memory, as text.
 
-    `made` is what runs if that is known. Functions that the `library` has are taken from there.
-    With `interleaving` fully connected layers take the weights of `_opt`.
+    `made` is what runs if that is known. Functions that the `interface` has a library for are taken
+    from there. With `interleaving` fully connected layers take the weights of `_opt`.
     """
+    interface = interface or interface_of(None)
+    library = interface.library
     made = made or program(network, library=library is not None, interleaving=interleaving)
     title = f"{name}: {command_line}"
     graph = network.graph
@@ -85,26 +87,19 @@ def emit(
                                 library=library is not None)),
         ("nn_kernels.c", render(f"{folder}/kernels.c.j2", **header, functions=ours,
                                 parts={part for one in ours for part in one.needs})),
-        *_building(name, core, header, made.functions, library),
+        *interface.files.items(),
+        *building(name, core, header, {one.name: "" for one in made.functions}, wide=False,
+                  interface=interface),
         ("plan.json", _plan(network, made, name, core, library)),
     ]  # fmt: skip
     return distinct(files)
 
 
-def _building(
-    name: str,
-    core: str,
-    header: dict[str, Any],
-    used: tuple[Function, ...],
-    library: Library | None,
-) -> Iterator[tuple[str, str]]:
-    """Yield the Makefiles and the README, and what sources of a library need on a computer."""
+def interface_of(library: Library | None) -> Interface:
+    """Return how a project is called, and what sources of a library need on a computer."""
     host = {} if library is None else {"host_arm.h": render("software/cmsis/host_arm.h.j2")}
     headers = ("cnn.h", "nn_kernels.h", "weights.h")
-    interface = Interface("software/q15", files=host, library=library, headers=headers)
-    yield from host.items()
-    functions = {one.name: "" for one in used}
-    yield from building(name, core, header, functions, wide=False, interface=interface)
+    return Interface("software/q15", files=host, library=library, headers=headers)
 
 
 def weights_in_order(step: Weighted, weights: Int64s) -> Int64s:
